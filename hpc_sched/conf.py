@@ -1,0 +1,126 @@
+"""The options of nova.conf's section [hpc_sched]. Nothing registers at import."""
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup(
+    "hpc_sched",
+    title="Topology-aware placement of groups of HPC VMs",
+    help="Options of the out-of-tree filters and weighers of hpc_sched, read by nova-scheduler.",
+)
+
+APP_CLASSES = ("extreme", "sync", "async", "none")
+
+OPTS = [
+    cfg.StrOpt(
+        "topology_driver",
+        default="yaml",
+        help="""
+Where the fabric's description comes from: the name of a driver in the stevedore
+group hpc_sched.topology.
+
+* ``yaml``: a file of nested switches, see ``topology_file``
+""",
+    ),
+    cfg.StrOpt(
+        "topology_file",
+        help="""
+The file that describes the fabric. Required by drivers that read a file; start
+from etc/topology.yaml.sample. nova-scheduler does not start when the file is
+missing or wrong, and reads it once at start.
+""",
+    ),
+    cfg.FloatOpt(
+        "bunch_weight_multiplier",
+        default=100000.0,
+        help="""
+Multiplier of BunchWeigher (Listing 1 of Dudina et al. 2013).
+
+The default lets topology decide for groups before Nova's resource weighers, whose
+default multipliers add up to about 8, on up to 10,000 hosts, and stays below Nova's
+1,000,000 for build failures and cross-cell moves. With H hosts to choose from, the
+weigher decides strictly where multiplier / (H - 1) is more than the sum of the other
+multipliers; smaller values make topology one preference among others, 0 switches it
+off. Aggregate metadata of the same name overrides it for the hosts of the aggregate.
+""",
+    ),
+    cfg.StrOpt(
+        "bunch_weight_scale",
+        default="rank",
+        choices=[
+            ("rank", "the dense rank of the hosts: every step is equally large"),
+            ("listing1", "the published number, the same for all hosts of a leaf"),
+        ],
+        help="""
+What BunchWeigher hands to Nova. Nova maps the weights of all hosts to 0..1; the raw
+number's small steps then drown in other weighers, ranks keep them apart.
+""",
+    ),
+    cfg.StrOpt(
+        "default_app_class",
+        default="sync",
+        choices=[
+            ("extreme", "tightly coupled, on dedicated hosts: packed by leaf"),
+            ("sync", "tightly coupled: packed by leaf"),
+            ("async", "loosely coupled: not placed by topology"),
+            ("none", "not HPC: placed as if hpc_sched were not there"),
+        ],
+        help="""
+The application class of groups whose flavor says nothing (extra spec
+``hpc:app_class``).
+
+As delivered every server group is packed under as few leaf switches as possible,
+including groups that were made for availability. Where such groups exist, give their
+flavors ``hpc:app_class=none``, or set this option to ``none`` and let HPC flavors
+speak up with ``hpc:app_class=sync``.
+""",
+    ),
+    cfg.BoolOpt(
+        "implicit_groups",
+        default=True,
+        help="""
+Whether the VMs of one request (min_count, max_count) without a server group are
+treated as a group.
+""",
+    ),
+    cfg.BoolOpt(
+        "allow_user_hints",
+        default=False,
+        help="""
+Whether scheduler hints count beside the flavor's extra specs of the same name. The
+flavor is the operator's word and wins; hints are the user's.
+""",
+    ),
+    cfg.IntOpt(
+        "in_flight_lookups",
+        default=64,
+        min=0,
+        max=10000,
+        help="""
+How many VMs of a group, of those being built right now, are looked up in Placement
+per request, one call each. VMs beyond it count as if they had no place yet. 0 looks
+none up.
+""",
+    ),
+    cfg.IntOpt(
+        "cell_timeout",
+        default=5,
+        min=1,
+        max=600,
+        help="""
+Seconds that a request waits at most for the group's VMs from the cells' databases,
+and again at most for Placement. What has not answered by then is left out with a
+warning, and the choice falls back to what the scheduler knows by itself.
+""",
+    ),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the section's options; may be called again."""
+    conf.register_group(GROUP)
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+    """Return the options for oslo.config's sample generator (entry point oslo.config.opts)."""
+    return [(GROUP, OPTS)]

@@ -1,0 +1,1 @@
+"""The algorithms, on plain values. Imports nothing of Nova."""

@@ -1,0 +1,41 @@
+"""How many VMs of one kind hosts and switches can take."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core.problem import Problem
+
+# More VMs than any request holds; a host whose demanded resources are all unknown takes as many.
+UNBOUNDED = 1 << 20
+
+
+def host_capacity(free: Mapping[str, float], demand: Mapping[str, int]) -> int:
+    """Return how many VMs of a demand fit into what a host has free.
+
+    The minimum over the demanded resource classes of free // demand (Gupta2012, whose text
+    says "the maximum number of VMs each host can fit"). A class that the host tells nothing
+    about does not bound.
+
+    :param free: resource class to free amount, in the units of Placement
+    :param demand: resource class to what one VM takes of it
+    """
+    fits = UNBOUNDED
+    for resource_class, amount in demand.items():
+        if amount > 0 and resource_class in free:
+            fits = min(fits, int(free[resource_class] // amount))
+    return max(fits, 0)
+
+
+def leaf_sums(problem: Problem, per_host: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sums of a per-host array below each leaf, by switch index; 0 at others.
+
+    With ``problem.capacity`` this is the capacity of the leaves. Shape (switches,).
+    """
+    sums = np.bincount(
+        problem.topology.leaf_index,
+        weights=per_host,
+        minlength=len(problem.topology.switches),
+    )
+    return sums.astype(np.int64)

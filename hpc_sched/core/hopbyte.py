@@ -1,0 +1,118 @@
+"""The Hop-Byte metric: bytes sent, each counted once per switch on its way."""
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpc_sched.topology.model import Topology
+
+Traffic: TypeAlias = Mapping[tuple[Any, Any], float] | ArrayLike
+
+
+def hop_bytes(
+    *, topology: Topology, placement: Mapping[Hashable, str], traffic: Traffic | None = None
+) -> float:
+    """Return the Hop-Byte cost of a placement (Bhatele2010; Dudina2013).
+
+    The sum over unordered pairs of VMs of bytes(p, q) * hops(host(p), host(q)); an int where
+    all bytes are whole, infinity where VMs that talk stand on different islands.
+
+    :param placement: VM to the host it stands on
+    :param traffic: bytes per unordered pair, as ``{(p, q): bytes}`` or as an n*n array in the
+        order of ``placement``; a pair may be given once or, with the same number, in both
+        orders. Without it every pair exchanges 1 byte, and the closed form is used.
+    :raises ValueError: for negative bytes, a pair given twice with different numbers, or an
+        array of another shape
+    :raises LookupError: for a VM in ``traffic`` that is not in ``placement``
+    """
+    if traffic is None:
+        counts: dict[str, int] = {}
+        for host in placement.values():
+            counts[host] = counts.get(host, 0) + 1
+        return hop_bytes_of_counts(topology=topology, counts=counts)
+    fabric = topology.including(placement.values())
+    pairs = (
+        _mapped_pairs(placement, traffic)
+        if isinstance(traffic, Mapping)
+        else _array_pairs(placement, np.asarray(traffic))
+    )
+    total: float = 0
+    for p, q, sent in pairs:
+        if sent and p != q:
+            total += sent * fabric.hops(placement[p], placement[q])
+    return total
+
+
+def hop_bytes_of_counts(*, topology: Topology, counts: Mapping[str, int]) -> float:
+    """Return the Hop-Byte cost with one byte between every two VMs (closed form, Dudina2013).
+
+    With n VMs below a root of level D, n_s of them below switch s and n_h on host h:
+    (2D - 1) C(n, 2) - sum over s below the root of 2 (level(parent) - level(s)) C(n_s, 2)
+    - sum over h of C(n_h, 2). Infinity where they stand on several islands.
+    O(hosts in ``counts`` * depth).
+
+    :param counts: host to the number of VMs there
+    """
+    placed = {host: count for host, count in counts.items() if count}
+    fabric = topology.including(placed)
+    below: dict[int, int] = {}
+    cost = 0
+    for host, count in placed.items():
+        cost -= math.comb(count, 2)
+        switch = int(fabric.leaf_index[fabric.index_of(host)])
+        while switch >= 0:
+            below[switch] = below.get(switch, 0) + count
+            switch = fabric.switches[switch].parent
+    used_roots = 0
+    for index, count in below.items():
+        switch_ = fabric.switches[index]
+        if switch_.parent < 0:
+            used_roots += 1
+            cost += (2 * switch_.level - 1) * math.comb(count, 2)
+        else:
+            rise = fabric.switches[switch_.parent].level - switch_.level
+            cost -= 2 * rise * math.comb(count, 2)
+    return math.inf if used_roots > 1 else cost
+
+
+def _mapped_pairs(
+    placement: Mapping[Hashable, str], traffic: Mapping[tuple[Any, Any], float]
+) -> Iterator[tuple[Any, Any, float]]:
+    counted: set[tuple[Any, Any]] = set()
+    for (p, q), sent in traffic.items():
+        for vm in (p, q):
+            if vm not in placement:
+                raise LookupError(f"traffic names VM {vm!r}, which has no place")
+        if sent < 0:
+            raise ValueError(f"negative bytes between {p!r} and {q!r}: {sent}")
+        if (q, p) in counted:
+            if traffic[(q, p)] != sent:
+                raise ValueError(
+                    f"bytes between {p!r} and {q!r} are given twice: {sent}, {traffic[(q, p)]}"
+                )
+            continue
+        counted.add((p, q))
+        yield p, q, sent
+
+
+def _array_pairs(
+    placement: Mapping[Hashable, str], traffic: NDArray[Any]
+) -> Iterator[tuple[Any, Any, float]]:
+    vms = list(placement)
+    if traffic.shape != (len(vms), len(vms)):
+        raise ValueError(f"traffic has the shape {traffic.shape}, expected {(len(vms), len(vms))}")
+    upper, lower = np.triu(traffic, 1), np.tril(traffic, -1).T
+    if (traffic < 0).any():
+        raise ValueError("negative bytes in traffic")
+    both = (upper != 0) & (lower != 0)
+    if (upper != lower)[both].any():
+        i, j = (int(x) for x in np.argwhere(both & (upper != lower))[0])
+        raise ValueError(
+            f"bytes between {vms[i]!r} and {vms[j]!r} are given twice: {upper[i, j]}, {lower[i, j]}"
+        )
+    pairs = np.maximum(upper, lower)
+    for i, j in np.argwhere(pairs):
+        yield vms[i], vms[j], pairs[i, j].item()

@@ -1,0 +1,235 @@
+"""A real Nova in one process: API, conductor, scheduler, Placement and fake computes.
+
+Built from the fixtures that Nova ships for its own functional tests; the demo and this
+project's functional tests use it. Import it before anything else of Nova: it chooses native
+threads, which is what Nova's scheduler runs on.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
+
+from nova import monkey_patch
+
+monkey_patch.patch(backend="threading")
+
+import fixtures
+import nova.conf
+from nova import test as nova_test
+from nova.tests import fixtures as nova_fixtures
+from nova.tests.functional import fixtures as functional_fixtures
+from nova.tests.functional import integrated_helpers
+from oslo_config import iniparser
+
+from hpc_sched import conf
+
+CONF = nova.conf.CONF
+
+DRIVER = "fake.FakeLiveMigrateDriver"
+SETTLED = frozenset({"ACTIVE", "ERROR", "SHELVED_OFFLOADED"})
+
+
+class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestCase):
+    """Nova's services in this process, started with :meth:`setUp`, ended with ``doCleanups``.
+
+    Set the attributes below before ``setUp``; what computes there are is up to the caller.
+    """
+
+    vcpus = 16
+    memory_mb = 65536
+    local_gb = 1000
+    #: options of nova.conf: (section, name) to value, applied before any service starts
+    options: Mapping[tuple[str, str], Any] = {}
+    CAST_AS_CALL = False
+
+    def runTest(self) -> None:
+        """Let the class be built without a test method."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        conf.register_opts(CONF)
+        self.flags(compute_driver=DRIVER)
+        # The wheel of Nova installs the API's pipeline under the environment's etc.
+        self.flags(
+            api_paste_config=os.path.join(sys.prefix, "etc", "nova", "api-paste.ini"), group="wsgi"
+        )
+        self.flags(instances=-1, cores=-1, ram=-1, server_group_members=-1, group="quota")
+        # A new compute node reports the initial ratios until its first periodic update.
+        for ratio in ("cpu", "ram", "disk"):
+            self.flags(**{f"{ratio}_allocation_ratio": 1.0})
+            self.flags(**{f"initial_{ratio}_allocation_ratio": 1.0})
+        self.flags(reserved_host_memory_mb=0)
+        for size in ("vcpus", "memory_mb", "local_gb"):
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f"nova.virt.fake.FakeLiveMigrateDriver.{size}", getattr(self, size)
+                )
+            )
+        self.policy = self.useFixture(nova_fixtures.RealPolicyFixture())
+        self.neutron = self.useFixture(nova_fixtures.NeutronFixture(self))
+        self.glance = self.useFixture(nova_fixtures.GlanceFixture(self))
+        self.useFixture(nova_fixtures.CinderFixture(self))
+        self.placement_fixture = self.useFixture(functional_fixtures.PlacementFixture())
+        self.placement = self.placement_fixture.api
+        # With the default, parallel claims overbook hosts (Placement 16.0.0).
+        placement_config = self.placement_fixture.conf_fixture
+        placement_config.config(allocation_conflict_retry_count=1, group="placement")
+        self.useFixture(nova_fixtures.AllServicesCurrent())
+        self.notifier = self.useFixture(nova_fixtures.NotificationFixture(self))
+        api = self.useFixture(nova_fixtures.OSAPIFixture(api_version="v2.1"))
+        self.api = self.admin_api = api.admin_api
+        self.api.microversion = "latest"
+        for (section, name), value in self.options.items():
+            self.flags(**{name: value}, group=section)
+        self.start_service("conductor")
+        self.scheduler = self.start_service("scheduler")
+
+    def _clear_attrs(self) -> None:
+        # Nova empties the instance; pytest wants to find the test's name afterwards.
+        name = self.__dict__.get("_testMethodName")
+        super()._clear_attrs()
+        if name is not None:
+            self._testMethodName = name
+
+    def start_computes(
+        self, hosts: Iterable[str], progress: Callable[[str], None] = lambda _text: None
+    ) -> None:
+        """Start one compute service a host."""
+        names = list(hosts)
+        for count, host in enumerate(names, 1):
+            self._start_compute(host)
+            progress(f"compute services {count}/{len(names)}")
+
+    def flavor(
+        self,
+        name: str,
+        *,
+        vcpus: int = 1,
+        memory_mb: int = 512,
+        extra_specs: Mapping[str, str] | None = None,
+    ) -> str:
+        """Create a flavor through the API and return its id."""
+        created = self.api.post_flavor(
+            {
+                "flavor": {
+                    "id": name,
+                    "name": name,
+                    "vcpus": vcpus,
+                    "ram": memory_mb,
+                    "disk": 1,
+                    "OS-FLV-EXT-DATA:ephemeral": 0,
+                }
+            }
+        )
+        if extra_specs:
+            self.api.post_extra_spec(created["id"], {"extra_specs": dict(extra_specs)})
+        return str(created["id"])
+
+    def server_group(self, name: str, policy: str, rules: Mapping[str, int] | None = None) -> str:
+        """Create a server group through the API and return its id."""
+        body: dict[str, Any] = {"name": name, "policy": policy}
+        if rules:
+            body["rules"] = dict(rules)
+        return str(self.api.post_server_groups(body)["id"])
+
+    def boot(
+        self,
+        flavor: str,
+        *,
+        count: int = 1,
+        group: str | None = None,
+        hints: Mapping[str, Any] | None = None,
+        host: str | None = None,
+        name: str = "vm",
+    ) -> list[str]:
+        """Ask for servers in one request and return their ids, without waiting.
+
+        :param host: force them onto a host, past all filters and weighers
+        """
+        server = {
+            "name": name,
+            "imageRef": "155d900f-4e14-4e4c-a73d-069cbf4541e6",
+            "flavorRef": flavor,
+            "networks": "none",
+            "min_count": count,
+            "max_count": count,
+            "return_reservation_id": True,
+        }
+        if host:
+            server["availability_zone"] = f"nova:{host}"
+        body: dict[str, Any] = {"server": server}
+        asked = dict(hints or {})
+        if group:
+            asked["group"] = group
+        if asked:
+            body["os:scheduler_hints"] = asked
+        reservation = self.api.post_server(body)["reservation_id"]
+        found = self.api.get_servers(
+            detail=False, search_opts={"reservation_id": reservation, "all_tenants": True}
+        )
+        return [server["id"] for server in found]
+
+    def wait(
+        self,
+        servers: Sequence[str],
+        timeout: float = 120,
+        progress: Callable[[str], None] = lambda _text: None,
+    ) -> dict[str, dict[str, Any]]:
+        """Return the servers by id as the API shows them, once none is being built.
+
+        :raises TimeoutError: naming the servers that did not settle
+        """
+        deadline = time.monotonic() + timeout
+        wanted = set(servers)
+        while True:
+            shown = {s["id"]: s for s in self.api.get_servers(search_opts={"all_tenants": True})}
+            done = {uuid for uuid in wanted & shown.keys() if shown[uuid]["status"] in SETTLED}
+            progress(f"servers {len(done)}/{len(wanted)}")
+            if done == wanted:
+                return {uuid: shown[uuid] for uuid in servers}
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"still not settled: {sorted(wanted - done)}")
+            time.sleep(0.3)
+
+    def hosts_of(self, servers: Sequence[str]) -> dict[str, str]:
+        """Return where the API says each active server is."""
+        return {
+            uuid: server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+            for uuid, server in self.wait(servers).items()
+            if server["status"] == "ACTIVE"
+        }
+
+
+def read_options(path: Path) -> dict[tuple[str, str], Any]:
+    """Return the options of a nova.conf file, parsed as their registered types.
+
+    :raises oslo_config.iniparser.ParseError: where the file is no configuration
+    """
+    sections: dict[tuple[str, str], list[str]] = {}
+
+    class Parser(iniparser.BaseParser):  # type: ignore[misc]  # oslo.config is not typed
+        section = "DEFAULT"
+
+        def new_section(self, section: str) -> None:
+            self.section = section
+
+        def assignment(self, key: str, value: list[str]) -> None:
+            sections.setdefault((self.section, key), []).append("\n".join(value))
+
+    with path.open() as lines:
+        Parser().parse(lines)
+    conf.register_opts(CONF)
+    options: dict[tuple[str, str], Any] = {}
+    for (section, key), values in sections.items():
+        opt = CONF._get_opt_info(key, None if section == "DEFAULT" else CONF._get_group(section))[
+            "opt"
+        ]
+        options[(section, key)] = (
+            [opt.type(v) for v in values] if opt.multi else opt.type(values[-1])
+        )
+    return options

@@ -1,0 +1,65 @@
+"""The demo's result for the screen."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hpc_sched.topology.model import Topology
+
+LEGEND = "1 first request   2 growth   x other tenants   . free"
+
+
+def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the leaves with the group's VMs for each run, side by side, and the costs below."""
+    names = list(results)
+    label = max(len("  least possible"), *(len(leaf) for leaf in topology.leaves)) + 2
+    cells = {
+        name: {leaf: _cells(topology, leaf, results[name]) for leaf in topology.leaves}
+        for name in names
+    }
+    width = max(24, *(len(row) for name in names for row in cells[name].values()), *map(len, names))
+    lines = [" " * label + "".join(name.ljust(width + 3) for name in names)]
+    for leaf in topology.leaves:
+        lines.append(
+            leaf.ljust(label) + "".join(cells[name][leaf].ljust(width + 3) for name in names)
+        )
+    lines += ["", " " * label + LEGEND, ""]
+    rows = len(results[names[0]]["steps"])
+    for number in range(rows):
+        steps = {name: results[name]["steps"][number] for name in names}
+        count = max(step["count"] for step in steps.values())
+        lines.append(f"{'placed' if not number else 'grown'} to {count} VMs")
+        for title, text in (
+            ("Hop-Byte cost", lambda step: _number(step["hop_bytes"])),
+            ("least possible", lambda step: _number(step["least"])),
+            ("leaves used", lambda step: str(_leaves(topology, step["hosts"]))),
+            ("time", lambda step: f"{step['seconds']} s"),
+        ):
+            row = "".join(text(steps[name]).ljust(width + 3) for name in names)
+            lines.append(f"  {title}".ljust(label) + row)
+        if any(step["failed"] for step in steps.values()):
+            row = "".join(str(steps[name]["failed"]).ljust(width + 3) for name in names)
+            lines.append("  in error".ljust(label) + row)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cells(topology: Topology, leaf: str, result: Mapping[str, Any]) -> str:
+    first = result["steps"][0]["hosts"]
+    last = result["steps"][-1]["hosts"]
+    busy = set(result["busy"])
+
+    def cell(host: str) -> str:
+        if host in first:
+            return "1"
+        if host in last:
+            return "2"
+        return "x" if host in busy else "."
+
+    return " ".join(cell(host) for host in topology.hosts_of(leaf))
+
+
+def _leaves(topology: Topology, hosts: Mapping[str, int]) -> int:
+    return len({topology.leaf_of(host) for host in hosts})
+
+
+def _number(cost: float) -> str:
+    return f"{cost:g}" if cost != int(cost) else str(int(cost))

@@ -1,0 +1,137 @@
+"""One run of the demo: a busy cloud, a group, the group grown. Runs in a process of its own.
+
+Nova logs, warns and leaves threads behind; a child process keeps all of that from the screen.
+Reports one JSON object a line on the descriptor that standard output was at start.
+"""
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from hpc_sched import topology
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.planner import least_hop_bytes
+from hpc_sched.core.problem import Problem
+from hpc_sched.topology.model import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one run needs to know."""
+
+    topology_file: str
+    nova_conf: str  # the snippet to enable the plugin with; empty for stock Nova
+    group_size: int
+    growth: int
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The group after one request."""
+
+    count: int  # VMs of the group that are ACTIVE
+    hosts: dict[str, int]
+    hop_bytes: float
+    least: float  # the least possible with the room there was before the group
+    failed: int
+    seconds: float
+
+
+def busy_hosts(fabric: Topology, spare: int) -> list[str]:
+    """Return the hosts that other tenants occupy beforehand: a different share of each leaf.
+
+    :param spare: how many hosts must stay free
+    """
+    busy = []
+    for number, leaf in enumerate(fabric.leaves):
+        hosts = fabric.hosts_of(leaf)
+        share = (3, 0, 2, 0)[number % 4] * len(hosts) // 8
+        busy.extend(hosts[-share:] if share else ())
+    return busy[: max(len(fabric.hosts) - spare, 0)]
+
+
+def run(settings: Settings, report: TextIO) -> None:
+    """Run the scenario, writing progress and at the end the result to ``report``."""
+
+    def tell(**message: Any) -> None:
+        report.write(json.dumps(message) + "\n")
+        report.flush()
+
+    tell(progress="loading Nova")
+    from hpc_sched.demo import cloud as cloud_  # chooses native threads: first of all Nova
+
+    fabric = topology.load("yaml", path=settings.topology_file)
+    cloud = cloud_.NovaCloud("runTest")
+    if settings.nova_conf:
+        cloud.options = cloud_.read_options(Path(settings.nova_conf)) | {
+            ("hpc_sched", "topology_file"): settings.topology_file
+        }
+    tell(progress="starting API, conductor, scheduler, Placement")
+    cloud.setUp()
+    cloud.start_computes(fabric.hosts, lambda text: tell(progress=text))
+
+    whole = cloud.flavor("hpc.whole-host", vcpus=cloud.vcpus, memory_mb=cloud.memory_mb // 2)
+    half = cloud.flavor("other.half-host", vcpus=cloud.vcpus // 2, memory_mb=cloud.memory_mb // 2)
+    busy = busy_hosts(fabric, settings.group_size + settings.growth)
+    others = [uuid for host in busy for uuid in cloud.boot(half, host=host, name="other")]
+    cloud.wait(others, progress=lambda text: tell(progress=f"other tenants' {text}"))
+
+    free = {host: 1 for host in fabric.hosts if host not in set(busy)}
+    group = cloud.server_group("job", settings.policy)
+    members: list[str] = []
+    steps = []
+    for count in (settings.group_size, settings.growth):
+        if not count:
+            continue
+        began = time.monotonic()
+        members += cloud.boot(whole, count=count, group=group, name="rank")
+        shown = cloud.wait(members, progress=lambda text: tell(progress=f"the group's {text}"))
+        seconds = time.monotonic() - began
+        placed: dict[str, int] = {}
+        for server in shown.values():
+            if server["status"] == "ACTIVE":
+                host = server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+                placed[host] = placed.get(host, 0) + 1
+        least = least_hop_bytes(
+            Problem.from_counts(
+                topology=fabric, capacity=free, members={}, awaiting=sum(placed.values())
+            )
+        )
+        steps.append(
+            Step(
+                count=sum(placed.values()),
+                hosts=placed,
+                hop_bytes=hop_bytes_of_counts(topology=fabric, counts=placed),
+                least=least,
+                failed=len(shown) - sum(placed.values()),
+                seconds=round(seconds, 1),
+            )
+        )
+    tell(result={"busy": busy, "steps": [asdict(step) for step in steps]})
+
+
+def main() -> None:
+    """Run the scenario that the first argument describes, a JSON object."""
+    report = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    settings = Settings(**json.loads(sys.argv[1]))
+    try:
+        run(settings, report)
+    except BaseException as error:
+        report.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
+        report.flush()
+        raise
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # Nova's pollers would keep the process for long after all is said.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""Classes that a site can add to, by entry point."""
+
+from typing import Any
+
+import stevedore
+
+
+def classes(namespace: str) -> list[type]:
+    """Return the classes of a stevedore group, sorted by entry point name.
+
+    :raises Exception: whatever loading a broken entry point raises; a class that is named
+        and cannot be had must not go missing silently
+    """
+
+    def broken(_manager: Any, _entry_point: Any, error: BaseException) -> None:
+        raise error
+
+    found = stevedore.ExtensionManager(namespace, on_load_failure_callback=broken)
+    return [extension.plugin for extension in sorted(found, key=lambda e: str(e.name))]

@@ -1,0 +1,91 @@
+"""Where VMs in flight have their place: the allocations that Placement holds for them."""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import nova.conf
+import os_resource_classes as orc
+from keystoneauth1 import exceptions as ks_exc
+from nova import context as nova_context
+from nova import exception
+from nova.scheduler.client import report
+from oslo_log import log as logging
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+# What the provider of a hypervisor or node itself gives, as opposed to one of its devices or
+# to a shared disk.
+_OF_THE_HOST = (orc.VCPU, orc.PCPU, orc.MEMORY_MB)
+_VERSION = "1.14"  # the first with root_provider_uuid
+
+
+def nodes_of(
+    context: nova_context.RequestContext,
+    consumers: Iterable[str],
+    node_of_provider: Mapping[str, str],
+) -> tuple[dict[str, str], str | None]:
+    """Return the nodename of each consumer that holds an allocation, and what went wrong.
+
+    One call to Placement a consumer, at most ``in_flight_lookups``, and not longer than
+    ``cell_timeout`` seconds in all; one or two more for each provider outside
+    ``node_of_provider``.
+
+    :param consumers: instance uuids, the most important first
+    :param node_of_provider: provider uuid to nodename of the hosts already known
+    :returns: instance uuid to nodename; and None, or why the answer is not whole
+    """
+    client = report.report_client_singleton()
+    known = dict(node_of_provider)
+    nodes: dict[str, str] = {}
+    deadline = time.monotonic() + CONF.hpc_sched.cell_timeout
+    for looked_up, consumer in enumerate(consumers):
+        if looked_up >= CONF.hpc_sched.in_flight_lookups:
+            return nodes, f"more than in_flight_lookups={looked_up} VMs in flight"
+        if time.monotonic() > deadline:
+            return nodes, f"Placement took more than {CONF.hpc_sched.cell_timeout} s"
+        try:
+            found = client.get_allocs_for_consumer(context, consumer)["allocations"]
+            provider = _host_provider(found)
+            if provider is None:
+                continue
+            if provider not in known:
+                known[provider] = _root_name(client, context, provider)
+            nodes[consumer] = known[provider]
+        except (ks_exc.ClientException, exception.NovaException, KeyError) as error:
+            return nodes, f"Placement: {type(error).__name__}: {error}"
+    return nodes, None
+
+
+def _host_provider(allocations: Mapping[str, Any]) -> str | None:
+    """Return the provider of an allocation that is, or is nearest to, the host."""
+
+    def key(provider: str) -> tuple[bool, str]:
+        resources = allocations[provider].get("resources", {})
+        return not any(name in resources for name in _OF_THE_HOST), provider
+
+    return min(allocations, key=key, default=None)
+
+
+def _root_name(
+    client: report.SchedulerReportClient, context: nova_context.RequestContext, provider: str
+) -> str:
+    """Return the name of the provider's root, which is the nodename."""
+    found = _provider(client, context, provider)
+    root = found.get("root_provider_uuid") or provider
+    if root != provider:
+        found = _provider(client, context, root)
+    return str(found["name"])
+
+
+def _provider(
+    client: report.SchedulerReportClient, context: nova_context.RequestContext, uuid: str
+) -> dict[str, Any]:
+    response = client.get(
+        f"/resource_providers/{uuid}", version=_VERSION, global_request_id=context.global_id
+    )
+    if not response:
+        raise exception.ResourceProviderRetrievalFailed(uuid=uuid)
+    provider: dict[str, Any] = response.json()
+    return provider

@@ -1,0 +1,211 @@
+"""Bulk reads of Nova's databases: a fixed number of queries, whatever the size.
+
+The API database is asked once for the VMs of a group with their cells and build requests and
+once for the cells; each cell that holds a VM of the group is asked once.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import nova.conf
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova import objects
+from nova.compute import task_states, vm_states
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from nova.db.main import models as main_models
+from oslo_log import log as logging
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+# How long a cell that did not answer is left alone: a timed-out gather keeps its thread in a
+# small pool that Nova shares.
+CELL_PAUSE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVM:
+    """A VM of the group as the API database knows it."""
+
+    uuid: str
+    cell_id: int | None  # None until the VM has been created in a cell
+    build_request: int | None  # id of its build request, None when that is done
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedVM:
+    """A VM of the group as its cell knows it."""
+
+    uuid: str
+    host: str | None
+    nodename: str | None
+    building: bool  # has no host and is on its way to one
+
+
+@dataclass(frozen=True, slots=True)
+class CellAnswers:
+    """What the cells said, and the cells that said nothing."""
+
+    vms: list[PlacedVM] = field(default_factory=list)
+    silent: dict[int, str] = field(default_factory=dict)  # cell id to why
+
+
+def group_vms(
+    context: nova_context.RequestContext, group_uuid: str | None, uuids: Collection[str]
+) -> list[GroupVM]:
+    """Return the VMs of a server group, by the age of their build requests, then uuid.
+
+    One query. The members come from the database, which is fresher than the RequestSpec of a
+    request that others race with. Without a group (or one deleted meanwhile) the VMs named
+    by ``uuids`` are read: a second query where a group turned out to be gone.
+    """
+    rows: Sequence[Any] = ()
+    if group_uuid is not None:
+        members = api_models.InstanceGroupMember
+        rows = _api_rows(
+            context,
+            sa.select(
+                members.instance_uuid,
+                api_models.InstanceMapping.cell_id,
+                api_models.BuildRequest.id,
+            )
+            .select_from(members)
+            .join(api_models.InstanceGroup, api_models.InstanceGroup.id == members.group_id)
+            .outerjoin(
+                api_models.InstanceMapping,
+                api_models.InstanceMapping.instance_uuid == members.instance_uuid,
+            )
+            .outerjoin(
+                api_models.BuildRequest,
+                api_models.BuildRequest.instance_uuid == members.instance_uuid,
+            )
+            .where(api_models.InstanceGroup.uuid == group_uuid),
+        )
+    if not rows and uuids:
+        mapping = api_models.InstanceMapping
+        rows = _api_rows(
+            context,
+            sa.select(mapping.instance_uuid, mapping.cell_id, api_models.BuildRequest.id)
+            .select_from(mapping)
+            .outerjoin(
+                api_models.BuildRequest,
+                api_models.BuildRequest.instance_uuid == mapping.instance_uuid,
+            )
+            .where(mapping.instance_uuid.in_(sorted(uuids))),
+        )
+    vms = {row[0]: GroupVM(row[0], row[1], row[2]) for row in rows}
+    return sorted(vms.values(), key=lambda vm: (vm.build_request or 0, vm.uuid))
+
+
+def placed_vms(
+    context: nova_context.RequestContext, uuids_by_cell: dict[int, list[str]]
+) -> CellAnswers:
+    """Return the VMs that exist in the cells, not the deleted ones.
+
+    One query for the cells and one for each cell named; cell0 holds only VMs that never found
+    a host and is not asked.
+
+    :param uuids_by_cell: cell id, as in instance_mappings, to uuids
+    """
+
+    def read(cell_context: nova_context.RequestContext, uuids: list[str]) -> list[PlacedVM]:
+        return _instances(cell_context, main_models.Instance.uuid.in_(uuids))
+
+    return _ask_cells(context, uuids_by_cell, read)
+
+
+def siblings(context: nova_context.RequestContext, uuid: str, cell_id: int) -> CellAnswers:
+    """Return the VMs that were created by the same request as a VM, itself included.
+
+    They share its reservation id. Two queries: the cells, and the VM's own cell, the only
+    one that is asked.
+    """
+
+    def read(cell_context: nova_context.RequestContext, uuids: list[str]) -> list[PlacedVM]:
+        same = (
+            sa.select(main_models.Instance.reservation_id)
+            .where(main_models.Instance.uuid == uuids[0])
+            .scalar_subquery()
+        )
+        return _instances(cell_context, main_models.Instance.reservation_id == same)
+
+    return _ask_cells(context, {cell_id: [uuid]}, read)
+
+
+def _api_rows(context: nova_context.RequestContext, query: Any) -> Sequence[Any]:
+    with api_db.context_manager.reader.using(context) as session:
+        rows: Sequence[Any] = session.execute(query).all()
+    return rows
+
+
+def _instances(context: nova_context.RequestContext, wanted: Any) -> list[PlacedVM]:
+    """Return the VMs of one cell for a condition. One query."""
+    vm = main_models.Instance
+    query = sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state).where(
+        wanted, vm.deleted == 0
+    )
+    with main_db.get_context_manager(context).reader.using(context) as session:
+        rows = session.execute(query).all()
+    return [
+        PlacedVM(uuid, host, node, not host and _is_on_its_way(vm_state, task_state))
+        for uuid, host, node, vm_state, task_state in rows
+    ]
+
+
+def _is_on_its_way(vm_state: str | None, task_state: str | None) -> bool:
+    """Tell whether a VM without a host is looking for one; not the shelved, not errors."""
+    if vm_state == vm_states.BUILDING:
+        return task_state != task_states.DELETING
+    return vm_state == vm_states.SHELVED_OFFLOADED and task_state in (
+        task_states.UNSHELVING,
+        task_states.SPAWNING,
+    )
+
+
+_pause_lock = threading.Lock()
+_paused_until: dict[str, float] = {}  # cell uuid to a time.monotonic(); as many as cells
+
+
+def _ask_cells(
+    context: nova_context.RequestContext,
+    uuids_by_cell: dict[int, list[str]],
+    read: Callable[[nova_context.RequestContext, list[str]], list[PlacedVM]],
+) -> CellAnswers:
+    answers = CellAnswers()
+    if not uuids_by_cell:
+        return answers
+    now = time.monotonic()
+    asked = {}
+    for cell in objects.CellMappingList.get_all(context):
+        if cell.id not in uuids_by_cell or cell.is_cell0():
+            continue
+        if _paused_until.get(cell.uuid, now) > now:
+            answers.silent[cell.id] = "left alone after a timeout"
+        else:
+            asked[cell.uuid] = cell
+    if not asked:
+        return answers
+    uuids = {cell.uuid: uuids_by_cell[cell.id] for cell in asked.values()}
+    results = nova_context.scatter_gather_cells(
+        context,
+        list(asked.values()),
+        CONF.hpc_sched.cell_timeout,
+        lambda cell_context: read(cell_context, uuids[cell_context.cell_uuid]),
+    )
+    for cell_uuid, result in results.items():
+        cell_id = asked[cell_uuid].id
+        if result is nova_context.did_not_respond_sentinel:
+            answers.silent[cell_id] = f"no answer within {CONF.hpc_sched.cell_timeout} s"
+            with _pause_lock:
+                _paused_until[cell_uuid] = time.monotonic() + CELL_PAUSE
+        elif isinstance(result, Exception):
+            answers.silent[cell_id] = f"{type(result).__name__}: {result}"
+        else:
+            answers.vms.extend(result)
+    return answers

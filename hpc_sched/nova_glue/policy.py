@@ -1,0 +1,88 @@
+"""What a server group's hard policy leaves of the room on its hosts.
+
+Nova checks hard policies by service host; on bare metal one service host owns many nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from nova.scheduler import host_manager
+from numpy.typing import NDArray
+
+from hpc_sched.nova_glue.request import Request
+
+Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A hard policy over the HostStates of one request."""
+
+    policy: str
+    max_per_service: int
+    service: Array  # per HostState: index of its service host
+    members: Array  # per service host: VMs of the group there at first sight
+    order: Array  # HostStates by nodename
+
+
+def bound(
+    request: Request,
+    members: Counter[tuple[str, str | None]],
+    states: Sequence[host_manager.HostState],
+) -> Bound | None:
+    """Return the group's hard policy over these hosts, or None where it has none."""
+    if request.policy not in ("affinity", "anti-affinity"):
+        return None
+    index: dict[str, int] = {}
+    service = np.array([index.setdefault(state.host, len(index)) for state in states], np.int64)
+    on_service = np.zeros(len(index), dtype=np.int64)
+    for (host, _node), count in members.items():
+        if host in index:
+            on_service[index[host]] += count
+        elif request.policy == "affinity":
+            # The group is bound to a host that is not among the candidates.
+            on_service = np.append(on_service, count)
+    order = sorted(range(len(states)), key=lambda i: (states[i].nodename, states[i].host))
+    return Bound(
+        policy=request.policy,
+        max_per_service=request.max_per_host or 1,
+        service=service,
+        members=on_service,
+        order=np.array(order, dtype=np.int64),
+    )
+
+
+def apply(limit: Bound | None, room: Array, placed: Array, *, awaiting: int, left: int) -> Array:
+    """Return the room per HostState that the policy leaves.
+
+    Anti-affinity leaves max_server_per_host less the members there; affinity only the
+    members' host, or while there are none the hosts that take all VMs that await a place
+    (all of this request, where none takes more).
+
+    :param room: per HostState, what it takes without the policy
+    :param placed: per HostState, VMs that this request has placed
+    """
+    if limit is None:
+        return room
+    members = limit.members + np.bincount(
+        limit.service, weights=placed, minlength=len(limit.members)
+    ).astype(np.int64)
+    if limit.policy == "affinity":
+        if members.any():
+            return np.where(members[limit.service] > 0, room, 0)
+        total = np.bincount(limit.service, weights=room, minlength=len(members))
+        needed = awaiting if (total >= awaiting).any() else left
+        return np.where(total[limit.service] >= needed, room, 0)
+    allowed = np.maximum(limit.max_per_service - members, 0)
+    if len(limit.members) == len(room):  # one node a service, as on every hypervisor
+        return np.minimum(room, allowed[limit.service])
+    bounded = np.zeros_like(room)
+    for i in limit.order:
+        service = limit.service[i]
+        bounded[i] = min(room[i], allowed[service])
+        allowed[service] -= bounded[i]
+    return bounded

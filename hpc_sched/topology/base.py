@@ -1,0 +1,66 @@
+"""Drivers that know where a fabric's description comes from."""
+
+import abc
+from typing import Any
+
+import stevedore
+from stevedore.exception import NoMatches
+
+from hpc_sched import exceptions
+from hpc_sched.topology.model import Topology
+
+NAMESPACE = "hpc_sched.topology"
+
+
+class TopologyDriver(abc.ABC):
+    """One source of a fabric's description.
+
+    A driver is built with its options as keyword arguments (a driver that reads a
+    file takes ``path``) and must define neither ``__len__`` nor ``__bool__``: stevedore
+    takes a falsy driver for a missing one.
+    """
+
+    @abc.abstractmethod
+    def load(self) -> Topology:
+        """Return the fabric as it is described now.
+
+        :raises exceptions.TopologyError: where the description cannot be read or is wrong
+        """
+
+
+def driver_names() -> list[str]:
+    """Return the names of the installed drivers, sorted."""
+    return sorted(stevedore.ExtensionManager(NAMESPACE).names())
+
+
+def load(driver: str, **options: Any) -> Topology:
+    """Return the fabric that a driver reads.
+
+    :param driver: name in the stevedore group ``hpc_sched.topology``, such as ``yaml``
+    :param options: what the driver takes; ``path`` for those that read a file
+    :raises exceptions.TopologyError: for an unknown driver, options it does not take, or a
+        description that cannot be read or is wrong
+    """
+
+    def broken(_manager: Any, _entry_point: Any, error: BaseException) -> None:
+        raise exceptions.TopologyError(
+            f"topology driver {driver!r} cannot be loaded: {error}"
+        ) from error
+
+    try:
+        found = stevedore.DriverManager(
+            NAMESPACE, driver, on_load_failure_callback=broken, warn_on_missing_entrypoint=False
+        )
+    except NoMatches:
+        raise exceptions.TopologyError(
+            f"no topology driver {driver!r} in the entry points of {NAMESPACE}; "
+            f"installed: {', '.join(driver_names()) or 'none'}"
+        ) from None
+    try:
+        source = found.driver(**options)
+    except TypeError as error:
+        raise exceptions.TopologyError(
+            f"topology driver {driver!r} does not take these options: {error}"
+        ) from error
+    topology: Topology = source.load()
+    return topology

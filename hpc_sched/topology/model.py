@@ -1,0 +1,353 @@
+"""The fabric as an immutable tree with dense indices, built once and shared by all requests."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched import exceptions
+
+DEFAULT_LEVEL_NAMES = ("leaf", "pod", "core")
+
+# A leaf maps to its hosts, any other switch to the switches below it.
+Tree = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One switch: its name, its level (leaf = 1) and the index of the switch above it."""
+
+    name: str
+    level: int
+    parent: int  # index in Topology.switches, -1 at a root
+    processor: str | None = None  # processor type of the hosts below, where it is known
+
+
+def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return ``depth`` names of levels, bottom up: the given ones, then the defaults."""
+    defaults = [
+        DEFAULT_LEVEL_NAMES[i] if i < len(DEFAULT_LEVEL_NAMES) else f"level{i + 1}"
+        for i in range(depth)
+    ]
+    return tuple(list(given[:depth]) + defaults[len(given) :])
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Topology:
+    """A forest of switches with hosts below its leaves.
+
+    Indices are dense and in the order of the description: ``hosts[i]`` and ``switches[s]``.
+    ``groups`` has the shape (depth, hosts): ``groups[l - 1, i]`` is the index of the highest
+    switch of level l or lower above host i, so two hosts share a switch on level l exactly
+    where their entries agree; a branch shorter than its siblings is thereby padded just below
+    their parent and hops is an ultrametric.
+
+    Built with :meth:`from_tree` or by a driver; never changed afterwards.
+    """
+
+    hosts: tuple[str, ...]
+    switches: tuple[Switch, ...]
+    levels: tuple[str, ...]  # names, bottom up; as many as the tree is deep
+    groups: NDArray[np.int64]
+    name_rank: NDArray[np.int64]  # place of each host in the order of names, the last tie-break
+    _host_index: dict[str, int]
+    _switch_index: dict[str, int]
+
+    @classmethod
+    def from_tree(
+        cls,
+        tree: Tree,
+        levels: Sequence[str] = (),
+        processors: Mapping[str, str] | None = None,
+    ) -> "Topology":
+        """Return the topology of nested switches, ``{"core": {"leaf1": ["h1", "h2"]}}``.
+
+        Several switches at the top are islands. Linear in hosts and switches.
+
+        :param levels: names of the levels, bottom up; as many as the tree is deep, or none
+        :param processors: switch name to the processor type of the hosts below it
+        :raises exceptions.TopologyError: for an empty tree or switch, a switch or host that
+            stands twice, or a wrong number of level names
+        """
+        return _Builder(processors or {}).build(tree, tuple(levels))
+
+    def __repr__(self) -> str:
+        return f"<Topology {len(self.hosts)} hosts, {len(self.leaves)} leaves, depth {self.depth}>"
+
+    @property
+    def depth(self) -> int:
+        """The level of the highest root: 1 for a single leaf switch."""
+        return int(self.groups.shape[0])
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The names of the lowest-level switches, in the order of the description."""
+        return tuple(switch.name for switch in self.switches if switch.level == 1)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The names of the switches without a parent: more than one where there are islands."""
+        return tuple(switch.name for switch in self.switches if switch.parent < 0)
+
+    @property
+    def leaf_index(self) -> NDArray[np.int64]:
+        """The index in ``switches`` of the leaf above each host, in the order of ``hosts``."""
+        return self.groups[0]
+
+    def __contains__(self, host: object) -> bool:
+        return host in self._host_index
+
+    def index_of(self, host: str) -> int:
+        """Return the index of a host in ``hosts``.
+
+        :raises exceptions.UnknownHostError: for a host that the topology does not name
+        """
+        try:
+            return self._host_index[host]
+        except KeyError:
+            raise exceptions.UnknownHostError(f"host {host!r} is not in the topology") from None
+
+    def switch_index(self, name: str) -> int:
+        """Return the index of a switch in ``switches``.
+
+        :raises exceptions.UnknownHostError: for a name that is no switch
+        """
+        try:
+            return self._switch_index[name]
+        except KeyError:
+            raise exceptions.UnknownHostError(f"switch {name!r} is not in the topology") from None
+
+    def hops(self, a: str, b: str) -> float:
+        """Return the switches on the path between two hosts, in O(depth).
+
+        0 on one host, 1 under one leaf, 2 * l - 1 where the lowest common switch is on level
+        l, infinity between islands.
+
+        :raises exceptions.UnknownHostError: for a host that the topology does not name
+        """
+        left, right = self.index_of(a), self.index_of(b)
+        if left == right:
+            return 0
+        for level in range(self.depth):
+            if self.groups[level, left] == self.groups[level, right]:
+                return 2 * level + 1
+        return math.inf
+
+    def leaf_of(self, host: str) -> str:
+        """Return the name of the leaf switch above a host, in O(1).
+
+        :raises exceptions.UnknownHostError: for a host that the topology does not name
+        """
+        return self.switches[int(self.groups[0, self.index_of(host)])].name
+
+    def ancestors(self, host: str) -> tuple[str, ...]:
+        """Return the names of the switches above a host, leaf first.
+
+        :raises exceptions.UnknownHostError: for a host that the topology does not name
+        """
+        above = []
+        switch = int(self.groups[0, self.index_of(host)])
+        while switch >= 0:
+            above.append(self.switches[switch].name)
+            switch = self.switches[switch].parent
+        return tuple(above)
+
+    def hosts_of(self, switch: str) -> tuple[str, ...]:
+        """Return the hosts below a switch of any level, in the order of ``hosts``.
+
+        :raises exceptions.UnknownHostError: for a name that is no switch
+        """
+        wanted = self.switch_index(switch)
+        row = self.groups[self.switches[wanted].level - 1]
+        return tuple(self.hosts[i] for i in np.flatnonzero(row == wanted))
+
+    def children_of(self, switch: str) -> tuple[str, ...]:
+        """Return the switches just below a switch; none below a leaf.
+
+        :raises exceptions.UnknownHostError: for a name that is no switch
+        """
+        parent = self.switch_index(switch)
+        return tuple(child.name for child in self.switches if child.parent == parent)
+
+    def processor_of(self, host: str) -> str | None:
+        """Return the processor type that the nearest switch above a host states, or None.
+
+        :raises exceptions.UnknownHostError: for a host that the topology does not name
+        """
+        switch = int(self.groups[0, self.index_of(host)])
+        while switch >= 0:
+            if self.switches[switch].processor is not None:
+                return self.switches[switch].processor
+            switch = self.switches[switch].parent
+        return None
+
+    def including(self, names: Iterable[str]) -> "Topology":
+        """Return a topology that knows the named hosts too.
+
+        A host that the description does not name hangs directly below the root, as a leaf of
+        its own named like the host; with several islands it is an island of its own. The same
+        object comes back where nothing is missing. O(hosts * depth).
+        """
+        missing = sorted(set(names) - self._host_index.keys())
+        if not missing:
+            return self
+        switches = list(self.switches)
+        groups = self.groups
+        levels = self.levels
+        roots = [i for i, switch in enumerate(switches) if switch.parent < 0]
+        parent = roots[0] if len(roots) == 1 else -1
+        if parent >= 0 and switches[parent].level == 1:
+            # One leaf is the whole fabric: the newcomers need a switch to meet it at.
+            switches[parent] = Switch(
+                switches[parent].name, 1, len(switches), switches[parent].processor
+            )
+            parent = len(switches)
+            switches.append(Switch(_free_name("root", self._switch_index), 2, -1))
+            groups = np.vstack([groups, np.full((1, groups.shape[1]), parent)])
+            levels = level_names(2, levels)
+        taken = {switch.name: i for i, switch in enumerate(switches)}
+        first = len(switches)
+        for name in missing:
+            leaf = _free_name(name, taken)
+            taken[leaf] = len(switches)
+            switches.append(Switch(leaf, 1, parent))
+        columns = np.tile(np.arange(first, len(switches)), (groups.shape[0], 1))
+        if parent >= 0:
+            columns[switches[parent].level - 1 :] = parent
+        index = dict(self._host_index)
+        index.update({name: len(self.hosts) + i for i, name in enumerate(missing)})
+        return Topology(
+            hosts=self.hosts + tuple(missing),
+            switches=tuple(switches),
+            levels=levels,
+            groups=_frozen(np.hstack([groups, columns])),
+            name_rank=_name_rank(self.hosts + tuple(missing)),
+            _host_index=index,
+            _switch_index=taken,
+        )
+
+    def check(self) -> None:
+        """Assert every invariant of the structure; for tests."""
+        assert self.groups.shape == (len(self.levels), len(self.hosts))
+        assert self.depth == max(switch.level for switch in self.switches)
+        for s, switch in enumerate(self.switches):
+            assert self._switch_index[switch.name] == s
+            assert switch.parent < 0 or self.switches[switch.parent].level > switch.level
+            if switch.level > 1:
+                below = [c.level for c in self.switches if c.parent == s]
+                assert switch.level == 1 + max(below)
+        for i, host in enumerate(self.hosts):
+            assert self._host_index[host] == i
+            above = [self.switch_index(name) for name in self.ancestors(host)]
+            for level in range(1, self.depth + 1):
+                highest = [s for s in above if self.switches[s].level <= level][-1]
+                assert self.groups[level - 1, i] == highest
+
+
+def _free_name(wanted: str, taken: Mapping[str, int]) -> str:
+    """Return the wanted switch name, marked where another switch has it already."""
+    while wanted in taken:
+        wanted += "'"
+    return wanted
+
+
+def _frozen(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    array.setflags(write=False)
+    return array
+
+
+def _name_rank(names: Sequence[str]) -> NDArray[np.int64]:
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    return _frozen(rank)
+
+
+class _Builder:
+    """Collects switches and hosts of a nested tree, depth first."""
+
+    def __init__(self, processors: Mapping[str, str]) -> None:
+        self.processors = processors
+        self.names: list[str] = []
+        self.parents: list[int] = []
+        self.heights: list[int] = []
+        self.switch_index: dict[str, int] = {}
+        self.hosts: list[str] = []
+        self.host_leaf: list[int] = []
+        self.host_index: dict[str, int] = {}
+
+    def build(self, tree: Tree, levels: tuple[str, ...]) -> Topology:
+        if not isinstance(tree, Mapping) or not tree:
+            raise exceptions.TopologyError("the topology names no switch")
+        for name, below in tree.items():
+            self._add(name, below, -1)
+        depth = max(self.heights)
+        if levels and len(levels) != depth:
+            raise exceptions.TopologyError(
+                f"levels: {len(levels)} names ({', '.join(levels)}) for a tree of depth {depth}"
+            )
+        if len(set(levels)) != len(levels):
+            raise exceptions.TopologyError(f"levels: a name stands twice in {', '.join(levels)}")
+        groups = np.empty((depth, len(self.hosts)), dtype=np.int64)
+        by_level = self._ancestor_by_level(depth)
+        groups[:] = by_level[:, self.host_leaf]
+        return Topology(
+            hosts=tuple(self.hosts),
+            switches=tuple(
+                Switch(name, self.heights[s], self.parents[s], self.processors.get(name))
+                for s, name in enumerate(self.names)
+            ),
+            levels=level_names(depth, levels),
+            groups=_frozen(groups),
+            name_rank=_name_rank(self.hosts),
+            _host_index=self.host_index,
+            _switch_index=self.switch_index,
+        )
+
+    def _add(self, name: str, below: Any, parent: int) -> int:
+        """Add a switch and all below it; return its level."""
+        if name in self.switch_index:
+            raise exceptions.TopologyError(f"switch {name!r} stands twice")
+        index = len(self.names)
+        self.switch_index[name] = index
+        self.names.append(name)
+        self.parents.append(parent)
+        self.heights.append(1)
+        if isinstance(below, Mapping):
+            if not below:
+                raise exceptions.TopologyError(f"switch {name!r} has nothing below it")
+            self.heights[index] = 1 + max(
+                self._add(child, rest, index) for child, rest in below.items()
+            )
+            return self.heights[index]
+        if isinstance(below, str) or not isinstance(below, Iterable):
+            raise exceptions.TopologyError(
+                f"switch {name!r}: expected switches or a list of hosts, found {below!r}"
+            )
+        hosts = list(below)
+        if not hosts:
+            raise exceptions.TopologyError(f"leaf {name!r} has no hosts")
+        for host in hosts:
+            if host in self.host_index:
+                other = self.names[self.host_leaf[self.host_index[host]]]
+                raise exceptions.TopologyError(
+                    f"host {host!r} is under leaf {other!r} and leaf {name!r}"
+                )
+            self.host_index[host] = len(self.hosts)
+            self.hosts.append(host)
+            self.host_leaf.append(index)
+        return 1
+
+    def _ancestor_by_level(self, depth: int) -> NDArray[np.int64]:
+        """Return, per level and switch, the highest switch of that level or lower above it."""
+        table = np.empty((depth, len(self.names)), dtype=np.int64)
+        for s in range(len(self.names)):
+            current = s
+            for level in range(1, depth + 1):
+                parent = self.parents[current]
+                if parent >= 0 and self.heights[parent] <= level:
+                    current = parent
+                table[level - 1, s] = current
+        return table

@@ -1,0 +1,38 @@
+"""Which host of the topology a hypervisor of the cloud is."""
+
+from collections import Counter
+
+from hpc_sched.topology.model import Topology
+
+
+def short_name(name: str) -> str | None:
+    """Return a host name up to its first dot, or None where that says nothing (addresses)."""
+    short = name.partition(".")[0]
+    return short if short and not short.isdigit() else None
+
+
+class HostNames:
+    """Finds hypervisors in one topology; immutable, built once per topology.
+
+    A topology name matches a nodename first, then a host, then a short name that belongs to
+    one host of the topology alone.
+    """
+
+    __slots__ = ("_by_short", "_topology")
+
+    def __init__(self, topology: Topology) -> None:
+        shorts = [(short_name(host), host) for host in topology.hosts]
+        count = Counter(short for short, _ in shorts)
+        self._topology = topology
+        self._by_short = {short: host for short, host in shorts if short and count[short] == 1}
+
+    def find(self, host: str, nodename: str | None = None) -> str | None:
+        """Return the topology's name of a hypervisor, or None where it has none. O(1)."""
+        for name in (nodename, host):
+            if name and name in self._topology:
+                return name
+        for name in (nodename, host):
+            short = short_name(name) if name else None
+            if short and short in self._by_short:
+                return self._by_short[short]
+        return None

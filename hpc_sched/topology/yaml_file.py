@@ -1,0 +1,192 @@
+"""The ``yaml`` driver: a topology file written by hand.
+
+The file is read as a tree of YAML nodes rather than of values, so that every error can name
+the line that is wrong.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from hpc_sched import exceptions
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.base import TopologyDriver
+from hpc_sched.topology.model import Topology
+
+MAX_LEVELS = 32
+_TOP_KEYS = ("levels", "switches")
+_SWITCH_KEYS = ("name", "switches", "hosts", "processor")
+# The C loader reads 10,000 hosts ten times faster; it may be missing from the wheel.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class YamlFileDriver(TopologyDriver):
+    """Reads a file of nested switches with folded host names."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """:param path: the file"""
+        self.path = os.fspath(path)
+
+    def load(self) -> Topology:
+        """Return the fabric that the file describes; linear in its length.
+
+        :raises exceptions.TopologyError: naming file, line and what was expected
+        """
+        try:
+            with open(self.path, "rb") as stream:
+                root = yaml.compose(stream, Loader=_LOADER)
+        except OSError as error:
+            raise exceptions.TopologyError(
+                f"{self.path}: cannot be read: {error.strerror or error}"
+            ) from error
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f"{self.path}:{mark.line + 1}" if mark else self.path
+            problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+            raise exceptions.TopologyError(f"{where}: not YAML: {problem}") from error
+        except (RecursionError, UnicodeDecodeError, ValueError) as error:
+            raise exceptions.TopologyError(f"{self.path}: not YAML: {error}") from error
+        if root is None:
+            raise exceptions.TopologyError(f"{self.path}: the file is empty")
+        return _Reader(self.path).read(root)
+
+
+@dataclass
+class _Reader:
+    """Walks the YAML nodes of one file."""
+
+    path: str
+    switch_line: dict[str, int] = field(default_factory=dict)
+    host_leaf: dict[str, str] = field(default_factory=dict)
+    processors: dict[str, str] = field(default_factory=dict)
+
+    def read(self, root: yaml.Node) -> Topology:
+        items = self._mapping(root, "the file", _TOP_KEYS)
+        if "switches" not in items:
+            raise self._error(root, "key 'switches' is missing")
+        tree = self._switches(items["switches"], ())
+        levels: list[str] = []
+        if "levels" in items:
+            node = items["levels"]
+            levels = [self._text(item, "a level's name") for item in self._list(node, "levels")]
+        try:
+            return Topology.from_tree(tree, levels=levels, processors=self.processors)
+        except exceptions.TopologyError as error:
+            raise self._error(items.get("levels", root), str(error)) from error
+
+    def _switches(self, node: yaml.Node, above: tuple[str, ...]) -> dict[str, Any]:
+        """Return the tree of a list of switches; ``above`` are the names on the way down."""
+        if len(above) >= MAX_LEVELS:
+            raise self._error(node, f"more than {MAX_LEVELS} levels of switches")
+        owner = f"switch {above[-1]!r}" if above else "the file"
+        tree: dict[str, Any] = {}
+        for item in self._list(node, "switches"):
+            keys = self._mapping(item, f"a switch of {owner}", _SWITCH_KEYS)
+            if "name" not in keys:
+                raise self._error(item, f"a switch of {owner} has no name")
+            name = self._text(keys["name"], "a switch's name")
+            self._check_parent(name, keys["name"], above)
+            self.switch_line[name] = _line(keys["name"])
+            if "processor" in keys:
+                self.processors[name] = self._text(keys["processor"], "processor")
+            if "hosts" in keys and "switches" in keys:
+                raise self._error(item, f"switch {name!r} has both 'hosts' and 'switches'")
+            if "hosts" in keys:
+                tree[name] = self._hosts(keys["hosts"], name)
+            elif "switches" in keys:
+                tree[name] = self._switches(keys["switches"], (*above, name))
+            else:
+                raise self._error(item, f"switch {name!r} has neither 'hosts' nor 'switches'")
+        if not tree:
+            raise self._error(node, f"{owner} has no switches")
+        return tree
+
+    def _check_parent(self, name: str, node: yaml.Node, above: tuple[str, ...]) -> None:
+        if name in above:
+            chain = " > ".join((*above[above.index(name) :], name))
+            raise self._error(node, f"cycle: switch {name!r} is below itself ({chain})")
+        if name in self.switch_line:
+            raise self._error(
+                node,
+                f"switch {name!r} stands twice, first on line {self.switch_line[name]}: "
+                "a switch has one parent",
+            )
+
+    def _hosts(self, node: yaml.Node, leaf: str) -> list[str]:
+        items: Sequence[yaml.Node]
+        if isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null":
+            items = [node]
+        else:
+            items = self._list(node, f"hosts of leaf {leaf!r}")
+        hosts = []
+        for item in items:
+            text = self._text(item, "a host's name")
+            try:
+                names = hostlist.expand(text)
+            except ValueError as error:
+                raise self._error(item, f"leaf {leaf!r}: {error}") from error
+            for host in names:
+                if host in self.host_leaf:
+                    raise self._error(item, self._twice(host, leaf))
+                self.host_leaf[host] = leaf
+            hosts.extend(names)
+            if len(self.host_leaf) > hostlist.MAX_HOSTS:
+                raise self._error(item, f"more than {hostlist.MAX_HOSTS} hosts")
+        if not hosts:
+            raise self._error(node, f"leaf {leaf!r} has no hosts")
+        return hosts
+
+    def _twice(self, host: str, leaf: str) -> str:
+        if self.host_leaf[host] == leaf:
+            return f"host {host!r} stands twice under leaf {leaf!r}"
+        return f"host {host!r} is under leaf {self.host_leaf[host]!r} and leaf {leaf!r}"
+
+    def _mapping(self, node: yaml.Node, what: str, known: tuple[str, ...]) -> dict[str, yaml.Node]:
+        if not isinstance(node, yaml.MappingNode):
+            raise self._error(
+                node, f"{what}: expected keys ({', '.join(known)}), found {_kind(node)}"
+            )
+        found: dict[str, yaml.Node] = {}
+        for key_node, value in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else _kind(key_node)
+            if key not in known:
+                raise self._error(
+                    key_node, f"unknown key {key!r} in {what}; known: {', '.join(known)}"
+                )
+            if key in found:
+                raise self._error(key_node, f"key {key!r} stands twice in {what}")
+            found[key] = value
+        return found
+
+    def _list(self, node: yaml.Node, what: str) -> list[yaml.Node]:
+        if not isinstance(node, yaml.SequenceNode):
+            raise self._error(node, f"{what}: expected a list, found {_kind(node)}")
+        items: list[yaml.Node] = node.value
+        return items
+
+    def _text(self, node: yaml.Node, what: str) -> str:
+        """Return a name as it is written: YAML would read a host called 0123 as a number."""
+        if not isinstance(node, yaml.ScalarNode) or node.tag == "tag:yaml.org,2002:null":
+            raise self._error(node, f"{what}: expected text, found {_kind(node)}")
+        text = str(node.value).strip()
+        if not text:
+            raise self._error(node, f"{what} is empty")
+        return text
+
+    def _error(self, node: yaml.Node, text: str) -> exceptions.TopologyError:
+        return exceptions.TopologyError(f"{self.path}:{_line(node)}: {text}")
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _kind(node: yaml.Node) -> str:
+    if isinstance(node, yaml.SequenceNode):
+        return "a list"
+    if isinstance(node, yaml.MappingNode):
+        return "keys and values"
+    return "nothing" if node.tag == "tag:yaml.org,2002:null" else f"{node.value!r}"
