@@ -2,11 +2,13 @@
 
 import argparse
 import importlib.util
+import itertools
 import json
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TextIO
 
 import yaml
 from cliff.command import Command
@@ -23,7 +25,7 @@ TIMEOUT = 85.0
 TIMEOUT_PER_HOST = 3.0  # beyond the 32 hosts of the default
 
 
-class Demo(Command):  # type: ignore[misc]  # cliff is not typed
+class Demo(Command):
     """Place a group on a real Nova in this machine, without and with hpc_sched.
 
     Starts Nova's API, conductor, scheduler, Placement and fake computes twice, once with
@@ -33,6 +35,7 @@ class Demo(Command):  # type: ignore[misc]  # cliff is not typed
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the command's own arguments."""
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument(
             "--hosts", type=int, default=32, metavar="N", help="hosts in all (default: 32)"
@@ -62,6 +65,7 @@ class Demo(Command):  # type: ignore[misc]  # cliff is not typed
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Run the demo and print its result; return the exit code."""
         _require_demo_extra()
         with tempfile.TemporaryDirectory(prefix="hpc-sched-demo-") as folder:
             path = parsed_args.topology or _write_topology(parsed_args, Path(folder))
@@ -102,11 +106,11 @@ class Demo(Command):  # type: ignore[misc]  # cliff is not typed
 class _Progress:
     """What each run is doing, on one line of a terminal, or a line a change elsewhere."""
 
-    def __init__(self, stream: object) -> None:
+    def __init__(self, stream: TextIO | None) -> None:
         self.stream = stream or sys.stderr
         self.doing: dict[str, str] = {}
         self.began = time.monotonic()
-        self.in_place = bool(getattr(self.stream, "isatty", lambda: False)())
+        self.in_place = self.stream.isatty()
 
     def show(self, run: str, text: str) -> None:
         if self.doing.get(run) == text:
@@ -127,8 +131,8 @@ class _Progress:
             self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:
-        self.stream.write(text)  # type: ignore[attr-defined]  # any text stream
-        self.stream.flush()  # type: ignore[attr-defined]
+        self.stream.write(text)
+        self.stream.flush()
 
 
 def _require_demo_extra() -> None:
@@ -157,7 +161,7 @@ def _write_topology(parsed_args: argparse.Namespace, folder: Path) -> Path:
             "name": f"leaf{number + 1:02d}",
             "hosts": f"node[{low + 1:0{width}d}-{high:0{width}d}]",
         }
-        for number, (low, high) in enumerate(zip(bounds, bounds[1:], strict=False))
+        for number, (low, high) in enumerate(itertools.pairwise(bounds))
     ]
     path = folder / "topology.yaml"
     path.write_text(yaml.safe_dump({"switches": [{"name": "core1", "switches": switches}]}))

@@ -10,7 +10,7 @@ import hpc_sched
 from hpc_sched import exceptions
 
 
-class HPCSchedApp(App):  # type: ignore[misc]  # cliff is not typed
+class HPCSchedApp(App):
     """hpc-sched: where Nova puts groups of HPC VMs on a fat tree."""
 
     # Messages for people, without the logger's name in front.

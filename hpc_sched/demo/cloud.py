@@ -20,6 +20,7 @@ monkey_patch.patch(backend="threading")
 
 import fixtures
 import nova.conf
+import numpy  # noqa: F401 - asks for the machine when imported, which Nova's fixtures forbid
 from nova import test as nova_test
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import fixtures as functional_fixtures
@@ -27,6 +28,7 @@ from nova.tests.functional import integrated_helpers
 from oslo_config import iniparser
 
 from hpc_sched import conf
+from hpc_sched.demo.cells import CellDatabases
 
 CONF = nova.conf.CONF
 
@@ -40,17 +42,21 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
     Set the attributes below before ``setUp``; what computes there are is up to the caller.
     """
 
+    __test__ = False  # a cloud for tests, not a test that pytest should collect
+
     vcpus = 16
     memory_mb = 65536
     local_gb = 1000
     #: options of nova.conf: (section, name) to value, applied before any service starts
     options: Mapping[tuple[str, str], Any] = {}
-    CAST_AS_CALL = False
+    with_scheduler = True
 
     def runTest(self) -> None:
         """Let the class be built without a test method."""
 
     def setUp(self) -> None:
+        """Start everything but computes."""
+        self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
         super().setUp()
         conf.register_opts(CONF)
         self.flags(compute_driver=DRIVER)
@@ -84,10 +90,13 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         api = self.useFixture(nova_fixtures.OSAPIFixture(api_version="v2.1"))
         self.api = self.admin_api = api.admin_api
         self.api.microversion = "latest"
-        for (section, name), value in self.options.items():
-            self.flags(**{name: value}, group=section)
         self.start_service("conductor")
-        self.scheduler = self.start_service("scheduler")
+        if self.with_scheduler:
+            self.start_scheduler(self.options)
+
+    def _databases(self) -> CellDatabases:
+        self._cell_databases = CellDatabases()
+        return self._cell_databases
 
     def _clear_attrs(self) -> None:
         # Nova empties the instance; pytest wants to find the test's name afterwards.
@@ -96,14 +105,32 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         if name is not None:
             self._testMethodName = name
 
+    def start_scheduler(self, options: Mapping[tuple[str, str], Any]) -> None:
+        """Start the scheduler with options of nova.conf.
+
+        :param options: (section, name) to value
+        """
+        for (section, name), value in options.items():
+            self.flags(**{name: value}, group=section)
+        self.scheduler = self.start_service("scheduler")
+
+    @property
+    def weighers(self) -> list[Any]:
+        """The weigher objects of the running scheduler."""
+        return list(self.scheduler.manager.host_manager.weighers)
+
     def start_computes(
-        self, hosts: Iterable[str], progress: Callable[[str], None] = lambda _text: None
+        self,
+        hosts: Iterable[str],
+        progress: Callable[[str], None] = lambda _text: None,
+        cell: str | None = None,
     ) -> None:
-        """Start one compute service a host."""
+        """Start one compute service a host, in the first cell or the one named."""
         names = list(hosts)
-        for count, host in enumerate(names, 1):
-            self._start_compute(host)
-            progress(f"compute services {count}/{len(names)}")
+        with self._cell_databases.default_cell(self.cell_mappings[cell or "cell1"]):
+            for count, host in enumerate(names, 1):
+                self._start_compute(host, cell_name=cell)
+                progress(f"compute services {count}/{len(names)}")
 
     def flavor(
         self,
@@ -212,7 +239,7 @@ def read_options(path: Path) -> dict[tuple[str, str], Any]:
     """
     sections: dict[tuple[str, str], list[str]] = {}
 
-    class Parser(iniparser.BaseParser):  # type: ignore[misc]  # oslo.config is not typed
+    class Parser(iniparser.BaseParser):
         section = "DEFAULT"
 
         def new_section(self, section: str) -> None:

@@ -47,7 +47,7 @@ def busy_hosts(fabric: Topology, spare: int) -> list[str]:
 
     :param spare: how many hosts must stay free
     """
-    busy = []
+    busy: list[str] = []
     for number, leaf in enumerate(fabric.leaves):
         hosts = fabric.hosts_of(leaf)
         share = (3, 0, 2, 0)[number % 4] * len(hosts) // 8

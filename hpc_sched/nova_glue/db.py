@@ -161,7 +161,7 @@ def _instances(context: nova_context.RequestContext, wanted: Any) -> list[Placed
 def _is_on_its_way(vm_state: str | None, task_state: str | None) -> bool:
     """Tell whether a VM without a host is looking for one; not the shelved, not errors."""
     if vm_state == vm_states.BUILDING:
-        return task_state != task_states.DELETING
+        return bool(task_state != task_states.DELETING)
     return vm_state == vm_states.SHELVED_OFFLOADED and task_state in (
         task_states.UNSHELVING,
         task_states.SPAWNING,

@@ -341,8 +341,7 @@ def _members_by_states(
     if not uuids:
         return members
     for state in states:
-        # The cache is shared by all requests and filled by RPC: copy before looking.
-        here = (uuids & set(list(state.instances))) - seen
+        here = (uuids & set(state.instances)) - seen
         if here:
             seen |= here
             members[(state.host, state.nodename)] += len(here)

@@ -95,7 +95,8 @@ class Topology:
     @property
     def leaf_index(self) -> NDArray[np.int64]:
         """The index in ``switches`` of the leaf above each host, in the order of ``hosts``."""
-        return self.groups[0]
+        row: NDArray[np.int64] = self.groups[0]
+        return row
 
     def __contains__(self, host: object) -> bool:
         return host in self._host_index

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import nova.conf
 import numpy as np
 from nova import objects
-from nova.scheduler import host_manager
+from nova.scheduler import host_manager, weights
 from nova.scheduler import utils as scheduler_utils
-from nova.scheduler import weights
 from oslo_log import log as logging
 
 from hpc_sched import conf

@@ -1,0 +1,51 @@
+"""Fabrics, flavors and looks at a running cloud that several functional tests share."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import yaml
+
+from hpc_sched.demo.cloud import NovaCloud
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE_CONF = ROOT / "etc" / "nova.conf.sample"
+
+
+def four_by_eight() -> dict[str, list[str]]:
+    """Return 32 hosts under 4 leaves.
+
+    ::
+
+                      core
+           /       |        |       \\
+        leaf1    leaf2    leaf3    leaf4
+        n01-n08  n09-n16  n17-n24  n25-n32
+    """
+    return {
+        f"leaf{leaf + 1}": [f"n{8 * leaf + number:02d}" for number in range(1, 9)]
+        for leaf in range(4)
+    }
+
+
+def write_topology(folder: Path, leaves: Mapping[str, list[str]]) -> Path:
+    """Write leaves below one core switch as a topology file and return its path."""
+    path = folder / "topology.yaml"
+    switches = [{"name": leaf, "hosts": hosts} for leaf, hosts in leaves.items()]
+    path.write_text(yaml.safe_dump({"switches": [{"name": "core", "switches": switches}]}))
+    return path
+
+
+def leaves_used(leaves: Mapping[str, list[str]], hosts: Iterable[str]) -> dict[str, int]:
+    """Return how many of some hosts are under each leaf, leaves without any left out."""
+    leaf_of = {host: leaf for leaf, below in leaves.items() for host in below}
+    return dict(Counter(leaf_of[host] for host in hosts))
+
+
+def delete(cloud: NovaCloud, servers: Iterable[str]) -> None:
+    """Delete servers and wait until the API shows none of them."""
+    gone = list(servers)
+    for server in gone:
+        cloud.api.delete_server(server)
+    for server in gone:
+        cloud._wait_until_deleted({"id": server})

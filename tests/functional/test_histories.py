@@ -1,0 +1,309 @@
+"""Members and awaiting VMs, whatever has happened to the group before.
+
+Every test brings a group into a state through the API, notes what API and Placement say of it,
+sends one more request for the group and compares what the plugin read with the note.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from nova.compute import manager as compute_manager
+from nova.conductor import manager as conductor_manager
+
+from hpc_sched.demo.cloud import NovaCloud
+from tests.functional.clouds import delete
+from tests.functional.truth import believed, nodes, true_members
+
+# leaf1: n1-n4   leaf2: n5-n8   leaf3: ironic, one compute service with nodes node-a to node-d
+LEAVES = {
+    "leaf1": ["n1", "n2", "n3", "n4"],
+    "leaf2": ["n5", "n6", "n7", "n8"],
+    "leaf3": ["node-a", "node-b", "node-c", "node-d"],
+}
+
+
+@pytest.fixture(scope="module")
+def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
+    cloud = start_cloud(LEAVES)
+    cloud.start_computes(LEAVES["leaf1"] + LEAVES["leaf2"])
+    cloud.flavor("small")
+    cloud.flavor("small2", memory_mb=1024)
+    cloud.flags(allow_resize_to_same_host=False)
+    return cloud
+
+
+@pytest.fixture
+def boot(cloud: NovaCloud) -> Iterator[Callable[..., list[str]]]:
+    made: list[str] = []
+
+    def boot_(**kwargs: object) -> list[str]:
+        servers = cloud.boot("small", **kwargs)
+        made.extend(servers)
+        return servers
+
+    yield boot_
+    delete(cloud, made)
+
+
+@pytest.fixture
+def next_request(cloud: NovaCloud, boot, monkeypatch) -> Callable[..., None]:
+    """Send one more multi-create for a group and compare what was read with the truth."""
+
+    def send(group: str, count: int = 2, expected: Counter[str] | None = None) -> None:
+        truth = true_members(cloud, group) if expected is None else expected
+        with believed(monkeypatch) as seen:
+            cloud.wait(boot(count=count, group=group))
+        [read] = seen
+        assert nodes(read) == truth
+        assert read.awaiting == count
+        assert not read.is_move
+        assert read.problems == ()
+
+    return send
+
+
+@pytest.fixture
+def move(cloud: NovaCloud, monkeypatch) -> Callable[..., None]:
+    """Move a VM and compare what was read of its group with the truth without it."""
+
+    def do(group: str, server: str, action: Callable[[dict[str, str]], object]) -> None:
+        truth = true_members(cloud, group, without=server)
+        with believed(monkeypatch) as seen:
+            action(cloud.api.get_server(server))
+        assert [nodes(read) for read in seen] == [truth]
+        assert [(read.is_move, read.awaiting) for read in seen] == [(True, 1)]
+
+    return do
+
+
+@pytest.fixture
+def group(cloud: NovaCloud) -> str:
+    return cloud.server_group("group", "soft-anti-affinity")
+
+
+def test_a_multi_create_and_growth_by_later_requests(cloud, boot, group, next_request):
+    next_request(group, 4, Counter())
+    next_request(group, 3)
+    next_request(group, 1)
+
+
+def test_single_creates_in_a_row(cloud, boot, group, next_request):
+    for _ in range(3):
+        cloud.wait(boot(group=group))
+    next_request(group)
+
+
+def test_several_vms_of_the_group_on_one_host_count_each(cloud, boot, next_request):
+    group = cloud.server_group("dense", "affinity")
+    hosts = cloud.hosts_of(boot(count=3, group=group))
+    assert len(set(hosts.values())) == 1
+    next_request(group)
+
+
+def test_deleted_members_do_not_count(cloud, boot, group, next_request):
+    servers = boot(count=3, group=group)
+    cloud.wait(servers)
+    cloud.api.delete_server(servers[0])
+    cloud._wait_until_deleted({"id": servers[0]})
+    next_request(group)
+
+
+def test_a_member_in_error_counts_where_it_is(cloud, boot, group, next_request):
+    servers = boot(count=3, group=group)
+    cloud.wait(servers)
+    cloud.api.post_server_action(servers[0], {"os-resetState": {"state": "error"}})
+    next_request(group)
+
+
+def test_a_member_that_never_found_a_host_does_not_count(cloud, boot, group, next_request):
+    servers = boot(count=2, group=group)
+    cloud.wait(servers)
+    cloud.flavor("too large", vcpus=17)
+    lost = cloud.boot("too large", group=group)
+    assert cloud.wait(lost)[lost[0]]["status"] == "ERROR"
+    next_request(group)
+    delete(cloud, lost)
+
+
+def test_an_offloaded_member_does_not_count_until_it_is_unshelved(
+    cloud, boot, group, next_request, move
+):
+    servers = boot(count=3, group=group)
+    cloud.wait(servers)
+    cloud._shelve_server({"id": servers[0]}, expected_state="SHELVED_OFFLOADED")
+    next_request(group)
+    move(group, servers[0], cloud._unshelve_server)
+    next_request(group)
+
+
+def test_a_shelved_member_that_keeps_its_host_counts(cloud, boot, group, next_request):
+    cloud.flags(shelved_offload_time=-1)
+    try:
+        servers = boot(count=3, group=group)
+        cloud.wait(servers)
+        cloud._shelve_server({"id": servers[0]}, expected_state="SHELVED")
+        next_request(group)
+    finally:
+        cloud.flags(shelved_offload_time=0)
+
+
+def test_a_cold_migration_leaves_the_moved_vm_out_until_it_has_arrived(
+    cloud, boot, group, next_request, move
+):
+    servers = boot(count=3, group=group)
+    cloud.wait(servers)
+    move(group, servers[1], cloud._migrate_server)
+    next_request(group)
+    cloud._confirm_resize({"id": servers[1]})
+    next_request(group)
+
+
+def test_a_resize_leaves_the_moved_vm_out_until_it_has_arrived(
+    cloud, boot, group, next_request, move
+):
+    servers = boot(count=3, group=group)
+    cloud.wait(servers)
+    move(group, servers[2], lambda server: cloud._resize_server(server, "small2"))
+    next_request(group)
+    cloud._revert_resize({"id": servers[2]})
+    next_request(group)
+
+
+def test_a_live_migration_leaves_the_moved_vm_out_until_it_has_arrived(
+    cloud, boot, group, next_request, move
+):
+    servers = boot(count=3, group=group)
+    cloud.wait(servers)
+
+    def live_migrate(server):
+        cloud.api.post_server_action(
+            server["id"], {"os-migrateLive": {"host": None, "block_migration": "auto"}}
+        )
+        cloud._wait_for_migration_status(server, ["running"])
+        migrations = cloud.api.api_get(f"/servers/{server['id']}/migrations").body["migrations"]
+        cloud.api.force_complete_migration(server["id"], migrations[0]["id"])
+        cloud._wait_for_migration_status(server, ["completed"])
+        cloud._wait_for_state_change(cloud.api.get_server(server["id"]), "ACTIVE")
+
+    move(group, servers[0], live_migrate)
+    next_request(group)
+
+
+def test_an_evacuation_leaves_the_moved_vm_out_until_it_has_arrived(
+    cloud, boot, group, next_request, move
+):
+    servers = boot(count=3, group=group)
+    hosts = cloud.hosts_of(servers)
+    dead = cloud.computes[hosts[servers[0]]]
+    dead.stop()
+    service = cloud.api.get_services(host=dead.host, binary="nova-compute")[0]
+    cloud.api.put_service(service["id"], {"forced_down": True})
+    try:
+        move(group, servers[0], lambda server: cloud._evacuate_server(server))
+        next_request(group)
+    finally:
+        dead.start()
+        cloud.api.put_service(service["id"], {"forced_down": False})
+
+
+def test_a_vm_of_an_implicit_group_moves_with_its_siblings_in_mind(cloud, boot, monkeypatch):
+    servers = boot(count=3)
+    hosts = cloud.hosts_of(servers)
+    with believed(monkeypatch) as seen:
+        cloud._migrate_server({"id": servers[0]})
+    [read] = seen
+    assert nodes(read) == Counter(hosts[server] for server in servers[1:])
+    assert (read.is_move, read.awaiting) == (True, 1)
+    cloud._confirm_resize({"id": servers[0]})
+
+
+def test_a_vm_that_its_compute_has_not_claimed_counts_by_its_allocation(
+    cloud, boot, group, next_request, monkeypatch
+):
+    go_on = threading.Event()
+    real = compute_manager.ComputeManager._do_build_and_run_instance
+
+    def held(*args: object, **kwargs: object) -> object:
+        go_on.wait(60)
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compute_manager.ComputeManager, "_do_build_and_run_instance", held)
+        servers = boot(count=3, group=group)
+        cloud._wait_for_assert(
+            lambda: [cloud._wait_for_server_allocations(server) for server in servers]
+        )
+        cloud._wait_for_assert(lambda: _assert_no_build_requests(cloud))
+        truth = true_members(cloud, group)
+        assert sum(truth.values()) == 3
+        with believed(monkeypatch) as seen:
+            more = boot(count=2, group=group)
+            cloud._wait_for_assert(lambda: _assert_read(seen))
+        go_on.set()
+        cloud.wait(servers + more)
+    [read] = seen
+    assert nodes(read) == truth
+    assert read.awaiting == 2
+
+
+def test_a_vm_that_its_conductor_has_not_mapped_counts_by_its_allocation(
+    cloud, boot, group, monkeypatch
+):
+    go_on, held_back = threading.Event(), threading.Event()
+    real = conductor_manager.ComputeTaskManager._recheck_quota
+
+    def held(*args: object, **kwargs: object) -> object:
+        if not held_back.is_set():
+            held_back.set()
+            go_on.wait(60)
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(conductor_manager.ComputeTaskManager, "_recheck_quota", held)
+        servers = boot(count=3, group=group)
+        assert held_back.wait(60)
+        truth = Counter()
+        providers = {rp["uuid"]: rp["name"] for rp in cloud._get_all_providers()}
+        for server in servers:
+            for provider in cloud._get_allocations_by_server_uuid(server):
+                truth[providers[provider]] += 1
+        with believed(monkeypatch) as seen:
+            more = boot(count=2, group=group)
+            cloud._wait_for_assert(lambda: _assert_read(seen))
+        go_on.set()
+        cloud.wait(servers + more)
+    [read] = seen
+    assert sum(truth.values()) == 3
+    assert nodes(read) == truth
+    assert read.awaiting == 2
+
+
+def _assert_read(seen: list[object]) -> None:
+    assert seen
+
+
+def _assert_no_build_requests(cloud: NovaCloud) -> None:
+    from nova import context, objects
+
+    assert not objects.BuildRequestList.get_all(context.get_admin_context())
+
+
+def test_members_on_nodes_of_one_compute_service_count_by_node(cloud, next_request):
+    compute = cloud.start_service("compute", host="ironic")
+    compute.manager.driver._set_nodes(LEAVES["leaf3"])
+    from nova import context
+
+    compute.manager.update_available_resource(context.get_admin_context())
+    cloud.flavor("metal", extra_specs={"trait:CUSTOM_METAL": "required"})
+    cloud._create_trait("CUSTOM_METAL")
+    for node in LEAVES["leaf3"]:
+        cloud._set_provider_traits(cloud._get_provider_uuid_by_name(node), ["CUSTOM_METAL"])
+    group = cloud.server_group("metal", "soft-anti-affinity")
+    servers = cloud.boot("metal", count=3, group=group)
+    hosts = cloud.hosts_of(servers)
+    assert len(set(hosts.values())) == 3
+    assert set(hosts.values()) <= set(LEAVES["leaf3"])
+    next_request(group)
+    delete(cloud, servers)

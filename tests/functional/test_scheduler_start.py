@@ -1,0 +1,109 @@
+"""What a scheduler says when it starts with a topology that is missing, wrong or incomplete."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from oslo_config import cfg
+
+from hpc_sched import exceptions
+from hpc_sched.demo import cloud as cloud_
+from tests.broken_topologies import BROKEN
+from tests.functional.clouds import ROOT, SAMPLE_CONF, four_by_eight, write_topology
+
+
+@pytest.fixture(scope="module")
+def cloud(start_cloud: Callable[..., cloud_.NovaCloud]) -> cloud_.NovaCloud:
+    """Return a Nova without a scheduler and without computes."""
+    return start_cloud(with_scheduler=False)
+
+
+@pytest.fixture
+def start(cloud: cloud_.NovaCloud) -> Iterator[Callable[..., None]]:
+    """Start a scheduler as etc/nova.conf.sample says, with some options changed."""
+    changed: list[tuple[str, str]] = []
+
+    def start_(**hpc_sched: object) -> None:
+        options = cloud_.read_options(SAMPLE_CONF)
+        options |= {("hpc_sched", name): value for name, value in hpc_sched.items()}
+        changed.extend(options)
+        cloud.start_scheduler(options)
+
+    yield start_
+    for section, name in changed:
+        cloud.reset_flags(name, group=section)
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.id)
+def test_a_broken_topology_stops_the_start_with_an_error_that_names_file_and_line(
+    start, tmp_path: Path, case
+):
+    path = tmp_path / "topology.yaml"
+    path.write_bytes(case.content)
+    with pytest.raises(exceptions.TopologyError, match=case.error) as caught:
+        start(topology_file=str(path))
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"topology_file": None}, r"\[hpc_sched\] topology_file is not set"),
+        ({"topology_file": "/nowhere/t.yaml"}, "/nowhere/t.yaml: cannot be read: No such file"),
+        ({"topology_file": "/"}, "/: cannot be read: Is a directory"),
+        ({"topology_driver": "nope"}, "no topology driver 'nope' .* installed: yaml"),
+    ],
+    ids=["no file named", "the file is missing", "the file is a directory", "an unknown driver"],
+)
+def test_a_topology_that_cannot_be_had_stops_the_start(start, options, error):
+    with pytest.raises(exceptions.TopologyError, match=error):
+        start(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bunch_weight_scale", "ranks"),
+        ("default_app_class", "synch"),
+        ("in_flight_lookups", -1),
+        ("cell_timeout", 0),
+        ("bunch_weight_multiplier", "much"),
+    ],
+)
+def test_an_option_out_of_range_is_refused_by_name(start, tmp_path, name, value):
+    with pytest.raises(ValueError, match=str(value)):
+        start(topology_file=str(write_topology(tmp_path, four_by_eight())), **{name: value})
+
+
+def test_the_sample_files_start_a_scheduler(start, cloud):
+    start(topology_file=str(ROOT / "etc" / "topology.yaml.sample"))
+    try:
+        assert "BunchWeigher" in [type(weigher).__name__ for weigher in cloud.weighers]
+    finally:
+        cloud.scheduler.stop()
+
+
+def test_a_host_that_the_topology_does_not_name_is_reported_once(
+    start_cloud, monkeypatch, caplog: pytest.LogCaptureFixture
+):
+    cloud = start_cloud({"leaf1": ["n01", "n02"], "leaf2": ["n03"]})
+    cloud.start_computes(["n01", "n02", "x01", "x02", "x03"])
+    flavor = cloud.flavor("rank", vcpus=16)
+    group = cloud.server_group("group", "anti-affinity")
+    for _ in range(2):
+        servers = cloud.boot(flavor, count=2, group=group)
+        assert len(cloud.hosts_of(servers)) == 2
+    log = cloud.stdlog.logger.output
+    told = [line for line in log.splitlines() if "not in the topology" in line]
+    assert len(told) == 1
+    assert "WARNING" in told[0]
+    assert "x[01-03]" in told[0]
+
+
+def test_options_may_be_registered_twice():
+    from hpc_sched import conf
+
+    options = cfg.ConfigOpts()
+    conf.register_opts(options)
+    conf.register_opts(options)
+    assert options.hpc_sched.topology_driver == "yaml"
