@@ -15,8 +15,8 @@ OPTS = [
         "topology_driver",
         default="yaml",
         help="""
-Where the fabric's description comes from: the name of a driver in the stevedore
-group hpc_sched.topology.
+Where the fabric's description comes from: the name of a driver in
+the stevedore group hpc_sched.topology.
 
 * ``yaml``: a file of nested switches, see ``topology_file``
 """,
@@ -24,9 +24,10 @@ group hpc_sched.topology.
     cfg.StrOpt(
         "topology_file",
         help="""
-The file that describes the fabric. Required by drivers that read a file; start
-from etc/topology.yaml.sample. nova-scheduler does not start when the file is
-missing or wrong, and reads it once at start.
+The file that describes the fabric. Required by drivers that read
+a file; start from etc/topology.yaml.sample. nova-scheduler does
+not start when the file is missing or wrong, and reads it once at
+start.
 """,
     ),
     cfg.FloatOpt(
@@ -35,12 +36,14 @@ missing or wrong, and reads it once at start.
         help="""
 Multiplier of BunchWeigher (Listing 1 of Dudina et al. 2013).
 
-The default lets topology decide for groups before Nova's resource weighers, whose
-default multipliers add up to about 8, on up to 10,000 hosts, and stays below Nova's
-1,000,000 for build failures and cross-cell moves. With H hosts to choose from, the
-weigher decides strictly where multiplier / (H - 1) is more than the sum of the other
-multipliers; smaller values make topology one preference among others, 0 switches it
-off. Aggregate metadata of the same name overrides it for the hosts of the aggregate.
+The default lets topology decide for groups before Nova's resource
+weighers, whose default multipliers add up to about 8, on up to
+10,000 hosts, and stays below Nova's 1,000,000 for build failures
+and cross-cell moves. With H hosts to choose from, the weigher
+decides strictly where multiplier / (H - 1) is more than the sum
+of the other multipliers; smaller values make topology one
+preference among others, 0 switches it off. Aggregate metadata of
+the same name overrides it for the hosts of the aggregate.
 """,
     ),
     cfg.StrOpt(
@@ -51,8 +54,9 @@ off. Aggregate metadata of the same name overrides it for the hosts of the aggre
             ("listing1", "the published number, the same for all hosts of a leaf"),
         ],
         help="""
-What BunchWeigher hands to Nova. Nova maps the weights of all hosts to 0..1; the raw
-number's small steps then drown in other weighers, ranks keep them apart.
+What BunchWeigher hands to Nova. Nova maps the weights of all
+hosts to 0..1; the raw number's small steps then drown in other
+weighers, ranks keep them apart.
 """,
     ),
     cfg.StrOpt(
@@ -65,29 +69,31 @@ number's small steps then drown in other weighers, ranks keep them apart.
             ("none", "not HPC: placed as if hpc_sched were not there"),
         ],
         help="""
-The application class of groups whose flavor says nothing (extra spec
-``hpc:app_class``).
+The application class of groups whose flavor says nothing (extra
+spec ``hpc:app_class``).
 
-As delivered every server group is packed under as few leaf switches as possible,
-including groups that were made for availability. Where such groups exist, give their
-flavors ``hpc:app_class=none``, or set this option to ``none`` and let HPC flavors
-speak up with ``hpc:app_class=sync``.
+As delivered every server group is packed under as few leaf
+switches as possible, including groups that were made for
+availability. Where such groups exist, give their flavors
+``hpc:app_class=none``, or set this option to ``none`` and let HPC
+flavors speak up with ``hpc:app_class=sync``.
 """,
     ),
     cfg.BoolOpt(
         "implicit_groups",
         default=True,
         help="""
-Whether the VMs of one request (min_count, max_count) without a server group are
-treated as a group.
+Whether the VMs of one request (min_count, max_count) without a
+server group are treated as a group.
 """,
     ),
     cfg.BoolOpt(
         "allow_user_hints",
         default=False,
         help="""
-Whether scheduler hints count beside the flavor's extra specs of the same name. The
-flavor is the operator's word and wins; hints are the user's.
+Whether scheduler hints count beside the flavor's extra specs of
+the same name. The flavor is the operator's word and wins; hints
+are the user's.
 """,
     ),
     cfg.IntOpt(
@@ -96,9 +102,9 @@ flavor is the operator's word and wins; hints are the user's.
         min=0,
         max=10000,
         help="""
-How many VMs of a group, of those being built right now, are looked up in Placement
-per request, one call each. VMs beyond it count as if they had no place yet. 0 looks
-none up.
+How many VMs of a group, of those being built right now, are
+looked up in Placement per request, one call each. VMs beyond it
+count as if they had no place yet. 0 looks none up.
 """,
     ),
     cfg.IntOpt(
@@ -107,9 +113,10 @@ none up.
         min=1,
         max=600,
         help="""
-Seconds that a request waits at most for the group's VMs from the cells' databases,
-and again at most for Placement. What has not answered by then is left out with a
-warning, and the choice falls back to what the scheduler knows by itself.
+Seconds that a request waits at most for the group's VMs from the
+cells' databases, and again at most for Placement. What has not
+answered by then is left out with a warning, and the choice falls
+back to what the scheduler knows by itself.
 """,
     ),
 ]

@@ -13,6 +13,7 @@ from hpc_sched import exceptions
 class HPCSchedApp(App):
     """hpc-sched: where Nova puts groups of HPC VMs on a fat tree."""
 
+    NAME = "hpc-sched"  # cliff would take it from sys.argv
     # Messages for people, without the logger's name in front.
     CONSOLE_MESSAGE_FORMAT = "%(message)s"
 

@@ -68,19 +68,18 @@ def host_order(problem: Problem, *, slot: int = 0, spread: bool = False) -> Arra
     """
     leaf = problem.topology.leaf_index
     order = _leaf_order(problem)
-    own, slot = _leaf_of_slot(problem, order, slot)
+    rest, own, slot = _leaf_of_slot(problem, order, slot)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     place[own] = -1
     wanted = np.minimum(leaf_sums(problem, problem.capacity), problem.awaiting)[leaf]
     keys = _host_keys(problem, wanted, spread)
     ranked = np.lexsort((*keys, place[leaf], problem.capacity <= 0))
-    mine = _slots_in_leaf(problem, own, int(slot), spread)
+    mine = _slots_in_leaf(rest, own, slot, spread)
     if not len(mine):
         return ranked
     # The places that follow the own one in its leaf come next, then the spare hosts.
-    rest = ranked[~np.isin(ranked, mine)]
-    return np.concatenate([mine, rest])
+    return np.concatenate([mine, ranked[~np.isin(ranked, mine)]])
 
 
 def _leaf_order(problem: Problem) -> Array:
@@ -90,10 +89,11 @@ def _leaf_order(problem: Problem) -> Array:
     return np.lexsort((problem.tie, excess, -leaf_weights(problem), free <= 0))
 
 
-def _leaf_of_slot(problem: Problem, order: Array, slot: int) -> tuple[int, int]:
+def _leaf_of_slot(problem: Problem, order: Array, slot: int) -> tuple[Problem, int, int]:
     """Return the leaf that holds the group's ``slot``-th place, and which place there it is.
 
-    Listing 1 is asked again for what is left after each leaf that is filled.
+    Listing 1 is asked again for what is left after each leaf that is filled; the problem
+    returned first is what is left when the turn comes to that leaf.
     """
     free = leaf_sums(problem, problem.capacity)
     slot = slot % max(1, min(problem.awaiting, int(free.sum())))
@@ -109,7 +109,7 @@ def _leaf_of_slot(problem: Problem, order: Array, slot: int) -> tuple[int, int]:
             tie=problem.tie,
         )
         best = int(_leaf_order(problem)[0])
-    return best, slot
+    return problem, best, slot
 
 
 def _host_keys(problem: Problem, wanted: Array, spread: bool) -> tuple[Array, ...]:

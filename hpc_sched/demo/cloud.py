@@ -64,7 +64,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         self.flags(
             api_paste_config=os.path.join(sys.prefix, "etc", "nova", "api-paste.ini"), group="wsgi"
         )
-        self.flags(instances=-1, cores=-1, ram=-1, server_group_members=-1, group="quota")
+        self.flags(
+            instances=-1, cores=-1, ram=-1, server_groups=-1, server_group_members=-1, group="quota"
+        )
         # A new compute node reports the initial ratios until its first periodic update.
         for ratio in ("cpu", "ram", "disk"):
             self.flags(**{f"{ratio}_allocation_ratio": 1.0})

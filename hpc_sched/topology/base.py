@@ -4,7 +4,7 @@ import abc
 from typing import Any
 
 import stevedore
-from stevedore.exception import NoMatches
+from stevedore.exception import MultipleMatches, NoMatches
 
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
@@ -56,6 +56,10 @@ def load(driver: str, **options: Any) -> Topology:
             f"no topology driver {driver!r} in the entry points of {NAMESPACE}; "
             f"installed: {', '.join(driver_names()) or 'none'}"
         ) from None
+    except MultipleMatches as error:
+        raise exceptions.TopologyError(
+            f"several packages bring a topology driver {driver!r}: {error}"
+        ) from error
     try:
         source = found.driver(**options)
     except TypeError as error:

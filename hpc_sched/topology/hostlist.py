@@ -9,6 +9,7 @@ from ClusterShell.RangeSet import RangeSetException
 # Far above any fabric, far below what would hurt the scheduler that expands it.
 MAX_HOSTS = 1_000_000
 
+_PART = re.compile(r"(?:[^,\[]|\[[^\[\]]*\])+")  # between commas that stand outside brackets
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"\s*(\d+)(?:-(\d+)(?:/(\d+))?)?\s*\Z")
 # NodeSet's own language has groups (which may run commands), set operators and wildcards;
@@ -17,7 +18,11 @@ _FORBIDDEN = re.compile(r"[@!&^*?%\s]")
 
 
 def _count(text: str) -> int:
-    """Return how many names a folded text stands for, without unfolding it."""
+    """Return how many names a folded text stands for at most, without unfolding it."""
+    return sum(_count_part(part) for part in _PART.findall(text))
+
+
+def _count_part(text: str) -> int:
     total = 1
     for body in _BRACKETS.findall(text):
         size = 0

@@ -17,6 +17,9 @@ from hpc_sched.topology.base import TopologyDriver
 from hpc_sched.topology.model import Topology
 
 MAX_LEVELS = 32
+# A level of switches nests a list and its keys. libyaml overflows the stack of the whole
+# process on some ten thousand open brackets, so the depth is counted before it composes.
+MAX_NESTING = 4 * MAX_LEVELS
 _TOP_KEYS = ("levels", "switches")
 _SWITCH_KEYS = ("name", "switches", "hosts", "processor")
 # The C loader reads 10,000 hosts ten times faster; it may be missing from the wheel.
@@ -35,23 +38,45 @@ class YamlFileDriver(TopologyDriver):
 
         :raises exceptions.TopologyError: naming file, line and what was expected
         """
+        text = self._read()
         try:
-            with open(self.path, "rb") as stream:
-                root = yaml.compose(stream, Loader=_LOADER)
-        except OSError as error:
-            raise exceptions.TopologyError(
-                f"{self.path}: cannot be read: {error.strerror or error}"
-            ) from error
+            deep = _too_deep(text)
+            root = None if deep else yaml.compose(text, Loader=_LOADER)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             where = f"{self.path}:{mark.line + 1}" if mark else self.path
             problem = getattr(error, "problem", None) or str(error).splitlines()[0]
             raise exceptions.TopologyError(f"{where}: not YAML: {problem}") from error
-        except (RecursionError, UnicodeDecodeError, ValueError) as error:
+        except (RecursionError, ValueError) as error:
             raise exceptions.TopologyError(f"{self.path}: not YAML: {error}") from error
+        if deep:
+            raise exceptions.TopologyError(
+                f"{self.path}:{deep}: lists and keys are nested deeper than {MAX_NESTING}"
+            )
         if root is None:
             raise exceptions.TopologyError(f"{self.path}: the file is empty")
         return _Reader(self.path).read(root)
+
+    def _read(self) -> bytes:
+        try:
+            with open(self.path, "rb") as stream:
+                return stream.read()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise exceptions.TopologyError(f"{self.path}: cannot be read: {why}") from error
+
+
+def _too_deep(text: bytes) -> int | None:
+    """Return the line on which a text nests deeper than ``MAX_NESTING``, or None."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_NESTING:
+                return int(event.start_mark.line) + 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return None
 
 
 @dataclass
@@ -72,6 +97,8 @@ class _Reader:
         if "levels" in items:
             node = items["levels"]
             levels = [self._text(item, "a level's name") for item in self._list(node, "levels")]
+            if not levels:
+                raise self._error(node, "levels: expected a name for every level, found none")
         try:
             return Topology.from_tree(tree, levels=levels, processors=self.processors)
         except exceptions.TopologyError as error:

@@ -96,7 +96,7 @@ def test_single_creates_in_a_row(cloud, boot, group, next_request):
 
 
 def test_several_vms_of_the_group_on_one_host_count_each(cloud, boot, next_request):
-    group = cloud.server_group("dense", "affinity")
+    group = cloud.server_group("dense", "soft-affinity")
     hosts = cloud.hosts_of(boot(count=3, group=group))
     assert len(set(hosts.values())) == 1
     next_request(group)

@@ -1,0 +1,359 @@
+"""The glue on real Nova objects: capacity, policies, requests, claims that are lost, threads."""
+
+import gc
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import nova.conf
+import numpy as np
+import pytest
+from nova import objects
+from nova.scheduler import host_manager
+from nova.scheduler import weights as nova_weights
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from hpc_sched import conf
+from hpc_sched.nova_glue import fabric, hosts, policy
+from hpc_sched.nova_glue import group as group_
+from hpc_sched.nova_glue import request as request_
+from hpc_sched.weighers import bunch
+from tests.functional.clouds import four_by_eight, write_topology
+
+CONF = nova.conf.CONF
+LEAVES = four_by_eight()
+
+objects.register_all()
+
+
+@pytest.fixture(autouse=True)
+def options(tmp_path) -> Iterator[None]:
+    """Read the fabric of four leaves of eight; undo what a test sets."""
+    conf.register_opts(CONF)
+    CONF([], default_config_files=[])
+    CONF.set_override("topology_file", str(write_topology(tmp_path, LEAVES)), "hpc_sched")
+    fabric.load()
+    yield
+    CONF.clear()
+    for opt in conf.OPTS:
+        CONF.clear_override(opt.dest, group="hpc_sched")
+    CONF.clear_override("host_subset_size", group="filter_scheduler")
+
+
+def host_state(host: str, node: str | None = None, **fields: object) -> host_manager.HostState:
+    state = host_manager.HostState(host, node or host, uuids.cell1)
+    state.uuid = getattr(uuids, node or host)
+    state.vcpus_total, state.total_usable_ram_mb, state.total_usable_disk_gb = 16, 65536, 1000
+    state.free_ram_mb = 65536
+    state.cpu_allocation_ratio = state.ram_allocation_ratio = state.disk_allocation_ratio = 1.0
+    for name, value in fields.items():
+        setattr(state, name, value)
+    return state
+
+
+def all_hosts() -> list[host_manager.HostState]:
+    return [host_state(host) for below in LEAVES.values() for host in below]
+
+
+def spec(
+    *,
+    group: str | None = "group",
+    group_policy: str = "soft-anti-affinity",
+    rules: dict[str, str] | None = None,
+    count: int = 1,
+    vcpus: int = 16,
+    extra_specs: dict[str, str] | None = None,
+    hints: dict[str, list[str]] | None = None,
+    uuid: str = uuids.instance,
+) -> objects.RequestSpec:
+    flavor = objects.Flavor(
+        vcpus=vcpus,
+        memory_mb=1024,
+        root_gb=1,
+        ephemeral_gb=0,
+        swap=0,
+        extra_specs=extra_specs or {},
+    )
+    made = objects.RequestSpec(
+        flavor=flavor,
+        num_instances=count,
+        instance_uuid=uuid,
+        scheduler_hints=hints or {},
+        instance_group=None,
+        is_bfv=False,
+        image=None,
+        requested_resources=[],
+        pci_requests=None,
+        numa_topology=None,
+    )
+    if group:
+        made.instance_group = objects.InstanceGroup(
+            uuid=getattr(uuids, group), policy=group_policy, rules=rules or {}, members=[], hosts=[]
+        )
+    return made
+
+
+def weigh(weigher: bunch.BunchWeigher, states, request) -> list[str]:
+    """Weigh as Nova's handler does with this weigher alone; return the hosts, best first."""
+    handler = nova_weights.HostWeightHandler()
+    weighed = handler.get_weighed_objects([weigher], states, request)
+    return [host.obj.nodename for host in weighed]
+
+
+@pytest.fixture
+def group(monkeypatch: pytest.MonkeyPatch):
+    """Set what the databases say of the group, the edge that has no server here."""
+
+    def set_(members: dict[tuple[str, str | None], int] | None = None, queue=(), left=1) -> None:
+        read = group_.Group(Counter(members or {}), tuple(queue), left, False)
+        monkeypatch.setattr(group_, "read", lambda _request, _states: read)
+
+    return set_
+
+
+@pytest.mark.parametrize(
+    ("fields", "demand", "expected"),
+    [
+        ({}, {"VCPU": 4}, 4),
+        ({"vcpus_used": 5}, {"VCPU": 4}, 2),
+        ({"cpu_allocation_ratio": 2.0}, {"VCPU": 4}, 8),
+        ({"free_ram_mb": 10000}, {"VCPU": 1, "MEMORY_MB": 4096}, 2),
+        ({"free_ram_mb": 0, "ram_allocation_ratio": 1.5}, {"MEMORY_MB": 4096}, 8),
+        ({"disk_mb_used": 990 * 1024, "free_disk_mb": -5}, {"DISK_GB": 4}, 2),
+        ({}, {"CUSTOM_FPGA": 3, "VCPU": 8}, 2),
+        ({"vcpus_used": 16}, {"VCPU": 1}, 0),
+        ({"vcpus_used": 16, "allocation_candidates": [{}]}, {"VCPU": 1}, 1),
+        ({"vcpus_total": 0, "total_usable_ram_mb": 0}, {"CUSTOM_METAL": 1}, 1),
+        ({"vcpus_used": 10}, {"PCPU": 3}, 2),
+    ],
+    ids=[
+        "processors bound",
+        "used processors do not count",
+        "overcommitted processors count",
+        "memory bounds",
+        "overcommitted memory counts",
+        "disk goes by what is used, not by what is least available",
+        "a class that the host says nothing of does not bound",
+        "a full host takes none",
+        "a host that Placement offers takes one",
+        "bare metal takes one",
+        "pinned processors are not overcommitted",
+    ],
+)
+def test_the_capacity_of_a_host(fields, demand, expected):
+    assert hosts.capacity(host_state("n01", **fields), demand) == expected
+
+
+def bounded(states, room, *, members=(), placed=None, left=4, **request) -> list[int]:
+    asked = request_.from_spec(spec(count=left, **request))
+    limit = policy.bound(asked, Counter(dict(members)), states)
+    placed = np.zeros(len(states), np.int64) if placed is None else np.array(placed)
+    return policy.apply(limit, np.array(room), placed, awaiting=left, left=left).tolist()
+
+
+def test_anti_affinity_leaves_one_vm_a_host():
+    states = [host_state("a"), host_state("b"), host_state("c")]
+    assert bounded(states, [5, 5, 0], members={("b", "b"): 1}, group_policy="anti-affinity") == [
+        1,
+        0,
+        0,
+    ]
+
+
+def test_anti_affinity_leaves_as_many_as_its_rule_allows_less_those_placed():
+    states = [host_state("a"), host_state("b")]
+    assert bounded(
+        states,
+        [5, 5],
+        members={("b", "b"): 1},
+        placed=[1, 0],
+        group_policy="anti-affinity",
+        rules={"max_server_per_host": "3"},
+    ) == [2, 2]
+
+
+def test_anti_affinity_counts_by_service_host_where_one_service_has_many_nodes():
+    states = [host_state("svc", "node-b"), host_state("svc", "node-a"), host_state("other")]
+    assert bounded(states, [1, 1, 1], group_policy="anti-affinity") == [0, 1, 1]
+
+
+def test_affinity_leaves_only_the_host_of_the_members():
+    states = [host_state("a"), host_state("b")]
+    assert bounded(states, [9, 9], members={("b", "b"): 1}, group_policy="affinity") == [0, 9]
+
+
+def test_affinity_without_members_leaves_the_hosts_that_take_all():
+    states = [host_state("a"), host_state("b")]
+    assert bounded(states, [3, 4], group_policy="affinity") == [0, 4]
+
+
+@pytest.mark.parametrize(
+    "request_spec",
+    [
+        lambda: spec(group=None),
+        lambda: spec(extra_specs={"hpc:app_class": "none"}),
+        lambda: spec(extra_specs={"hpc:app_class": "async"}),
+        lambda: spec(hints={"_nova_check_type": ["rebuild"]}),
+    ],
+    ids=["a single VM", "class none", "class async", "a rebuild"],
+)
+def test_requests_without_a_group_to_place_get_equal_weights(request_spec):
+    weigher = bunch.BunchWeigher()
+    weighed = [nova_weights.WeighedHost(state, 0.0) for state in all_hosts()]
+    assert set(weigher.weigh_objects(weighed, request_spec())) == {0.0}
+
+
+def test_implicit_groups_can_be_switched_off():
+    assert request_.from_spec(spec(group=None, count=2)) is not None
+    CONF.set_override("implicit_groups", False, "hpc_sched")
+    assert request_.from_spec(spec(group=None, count=2)) is None
+
+
+def test_hints_count_only_where_they_are_allowed_and_the_flavor_wins():
+    hint = {"hpc:app_class": ["none"]}
+    assert request_.from_spec(spec(hints=hint)) is not None
+    CONF.set_override("allow_user_hints", True, "hpc_sched")
+    assert request_.from_spec(spec(hints=hint)) is None
+    flavor = {"hpc:app_class": "extreme"}
+    assert request_.from_spec(spec(hints=hint, extra_specs=flavor)).app_class == "extreme"
+
+
+@pytest.mark.parametrize("hint", [["fast"], ["sync", "none"], ["x" * 5000]])
+def test_a_bad_hint_is_ignored_with_one_warning_a_request(group, caplog, hint):
+    CONF.set_override("allow_user_hints", True, "hpc_sched")
+    group(left=2)
+    weigher, states = bunch.BunchWeigher(), all_hosts()
+    request = spec(count=2, hints={"hpc:app_class": hint})
+    for _ in range(3):
+        weigh(weigher, states, request)
+    told = [record for record in caplog.records if "hpc:app_class" in record.getMessage()]
+    assert [record.levelname for record in told] == ["WARNING"]
+    assert len(told[0].getMessage()) < 300
+
+
+def test_the_raw_number_is_the_same_for_all_hosts_of_a_leaf(group):
+    CONF.set_override("bunch_weight_scale", "listing1", "hpc_sched")
+    group({("n01", "n01"): 1, ("n09", "n09"): 2}, left=7)
+    states = [state for state in all_hosts() if state.host not in ("n01", "n09", "n10")]
+    weighed = [nova_weights.WeighedHost(state, 0.0) for state in states]
+    numbers = bunch.BunchWeigher().weigh_objects(weighed, spec(count=7))
+    by_leaf = {
+        leaf: {n for n, state in zip(numbers, states, strict=True) if state.host in below}
+        for leaf, below in LEAVES.items()
+    }
+    # first * (8 + 1) + second: 1 + 7 and 1; 2 + 6 and 2; 7 and 0.
+    assert by_leaf == {"leaf1": {73.0}, "leaf2": {74.0}, "leaf3": {63.0}, "leaf4": {63.0}}
+
+
+def test_a_short_name_finds_its_host_unless_two_hosts_would_share_it():
+    names = fabric.current()
+    assert names.name_of("n01.example.org", None) == "n01"
+    states = [host_state("n01.a"), host_state("n01.b"), host_state("n02.a")]
+    found, unknown = group_._names_in(names, states)
+    assert found == ["n01.a", "n01.b", "n02"]
+    assert unknown == ["n01.a", "n01.b"]
+
+
+def place(states, order: list[str], request, lose: set[str] = frozenset()) -> str:
+    """Claim the first host that does not lose, as Nova's scheduler goes down its list."""
+    by_name = {state.nodename: state for state in states}
+    taken = next(name for name in order if name not in lose)
+    by_name[taken].consume_from_request(request)
+    return taken
+
+
+def test_hosts_that_lost_a_claim_go_last_for_the_rest_of_the_request(group):
+    weigher, states = bunch.BunchWeigher(), all_hosts()
+    queue = [getattr(uuids, f"vm{number}") for number in range(8)]
+    group(queue=queue, left=8)
+    request = spec(count=8, uuid=queue[0])
+    first = weigh(weigher, states, request)
+    lost = set(first[:3])
+    placed = []
+    for uuid in queue:
+        request.instance_uuid = uuid
+        order = weigh(weigher, states, request)
+        if placed:
+            assert set(order[-3:]) == lost
+        placed.append(place(states, order, request, lose=lost))
+    assert len(set(placed)) == 8
+    assert not lost & set(placed)
+
+
+def test_after_the_last_vm_the_alternates_are_hosts_that_are_free(group):
+    weigher, states = bunch.BunchWeigher(), all_hosts()
+    queue = [uuids.vm0, uuids.vm1]
+    group(queue=queue, left=2)
+    request = spec(count=2, uuid=uuids.vm0)
+    placed = []
+    for uuid in queue:
+        request.instance_uuid = uuid
+        placed.append(place(states, weigh(weigher, states, request), request))
+    alternates = weigh(weigher, states, request)
+    assert set(alternates[-2:]) == set(placed)
+    leaf = next(below for below in LEAVES.values() if placed[0] in below)
+    assert set(alternates[:6]) <= set(leaf)
+
+
+def test_each_vm_of_a_queue_has_a_first_choice_of_its_own(group):
+    weigher = bunch.BunchWeigher()
+    queue = [getattr(uuids, f"vm{number}") for number in range(16)]
+    group(queue=queue, left=1)
+    first = [weigh(weigher, all_hosts(), spec(uuid=uuid))[0] for uuid in queue]
+    assert len(set(first)) == 16
+    assert len({leaf for leaf, below in LEAVES.items() if set(first) & set(below)}) == 2
+
+
+def test_a_bug_of_ours_weighs_all_hosts_alike_and_is_logged(group, monkeypatch, caplog):
+    def broken(*_args: object) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr(group_, "read", broken)
+    weigher = bunch.BunchWeigher()
+    weighed = [nova_weights.WeighedHost(state, 0.0) for state in all_hosts()]
+    request = spec(count=2)
+    assert set(weigher.weigh_objects(weighed, request)) == {0.0}
+    assert set(weigher.weigh_objects(weighed, request)) == {0.0}
+    assert [r.exc_info is not None for r in caplog.records if "BunchWeigher" in r.msg] == [True]
+
+
+def test_the_multiplier_is_overridden_by_the_hosts_aggregates():
+    weigher = bunch.BunchWeigher()
+    aggregate = objects.Aggregate(metadata={"bunch_weight_multiplier": "7.5"})
+    assert weigher.weight_multiplier(host_state("n01")) == 100000.0
+    assert weigher.weight_multiplier(host_state("n01", aggregates=[aggregate])) == 7.5
+
+
+def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypatch):
+    """Each group has members in a leaf of its own and must be sent there, every time."""
+    weigher = bunch.BunchWeigher()
+    leaves = list(LEAVES)
+    start = threading.Barrier(8)
+    home = {getattr(uuids, f"g{number}"): leaves[number % 4] for number in range(8)}
+
+    def read(request: request_.Request, _states: object) -> group_.Group:
+        members = Counter({(host, host): 1 for host in LEAVES[home[request.group_uuid]][:2]})
+        return group_.Group(members, (request.instance_uuid,), 4, False)
+
+    monkeypatch.setattr(group_, "read", read)
+
+    def serve(number: int) -> bool:
+        start.wait()
+        expected = set(LEAVES[home[getattr(uuids, f"g{number}")]])
+        for turn in range(25):
+            states = all_hosts()
+            request = spec(group=f"g{number}", count=4, uuid=getattr(uuids, f"t{number}x{turn}"))
+            placed = set()
+            for _ in range(4):
+                placed.add(place(states, weigh(weigher, states, request), request))
+            if not (placed <= expected and len(placed) == 4):
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(serve, range(8))) == [True] * 8
+    assert vars(weigher) == {}
+    gc.collect()
+    ours = {getattr(uuids, f"t{number}x{turn}") for number in range(8) for turn in range(25)}
+    assert not ours & {kept.instance_uuid for kept in group_._registry.states}

@@ -1,0 +1,99 @@
+"""How many queries one request costs: the same for small and large groups and clouds."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+import sqlalchemy as sa
+from nova.scheduler.client import report
+from sqlalchemy.engine import Engine
+
+from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import group as group_
+from tests.functional.clouds import delete, four_by_eight
+
+LEAVES = four_by_eight()
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], list[str]]]]:
+    """Collect, for each group that is read, the SQL statements and the calls to Placement."""
+    reads: list[tuple[list[str], list[str]]] = []
+    real, real_get = group_.read, report.SchedulerReportClient.get_allocs_for_consumer
+    sql: list[str] = []
+    calls: list[str] = []
+    active = False
+
+    def note(_conn, _cursor, statement, *_rest) -> None:
+        if active and statement.lstrip().upper().startswith("SELECT"):
+            sql.append(" ".join(statement.split()))
+
+    def read(request, states):
+        nonlocal active
+        sql.clear()
+        calls.clear()
+        active = True
+        try:
+            return real(request, states)
+        finally:
+            active = False
+            reads.append((list(sql), list(calls)))
+
+    def get(self, context, consumer):
+        if active:
+            calls.append(consumer)
+        return real_get(self, context, consumer)
+
+    sa.event.listen(Engine, "before_cursor_execute", note)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(group_, "read", read)
+            patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", get)
+            yield reads
+    finally:
+        sa.event.remove(Engine, "before_cursor_execute", note)
+
+
+@pytest.fixture(scope="module")
+def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
+    cloud = start_cloud(LEAVES)
+    cloud.start_computes(LEAVES["leaf1"] + LEAVES["leaf2"])
+    cloud.flavor("small")
+    return cloud
+
+
+def cost(cloud, monkeypatch, *, members: int, count: int) -> tuple[int, int]:
+    """Return queries and calls to Placement for a request of a group that has members."""
+    group = cloud.server_group("counted", "soft-anti-affinity")
+    servers = cloud.boot("small", count=members, group=group) if members else []
+    cloud.wait(servers)
+    with counted(monkeypatch) as reads:
+        more = cloud.boot("small", count=count, group=group)
+        cloud.wait(more)
+    [(sql, calls)] = reads
+    delete(cloud, servers + more)
+    return len(sql), len(calls)
+
+
+def test_the_number_of_queries_depends_on_neither_members_nor_hosts_nor_vms_asked_for(
+    cloud, monkeypatch
+):
+    # The API database for the group and for the cells, and the one cell that holds members.
+    few = cost(cloud, monkeypatch, members=1, count=2)
+    assert few == (3, 0)
+    assert cost(cloud, monkeypatch, members=12, count=2) == few
+    assert cost(cloud, monkeypatch, members=1, count=12) == few
+    cloud.start_computes(LEAVES["leaf3"] + LEAVES["leaf4"])
+    assert cost(cloud, monkeypatch, members=12, count=2) == few
+
+
+def test_a_group_without_members_asks_no_cell(cloud, monkeypatch):
+    assert cost(cloud, monkeypatch, members=0, count=4) == (1, 0)
+
+
+def test_a_vm_without_a_group_costs_no_query(cloud, monkeypatch):
+    with counted(monkeypatch) as reads:
+        servers = cloud.boot("small")
+        cloud.wait(servers)
+    delete(cloud, servers)
+    assert reads == []

@@ -1,0 +1,145 @@
+"""What the layout promises: imports point inward, entry points resolve, the wheel is whole."""
+
+import ast
+import importlib.metadata
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "hpc_sched"
+
+# Everything that must run where no Nova is installed.
+PURE = [
+    "hpc_sched.topology",
+    "hpc_sched.topology.yaml_file",
+    "hpc_sched.topology.names",
+    "hpc_sched.core.bunch",
+    "hpc_sched.core.capacity",
+    "hpc_sched.core.hopbyte",
+    "hpc_sched.core.planner",
+    "hpc_sched.conf",
+    "hpc_sched.cli.main",
+    "hpc_sched.cli.demo",
+]
+# Who may import what of the package: arrows point inward.
+ALLOWED = {
+    "topology": {"topology", "exceptions"},
+    "core": {"core", "topology", "exceptions"},
+    "nova_glue": {"nova_glue", "core", "topology", "conf", "exceptions"},
+    "weighers": {"nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
+    "filters": {"nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
+}
+MAY_IMPORT_NOVA = {"nova_glue", "weighers", "filters", "demo"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imports_of(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def part_of(path: Path) -> str:
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_inward(path: Path):
+    part = part_of(path)
+    names = imports_of(path)
+    if part not in MAY_IMPORT_NOVA:
+        assert not {name for name in names if name.split(".")[0] == "nova"}
+    if part in ALLOWED:
+        inside = {name.split(".")[1] for name in names if name.startswith("hpc_sched.")}
+        assert inside <= ALLOWED[part]
+
+
+def test_the_pure_parts_import_where_nova_is_blocked():
+    code = (
+        "import sys\n"
+        "class Blocked:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'nova':\n"
+        "            raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Blocked())\n"
+        "import importlib\n"
+        f"for name in {PURE!r}:\n"
+        "    importlib.import_module(name)\n"
+        "assert not [name for name in sys.modules if name.split('.')[0] == 'nova']\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_nothing_registers_options_at_import():
+    code = (
+        "from oslo_config import cfg\n"
+        "import hpc_sched.conf\n"
+        "assert 'hpc_sched' not in cfg.CONF._groups\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_entry_point_resolves():
+    ours = [point for point in importlib.metadata.distribution("hpc-sched").entry_points]
+    assert {point.group for point in ours} >= {
+        "console_scripts",
+        "hpc_sched.topology",
+        "hpc_sched.weighers",
+        "oslo.config.opts",
+    }
+    # Nova's modules want its objects registered and its threads chosen first, as a service does.
+    code = (
+        "import hpc_sched.demo.cloud, importlib.metadata\n"
+        "for point in importlib.metadata.distribution('hpc-sched').entry_points:\n"
+        "    point.load()\n"
+        "from hpc_sched import filters, weighers\n"
+        "assert [c.__name__ for c in weighers.all_weighers()] == ['BunchWeigher']\n"
+        "assert filters.all_filters() == []\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_entry_points_stand_in_pyproject_alone():
+    assert "entry_points" not in (ROOT / "setup.cfg").read_text()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Return the wheel, built outside git as a distributor would."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    for name in ["pyproject.toml", "setup.cfg", "README.rst", "LICENSE", "hpc_sched", "etc"]:
+        subprocess.run(["cp", "-r", str(ROOT / name), "-t", _made(source)], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(source)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    [path] = folder.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def _made(folder: Path) -> str:
+    folder.mkdir(exist_ok=True)
+    return str(folder)
+
+
+def test_the_wheel_holds_every_module_and_sample(wheel: zipfile.ZipFile):
+    names = wheel.namelist()
+    missing = {str(path.relative_to(ROOT)) for path in modules()} - set(names)
+    assert not missing
+    for sample in (ROOT / "etc").glob("*.sample"):
+        assert [name for name in names if name.endswith(f"data/etc/hpc_sched/{sample.name}")]
+    assert [name for name in names if name.endswith("LICENSE")]

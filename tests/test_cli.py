@@ -1,0 +1,110 @@
+"""The command hpc-sched: standard output, standard error and exit code."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpc_sched import topology
+from hpc_sched.cli import demo, main, samples
+from hpc_sched.demo import picture
+
+
+def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]):
+    assert main.main(["--help"]) == 0
+    assert "demo" in capsys.readouterr().out
+
+
+def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]):
+    assert main.main([]) == 0
+    assert "demo" in capsys.readouterr().out
+
+
+def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]):
+    assert main.main(["dmeo"]) == 2
+    assert "'dmeo' is not a hpc-sched command" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--leaves", "0"], "--hosts 32 --leaves 0: expected at least one leaf"),
+        (["--hosts", "3"], "--hosts 3 --leaves 4: expected at least one leaf and a host a leaf"),
+        (["--group-size", "0"], "--group-size 0: expected at least 1"),
+        (["--group-size", "30"], "--group-size 30 grows to 45: more than the 32 hosts"),
+        (["--hosts", "1000"], "1000 hosts: the demo starts a compute service for each"),
+        (["--topology", "/nowhere"], "/nowhere: cannot be read: No such file or directory"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_demo_that_cannot_be_fails_before_it_starts(capsys, arguments, error):
+    assert main.main(["demo", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert error in captured.err
+    assert captured.out == ""
+
+
+def test_without_nova_the_demo_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda _name: None)
+    assert main.main(["demo"]) == 1
+    assert "pip install 'hpc-sched[demo]'" in capsys.readouterr().err
+
+
+def test_samples_that_are_nowhere_are_an_error_that_names_the_places():
+    with pytest.raises(Exception, match=r"nothing\.sample is at none of .*etc/nothing\.sample"):
+        samples.path_of("nothing.sample")
+
+
+def test_the_picture_shows_the_leaves_of_both_runs_side_by_side():
+    # core over leaf1 (a, b, c) and leaf2 (d, e)
+    fabric = topology.Topology.from_tree({"core": {"leaf1": ["a", "b", "c"], "leaf2": ["d", "e"]}})
+
+    def result(first: list[str], then: list[str], cost: int) -> dict:
+        steps = [
+            {
+                "count": len(hosts),
+                "hosts": {host: 1 for host in hosts},
+                "hop_bytes": cost,
+                "least": 1,
+                "failed": 0,
+                "seconds": 1.5,
+            }
+            for hosts in (first, first + then)
+        ]
+        return {"busy": ["c"], "steps": steps}
+
+    text = picture.render(
+        fabric, {"A": result(["a", "d"], ["e"], 3), "B": result(["d", "e"], ["a"], 1)}
+    )
+    rows = [line.split() for line in text.splitlines()]
+    assert ["leaf1", "1", ".", "x", "2", ".", "x"] in rows
+    assert ["leaf2", "1", "2", "1", "1"] in rows
+    assert ["Hop-Byte", "cost", "3", "1"] in rows
+
+
+def test_the_demo_packs_the_group_and_keeps_novas_log_off_the_screen(tmp_path: Path):
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "hpc_sched.cli.main",
+            "demo",
+            "--json",
+            *("--hosts", "12", "--leaves", "3", "--group-size", "4"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    plugin = results["with hpc_sched"]["steps"]
+    assert [step["count"] for step in plugin] == [4, 6]
+    assert plugin[0]["hop_bytes"] == plugin[0]["least"]
+    assert results["stock Nova"]["steps"][0]["hop_bytes"] >= plugin[0]["hop_bytes"]
+    for line in done.stderr.splitlines():
+        assert re.match(r" *\d+ s  (stock Nova|with hpc_sched): ", line)
