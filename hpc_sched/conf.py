@@ -1,6 +1,10 @@
 """The options of nova.conf's section [hpc_sched]. Nothing registers at import."""
 
+import math
+
 from oslo_config import cfg
+
+from hpc_sched import exceptions
 
 GROUP = cfg.OptGroup(
     "hpc_sched",
@@ -126,6 +130,21 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the section's options; may be called again."""
     conf.register_group(GROUP)
     conf.register_opts(OPTS, group=GROUP)
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Read every option of the section once, so that a wrong value stops the start.
+
+    oslo.config judges a value of a file when it is first used, which may be hours later.
+
+    :raises ValueError: naming the option, its value and what was expected
+    """
+    for opt in OPTS:
+        value = getattr(conf.hpc_sched, opt.dest)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise exceptions.ConfigError(
+                f"[hpc_sched] {opt.dest} = {value}: expected a finite number"
+            )
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:

@@ -66,7 +66,7 @@ def test_the_picture_shows_the_leaves_of_both_runs_side_by_side():
         steps = [
             {
                 "count": len(hosts),
-                "hosts": {host: 1 for host in hosts},
+                "hosts": dict.fromkeys(hosts, 1),
                 "hop_bytes": cost,
                 "least": 1,
                 "failed": 0,

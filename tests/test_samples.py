@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hpc_sched import topology
+import pytest
+from oslo_config import cfg
+
+from hpc_sched import conf, topology
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -17,6 +20,26 @@ def test_the_sample_of_the_options_is_current():
         text=True,
     ).stdout
     assert (ROOT / "etc" / "hpc_sched.conf.sample").read_text() == made, "run: tox -e genconfig"
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("cell_timeout = 0", "cell_timeout"),
+        ("in_flight_lookups = -1", "in_flight_lookups"),
+        ("default_app_class = fast", "default_app_class"),
+        ("bunch_weight_multiplier = nan", "bunch_weight_multiplier = nan: expected a finite"),
+        ("implicit_groups = perhaps", "implicit_groups"),
+    ],
+)
+def test_a_wrong_value_in_the_file_is_found_at_start_and_named(tmp_path: Path, line, error):
+    path = tmp_path / "nova.conf"
+    path.write_text(f"[hpc_sched]\n{line}\n")
+    options = cfg.ConfigOpts()
+    conf.register_opts(options)
+    options([], default_config_files=[str(path)])
+    with pytest.raises(ValueError, match=error):
+        conf.check(options)
 
 
 def test_the_sample_topology_is_the_one_that_its_drawing_shows():

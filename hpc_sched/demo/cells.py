@@ -17,6 +17,9 @@ class CellDatabases(nova_fixtures.CellDatabases):
     default cell, and a service of another cell is started under :meth:`default_cell`.
     """
 
+    _default_ctxt_mgr: Any
+    _ctxt_mgrs: dict[str, Any]
+
     @contextlib.contextmanager
     def _wrap_target_cell(self, context: Any, cell_mapping: Any) -> Iterator[Any]:
         with self._real_target_cell(context, cell_mapping) as targeted:

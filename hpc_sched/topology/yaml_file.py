@@ -44,7 +44,7 @@ class YamlFileDriver(TopologyDriver):
             root = None if deep else yaml.compose(text, Loader=_LOADER)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
-            where = f"{self.path}:{mark.line + 1}" if mark else self.path
+            where = self.path if mark is None else f"{self.path}:{mark.line + 1}"
             problem = getattr(error, "problem", None) or str(error).splitlines()[0]
             raise exceptions.TopologyError(f"{where}: not YAML: {problem}") from error
         except (RecursionError, ValueError) as error:
@@ -73,7 +73,7 @@ def _too_deep(text: bytes) -> int | None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_NESTING:
-                return int(event.start_mark.line) + 1
+                return _line(event)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
     return None
@@ -207,8 +207,9 @@ class _Reader:
         return exceptions.TopologyError(f"{self.path}:{_line(node)}: {text}")
 
 
-def _line(node: yaml.Node) -> int:
-    return int(node.start_mark.line) + 1
+def _line(node: yaml.Node | yaml.Event) -> int:
+    mark = node.start_mark
+    return int(mark.line) + 1 if mark else 1
 
 
 def _kind(node: yaml.Node) -> str:

@@ -31,9 +31,14 @@ class BunchWeigher(weights.BaseHostWeigher):
     """
 
     def __init__(self) -> None:
-        """:raises exceptions.TopologyError: where the topology is missing or wrong"""
+        """Load the fabric, so that a scheduler that lacks it does not start.
+
+        :raises exceptions.TopologyError: where the topology is missing or wrong
+        :raises ValueError: where an option of [hpc_sched] has a value that cannot be used
+        """
         super().__init__()
         conf.register_opts(CONF)
+        conf.check(CONF)
         fabric.load()
 
     def weight_multiplier(self, host_state: host_manager.HostState) -> float:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from hpc_sched.demo import cloud as cloud_  # first of all Nova: it chooses native threads
-
 from tests.functional.clouds import SAMPLE_CONF, write_topology
 
 

@@ -1,5 +1,6 @@
 """How many queries one request costs: the same for small and large groups and clouds."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ from nova.scheduler.client import report
 from sqlalchemy.engine import Engine
 
 from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import db
 from hpc_sched.nova_glue import group as group_
 from tests.functional.clouds import delete, four_by_eight
 
@@ -20,27 +22,36 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
     """Collect, for each group that is read, the SQL statements and the calls to Placement."""
     reads: list[tuple[list[str], list[str]]] = []
     real, real_get = group_.read, report.SchedulerReportClient.get_allocs_for_consumer
+    real_instances = db._instances
     sql: list[str] = []
     calls: list[str] = []
-    active = False
+    # Other services run in this process too: only the thread that reads the group counts, and
+    # those that ask a cell for it.
+    ours = threading.local()
 
     def note(_conn, _cursor, statement, *_rest) -> None:
-        if active and statement.lstrip().upper().startswith("SELECT"):
+        if getattr(ours, "reading", False) and statement.lstrip().upper().startswith("SELECT"):
             sql.append(" ".join(statement.split()))
 
     def read(request, states):
-        nonlocal active
         sql.clear()
         calls.clear()
-        active = True
+        ours.reading = True
         try:
             return real(request, states)
         finally:
-            active = False
+            ours.reading = False
             reads.append((list(sql), list(calls)))
 
+    def instances(context, wanted):
+        ours.reading = True
+        try:
+            return real_instances(context, wanted)
+        finally:
+            ours.reading = False
+
     def get(self, context, consumer):
-        if active:
+        if getattr(ours, "reading", False):
             calls.append(consumer)
         return real_get(self, context, consumer)
 
@@ -48,6 +59,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
     try:
         with monkeypatch.context() as patch:
             patch.setattr(group_, "read", read)
+            patch.setattr(db, "_instances", instances)
             patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", get)
             yield reads
     finally:
