@@ -187,7 +187,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
             "networks": "none",
             "min_count": count,
             "max_count": count,
-            "return_reservation_id": True,
+            "return_reservation_id": count > 1,
         }
         if host:
             server["availability_zone"] = f"nova:{host}"
@@ -197,7 +197,10 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
             asked["group"] = group
         if asked:
             body["os:scheduler_hints"] = asked
-        reservation = self.api.post_server(body)["reservation_id"]
+        answer = self.api.post_server(body)
+        if count == 1:
+            return [answer["id"]]
+        reservation = answer["reservation_id"]
         found = self.api.get_servers(
             detail=False, search_opts={"reservation_id": reservation, "all_tenants": True}
         )

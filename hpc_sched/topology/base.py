@@ -48,9 +48,7 @@ def load(driver: str, **options: Any) -> Topology:
         ) from error
 
     try:
-        found = stevedore.DriverManager(
-            NAMESPACE, driver, on_load_failure_callback=broken, warn_on_missing_entrypoint=False
-        )
+        found = stevedore.DriverManager(NAMESPACE, driver, on_load_failure_callback=broken)
     except NoMatches:
         raise exceptions.TopologyError(
             f"no topology driver {driver!r} in the entry points of {NAMESPACE}; "
