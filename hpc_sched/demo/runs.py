@@ -66,7 +66,7 @@ def run_all(
                 raise DemoError(f"{name}: {why}{where}")
         for _child, log_name in children.values():
             os.unlink(log_name)
-    return results
+    return {name: results[name] for name in runs}
 
 
 def _start(settings: Settings, stderr: int | None) -> "subprocess.Popen[str]":

@@ -18,6 +18,7 @@ def start_cloud(
 
     Nova's fixtures allow one cloud at a time in a process: starting another ends the first.
     """
+    tmp_path_factory.getbasetemp()  # Nova's fixtures move the place of temporary files
     running: list[cloud_.NovaCloud] = []
 
     def stop() -> None:

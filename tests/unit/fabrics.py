@@ -1,0 +1,206 @@
+"""Fabrics that the unit tests share, strategies that make random ones, and plain oracles."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from hypothesis import strategies as st
+
+from hpc_sched.core.problem import Problem
+from hpc_sched.topology import Topology
+
+
+def two_leaves() -> Topology:
+    """Return the smallest fabric with a choice.
+
+    ::
+
+              core
+             /    \\
+          leaf1  leaf2
+          a1 a2  b1 b2 b3
+    """
+    return Topology.from_tree({"core": {"leaf1": ["a1", "a2"], "leaf2": ["b1", "b2", "b3"]}})
+
+
+def two_pods() -> Topology:
+    """Return three full levels.
+
+    ::
+
+                   core
+                /        \\
+            pod1          pod2
+           /    \\        /    \\
+        leaf1  leaf2  leaf3  leaf4
+        a1 a2  b1 b2  c1 c2  d1 d2
+    """
+    return Topology.from_tree(
+        {
+            "core": {
+                "pod1": {"leaf1": ["a1", "a2"], "leaf2": ["b1", "b2"]},
+                "pod2": {"leaf3": ["c1", "c2"], "leaf4": ["d1", "d2"]},
+            }
+        }
+    )
+
+
+def lopsided() -> Topology:
+    """Return a fabric whose branches are of different length.
+
+    ::
+
+        level 3            core
+                          /  |  \\
+        level 2       pod1   |   |
+                     /    \\  |   |
+        level 1  leaf1 leaf2 |  leaf4
+                  a1    b1   |   d1 d2
+                           leaf3
+                           c1 c2
+    """
+    return Topology.from_tree(
+        {
+            "core": {
+                "pod1": {"leaf1": ["a1"], "leaf2": ["b1"]},
+                "leaf3": ["c1", "c2"],
+                "leaf4": ["d1", "d2"],
+            }
+        }
+    )
+
+
+def islands() -> Topology:
+    """Return two fabrics without a link between them, of different depth.
+
+    ::
+
+            west            east
+           /    \\          e1 e2
+        leaf1  leaf2
+        a1 a2  b1 b2
+    """
+    return Topology.from_tree(
+        {"west": {"leaf1": ["a1", "a2"], "leaf2": ["b1", "b2"]}, "east": ["e1", "e2"]}
+    )
+
+
+def row_of_leaves(sizes: Mapping[str, int]) -> Topology:
+    """Return leaves of the given sizes below one switch; hosts are called ``<leaf>-<number>``.
+
+    ::
+
+                 core
+               /   |   \\
+          leaf a  ...  leaf z
+          a-00 a-01 ...
+    """
+    return Topology.from_tree(
+        {"core": {leaf: [f"{leaf}-{i:02}" for i in range(count)] for leaf, count in sizes.items()}}
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """The arguments of a problem, by host name."""
+
+    tree: dict[str, Any]
+    capacity: dict[str, int]
+    members: dict[str, int]
+    awaiting: int
+
+    @property
+    def topology(self) -> Topology:
+        return Topology.from_tree(self.tree)
+
+    def problem(self) -> Problem:
+        return Problem.from_counts(
+            topology=self.topology,
+            capacity=self.capacity,
+            members=self.members,
+            awaiting=self.awaiting,
+        )
+
+
+# A number is a leaf with as many hosts, a list a switch with what is below it.
+_SHAPES = st.recursive(
+    st.integers(1, 4), lambda below: st.lists(below, min_size=1, max_size=3), max_leaves=6
+)
+
+
+@st.composite
+def trees(draw: st.DrawFn, max_islands: int = 2, max_hosts: int = 24) -> dict[str, Any]:
+    """Draw nested switches: unbalanced, with several roots, and names in no order."""
+    shapes = draw(
+        st.lists(_SHAPES, min_size=1, max_size=max_islands).filter(
+            lambda shapes: hosts_in(shapes) <= max_hosts
+        )
+    )
+    numbers = draw(st.permutations(range(hosts_in(shapes))))
+    hosts = iter([f"h{number:02}" for number in numbers])
+    switches = iter(range(1000))
+
+    def grow(shape: Any) -> Any:
+        if isinstance(shape, int):
+            return [next(hosts) for _ in range(shape)]
+        return {f"s{next(switches)}": grow(below) for below in shape}
+
+    tree: dict[str, Any] = grow(shapes)
+    return tree
+
+
+def hosts_in(shape: Any) -> int:
+    """Return the number of hosts of a drawn shape."""
+    return shape if isinstance(shape, int) else sum(hosts_in(below) for below in shape)
+
+
+def flat_trees(max_leaves: int = 4, max_hosts: int = 5) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw two levels: leaves below one switch."""
+    return st.lists(st.integers(1, max_hosts), min_size=1, max_size=max_leaves).map(
+        lambda sizes: {
+            "core": {f"s{s}": [f"h{s}{i}" for i in range(size)] for s, size in enumerate(sizes)}
+        }
+    )
+
+
+@st.composite
+def groups(
+    draw: st.DrawFn,
+    tree: st.SearchStrategy[dict[str, Any]] | None = None,
+    max_capacity: int = 3,
+    max_members: int = 2,
+    max_awaiting: int = 6,
+) -> Group:
+    """Draw a group on a random fabric; some hosts are full, some do not stand in the dicts."""
+    nested = draw(tree if tree is not None else trees())
+    hosts = Topology.from_tree(nested).hosts
+    some = st.sampled_from(hosts)
+    return Group(
+        tree=nested,
+        capacity=draw(st.dictionaries(some, st.integers(0, max_capacity))),
+        members=draw(st.dictionaries(some, st.integers(0, max_members), max_size=4)),
+        awaiting=draw(st.integers(0, max_awaiting)),
+    )
+
+
+def shuffled(draw: st.DrawFn, tree: Any) -> Any:
+    """Return the same nested switches with switches and hosts in another order."""
+    if isinstance(tree, dict):
+        return {name: shuffled(draw, tree[name]) for name in draw(st.permutations(list(tree)))}
+    return draw(st.permutations(tree))
+
+
+def hops_by_names(topology: Topology, a: str, b: str) -> float:
+    """Return hops as the definition says: from the lowest switch that both have above them."""
+    if a == b:
+        return 0
+    levels = {switch.name: switch.level for switch in topology.switches}
+    common = [levels[name] for name in topology.ancestors(a) if name in topology.ancestors(b)]
+    return 2 * min(common) - 1 if common else math.inf
+
+
+def naive_hop_bytes(topology: Topology, hosts: Iterable[str]) -> float:
+    """Return the sum of hops over all pairs of VMs, given the host of each."""
+    return sum(hops_by_names(topology, a, b) for a, b in combinations(hosts, 2))

@@ -1,0 +1,138 @@
+"""Folded host names, read and printed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpc_sched.topology import hostlist
+
+# Names as sites have them: a prefix, numbers padded or not, perhaps racks and a domain.
+NAMES = st.builds(
+    lambda prefix, rack, number, width, domain: f"{prefix}{rack}n{number:0{width}}{domain}",
+    prefix=st.sampled_from(["cn", "gpu-", "r"]),
+    rack=st.integers(0, 3),
+    number=st.integers(0, 120),
+    width=st.integers(1, 3),
+    domain=st.sampled_from(["", "-ib", ".example.org"]),
+)
+
+
+@st.composite
+def folded(draw: st.DrawFn) -> str:
+    """Draw a folded text, such as ``cn[08-12,3]x[1-2],login1``."""
+    parts = []
+    for prefix in draw(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True)):
+        low = draw(st.integers(0, 50))
+        high = low + draw(st.integers(0, 30))
+        width = draw(st.sampled_from([1, 3]))
+        tail = draw(st.sampled_from(["", "x[1-2]", "-ib"]))
+        parts.append(f"{prefix}[{low:0{width}}-{high:0{width}}]{tail}" if width > 1 else prefix)
+    return ",".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param("login", ["login"], id="a name without a range is itself"),
+        pytest.param("0123", ["0123"], id="a number keeps its zeros"),
+        pytest.param("n[1-3]", ["n1", "n2", "n3"], id="a range"),
+        pytest.param("n[08-11]", ["n08", "n09", "n10", "n11"], id="a padded range"),
+        pytest.param("n[9-10]", ["n9", "n10"], id="natural order, not that of letters"),
+        pytest.param("n[5,1-2]", ["n1", "n2", "n5"], id="a list in a range, sorted"),
+        pytest.param("n[1, 3]", ["n1", "n3"], id="a blank after a comma in a range"),
+        pytest.param("n[1-10/3]", ["n1", "n4", "n7", "n10"], id="a range with a step"),
+        pytest.param("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"], id="racks of nodes"),
+        pytest.param("n[1-2].x.org", ["n1.x.org", "n2.x.org"], id="a domain behind the range"),
+        pytest.param(" b, a ", ["a", "b"], id="blanks around names"),
+        pytest.param("n1,n[1-2],n2", ["n1", "n2"], id="a name stands once"),
+        pytest.param("[1-3]", ["1", "2", "3"], id="a range without a prefix"),
+    ],
+)
+def test_a_folded_text_stands_for_its_names(text: str, names: list[str]):
+    assert hostlist.expand(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        pytest.param("", "an empty host name", id="nothing"),
+        pytest.param(" \t", "an empty host name", id="blanks"),
+        pytest.param("a b", "character ' ' in host name 'a b'", id="two words"),
+        pytest.param("a,,b", "bad range in 'a,,b'", id="a comma too many"),
+        pytest.param("a,", "bad range in 'a,'", id="a comma at the end"),
+        pytest.param("@all", "character '@'", id="a node group, which may run a command"),
+        pytest.param("n[1-9]!n3", "character '!'", id="a difference"),
+        pytest.param("n[1-9]&n3", "character '&'", id="an intersection"),
+        pytest.param("n[1-9]^n3", r"character '\^'", id="a symmetric difference"),
+        pytest.param("n*", r"character '\*'", id="a wildcard"),
+        pytest.param("n%d", "character '%'", id="a format"),
+        pytest.param("n[3-1]", "bad range '3-1' .* ends before it begins", id="backwards"),
+        pytest.param("n[]", "bad range '' in", id="an empty range"),
+        pytest.param("n[1,,2]", "bad range '' in", id="a comma too many in a range"),
+        pytest.param("n[a-c]", "bad range 'a-c' in .* expected numbers", id="letters"),
+        pytest.param("n[-1-3]", "bad range '-1-3'", id="a negative number"),
+        pytest.param("n[1-4/0]", "a step of 0", id="a step of 0"),
+        pytest.param("n[01-010]", "bad range in", id="ends padded differently"),
+        pytest.param("n[1-4", "bad range in", id="a range that is not closed"),
+        pytest.param("n1-4]", "a bracket without its partner", id="a range that is not opened"),
+        pytest.param("n[[1-2]]", "a bracket without its partner", id="a range in a range"),
+        pytest.param("a" + "[" * 50_000 + "b", "bad range in", id="fifty thousand open brackets"),
+    ],
+)
+def test_what_is_no_list_of_host_names_is_refused(text: str, error: str):
+    with pytest.raises(ValueError, match=error):
+        hostlist.expand(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("n[0-1000000]", id="one more than allowed"),
+        pytest.param("n[1-99999999999999]", id="more than memory holds"),
+        pytest.param("n[1-9]" + "[1-9]" * 20, id="many small ranges multiplied"),
+        pytest.param("a[1-600000],b[1-600000]", id="two large ranges added"),
+    ],
+)
+def test_a_huge_range_is_refused_before_it_is_unfolded(text: str):
+    with pytest.raises(ValueError, match="stands for more than 1000000 hosts"):
+        hostlist.expand(text)
+
+
+def test_ranges_after_a_comma_are_added_and_not_multiplied():
+    assert len(hostlist.expand("a[1-1000],b[1-1000],c[1-1000]")) == 3000
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        pytest.param([], "", id="nothing"),
+        pytest.param(["b", "a"], "a,b", id="names without numbers, sorted"),
+        pytest.param(["n3", "n1", "n2", "n9"], "n[1-3,9]", id="a range and a single number"),
+        pytest.param(["n08", "n09", "n10"], "n[08-10]", id="a padded range"),
+        pytest.param(["r1n1", "r1n2", "r2n1", "r2n2"], "r[1-2]n[1-2]", id="racks of nodes"),
+        pytest.param(["n1", "n1"], "n1", id="a name given twice"),
+    ],
+)
+def test_names_are_printed_folded(names: list[str], text: str):
+    assert hostlist.fold(names) == text
+
+
+@given(st.lists(NAMES, min_size=1, max_size=30))
+def test_unfolding_folded_names_gives_the_same_names(names: list[str]):
+    again = hostlist.expand(hostlist.fold(names))
+    assert sorted(again) == sorted(set(names))
+
+
+@given(folded())
+def test_folding_an_unfolded_text_stands_for_the_same_names(text: str):
+    names = hostlist.expand(text)
+    once = hostlist.fold(names)
+    assert hostlist.expand(once) == names
+    assert hostlist.fold(hostlist.expand(once)) == once
+
+
+@given(st.lists(NAMES, max_size=20), st.randoms(use_true_random=False))
+def test_the_order_of_names_does_not_change_what_is_printed(names: list[str], random):
+    turned = list(names)
+    random.shuffle(turned)
+    assert hostlist.fold(turned) == hostlist.fold(names)
