@@ -67,7 +67,7 @@ weighers, ranks keep them apart.
         "default_app_class",
         default="sync",
         choices=[
-            ("extreme", "tightly coupled, on dedicated hosts: packed by leaf"),
+            ("extreme", "tightly coupled, for dedicated hosts: packed by leaf"),
             ("sync", "tightly coupled: packed by leaf"),
             ("async", "loosely coupled: not placed by topology"),
             ("none", "not HPC: placed as if hpc_sched were not there"),
@@ -106,9 +106,10 @@ are the user's.
         min=0,
         max=10000,
         help="""
-How many VMs of a group, of those being built right now, are
-looked up in Placement per request, one call each. VMs beyond it
-count as if they had no place yet. 0 looks none up.
+How many VMs of a group, of those being built right now, are looked
+up in Placement per request, one call each. Of the VMs beyond it,
+those that have no instance in a cell yet count as if they had no
+place, the others not at all. 0 looks none up.
 """,
     ),
     cfg.IntOpt(
@@ -118,9 +119,10 @@ count as if they had no place yet. 0 looks none up.
         max=600,
         help="""
 Seconds that a request waits at most for the group's VMs from the
-cells' databases, and again at most for Placement. What has not
-answered by then is left out with a warning, and the choice falls
-back to what the scheduler knows by itself.
+cells' databases; after as many seconds it also begins no further
+look-up in Placement. What has not answered by then is left out with
+a warning, and the choice falls back to what the scheduler knows by
+itself.
 """,
     ),
 ]

@@ -74,4 +74,6 @@ def test_the_readmes_topology_is_a_topology(tmp_path: Path):
         body.append(line[6:])
     path = tmp_path / "topology.yaml"
     path.write_text("\n".join(body))
-    assert len(topology.load("yaml", path=path).leaves) == 4
+    fabric = topology.load("yaml", path=path)
+    told = f"{len(fabric.hosts)} hosts, {len(fabric.leaves)} leaves, depth {fabric.depth}"
+    assert f"Topology loaded: {told}" in text

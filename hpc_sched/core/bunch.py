@@ -1,6 +1,9 @@
 """Listing 1 of Dudina2013: fill the leaf switches where most of the group can stand together."""
 
+import heapq
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +45,7 @@ def leaf_weights(problem: Problem) -> Array:
 
     Shape (switches,).
     """
-    second = leaf_sums(problem, problem.members)
-    free = leaf_sums(problem, problem.capacity)
-    sizes = leaf_sums(problem, np.ones_like(problem.members))
-    maxsize = int(max(sizes.max(initial=0), second.max(initial=0)))
-    first = second + np.minimum(free, problem.awaiting)
-    weights: Array = first * (maxsize + 1) + second
-    return weights
+    return _Leaves.of(problem).weights()
 
 
 def host_order(problem: Problem, *, slot: int = 0, spread: bool = False) -> Array:
@@ -60,56 +57,87 @@ def host_order(problem: Problem, *, slot: int = 0, spread: bool = False) -> Arra
     so that VMs scheduled in parallel do not run for one host.
 
     Inside a leaf the same rule holds one level down, which fills the fewest hosts; with
-    ``spread`` hosts with fewer members come first. O(hosts log hosts).
+    ``spread`` hosts with fewer members come first. O(hosts log hosts), and O(switches) more
+    for every leaf that the places before the slot fill.
 
     :param slot: which of the group's places belongs to the VM, from 0
     :param spread: whether the group would rather have its VMs on different hosts
     :returns: indices into ``topology.hosts``, all of them
     """
     leaf = problem.topology.leaf_index
-    order = _leaf_order(problem)
-    rest, own, slot = _leaf_of_slot(problem, order, slot)
+    leaves = _Leaves.of(problem)
+    order = leaves.order()
+    own, slot, left = _leaf_of_slot(leaves, slot)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     place[own] = -1
-    wanted = np.minimum(leaf_sums(problem, problem.capacity), problem.awaiting)[leaf]
-    keys = _host_keys(problem, wanted, spread)
+    keys = _host_keys(problem, np.minimum(leaves.free, problem.awaiting)[leaf], spread)
     ranked = np.lexsort((*keys, place[leaf], problem.capacity <= 0))
-    mine = _slots_in_leaf(rest, own, slot, spread)
-    if not len(mine):
-        return ranked
     # The places that follow the own one in its leaf come next, then the spare hosts.
-    return np.concatenate([mine, ranked[~np.isin(ranked, mine)]])
+    mine = _slots_in_leaf(problem, own, slot, left, spread)
+    rest = ranked[~np.isin(ranked, mine)]
+    return np.concatenate([mine, rest])
 
 
-def _leaf_order(problem: Problem) -> Array:
-    """Return the switch indices, best leaf first; switches above leaves end up last."""
-    free = leaf_sums(problem, problem.capacity)
-    excess = np.maximum(free - problem.awaiting, 0)
-    return np.lexsort((problem.tie, excess, -leaf_weights(problem), free <= 0))
+@dataclass(slots=True)
+class _Leaves:
+    """The numbers of Listing 1 by switch index; switches above leaves have no capacity."""
 
+    free: Array
+    members: Array
+    maxsize: int
+    awaiting: int
+    tie: Array
 
-def _leaf_of_slot(problem: Problem, order: Array, slot: int) -> tuple[Problem, int, int]:
-    """Return the leaf that holds the group's ``slot``-th place, and which place there it is.
-
-    Listing 1 is asked again for what is left after each leaf that is filled; the problem
-    returned first is what is left when the turn comes to that leaf.
-    """
-    free = leaf_sums(problem, problem.capacity)
-    slot = slot % max(1, min(problem.awaiting, int(free.sum())))
-    best = int(order[0])
-    while 0 < free[best] <= slot:
-        slot -= int(free[best])
-        taken = problem.topology.leaf_index == best
-        problem = Problem(
-            topology=problem.topology,
-            capacity=np.where(taken, 0, problem.capacity),
-            members=problem.members,
-            awaiting=problem.awaiting - int(free[best]),
+    @classmethod
+    def of(cls, problem: Problem) -> "_Leaves":
+        members = leaf_sums(problem, problem.members)
+        sizes = leaf_sums(problem, np.ones_like(problem.members))
+        return cls(
+            free=leaf_sums(problem, problem.capacity),
+            members=members,
+            maxsize=int(max(sizes.max(initial=0), members.max(initial=0))),
+            awaiting=problem.awaiting,
             tie=problem.tie,
         )
-        best = int(_leaf_order(problem)[0])
-    return problem, best, slot
+
+    def weights(self) -> Array:
+        first = self.members + np.minimum(self.free, self.awaiting)
+        weights: Array = first * (self.maxsize + 1) + self.members
+        return weights
+
+    def _keys(self) -> tuple[NDArray[Any], ...]:
+        excess = np.maximum(self.free - self.awaiting, 0)
+        return (self.tie, excess, -self.weights(), self.free <= 0)
+
+    def order(self) -> Array:
+        """Return the switch indices, best leaf first, those without capacity last."""
+        return np.lexsort(self._keys())
+
+    def best(self) -> int:
+        """Return the first of :meth:`order`, without sorting."""
+        left = np.arange(len(self.free))
+        for key in reversed(self._keys()):
+            left = left[key[left] == key[left].min()]
+        return int(left[0])
+
+
+def _leaf_of_slot(leaves: _Leaves, slot: int) -> tuple[int, int, int]:
+    """Return the leaf that holds the group's ``slot``-th place, and which place there it is.
+
+    Listing 1 is asked again for what is left after each leaf that is filled; what is left for
+    the leaf that is found is returned too.
+    """
+    left = replace(leaves, free=leaves.free.copy())
+    slot = slot % max(1, min(left.awaiting, int(left.free.sum())))
+    best = left.best()
+    while 0 < left.free[best] <= slot:
+        filled = int(left.free[best])
+        slot -= filled
+        left.awaiting -= filled
+        left.free[best] = 0
+        best = left.best()
+    return best, slot, left.awaiting
 
 
 def _host_keys(problem: Problem, wanted: Array, spread: bool) -> tuple[Array, ...]:
@@ -122,27 +150,47 @@ def _host_keys(problem: Problem, wanted: Array, spread: bool) -> tuple[Array, ..
     return (name, excess, -problem.members, -(problem.members + takes))
 
 
-def _slots_in_leaf(problem: Problem, leaf: int, slot: int, spread: bool) -> Array:
+def _slots_in_leaf(problem: Problem, leaf: int, slot: int, awaiting: int, spread: bool) -> Array:
     """Return the hosts of the leaf's places from the ``slot``-th on, each host once."""
     here = np.flatnonzero((problem.topology.leaf_index == leaf) & (problem.capacity > 0))
-    capacity = problem.capacity[here].copy()
-    members = problem.members[here].copy()
-    name = problem.topology.name_rank[here]
-    left = min(problem.awaiting, int(capacity.sum()))
-    places: list[int] = []
-    while left > 0:
-        takes = np.minimum(capacity, left)
-        if spread:
-            best = int(np.lexsort((name, members, capacity <= 0))[0])
-            count = 1
-        else:
-            best = int(
-                np.lexsort((name, capacity - takes, -members, -(members + takes), takes <= 0))[0]
-            )
-            count = int(takes[best])
-        places.extend([int(here[best])] * count)
-        capacity[best] -= count
-        members[best] += count
-        left -= count
+    wanted = min(awaiting, int(problem.capacity[here].sum()))
+    places = (_spread_places if spread else _dense_places)(problem, here, wanted)
     turned = places[slot:] + places[:slot]
     return np.array(list(dict.fromkeys(turned)), dtype=np.int64)
+
+
+def _dense_places(problem: Problem, hosts: Array, wanted: int) -> list[int]:
+    """Return the host of each place, the fewest hosts filled. O(hosts log hosts) mostly.
+
+    The order of the hosts changes only once fewer VMs are left than the largest of them takes.
+    """
+    places: list[int] = []
+    while wanted > 0:
+        takes = np.minimum(problem.capacity[hosts], wanted)
+        members = problem.members[hosts]
+        name = problem.topology.name_rank[hosts]
+        order = np.lexsort((name, problem.capacity[hosts] - takes, -members, -(members + takes)))
+        largest = int(problem.capacity[hosts].max())
+        used = 0
+        for i in order:
+            count = int(min(takes[i], wanted))
+            places.extend([int(hosts[i])] * count)
+            wanted -= count
+            used += 1
+            if wanted < largest:
+                break
+        hosts = hosts[order[used:]]
+    return places
+
+
+def _spread_places(problem: Problem, hosts: Array, wanted: int) -> list[int]:
+    """Return the host of each place, always one with the fewest members. O(places log hosts)."""
+    heap = [(int(problem.members[i]), int(problem.topology.name_rank[i]), int(i), 0) for i in hosts]
+    heapq.heapify(heap)
+    places: list[int] = []
+    while len(places) < wanted:
+        members, name, host, given = heapq.heappop(heap)
+        places.append(host)
+        if given + 1 < problem.capacity[host]:
+            heapq.heappush(heap, (members + 1, name, host, given + 1))
+    return places

@@ -61,5 +61,5 @@ def _leaves(topology: Topology, hosts: Mapping[str, int]) -> int:
     return len({topology.leaf_of(host) for host in hosts})
 
 
-def _number(cost: float) -> str:
-    return f"{cost:g}" if cost != int(cost) else str(int(cost))
+def _number(cost: float | None) -> str:
+    return "infinite (islands)" if cost is None else f"{cost:.0f}"

@@ -5,6 +5,7 @@ Reports one JSON object a line on the descriptor that standard output was at sta
 """
 
 import json
+import math
 import os
 import sys
 import time
@@ -36,8 +37,8 @@ class Step:
 
     count: int  # VMs of the group that are ACTIVE
     hosts: dict[str, int]
-    hop_bytes: float
-    least: float  # the least possible with the room there was before the group
+    hop_bytes: float | None  # None where the group is spread over islands
+    least: float | None  # the least possible with the room there was before the group
     failed: int
     seconds: float
 
@@ -53,6 +54,11 @@ def busy_hosts(fabric: Topology, spare: int) -> list[str]:
         share = (3, 0, 2, 0)[number % 4] * len(hosts) // 8
         busy.extend(hosts[-share:] if share else ())
     return busy[: max(len(fabric.hosts) - spare, 0)]
+
+
+def _finite(cost: float) -> float | None:
+    """Return a cost, or None for infinity, which JSON cannot say."""
+    return cost if math.isfinite(cost) else None
 
 
 def run(settings: Settings, report: TextIO) -> None:
@@ -106,8 +112,8 @@ def run(settings: Settings, report: TextIO) -> None:
             Step(
                 count=sum(placed.values()),
                 hosts=placed,
-                hop_bytes=hop_bytes_of_counts(topology=fabric, counts=placed),
-                least=least,
+                hop_bytes=_finite(hop_bytes_of_counts(topology=fabric, counts=placed)),
+                least=_finite(least),
                 failed=len(shown) - sum(placed.values()),
                 seconds=round(seconds, 1),
             )

@@ -6,7 +6,6 @@ from typing import Any
 
 import nova.conf
 import os_resource_classes as orc
-from keystoneauth1 import exceptions as ks_exc
 from nova import context as nova_context
 from nova import exception
 from nova.scheduler.client import report
@@ -28,15 +27,16 @@ def nodes_of(
 ) -> tuple[dict[str, str], str | None]:
     """Return the nodename of each consumer that holds an allocation, and what went wrong.
 
-    One call to Placement a consumer, at most ``in_flight_lookups``, and not longer than
-    ``cell_timeout`` seconds in all; one or two more for each provider outside
-    ``node_of_provider``.
+    One call to Placement a consumer, at most ``in_flight_lookups``, none of them begun after
+    ``cell_timeout`` seconds; one or two more for each provider outside ``node_of_provider``.
+    Never raises: what was found before an error counts.
 
     :param consumers: instance uuids, the most important first
     :param node_of_provider: provider uuid to nodename of the hosts already known
     :returns: instance uuid to nodename; and None, or why the answer is not whole
     """
-    client = report.report_client_singleton()
+    if not CONF.hpc_sched.in_flight_lookups:
+        return {}, None
     known = dict(node_of_provider)
     nodes: dict[str, str] = {}
     deadline = time.monotonic() + CONF.hpc_sched.cell_timeout
@@ -46,6 +46,7 @@ def nodes_of(
         if time.monotonic() > deadline:
             return nodes, f"Placement took more than {CONF.hpc_sched.cell_timeout} s"
         try:
+            client = report.report_client_singleton()
             found = client.get_allocs_for_consumer(context, consumer)["allocations"]
             provider = _host_provider(found)
             if provider is None:
@@ -53,7 +54,7 @@ def nodes_of(
             if provider not in known:
                 known[provider] = _root_name(client, context, provider)
             nodes[consumer] = known[provider]
-        except (ks_exc.ClientException, exception.NovaException, KeyError) as error:
+        except Exception as error:
             return nodes, f"Placement: {type(error).__name__}: {error}"
     return nodes, None
 

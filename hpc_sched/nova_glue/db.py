@@ -4,6 +4,7 @@ The API database is asked once for the VMs of a group with their cells and build
 once for the cells; each cell that holds a VM of the group is asked once.
 """
 
+import datetime
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -20,6 +21,7 @@ from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from oslo_log import log as logging
+from oslo_utils import timeutils
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -36,6 +38,7 @@ class GroupVM:
     uuid: str
     cell_id: int | None  # None until the VM has been created in a cell
     build_request: int | None  # id of its build request, None when that is done
+    orphan: bool = False  # nobody works on its build request any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ def group_vms(
                 members.instance_uuid,
                 api_models.InstanceMapping.cell_id,
                 api_models.BuildRequest.id,
+                api_models.BuildRequest.created_at,
             )
             .select_from(members)
             .join(api_models.InstanceGroup, api_models.InstanceGroup.id == members.group_id)
@@ -91,7 +95,12 @@ def group_vms(
         mapping = api_models.InstanceMapping
         rows = _api_rows(
             context,
-            sa.select(mapping.instance_uuid, mapping.cell_id, api_models.BuildRequest.id)
+            sa.select(
+                mapping.instance_uuid,
+                mapping.cell_id,
+                api_models.BuildRequest.id,
+                api_models.BuildRequest.created_at,
+            )
             .select_from(mapping)
             .outerjoin(
                 api_models.BuildRequest,
@@ -99,7 +108,13 @@ def group_vms(
             )
             .where(mapping.instance_uuid.in_(sorted(uuids))),
         )
-    vms = {row[0]: GroupVM(row[0], row[1], row[2]) for row in rows}
+    # A conductor that waits longer than this for the scheduler has given up: it has crashed
+    # and left the row for ever.
+    oldest = timeutils.utcnow() - datetime.timedelta(seconds=CONF.long_rpc_timeout)
+    vms = {
+        uuid: GroupVM(uuid, cell_id, build_request, created is not None and created < oldest)
+        for uuid, cell_id, build_request, created in rows
+    }
     return sorted(vms.values(), key=lambda vm: (vm.build_request or 0, vm.uuid))
 
 
@@ -148,7 +163,10 @@ def _instances(context: nova_context.RequestContext, wanted: Any) -> list[Placed
     """Return the VMs of one cell for a condition. One query."""
     vm = main_models.Instance
     query = sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state).where(
-        wanted, vm.deleted == 0
+        # A cross-cell resize keeps a hidden twin of the VM in its other cell.
+        wanted,
+        vm.deleted == 0,
+        vm.hidden.is_not(sa.true()),
     )
     with main_db.get_context_manager(context).reader.using(context) as session:
         rows = session.execute(query).all()

@@ -16,6 +16,9 @@ from hpc_sched.topology.names import HostNames
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
+# Folding names without a pattern (UUIDs) takes its time, and this happens within a request.
+MAX_LISTED = 1000
+
 
 class Fabric:
     """One loaded topology with the index that finds Nova's hosts in it.
@@ -41,12 +44,14 @@ class Fabric:
             if not new:
                 return
             self._reported = (self._reported or frozenset()) | new
+        shown = sorted(new)[:MAX_LISTED]
         LOG.log(
             logging.WARNING if first else logging.INFO,
             "%d hosts are not in the topology and count as leaves of their own at the "
-            "greatest distance: %s",
+            "greatest distance: %s%s",
             len(new),
-            hostlist.fold(new),
+            hostlist.fold(shown),
+            f" and {len(new) - len(shown)} more" if len(new) > len(shown) else "",
         )
 
 

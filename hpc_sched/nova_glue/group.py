@@ -68,9 +68,13 @@ class GroupState:
         self._at_first = self._num_instances()
         names, unknown = _names_in(current, self._states)
         current.report_unknown(unknown)
+        # A host that is a candidate is known by one name, also as the place of a member.
+        name_at = {
+            (state.host, state.nodename): name for state, name in zip(states, names, strict=True)
+        }
         members = Counter[str]()
         for (host, node), count in group.members.items():
-            members[current.name_of(host, node)] += count
+            members[name_at.get((host, node)) or current.name_of(host, node)] += count
         self.topology: Topology = current.topology.including([*names, *members])
         self._tie = tie_order(self.topology, request.group_id)
         self.host_index: Array = np.array(
@@ -82,13 +86,16 @@ class GroupState:
         self._room = np.array(
             [hosts.capacity(state, request.demand) for state in self._states], dtype=np.int64
         )
-        self._bound = policy.bound(request, group.members, self._states)
+        self._bound = policy.bound(
+            request, group.members, self._states, self.topology.leaf_index[self.host_index]
+        )
         self._queue = list(group.queue)
         self._current_uuid: str | None = None
         self._placed = 0
         self._placed_at = np.zeros(len(self._states), dtype=np.int64)
         self._weighed: Sequence[Any] = ()
         self._lost: set[int] = set()
+        self.capacity: Array = self._capacity()
 
     def knows(self, states: Sequence[host_manager.HostState]) -> bool:
         """Tell whether all these HostStates are the ones of first sight."""
@@ -108,6 +115,7 @@ class GroupState:
         self._placed = placed
         self._placed_at = placed_at
         self._current_uuid = instance_uuid
+        self.capacity = self._capacity()
 
     def remember(self, weighed: Sequence[Any]) -> None:
         """Keep Nova's own list of weighed hosts until the next VM.
@@ -158,9 +166,8 @@ class GroupState:
         """Which of the group's places belongs to the current VM."""
         return self._queue.index(self._current_uuid) if self._current_uuid in self._queue else 0
 
-    @property
-    def capacity(self) -> Array:
-        """How many more VMs each HostState of first sight takes, policy included."""
+    def _capacity(self) -> Array:
+        """Return how many more VMs each HostState of first sight takes, policy included."""
         placed = self._placed_at
         room = np.maximum(self._room - placed, 0)
         return policy.apply(self._bound, room, placed, awaiting=self.awaiting, left=self.left)
@@ -172,7 +179,7 @@ class GroupState:
 
     def problem(self) -> Problem:
         """Return the problem as it is now; hosts that lost a claim take no more VMs."""
-        room = self.capacity
+        room = self.capacity.copy()
         room[self.lost] = 0
         capacity = np.zeros(len(self.topology.hosts), dtype=np.int64)
         np.add.at(capacity, self.host_index, room)
@@ -264,8 +271,12 @@ def read(request: request_.Request, states: Sequence[host_manager.HostState]) ->
         group = _read(context, request, states)
     except Exception as error:
         LOG.exception("Cannot read group %s from the API database", request.group_id)
-        members = _members_by_states(request.member_uuids - {request.instance_uuid}, states)
-        group = Group(members, (), request.count, False, (f"API database: {error}",))
+        own = request.instance_uuid
+        members = _members_by_states(request.member_uuids - {own}, states)
+        # A VM that has a host already moves; Nova shows it where it is.
+        is_move = any(own in state.instances for state in states)
+        count = 1 if is_move else request.count
+        group = Group(members, (), count, is_move, (f"API database: {error}",))
     if group.problems:
         LOG.warning(
             "Group %s: placed with what the scheduler itself knows of some VMs: %s",
@@ -310,15 +321,15 @@ def _read(
     silent = {vm.uuid for vm in vms if vm.cell_id in answers.silent} - {own}
     members.update(_members_by_states(silent, states))
 
-    waiting = [vm.uuid for vm in vms if vm.build_request is not None and vm.cell_id is None]
+    unmapped = [vm for vm in vms if vm.build_request is not None and vm.cell_id is None]
+    waiting = [vm.uuid for vm in unmapped if not vm.orphan]
+    orphans = [vm.uuid for vm in unmapped if vm.orphan and vm.uuid != own]
     if not is_move and own not in waiting:
         waiting.append(own)
-    # With no more build requests than this request has VMs, they are this request's own and
-    # cannot hold an allocation yet.
-    if is_move or len(waiting) > request.count:
-        in_flight.extend(uuid for uuid in waiting if uuid != own)
     nodes, trouble = allocations.nodes_of(
-        context, in_flight, {state.uuid: state.nodename for state in states}
+        context,
+        sorted(in_flight) + _may_be_in_flight(waiting, own, request, is_move) + orphans,
+        {state.uuid: state.nodename for state in states},
     )
     if trouble:
         problems.append(trouble)
@@ -328,8 +339,25 @@ def _read(
     if is_move:
         # Others that await a place have requests of their own.
         return Group(members, (own,), 1, True, tuple(problems))
-    queue = tuple(uuid for uuid in waiting if uuid not in nodes)
+    # Orphans may want a place for ever: they steer the choice of leaf, but take no place from
+    # the VMs that are being scheduled.
+    queue = tuple(uuid for uuid in waiting + orphans if uuid not in nodes)
     return Group(members, queue, request.count, False, tuple(problems))
+
+
+def _may_be_in_flight(
+    waiting: list[str], own: str, request: request_.Request, is_move: bool
+) -> list[str]:
+    """Return those of the VMs with build requests that may hold an allocation.
+
+    The request's own VMs do not when it is first seen. Build requests older than the first of
+    them are others'; of the younger ones as many are its own as it has VMs to place.
+    """
+    if is_move:
+        return [uuid for uuid in waiting if uuid != own]
+    at = waiting.index(own)
+    older, younger = waiting[:at], waiting[at + 1 :]
+    return older + (younger if len(younger) >= request.count else [])
 
 
 def _members_by_states(

@@ -26,6 +26,7 @@ class Bound:
     max_per_service: int
     service: Array  # per HostState: index of its service host
     members: Array  # per service host: VMs of the group there at first sight
+    leaf: Array  # per HostState: its leaf switch
     order: Array  # HostStates by nodename
 
 
@@ -33,8 +34,12 @@ def bound(
     request: Request,
     members: Counter[tuple[str, str | None]],
     states: Sequence[host_manager.HostState],
+    leaf: Array,
 ) -> Bound | None:
-    """Return the group's hard policy over these hosts, or None where it has none."""
+    """Return the group's hard policy over these hosts, or None where it has none.
+
+    :param leaf: per HostState, the index of its leaf switch
+    """
     if request.policy not in ("affinity", "anti-affinity"):
         return None
     index: dict[str, int] = {}
@@ -49,8 +54,9 @@ def bound(
     order = sorted(range(len(states)), key=lambda i: (states[i].nodename, states[i].host))
     return Bound(
         policy=request.policy,
-        max_per_service=request.max_per_host or 1,
+        max_per_service=1 if request.max_per_host is None else request.max_per_host,
         service=service,
+        leaf=leaf,
         members=on_service,
         order=np.array(order, dtype=np.int64),
     )
@@ -80,9 +86,13 @@ def apply(limit: Bound | None, room: Array, placed: Array, *, awaiting: int, lef
     allowed = np.maximum(limit.max_per_service - members, 0)
     if len(limit.members) == len(room):  # one node a service, as on every hypervisor
         return np.minimum(room, allowed[limit.service])
+    # What a service may still take counts once in every leaf where it has nodes: each leaf's
+    # capacity is then right by itself, and that is what leaves are compared by.
     bounded = np.zeros_like(room)
+    given: dict[tuple[int, int], int] = {}
     for i in limit.order:
-        service = limit.service[i]
-        bounded[i] = min(room[i], allowed[service])
-        allowed[service] -= bounded[i]
+        service = int(limit.service[i])
+        key = (service, int(limit.leaf[i]))
+        bounded[i] = min(int(room[i]), int(allowed[service]) - given.get(key, 0))
+        given[key] = given.get(key, 0) + int(bounded[i])
     return bounded

@@ -63,7 +63,7 @@ def from_spec(spec: objects.RequestSpec) -> Request | None:
     members = group.members if group is not None and group.obj_attr_is_set("members") else None
     return Request(
         instance_uuid=spec.instance_uuid,
-        group_uuid=group.uuid if group is not None else None,
+        group_uuid=group.uuid if group is not None and group.obj_attr_is_set("uuid") else None,
         policy=policy,
         max_per_host=_max_per_host(group, policy),
         member_uuids=frozenset(members or ()),

@@ -11,10 +11,11 @@ MAX_HOSTS = 1_000_000
 
 _PART = re.compile(r"(?:[^,\[]|\[[^\[\]]*\])+")  # between commas that stand outside brackets
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_RANGE = re.compile(r"\s*(\d+)(?:-(\d+)(?:/(\d+))?)?\s*\Z")
+_RANGE = re.compile(r"\s*([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?\s*\Z")
 # NodeSet's own language has groups (which may run commands), set operators and wildcards;
 # a topology names hosts and nothing else.
 _FORBIDDEN = re.compile(r"[@!&^*?%\s]")
+_PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
 def _count(text: str) -> int:
@@ -67,5 +68,12 @@ def expand(text: str) -> list[str]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """Return host names folded for people, ``node[001-018],login1``."""
-    return str(NodeSet.fromlist(sorted(names), resolver=RESOLVER_NOGROUP))
+    """Return host names folded for people, ``node[001-018],login1``.
+
+    Names that NodeSet would read as ranges, groups or operators follow as they are.
+    """
+    ordered = sorted(names)
+    plain = [name for name in ordered if _PLAIN.match(name)]
+    odd = [name for name in ordered if not _PLAIN.match(name)]
+    folded = str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP))
+    return ",".join(([folded] if folded else []) + odd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import nova.conf
@@ -43,11 +44,12 @@ class BunchWeigher(weights.BaseHostWeigher):
 
     def weight_multiplier(self, host_state: host_manager.HostState) -> float:
         """Return the multiplier: the option, or metadata of the host's aggregates."""
-        return float(
-            scheduler_utils.get_weight_multiplier(
-                host_state, "bunch_weight_multiplier", CONF.hpc_sched.bunch_weight_multiplier
-            )
+        default = float(CONF.hpc_sched.bunch_weight_multiplier)
+        value = float(
+            scheduler_utils.get_weight_multiplier(host_state, "bunch_weight_multiplier", default)
         )
+        # float() reads "nan" and "inf" too; one of them would spoil the order of all hosts.
+        return value if math.isfinite(value) else default
 
     def _weigh_object(
         self, host_state: host_manager.HostState, weight_properties: objects.RequestSpec
@@ -81,16 +83,16 @@ def _weigh(weighed: Sequence[weights.WeighedHost], spec: objects.RequestSpec) ->
     problem = state.problem()
     at_host = state.host_index[positions]
     takes_more = state.capacity[positions] > 0
+    lost = np.isin(positions, state.lost)
     if CONF.hpc_sched.bunch_weight_scale == "listing1":
         numbers = bunch.leaf_weights(problem)[problem.topology.leaf_index[at_host]]
-        return [float(number) for number in np.where(takes_more, numbers, 0)]
+        return [float(number) for number in np.where(takes_more & ~lost, numbers, 0)]
     order = bunch.host_order(
         problem, slot=state.slot, spread=state.request.policy == "soft-anti-affinity"
     )
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     # Hosts that are full go behind all others, those that lost a claim behind these.
-    lost = np.isin(positions, state.lost)
     key = place[at_host] + len(order) * np.where(lost, 2, np.where(takes_more, 0, 1))
     _, dense = np.unique(-key, return_inverse=True)
     return [float(rank) for rank in dense]

@@ -145,9 +145,10 @@ def test_the_capacity_of_a_host(fields, demand, expected):
     assert hosts.capacity(host_state("n01", **fields), demand) == expected
 
 
-def bounded(states, room, *, members=(), placed=None, left=4, **request) -> list[int]:
+def bounded(states, room, *, members=(), placed=None, left=4, leaf=None, **request) -> list[int]:
     asked = request_.from_spec(spec(count=left, **request))
-    limit = policy.bound(asked, Counter(dict(members)), states)
+    leaf = np.zeros(len(states), np.int64) if leaf is None else np.array(leaf)
+    limit = policy.bound(asked, Counter(dict(members)), states, leaf)
     placed = np.zeros(len(states), np.int64) if placed is None else np.array(placed)
     return policy.apply(limit, np.array(room), placed, awaiting=left, left=left).tolist()
 
@@ -176,6 +177,16 @@ def test_anti_affinity_leaves_as_many_as_its_rule_allows_less_those_placed():
 def test_anti_affinity_counts_by_service_host_where_one_service_has_many_nodes():
     states = [host_state("svc", "node-b"), host_state("svc", "node-a"), host_state("other")]
     assert bounded(states, [1, 1, 1], group_policy="anti-affinity") == [0, 1, 1]
+
+
+def test_anti_affinity_counts_a_service_in_every_leaf_where_it_has_nodes():
+    states = [host_state("svc", node) for node in ("n1", "n2", "n3", "n4")]
+    assert bounded(states, [1, 1, 1, 1], leaf=[1, 1, 2, 2], group_policy="anti-affinity") == [
+        1,
+        0,
+        1,
+        0,
+    ]
 
 
 def test_affinity_leaves_only_the_host_of_the_members():

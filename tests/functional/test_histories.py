@@ -4,13 +4,18 @@ Every test brings a group into a state through the API, notes what API and Place
 sends one more request for the group and compares what the plugin read with the note.
 """
 
+import datetime
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
+from nova import context, objects
 from nova.compute import manager as compute_manager
 from nova.conductor import manager as conductor_manager
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from oslo_utils import timeutils
 
 from hpc_sched.demo.cloud import NovaCloud
 from tests.functional.clouds import delete
@@ -285,16 +290,12 @@ def _assert_read(seen: list[object]) -> None:
 
 
 def _assert_no_build_requests(cloud: NovaCloud) -> None:
-    from nova import context, objects
-
     assert not objects.BuildRequestList.get_all(context.get_admin_context())
 
 
 def test_members_on_nodes_of_one_compute_service_count_by_node(cloud, next_request):
     compute = cloud.start_service("compute", host="ironic")
     compute.manager.driver._set_nodes(LEAVES["leaf3"])
-    from nova import context
-
     compute.manager.update_available_resource(context.get_admin_context())
     cloud.flavor("metal", extra_specs={"trait:CUSTOM_METAL": "required"})
     cloud._create_trait("CUSTOM_METAL")
@@ -307,3 +308,32 @@ def test_members_on_nodes_of_one_compute_service_count_by_node(cloud, next_reque
     assert set(hosts.values()) <= set(LEAVES["leaf3"])
     next_request(group)
     delete(cloud, servers)
+
+
+def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(
+    cloud, boot, group, monkeypatch
+):
+    """A conductor that crashes leaves its build requests for ever; here since hours."""
+    crashed = threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            conductor_manager.ComputeTaskManager,
+            "schedule_and_build_instances",
+            lambda *_args, **_kwargs: crashed.set(),
+        )
+        boot(count=6, group=group)
+        assert crashed.wait(60)
+    context_ = context.get_admin_context()
+    with api_db.context_manager.writer.using(context_) as session:
+        hours_ago = timeutils.utcnow() - datetime.timedelta(hours=3)
+        session.query(api_models.BuildRequest).update({"created_at": hours_ago})
+    first = cloud.hosts_of(boot(count=2, group=group))
+    with believed(monkeypatch) as seen:
+        more = boot(count=2, group=group)
+        hosts = cloud.hosts_of(more)
+    [leaf] = [below for below in LEAVES.values() if set(first.values()) & set(below)]
+    assert set(hosts.values()) <= set(leaf)
+    [read] = seen
+    assert set(read.queue[:2]) == set(more)
+    assert read.awaiting == 2 + 6
+    assert sum(read.members.values()) == 2

@@ -176,11 +176,15 @@ def groups(
     """Draw a group on a random fabric; some hosts are full, some do not stand in the dicts."""
     nested = draw(tree if tree is not None else trees())
     hosts = Topology.from_tree(nested).hosts
-    some = st.sampled_from(hosts)
+
+    def counts(most: int) -> dict[str, int]:
+        drawn = draw(st.lists(st.integers(-1, most), min_size=len(hosts), max_size=len(hosts)))
+        return {host: count for host, count in zip(hosts, drawn, strict=True) if count >= 0}
+
     return Group(
         tree=nested,
-        capacity=draw(st.dictionaries(some, st.integers(0, max_capacity))),
-        members=draw(st.dictionaries(some, st.integers(0, max_members), max_size=4)),
+        capacity=counts(max_capacity),
+        members=counts(max_members) if draw(st.booleans()) else {},
         awaiting=draw(st.integers(0, max_awaiting)),
     )
 

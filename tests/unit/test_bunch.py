@@ -128,9 +128,9 @@ def test_a_group_that_would_rather_spread_gets_the_hosts_with_fewest_members_fir
 
 
 def test_the_last_place_goes_to_the_host_that_fits_it_whatever_the_leaves_before_took():
-    # The fifth place is alone in leaf b: beside the two members, not on the emptiest host.
+    # One place is left for leaf b: beside the two members, not on the host with most room.
     tree = {"core": {"a": ["a1"], "b": ["b1", "b2"]}}
-    group = fabrics.Group(tree, {"a1": 4, "b1": 1, "b2": 3}, {"a1": 4, "b1": 2}, 5)
+    group = fabrics.Group(tree, {"a1": 4, "b1": 1, "b2": 4}, {"a1": 4, "b1": 2}, 5)
     assert [ordered(group.problem(), slot)[0] for slot in range(5)] == ["a1"] * 4 + ["b1"]
 
 
@@ -196,7 +196,7 @@ def test_the_order_of_the_description_and_of_the_dicts_changes_nothing(
     )
 
 
-@given(fabrics.groups(max_awaiting=10), st.booleans())
+@given(fabrics.groups(max_capacity=5, max_awaiting=20), st.booleans())
 def test_all_slots_together_are_the_places_of_vms_placed_one_by_one(
     group: fabrics.Group, spread: bool
 ):

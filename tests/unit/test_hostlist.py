@@ -136,3 +136,22 @@ def test_the_order_of_names_does_not_change_what_is_printed(names: list[str], ra
     turned = list(names)
     random.shuffle(turned)
     assert hostlist.fold(turned) == hostlist.fold(names)
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (["a&b", "n1", "n2"], "n[1-2],a&b"),
+        (["cluster[prod]"], "cluster[prod]"),
+        (["domain-c7(Prod & Dev)", "x^y"], "domain-c7(Prod & Dev),x^y"),
+        ([], ""),
+    ],
+    ids=[
+        "an operator of NodeSet in a name",
+        "brackets that are no range",
+        "names that are nothing but odd",
+        "no names",
+    ],
+)
+def test_a_name_that_nodeset_would_misread_is_printed_as_it_is(names, folded):
+    assert hostlist.fold(names) == folded
