@@ -32,7 +32,12 @@ def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
         DEFAULT_LEVEL_NAMES[i] if i < len(DEFAULT_LEVEL_NAMES) else f"level{i + 1}"
         for i in range(depth)
     ]
-    return tuple(list(given[:depth]) + defaults[len(given) :])
+    rest = [
+        f"level{i + 1}" if name in given else name
+        for i, name in enumerate(defaults)
+        if i >= len(given)
+    ]
+    return tuple([*given[:depth], *rest])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -16,8 +16,11 @@ from nova.conductor import manager as conductor_manager
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from oslo_utils import timeutils
+from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import group as group_
+from hpc_sched.nova_glue import request as request_
 from tests.functional.clouds import delete
 from tests.functional.truth import believed, nodes, true_members
 
@@ -310,30 +313,44 @@ def test_members_on_nodes_of_one_compute_service_count_by_node(cloud, next_reque
     delete(cloud, servers)
 
 
-def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(
-    cloud, boot, group, monkeypatch
-):
-    """A conductor that crashes leaves its build requests for ever; here since hours."""
-    crashed = threading.Event()
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            conductor_manager.ComputeTaskManager,
-            "schedule_and_build_instances",
-            lambda *_args, **_kwargs: crashed.set(),
-        )
-        boot(count=6, group=group)
-        assert crashed.wait(60)
+def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(cloud, boot, group):
+    """A conductor that crashes leaves its build requests for ever; here since hours.
+
+    The rows hold no instance that the API could show: they go before it is asked again.
+    """
+    servers = boot(count=2, group=group)
+    truth = Counter(cloud.hosts_of(servers).values())
+    orphans = sorted(getattr(uuids, f"orphan{number}") for number in range(6))
     context_ = context.get_admin_context()
+    hours_ago = timeutils.utcnow() - datetime.timedelta(hours=3)
+    objects.InstanceGroup.add_members(context_, group, orphans)
     with api_db.context_manager.writer.using(context_) as session:
-        hours_ago = timeutils.utcnow() - datetime.timedelta(hours=3)
-        session.query(api_models.BuildRequest).update({"created_at": hours_ago})
-    first = cloud.hosts_of(boot(count=2, group=group))
-    with believed(monkeypatch) as seen:
-        more = boot(count=2, group=group)
-        hosts = cloud.hosts_of(more)
-    [leaf] = [below for below in LEAVES.values() if set(first.values()) & set(below)]
-    assert set(hosts.values()) <= set(leaf)
-    [read] = seen
-    assert set(read.queue[:2]) == set(more)
-    assert read.awaiting == 2 + 6
-    assert sum(read.members.values()) == 2
+        for orphan in orphans:
+            session.add(
+                api_models.BuildRequest(
+                    instance_uuid=orphan, project_id="p", instance="{}", created_at=hours_ago
+                )
+            )
+            session.add(api_models.InstanceMapping(instance_uuid=orphan, project_id="p"))
+    try:
+        request = request_.Request(
+            instance_uuid=uuids.new,
+            group_uuid=group,
+            policy="soft-anti-affinity",
+            max_per_host=None,
+            member_uuids=frozenset(),
+            count=2,
+            app_class="sync",
+            demand={"VCPU": 1},
+        )
+        read = group_.read(request, [])
+    finally:
+        with api_db.context_manager.writer.using(context_) as session:
+            for model in (api_models.BuildRequest, api_models.InstanceMapping):
+                session.query(model).filter(model.instance_uuid.in_(orphans)).delete()
+        group_id = objects.InstanceGroup.get_by_uuid(context_, group).id
+        objects.InstanceGroup._remove_members_in_db(context_, group_id, orphans)
+    assert nodes(read) == truth
+    assert read.queue[0] == uuids.new
+    assert sorted(read.queue[1:]) == orphans
+    assert read.awaiting == 7

@@ -208,3 +208,9 @@ def test_newcomers_change_no_distance_between_the_others(tree: dict[str, Any], n
     for a, b in combinations(grown.hosts, 2):
         known = a in fabric and b in fabric
         assert grown.hops(a, b) == (fabric.hops(a, b) if known else farthest)
+
+
+def test_a_level_that_an_unknown_host_adds_has_a_name_of_its_own():
+    fabric = Topology.from_tree({"sw": ["a"]}, levels=["pod"]).including(["b"])
+    fabric.check()
+    assert fabric.levels == ("pod", "level2")
