@@ -37,7 +37,7 @@ def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
         for i, name in enumerate(defaults)
         if i >= len(given)
     ]
-    return tuple([*given[:depth], *rest])
+    return (*given[:depth], *rest)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
