@@ -11,14 +11,13 @@ from typing import Any
 
 import nova.conf
 import numpy as np
-from nova import context as nova_context
 from nova import objects
 from nova.scheduler import host_manager
 from numpy.typing import NDArray
 from oslo_log import log as logging
 
 from hpc_sched.core.problem import Problem, tie_order
-from hpc_sched.nova_glue import allocations, db, fabric, hosts, policy
+from hpc_sched.nova_glue import fabric, hosts, members, policy
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.topology.model import Topology
 
@@ -26,24 +25,6 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 Array = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A group as it was when the request was first seen."""
-
-    # (host, nodename or None) to VMs there; the nodename is None where only the service host
-    # is known
-    members: Counter[tuple[str, str | None]]
-    queue: tuple[str, ...]  # uuids known to await a place, in the order of the places
-    left: int  # VMs of this request still to be placed
-    is_move: bool
-    problems: tuple[str, ...] = ()  # why the answer is not whole
-
-    @property
-    def awaiting(self) -> int:
-        """VMs of the group that want a place: at least those of this request."""
-        return max(len(self.queue), self.left)
 
 
 class GroupState:
@@ -57,7 +38,7 @@ class GroupState:
     def __init__(
         self,
         request: request_.Request,
-        group: Group,
+        group: members.Group,
         states: Sequence[host_manager.HostState],
         current: fabric.Fabric,
     ) -> None:
@@ -72,16 +53,16 @@ class GroupState:
         name_at = {
             (state.host, state.nodename): name for state, name in zip(states, names, strict=True)
         }
-        members = Counter[str]()
+        places = Counter[str]()
         for (host, node), count in group.members.items():
-            members[name_at.get((host, node)) or current.name_of(host, node)] += count
-        self.topology: Topology = current.topology.including([*names, *members])
+            places[name_at.get((host, node)) or current.name_of(host, node)] += count
+        self.topology: Topology = current.topology.including([*names, *places])
         self._tie = tie_order(self.topology, request.group_id)
         self.host_index: Array = np.array(
             [self.topology.index_of(name) for name in names], dtype=np.int64
         )
         self._members = np.zeros(len(self.topology.hosts), dtype=np.int64)
-        for name, count in members.items():
+        for name, count in places.items():
             self._members[self.topology.index_of(name)] += count
         self._room = np.array(
             [hosts.capacity(state, request.demand) for state in self._states], dtype=np.int64
@@ -157,9 +138,9 @@ class GroupState:
     @property
     def members(self) -> Array:
         """VMs of the group per host of the topology, with those of this request."""
-        members = self._members.copy()
-        np.add.at(members, self.host_index, self._placed_at)
-        return members
+        counts = self._members.copy()
+        np.add.at(counts, self.host_index, self._placed_at)
+        return counts
 
     @property
     def slot(self) -> int:
@@ -250,127 +231,9 @@ def state_of(
         request = request_.from_spec(spec)
         state = None
         if request is not None:
-            state = GroupState(request, read(request, states), states, fabric.current())
+            state = GroupState(request, members.read(request, states), states, fabric.current())
         with _registry.lock:
             _registry.states[spec] = state
     if state is not None:
         state.observe(spec.instance_uuid)
     return state
-
-
-def read(request: request_.Request, states: Sequence[host_manager.HostState]) -> Group:
-    """Return members and awaiting of a group, from Nova's databases and Placement.
-
-    Queries: two in the API database (one for an implicit group being created), one in each
-    cell that holds a VM of the group, and look-ups in Placement as
-    :func:`allocations.nodes_of` says. Where a part does not answer, what HostState and the
-    RequestSpec know takes its place, with one WARNING.
-    """
-    context = nova_context.get_admin_context()
-    try:
-        group = _read(context, request, states)
-    except Exception as error:
-        LOG.exception("Cannot read group %s from the API database", request.group_id)
-        own = request.instance_uuid
-        members = _members_by_states(request.member_uuids - {own}, states)
-        # A VM that has a host already moves; Nova shows it where it is.
-        is_move = any(own in state.instances for state in states)
-        count = 1 if is_move else request.count
-        group = Group(members, (), count, is_move, (f"API database: {error}",))
-    if group.problems:
-        LOG.warning(
-            "Group %s: placed with what the scheduler itself knows of some VMs: %s",
-            request.group_id,
-            "; ".join(group.problems),
-        )
-    return group
-
-
-def _read(
-    context: nova_context.RequestContext,
-    request: request_.Request,
-    states: Sequence[host_manager.HostState],
-) -> Group:
-    own = request.instance_uuid
-    vms = db.group_vms(context, request.group_uuid, request.member_uuids | {own})
-    by_uuid = {vm.uuid: vm for vm in vms}
-    own_cell = by_uuid[own].cell_id if own in by_uuid else None
-    is_move = own_cell is not None
-    if request.group_uuid is None and not is_move:
-        # A new implicit group: nobody but this request knows of it.
-        return Group(Counter(), (own,), request.count, False)
-    if request.group_uuid is None and own_cell is not None:
-        answers = db.siblings(context, own, own_cell)
-    else:
-        by_cell: dict[int, list[str]] = {}
-        for vm in vms:
-            if vm.cell_id is not None and vm.uuid != own:
-                by_cell.setdefault(vm.cell_id, []).append(vm.uuid)
-        answers = db.placed_vms(context, by_cell)
-    problems = [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
-
-    members: Counter[tuple[str, str | None]] = Counter()
-    in_flight = []
-    for placed in answers.vms:
-        if placed.uuid == own:
-            continue
-        if placed.host:
-            members[(placed.host, placed.nodename)] += 1
-        elif placed.building:
-            in_flight.append(placed.uuid)
-    silent = {vm.uuid for vm in vms if vm.cell_id in answers.silent} - {own}
-    members.update(_members_by_states(silent, states))
-
-    unmapped = [vm for vm in vms if vm.build_request is not None and vm.cell_id is None]
-    waiting = [vm.uuid for vm in unmapped if not vm.orphan]
-    orphans = [vm.uuid for vm in unmapped if vm.orphan and vm.uuid != own]
-    if not is_move and own not in waiting:
-        waiting.append(own)
-    nodes, trouble = allocations.nodes_of(
-        context,
-        sorted(in_flight) + _may_be_in_flight(waiting, own, request, is_move) + orphans,
-        {state.uuid: state.nodename for state in states},
-    )
-    if trouble:
-        problems.append(trouble)
-    host_of = {state.nodename: state.host for state in states}
-    for node in nodes.values():
-        members[(host_of.get(node, node), node)] += 1
-    if is_move:
-        # Others that await a place have requests of their own.
-        return Group(members, (own,), 1, True, tuple(problems))
-    # Orphans may want a place for ever: they steer the choice of leaf, but take no place from
-    # the VMs that are being scheduled.
-    queue = tuple(uuid for uuid in waiting + orphans if uuid not in nodes)
-    return Group(members, queue, request.count, False, tuple(problems))
-
-
-def _may_be_in_flight(
-    waiting: list[str], own: str, request: request_.Request, is_move: bool
-) -> list[str]:
-    """Return those of the VMs with build requests that may hold an allocation.
-
-    The request's own VMs do not when it is first seen. Build requests older than the first of
-    them are others'; of the younger ones as many are its own as it has VMs to place.
-    """
-    if is_move:
-        return [uuid for uuid in waiting if uuid != own]
-    at = waiting.index(own)
-    older, younger = waiting[:at], waiting[at + 1 :]
-    return older + (younger if len(younger) >= request.count else [])
-
-
-def _members_by_states(
-    uuids: frozenset[str] | set[str], states: Sequence[host_manager.HostState]
-) -> Counter[tuple[str, str | None]]:
-    """Return the VMs among ``uuids`` that the scheduler's own cache sees on candidates."""
-    members: Counter[tuple[str, str | None]] = Counter()
-    seen: set[str] = set()
-    if not uuids:
-        return members
-    for state in states:
-        here = (uuids & set(state.instances)) - seen
-        if here:
-            seen |= here
-            members[(state.host, state.nodename)] += len(here)
-    return members

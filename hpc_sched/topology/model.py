@@ -3,41 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-
-DEFAULT_LEVEL_NAMES = ("leaf", "pod", "core")
-
-# A leaf maps to its hosts, any other switch to the switches below it.
-Tree = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """One switch: its name, its level (leaf = 1) and the index of the switch above it."""
-
-    name: str
-    level: int
-    parent: int  # index in Topology.switches, -1 at a root
-    processor: str | None = None  # processor type of the hosts below, where it is known
-
-
-def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return ``depth`` names of levels, bottom up: the given ones, then the defaults."""
-    defaults = [
-        DEFAULT_LEVEL_NAMES[i] if i < len(DEFAULT_LEVEL_NAMES) else f"level{i + 1}"
-        for i in range(depth)
-    ]
-    rest = [
-        f"level{i + 1}" if name in given else name
-        for i, name in enumerate(defaults)
-        if i >= len(given)
-    ]
-    return (*given[:depth], *rest)
+from hpc_sched.topology.tree import Switch, Tree, TreeReader, frozen, level_names, name_rank
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -77,7 +48,16 @@ class Topology:
         :raises exceptions.TopologyError: for an empty tree or switch, a switch or host that
             stands twice, or a wrong number of level names
         """
-        return _Builder(processors or {}).build(tree, tuple(levels))
+        parts = TreeReader(processors or {}).read(tree, tuple(levels))
+        return cls(
+            hosts=parts.hosts,
+            switches=parts.switches,
+            levels=parts.levels,
+            groups=parts.groups,
+            name_rank=name_rank(parts.hosts),
+            _host_index=parts.host_index,
+            _switch_index=parts.switch_index,
+        )
 
     def __repr__(self) -> str:
         return f"<Topology {len(self.hosts)} hosts, {len(self.leaves)} leaves, depth {self.depth}>"
@@ -229,8 +209,8 @@ class Topology:
             hosts=self.hosts + tuple(missing),
             switches=tuple(switches),
             levels=levels,
-            groups=_frozen(np.hstack([groups, columns])),
-            name_rank=_name_rank(self.hosts + tuple(missing)),
+            groups=frozen(np.hstack([groups, columns])),
+            name_rank=name_rank(self.hosts + tuple(missing)),
             _host_index=index,
             _switch_index=taken,
         )
@@ -258,102 +238,3 @@ def _free_name(wanted: str, taken: Mapping[str, int]) -> str:
     while wanted in taken:
         wanted += "'"
     return wanted
-
-
-def _frozen(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    array.setflags(write=False)
-    return array
-
-
-def _name_rank(names: Sequence[str]) -> NDArray[np.int64]:
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return _frozen(rank)
-
-
-class _Builder:
-    """Collects switches and hosts of a nested tree, depth first."""
-
-    def __init__(self, processors: Mapping[str, str]) -> None:
-        self.processors = processors
-        self.names: list[str] = []
-        self.parents: list[int] = []
-        self.heights: list[int] = []
-        self.switch_index: dict[str, int] = {}
-        self.hosts: list[str] = []
-        self.host_leaf: list[int] = []
-        self.host_index: dict[str, int] = {}
-
-    def build(self, tree: Tree, levels: tuple[str, ...]) -> Topology:
-        if not isinstance(tree, Mapping) or not tree:
-            raise exceptions.TopologyError("the topology names no switch")
-        for name, below in tree.items():
-            self._add(name, below, -1)
-        depth = max(self.heights)
-        if levels and len(levels) != depth:
-            raise exceptions.TopologyError(
-                f"levels: {len(levels)} names ({', '.join(levels)}) for a tree of depth {depth}"
-            )
-        if len(set(levels)) != len(levels):
-            raise exceptions.TopologyError(f"levels: a name stands twice in {', '.join(levels)}")
-        groups = np.empty((depth, len(self.hosts)), dtype=np.int64)
-        by_level = self._ancestor_by_level(depth)
-        groups[:] = by_level[:, self.host_leaf]
-        return Topology(
-            hosts=tuple(self.hosts),
-            switches=tuple(
-                Switch(name, self.heights[s], self.parents[s], self.processors.get(name))
-                for s, name in enumerate(self.names)
-            ),
-            levels=level_names(depth, levels),
-            groups=_frozen(groups),
-            name_rank=_name_rank(self.hosts),
-            _host_index=self.host_index,
-            _switch_index=self.switch_index,
-        )
-
-    def _add(self, name: str, below: Any, parent: int) -> int:
-        """Add a switch and all below it; return its level."""
-        if name in self.switch_index:
-            raise exceptions.TopologyError(f"switch {name!r} stands twice")
-        index = len(self.names)
-        self.switch_index[name] = index
-        self.names.append(name)
-        self.parents.append(parent)
-        self.heights.append(1)
-        if isinstance(below, Mapping):
-            if not below:
-                raise exceptions.TopologyError(f"switch {name!r} has nothing below it")
-            self.heights[index] = 1 + max(
-                self._add(child, rest, index) for child, rest in below.items()
-            )
-            return self.heights[index]
-        if isinstance(below, str) or not isinstance(below, Iterable):
-            raise exceptions.TopologyError(
-                f"switch {name!r}: expected switches or a list of hosts, found {below!r}"
-            )
-        hosts = list(below)
-        if not hosts:
-            raise exceptions.TopologyError(f"leaf {name!r} has no hosts")
-        for host in hosts:
-            if host in self.host_index:
-                other = self.names[self.host_leaf[self.host_index[host]]]
-                raise exceptions.TopologyError(
-                    f"host {host!r} is under leaf {other!r} and leaf {name!r}"
-                )
-            self.host_index[host] = len(self.hosts)
-            self.hosts.append(host)
-            self.host_leaf.append(index)
-        return 1
-
-    def _ancestor_by_level(self, depth: int) -> NDArray[np.int64]:
-        """Return, per level and switch, the highest switch of that level or lower above it."""
-        table = np.empty((depth, len(self.names)), dtype=np.int64)
-        for s in range(len(self.names)):
-            current = s
-            for level in range(1, depth + 1):
-                parent = self.parents[current]
-                if parent >= 0 and self.heights[parent] <= level:
-                    current = parent
-                table[level - 1, s] = current
-        return table

@@ -64,7 +64,8 @@ class BunchWeigher(weights.BaseHostWeigher):
     ) -> list[float]:
         """Return one number a host: its rank, or its leaf's number by Listing 1.
 
-        Reads the databases when the request is first seen, see :func:`group_.read`.
+        Reads the databases when the request is first seen, see
+        :func:`hpc_sched.nova_glue.members.read`.
         """
         try:
             return _weigh(weighed_obj_list, weight_properties)

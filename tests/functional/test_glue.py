@@ -17,6 +17,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from hpc_sched import conf
 from hpc_sched.nova_glue import fabric, hosts, policy
 from hpc_sched.nova_glue import group as group_
+from hpc_sched.nova_glue import members as members_
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.weighers import bunch
 from tests.functional.clouds import four_by_eight, write_topology
@@ -106,8 +107,8 @@ def group(monkeypatch: pytest.MonkeyPatch):
     """Set what the databases say of the group, the edge that has no server here."""
 
     def set_(members: dict[tuple[str, str | None], int] | None = None, queue=(), left=1) -> None:
-        read = group_.Group(Counter(members or {}), tuple(queue), left, False)
-        monkeypatch.setattr(group_, "read", lambda _request, _states: read)
+        read = members_.Group(Counter(members or {}), tuple(queue), left, False)
+        monkeypatch.setattr(members_, "read", lambda _request, _states: read)
 
     return set_
 
@@ -320,7 +321,7 @@ def test_a_bug_of_ours_weighs_all_hosts_alike_and_is_logged(group, monkeypatch, 
     def broken(*_args: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr(group_, "read", broken)
+    monkeypatch.setattr(members_, "read", broken)
     weigher = bunch.BunchWeigher()
     weighed = [nova_weights.WeighedHost(state, 0.0) for state in all_hosts()]
     request = spec(count=2)
@@ -343,11 +344,11 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     start = threading.Barrier(8)
     home = {getattr(uuids, f"g{number}"): leaves[number % 4] for number in range(8)}
 
-    def read(request: request_.Request, _states: object) -> group_.Group:
+    def read(request: request_.Request, _states: object) -> members_.Group:
         members = Counter({(host, host): 1 for host in LEAVES[home[request.group_uuid]][:2]})
-        return group_.Group(members, (request.instance_uuid,), 4, False)
+        return members_.Group(members, (request.instance_uuid,), 4, False)
 
-    monkeypatch.setattr(group_, "read", read)
+    monkeypatch.setattr(members_, "read", read)
 
     def serve(number: int) -> bool:
         start.wait()

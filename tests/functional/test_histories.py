@@ -19,7 +19,7 @@ from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import group as group_
+from hpc_sched.nova_glue import members as members_
 from hpc_sched.nova_glue import request as request_
 from tests.functional.clouds import delete
 from tests.functional.truth import believed, nodes, true_members
@@ -343,7 +343,7 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             app_class="sync",
             demand={"VCPU": 1},
         )
-        read = group_.read(request, [])
+        read = members_.read(request, [])
     finally:
         with api_db.context_manager.writer.using(context_) as session:
             for model in (api_models.BuildRequest, api_models.InstanceMapping):

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Engine
 
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.nova_glue import db
-from hpc_sched.nova_glue import group as group_
+from hpc_sched.nova_glue import members as members_
 from tests.functional.clouds import delete, four_by_eight
 
 LEAVES = four_by_eight()
@@ -21,7 +21,7 @@ LEAVES = four_by_eight()
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], list[str]]]]:
     """Collect, for each group that is read, the SQL statements and the calls to Placement."""
     reads: list[tuple[list[str], list[str]]] = []
-    real, real_get = group_.read, report.SchedulerReportClient.get_allocs_for_consumer
+    real, real_get = members_.read, report.SchedulerReportClient.get_allocs_for_consumer
     real_instances = db._instances
     sql: list[str] = []
     calls: list[str] = []
@@ -58,7 +58,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
     sa.event.listen(Engine, "before_cursor_execute", note)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(group_, "read", read)
+            patch.setattr(members_, "read", read)
             patch.setattr(db, "_instances", instances)
             patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", get)
             yield reads

@@ -7,22 +7,22 @@ from contextlib import contextmanager
 import pytest
 
 from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import group as group_
+from hpc_sched.nova_glue import members as members_
 
 
 @contextmanager
-def believed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[group_.Group]]:
+def believed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[members_.Group]]:
     """Collect the groups that the plugin reads while the block runs, unchanged."""
-    seen: list[group_.Group] = []
-    real = group_.read
+    seen: list[members_.Group] = []
+    real = members_.read
 
-    def read(request: object, states: object) -> group_.Group:
+    def read(request: object, states: object) -> members_.Group:
         found = real(request, states)
         seen.append(found)
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(group_, "read", read)
+        patch.setattr(members_, "read", read)
         yield seen
 
 
@@ -46,7 +46,7 @@ def true_members(cloud: NovaCloud, group: str, without: str | None = None) -> Co
     return members
 
 
-def nodes(group: group_.Group) -> Counter[str]:
+def nodes(group: members_.Group) -> Counter[str]:
     """Return the believed members per node."""
     counts: Counter[str] = Counter()
     for (host, node), count in group.members.items():

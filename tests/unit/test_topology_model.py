@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpc_sched import exceptions
 from hpc_sched.topology import Topology
-from hpc_sched.topology.model import level_names
+from hpc_sched.topology.tree import level_names
 from tests.unit import fabrics
 
 # Names that a random fabric may or may not have.

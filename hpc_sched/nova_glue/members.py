@@ -1,0 +1,152 @@
+"""Who of a group has a place and who awaits one, read from Nova's databases and Placement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nova import context as nova_context
+from nova.scheduler import host_manager
+from oslo_log import log as logging
+
+from hpc_sched.nova_glue import allocations, db
+from hpc_sched.nova_glue import request as request_
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as it was when the request was first seen."""
+
+    # (host, nodename or None) to VMs there; the nodename is None where only the service host
+    # is known
+    members: Counter[tuple[str, str | None]]
+    queue: tuple[str, ...]  # uuids known to await a place, in the order of the places
+    left: int  # VMs of this request still to be placed
+    is_move: bool
+    problems: tuple[str, ...] = ()  # why the answer is not whole
+
+    @property
+    def awaiting(self) -> int:
+        """VMs of the group that want a place: at least those of this request."""
+        return max(len(self.queue), self.left)
+
+
+def read(request: request_.Request, states: Sequence[host_manager.HostState]) -> Group:
+    """Return members and awaiting of a group, from Nova's databases and Placement.
+
+    Queries: two in the API database (one for an implicit group being created), one in each
+    cell that holds a VM of the group, and look-ups in Placement as
+    :func:`allocations.nodes_of` says. Where a part does not answer, what HostState and the
+    RequestSpec know takes its place, with one WARNING.
+    """
+    context = nova_context.get_admin_context()
+    try:
+        group = _read(context, request, states)
+    except Exception as error:
+        LOG.exception("Cannot read group %s from the API database", request.group_id)
+        own = request.instance_uuid
+        members = _members_by_states(request.member_uuids - {own}, states)
+        # A VM that has a host already moves; Nova shows it where it is.
+        is_move = any(own in state.instances for state in states)
+        count = 1 if is_move else request.count
+        group = Group(members, (), count, is_move, (f"API database: {error}",))
+    if group.problems:
+        LOG.warning(
+            "Group %s: placed with what the scheduler itself knows of some VMs: %s",
+            request.group_id,
+            "; ".join(group.problems),
+        )
+    return group
+
+
+def _read(
+    context: nova_context.RequestContext,
+    request: request_.Request,
+    states: Sequence[host_manager.HostState],
+) -> Group:
+    own = request.instance_uuid
+    vms = db.group_vms(context, request.group_uuid, request.member_uuids | {own})
+    by_uuid = {vm.uuid: vm for vm in vms}
+    own_cell = by_uuid[own].cell_id if own in by_uuid else None
+    is_move = own_cell is not None
+    if request.group_uuid is None and not is_move:
+        # A new implicit group: nobody but this request knows of it.
+        return Group(Counter(), (own,), request.count, False)
+    if request.group_uuid is None and own_cell is not None:
+        answers = db.siblings(context, own, own_cell)
+    else:
+        by_cell: dict[int, list[str]] = {}
+        for vm in vms:
+            if vm.cell_id is not None and vm.uuid != own:
+                by_cell.setdefault(vm.cell_id, []).append(vm.uuid)
+        answers = db.placed_vms(context, by_cell)
+    problems = [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
+
+    members: Counter[tuple[str, str | None]] = Counter()
+    in_flight = []
+    for placed in answers.vms:
+        if placed.uuid == own:
+            continue
+        if placed.host:
+            members[(placed.host, placed.nodename)] += 1
+        elif placed.building:
+            in_flight.append(placed.uuid)
+    silent = {vm.uuid for vm in vms if vm.cell_id in answers.silent} - {own}
+    members.update(_members_by_states(silent, states))
+
+    unmapped = [vm for vm in vms if vm.build_request is not None and vm.cell_id is None]
+    waiting = [vm.uuid for vm in unmapped if not vm.orphan]
+    orphans = [vm.uuid for vm in unmapped if vm.orphan and vm.uuid != own]
+    if not is_move and own not in waiting:
+        waiting.append(own)
+    nodes, trouble = allocations.nodes_of(
+        context,
+        sorted(in_flight) + _may_be_in_flight(waiting, own, request, is_move) + orphans,
+        {state.uuid: state.nodename for state in states},
+    )
+    if trouble:
+        problems.append(trouble)
+    host_of = {state.nodename: state.host for state in states}
+    for node in nodes.values():
+        members[(host_of.get(node, node), node)] += 1
+    if is_move:
+        # Others that await a place have requests of their own.
+        return Group(members, (own,), 1, True, tuple(problems))
+    # Orphans may want a place for ever: they steer the choice of leaf, but take no place from
+    # the VMs that are being scheduled.
+    queue = tuple(uuid for uuid in waiting + orphans if uuid not in nodes)
+    return Group(members, queue, request.count, False, tuple(problems))
+
+
+def _may_be_in_flight(
+    waiting: list[str], own: str, request: request_.Request, is_move: bool
+) -> list[str]:
+    """Return those of the VMs with build requests that may hold an allocation.
+
+    The request's own VMs do not when it is first seen. Build requests older than the first of
+    them are others'; of the younger ones as many are its own as it has VMs to place.
+    """
+    if is_move:
+        return [uuid for uuid in waiting if uuid != own]
+    at = waiting.index(own)
+    older, younger = waiting[:at], waiting[at + 1 :]
+    return older + (younger if len(younger) >= request.count else [])
+
+
+def _members_by_states(
+    uuids: frozenset[str] | set[str], states: Sequence[host_manager.HostState]
+) -> Counter[tuple[str, str | None]]:
+    """Return the VMs among ``uuids`` that the scheduler's own cache sees on candidates."""
+    members: Counter[tuple[str, str | None]] = Counter()
+    seen: set[str] = set()
+    if not uuids:
+        return members
+    for state in states:
+        here = (uuids & set(state.instances)) - seen
+        if here:
+            seen |= here
+            members[(state.host, state.nodename)] += len(here)
+    return members
