@@ -14,7 +14,7 @@ def path_of(name: str) -> Path:
     places = [
         Path(__file__).resolve().parents[2] / "etc" / name,
         Path(sysconfig.get_path("data")) / "etc" / "hpc_sched" / name,
-        Path(sysconfig.get_path("data", f"{sysconfig.get_preferred_scheme('user')}"))
+        Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")))
         / "etc"
         / "hpc_sched"
         / name,

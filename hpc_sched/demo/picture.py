@@ -1,6 +1,6 @@
 """The demo's result for the screen."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hpc_sched.topology.model import Topology
@@ -17,16 +17,18 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
         for name in names
     }
     width = max(24, *(len(row) for name in names for row in cells[name].values()), *map(len, names))
-    lines = [" " * label + "".join(name.ljust(width + 3) for name in names)]
-    for leaf in topology.leaves:
-        lines.append(
-            leaf.ljust(label) + "".join(cells[name][leaf].ljust(width + 3) for name in names)
-        )
+
+    def row(title: str, texts: Iterable[str]) -> str:
+        """Return a line: a title and a text for each run."""
+        return title.ljust(label) + "".join(text.ljust(width + 3) for text in texts)
+
+    lines = [row("", names)]
+    lines += [row(leaf, [cells[name][leaf] for name in names]) for leaf in topology.leaves]
     lines += ["", " " * label + LEGEND, ""]
     rows = len(results[names[0]]["steps"])
     for number in range(rows):
-        steps = {name: results[name]["steps"][number] for name in names}
-        count = max(step["count"] for step in steps.values())
+        steps = [results[name]["steps"][number] for name in names]
+        count = max(step["count"] for step in steps)
         lines.append(f"{'placed' if not number else 'grown'} to {count} VMs")
         for title, text in (
             ("Hop-Byte cost", lambda step: _number(step["hop_bytes"])),
@@ -34,11 +36,9 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
             ("leaves used", lambda step: str(_leaves(topology, step["hosts"]))),
             ("time", lambda step: f"{step['seconds']} s"),
         ):
-            row = "".join(text(steps[name]).ljust(width + 3) for name in names)
-            lines.append(f"  {title}".ljust(label) + row)
-        if any(step["failed"] for step in steps.values()):
-            row = "".join(str(steps[name]["failed"]).ljust(width + 3) for name in names)
-            lines.append("  in error".ljust(label) + row)
+            lines.append(row(f"  {title}", map(text, steps)))
+        if any(step["failed"] for step in steps):
+            lines.append(row("  in error", [str(step["failed"]) for step in steps]))
     return "\n".join(line.rstrip() for line in lines)
 
 

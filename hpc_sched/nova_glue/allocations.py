@@ -9,10 +9,8 @@ import os_resource_classes as orc
 from nova import context as nova_context
 from nova import exception
 from nova.scheduler.client import report
-from oslo_log import log as logging
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 # What the provider of a hypervisor or node itself gives, as opposed to one of its devices or
 # to a shared disk.

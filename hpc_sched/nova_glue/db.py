@@ -5,7 +5,6 @@ once for the cells; each cell that holds a VM of the group is asked once.
 """
 
 import datetime
-import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +19,9 @@ from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
-from oslo_log import log as logging
 from oslo_utils import timeutils
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 # How long a cell that did not answer is left alone: a timed-out gather keeps its thread in a
 # small pool that Nova shares.
@@ -68,46 +65,20 @@ def group_vms(
     request that others race with. Without a group (or one deleted meanwhile) the VMs named
     by ``uuids`` are read: a second query where a group turned out to be gone.
     """
+    mapping, member = api_models.InstanceMapping, api_models.InstanceGroupMember
     rows: Sequence[Any] = ()
     if group_uuid is not None:
-        members = api_models.InstanceGroupMember
-        rows = _api_rows(
-            context,
-            sa.select(
-                members.instance_uuid,
-                api_models.InstanceMapping.cell_id,
-                api_models.BuildRequest.id,
-                api_models.BuildRequest.created_at,
-            )
-            .select_from(members)
-            .join(api_models.InstanceGroup, api_models.InstanceGroup.id == members.group_id)
-            .outerjoin(
-                api_models.InstanceMapping,
-                api_models.InstanceMapping.instance_uuid == members.instance_uuid,
-            )
-            .outerjoin(
-                api_models.BuildRequest,
-                api_models.BuildRequest.instance_uuid == members.instance_uuid,
-            )
-            .where(api_models.InstanceGroup.uuid == group_uuid),
+        of_group = sa.join(
+            member,
+            api_models.InstanceGroup,
+            api_models.InstanceGroup.id == member.group_id,
+        ).outerjoin(mapping, mapping.instance_uuid == member.instance_uuid)
+        rows = _vm_rows(
+            context, member.instance_uuid, of_group, api_models.InstanceGroup.uuid == group_uuid
         )
     if not rows and uuids:
-        mapping = api_models.InstanceMapping
-        rows = _api_rows(
-            context,
-            sa.select(
-                mapping.instance_uuid,
-                mapping.cell_id,
-                api_models.BuildRequest.id,
-                api_models.BuildRequest.created_at,
-            )
-            .select_from(mapping)
-            .outerjoin(
-                api_models.BuildRequest,
-                api_models.BuildRequest.instance_uuid == mapping.instance_uuid,
-            )
-            .where(mapping.instance_uuid.in_(sorted(uuids))),
-        )
+        wanted = mapping.instance_uuid.in_(sorted(uuids))
+        rows = _vm_rows(context, mapping.instance_uuid, mapping, wanted)
     # A conductor that waits longer than this for the scheduler has given up: it has crashed
     # and left the row for ever.
     oldest = timeutils.utcnow() - datetime.timedelta(seconds=CONF.long_rpc_timeout)
@@ -153,6 +124,22 @@ def siblings(context: nova_context.RequestContext, uuid: str, cell_id: int) -> C
     return _ask_cells(context, {cell_id: [uuid]}, read)
 
 
+def _vm_rows(
+    context: nova_context.RequestContext, uuid: Any, source: Any, wanted: Any
+) -> Sequence[Any]:
+    """Return (uuid, cell id, build request's id and age) of VMs. One query.
+
+    :param uuid: the column that names the VMs
+    :param source: what holds that column and instance_mappings
+    """
+    build_request = api_models.BuildRequest
+    query = sa.select(
+        uuid, api_models.InstanceMapping.cell_id, build_request.id, build_request.created_at
+    )
+    joined = sa.outerjoin(source, build_request, build_request.instance_uuid == uuid)
+    return _api_rows(context, query.select_from(joined).where(wanted))
+
+
 def _api_rows(context: nova_context.RequestContext, query: Any) -> Sequence[Any]:
     with api_db.context_manager.reader.using(context) as session:
         rows: Sequence[Any] = session.execute(query).all()
@@ -186,7 +173,6 @@ def _is_on_its_way(vm_state: str | None, task_state: str | None) -> bool:
     )
 
 
-_pause_lock = threading.Lock()
 _paused_until: dict[str, float] = {}  # cell uuid to a time.monotonic(); as many as cells
 
 
@@ -220,8 +206,7 @@ def _ask_cells(
         cell_id = asked[cell_uuid].id
         if result is nova_context.did_not_respond_sentinel:
             answers.silent[cell_id] = f"no answer within {CONF.hpc_sched.cell_timeout} s"
-            with _pause_lock:
-                _paused_until[cell_uuid] = time.monotonic() + CELL_PAUSE
+            _paused_until[cell_uuid] = time.monotonic() + CELL_PAUSE
         elif isinstance(result, Exception):
             answers.silent[cell_id] = f"{type(result).__name__}: {result}"
         else:

@@ -14,7 +14,6 @@ import numpy as np
 from nova import objects
 from nova.scheduler import host_manager
 from numpy.typing import NDArray
-from oslo_log import log as logging
 
 from hpc_sched.core.problem import Problem, tie_order
 from hpc_sched.nova_glue import fabric, hosts, members, policy
@@ -22,7 +21,6 @@ from hpc_sched.nova_glue import request as request_
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 Array = NDArray[np.int64]
 
