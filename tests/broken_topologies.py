@@ -133,6 +133,73 @@ BROKEN: list[BrokenTopology] = [
         f"{_LEAF}[h1]\n  processor: [gold, silver]\n",
         r":4: processor: expected text, found a list",
     ),
+    # Hosts with keys of their own.
+    _case(
+        "a name of a host that is a list",
+        f"{_LEAF}\n  - h1\n  - name: [h2]\n    processor: gold\n",
+        r":5: a host's name: expected text, found a list",
+    ),
+    _case(
+        "an unknown key at a host",
+        f"{_LEAF}\n  - h1\n  - name: h2\n    cpu: gold\n",
+        r":6: unknown key 'cpu' in a host of leaf 'sw1'; known: name, processor",
+    ),
+    _case(
+        "a processor as the value of its host",
+        f"{_LEAF}\n  - h1: gold\n",
+        r":4: unknown key 'h1' in a host of leaf 'sw1'; known: name, processor",
+    ),
+    _case(
+        "a host without a name",
+        f"{_LEAF}\n  - h1\n  - processor: gold\n",
+        r":5: a host of leaf 'sw1' has no name",
+    ),
+    _case("a host without any key", f"{_LEAF}[{{}}]\n", r":3: a host of leaf 'sw1' has no name"),
+    _case(
+        "a name of a host that says nothing",
+        f"{_LEAF}\n  - name:\n    processor: gold\n",
+        r":4: a host's name: expected text, found nothing",
+    ),
+    _case(
+        "a processor of a host that says nothing",
+        f"{_LEAF}\n  - name: h1\n    processor:\n",
+        r":5: processor: expected text, found nothing",
+    ),
+    _case(
+        "a processor of a host of blanks",
+        f"{_LEAF}\n  - name: h1\n    processor: '  '\n",
+        r":5: processor is empty",
+    ),
+    _case(
+        "a processor of a host that is a list",
+        f"{_LEAF}[{{name: h1, processor: [gold]}}]\n",
+        r":3: processor: expected text, found a list",
+    ),
+    _case(
+        "a processor of a host given twice",
+        f"{_LEAF}\n  - name: h1\n    processor: gold\n    processor: silver\n",
+        r":6: key 'processor' stands twice in a host of leaf 'sw1'",
+    ),
+    _case(
+        "a host alone and in a range with a processor",
+        f"{_LEAF}\n  - n2\n  - name: n[1-4]\n    processor: gold\n",
+        r":5: host 'n2' stands twice under leaf 'sw1'",
+    ),
+    _case(
+        "a bad range of hosts with a processor",
+        f"{_LEAF}\n  - processor: gold\n    name: n[7-3]\n",
+        r":5: leaf 'sw1': .*it ends before it begins",
+    ),
+    _case(
+        "keys of a host in place of the list of hosts",
+        f"{_LEAF}{{name: h1, processor: gold}}\n",
+        r":3: hosts of leaf 'sw1': expected a list, found keys and values",
+    ),
+    _case(
+        "a host that holds the list it stands in",
+        f"{_LEAF}&all [{{name: *all}}]\n",
+        r":3: a host's name: expected text, found a list",
+    ),
     # Empty leaves.
     _case("a leaf with an empty list of hosts", f"{_LEAF}[]\n", r":3: leaf 'sw1' has no hosts"),
     _case(

@@ -21,6 +21,9 @@ class Topology:
     where their entries agree; a branch shorter than its siblings is thereby padded just below
     their parent and hops is an ultrametric.
 
+    ``host_processors`` holds the processor types that single hosts state for themselves; what a
+    switch states for all below it is in ``switches``. Ask :meth:`processor_of` for either.
+
     Built with :meth:`from_tree` or by a driver; never changed afterwards.
     """
 
@@ -29,6 +32,7 @@ class Topology:
     levels: tuple[str, ...]  # names, bottom up; as many as the tree is deep
     groups: NDArray[np.int64]
     name_rank: NDArray[np.int64]  # place of each host in the order of names, the last tie-break
+    host_processors: Mapping[str, str]
     _host_index: dict[str, int]
     _switch_index: dict[str, int]
 
@@ -38,6 +42,7 @@ class Topology:
         tree: Tree,
         levels: Sequence[str] = (),
         processors: Mapping[str, str] | None = None,
+        host_processors: Mapping[str, str] | None = None,
     ) -> "Topology":
         """Return the topology of nested switches, ``{"core": {"leaf1": ["h1", "h2"]}}``.
 
@@ -45,16 +50,25 @@ class Topology:
 
         :param levels: names of the levels, bottom up; as many as the tree is deep, or none
         :param processors: switch name to the processor type of the hosts below it
+        :param host_processors: host name to its own processor type, whatever its switches say
         :raises exceptions.TopologyError: for an empty tree or switch, a switch or host that
-            stands twice, or a wrong number of level names
+            stands twice, a wrong number of level names, or a processor type of a host that
+            the tree does not have
         """
         parts = TreeReader(processors or {}).read(tree, tuple(levels))
+        own = dict(host_processors or {})
+        unknown = sorted(own.keys() - parts.host_index.keys())
+        if unknown:
+            raise exceptions.TopologyError(
+                f"host {unknown[0]!r} has a processor type, but no place in the tree"
+            )
         return cls(
             hosts=parts.hosts,
             switches=parts.switches,
             levels=parts.levels,
             groups=parts.groups,
             name_rank=name_rank(parts.hosts),
+            host_processors=own,
             _host_index=parts.host_index,
             _switch_index=parts.switch_index,
         )
@@ -159,15 +173,21 @@ class Topology:
         return tuple(child.name for child in self.switches if child.parent == parent)
 
     def processor_of(self, host: str) -> str | None:
-        """Return the processor type that the nearest switch above a host states, or None.
+        """Return a host's own processor type, else what the nearest switch states, or None.
+
+        O(depth), and O(1) for a host with a type of its own.
 
         :raises exceptions.UnknownHostError: for a host that the topology does not name
         """
-        switch = int(self.groups[0, self.index_of(host)])
-        while switch >= 0:
-            if self.switches[switch].processor is not None:
-                return self.switches[switch].processor
-            switch = self.switches[switch].parent
+        own = self.host_processors.get(host)
+        if own is not None:
+            return own
+        above = self.groups.item(0, self.index_of(host))
+        while above >= 0:
+            switch = self.switches[above]
+            if switch.processor is not None:
+                return switch.processor
+            above = switch.parent
         return None
 
     def including(self, names: Iterable[str]) -> "Topology":
@@ -211,6 +231,7 @@ class Topology:
             levels=levels,
             groups=frozen(np.hstack([groups, columns])),
             name_rank=name_rank(self.hosts + tuple(missing)),
+            host_processors=self.host_processors,
             _host_index=index,
             _switch_index=taken,
         )
@@ -225,6 +246,7 @@ class Topology:
             if switch.level > 1:
                 below = [c.level for c in self.switches if c.parent == s]
                 assert switch.level == 1 + max(below)
+        assert self.host_processors.keys() <= self._host_index.keys()
         for i, host in enumerate(self.hosts):
             assert self._host_index[host] == i
             above = [self.switch_index(name) for name in self.ancestors(host)]

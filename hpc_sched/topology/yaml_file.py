@@ -22,6 +22,7 @@ MAX_LEVELS = 32
 MAX_NESTING = 4 * MAX_LEVELS
 _TOP_KEYS = ("levels", "switches")
 _SWITCH_KEYS = ("name", "switches", "hosts", "processor")
+_HOST_KEYS = ("name", "processor")
 # The C loader reads 10,000 hosts ten times faster; it may be missing from the wheel.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -87,6 +88,7 @@ class _Reader:
     switch_line: dict[str, int] = field(default_factory=dict)
     host_leaf: dict[str, str] = field(default_factory=dict)
     processors: dict[str, str] = field(default_factory=dict)
+    host_processors: dict[str, str] = field(default_factory=dict)
 
     def read(self, root: yaml.Node) -> Topology:
         items = self._mapping(root, "the file", _TOP_KEYS)
@@ -100,7 +102,12 @@ class _Reader:
             if not levels:
                 raise self._error(node, "levels: expected a name for every level, found none")
         try:
-            return Topology.from_tree(tree, levels=levels, processors=self.processors)
+            return Topology.from_tree(
+                tree,
+                levels=levels,
+                processors=self.processors,
+                host_processors=self.host_processors,
+            )
         except exceptions.TopologyError as error:
             raise self._error(items.get("levels", root), str(error)) from error
 
@@ -150,21 +157,35 @@ class _Reader:
             items = self._list(node, f"hosts of leaf {leaf!r}")
         hosts = []
         for item in items:
-            text = self._text(item, "a host's name")
+            name, processor = self._host(item, leaf)
+            text = self._text(name, "a host's name")
             try:
                 names = hostlist.expand(text)
             except ValueError as error:
-                raise self._error(item, f"leaf {leaf!r}: {error}") from error
+                raise self._error(name, f"leaf {leaf!r}: {error}") from error
             for host in names:
                 if host in self.host_leaf:
-                    raise self._error(item, self._twice(host, leaf))
+                    raise self._error(name, self._twice(host, leaf))
                 self.host_leaf[host] = leaf
+                if processor is not None:
+                    self.host_processors[host] = processor
             hosts.extend(names)
             if len(self.host_leaf) > hostlist.MAX_HOSTS:
                 raise self._error(item, f"more than {hostlist.MAX_HOSTS} hosts")
         if not hosts:
             raise self._error(node, f"leaf {leaf!r} has no hosts")
         return hosts
+
+    def _host(self, item: yaml.Node, leaf: str) -> tuple[yaml.Node, str | None]:
+        """Return the node that names the hosts of an item, and their own processor type."""
+        if not isinstance(item, yaml.MappingNode):
+            return item, None
+        what = f"a host of leaf {leaf!r}"
+        keys = self._mapping(item, what, _HOST_KEYS)
+        if "name" not in keys:
+            raise self._error(item, f"{what} has no name")
+        processor = keys.get("processor")
+        return keys["name"], None if processor is None else self._text(processor, "processor")
 
     def _twice(self, host: str, leaf: str) -> str:
         if self.host_leaf[host] == leaf:

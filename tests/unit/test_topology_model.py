@@ -94,6 +94,44 @@ def test_the_processor_is_the_one_that_the_nearest_switch_states():
     assert [fabric.processor_of(host) for host in fabric.hosts] == ["gold", "silver", None]
 
 
+def test_a_hosts_own_processor_goes_before_that_of_its_switches():
+    fabric = Topology.from_tree(
+        {"core": {"leaf1": ["a1", "a2"], "leaf2": ["b1"]}},
+        processors={"leaf1": "gold"},
+        host_processors={"a2": "epyc", "b1": "epyc"},
+    )
+    fabric.check()
+    assert [fabric.processor_of(host) for host in fabric.hosts] == ["gold", "epyc", "epyc"]
+
+
+def test_a_processor_of_a_host_that_the_tree_does_not_have_is_refused():
+    with pytest.raises(exceptions.TopologyError, match=r"host 'leaf1' has a processor type, but"):
+        Topology.from_tree({"leaf1": ["a1"]}, host_processors={"z": "x", "leaf1": "x", "a1": "x"})
+
+
+def test_a_fabric_keeps_its_processors_whatever_becomes_of_the_callers_dict():
+    types = {"a1": "epyc"}
+    fabric = Topology.from_tree({"leaf1": ["a1"]}, host_processors=types)
+    types["a1"] = "gold"
+    assert fabric.processor_of("a1") == "epyc"
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        pytest.param({"core": {"leaf1": ["a1", "a2"]}}, id="below a root"),
+        pytest.param({"leaf1": ["a1", "a2"]}, id="beside a single leaf"),
+        pytest.param({"leaf1": ["a1", "a2"], "leaf2": ["b1"]}, id="beside islands"),
+    ],
+)
+def test_newcomers_change_no_processor_and_have_none(tree: dict[str, Any]):
+    fabric = Topology.from_tree(
+        tree, processors={"leaf1": "gold"}, host_processors={"a2": "epyc"}
+    ).including(["x1"])
+    fabric.check()
+    assert [fabric.processor_of(host) for host in ("a1", "a2", "x1")] == ["gold", "epyc", None]
+
+
 @pytest.mark.parametrize(
     ("tree", "levels", "error"),
     [

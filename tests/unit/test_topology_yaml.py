@@ -63,6 +63,7 @@ def test_a_broken_file_is_refused_with_its_line(
     with pytest.raises(exceptions.TopologyError, match=case.error) as caught:
         load("yaml", path=path)
     assert str(caught.value).startswith(str(path))
+    assert str(caught.value).count(str(path)) == 1
 
 
 def test_the_table_of_broken_files_has_every_sentence_once():
@@ -152,6 +153,29 @@ def test_a_processor_holds_for_all_hosts_below_unless_a_lower_switch_says_otherw
         "  - {name: s3, hosts: [h3], processor: *type}\n",
     )
     assert [fabric.processor_of(host) for host in fabric.hosts] == ["gold", "silver", "gold"]
+
+
+def test_hosts_of_a_leaf_may_have_a_processor_of_their_own(path: Path):
+    fabric = read(
+        path,
+        "switches:\n"
+        "- name: leaf01\n"
+        "  processor: gold-6338\n"
+        '  hosts: ["node[001-008]", {name: "node[009-010]", processor: epyc-7763}, {name: gpu1}]\n'
+        "- name: leaf02\n"
+        "  hosts:\n"
+        "  - name: node011\n"
+        "    processor: 0123\n"
+        "  - node012\n",
+    )
+    assert fabric.hosts == (*(f"node{i:03}" for i in range(1, 11)), "gpu1", "node011", "node012")
+    assert [fabric.processor_of(host) for host in fabric.hosts] == [
+        *["gold-6338"] * 8,
+        *["epyc-7763"] * 2,
+        "gold-6338",
+        "0123",
+        None,
+    ]
 
 
 def test_a_host_may_be_called_like_its_switch(path: Path):
