@@ -17,5 +17,16 @@ class RequestError(HPCSchedError, ValueError):
     """A flavor or a scheduler hint asks for something in a form that cannot be understood."""
 
 
+class RefusedError(HPCSchedError):
+    """A request asks for a guarantee that cannot be given.
+
+    ``str`` is the operator's text with names; ``tenant`` has counts and levels only.
+    """
+
+    def __init__(self, operator: str, tenant: str | None = None) -> None:
+        super().__init__(operator)
+        self.tenant = tenant if tenant is not None else operator
+
+
 class UnknownHostError(HPCSchedError, LookupError):
     """A host or switch is not part of the topology."""

@@ -1,6 +1,5 @@
 """Listing 1 of Dudina2013: fill the leaf switches where most of the group can stand together."""
 
-import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched.core.capacity import leaf_sums
+from hpc_sched.core.filling import leaf_hosts, places
 from hpc_sched.core.problem import Problem
+from hpc_sched.core.ranking import first_then
 from hpc_sched.topology.model import Topology
 
 Array = NDArray[np.int64]
@@ -48,7 +49,7 @@ def leaf_weights(problem: Problem) -> Array:
     return _Leaves.of(problem).weights()
 
 
-def host_order(problem: Problem, *, slot: int = 0, spread: bool = False) -> Array:
+def host_order(problem: Problem, *, slot: int = 0) -> Array:
     """Return the hosts in the order in which one awaiting VM should try them, best first.
 
     Leaves by Listing 1, equal ones by less excess capacity, then by the group's tie order;
@@ -56,12 +57,11 @@ def host_order(problem: Problem, *, slot: int = 0, spread: bool = False) -> Arra
     leaf that holds the ``slot``-th place of the group leads, and in it the host of that place,
     so that VMs scheduled in parallel do not run for one host.
 
-    Inside a leaf the same rule holds one level down, which fills the fewest hosts; with
-    ``spread`` hosts with fewer members come first. O(hosts log hosts), and O(switches) more
-    for every leaf that the places before the slot fill.
+    Inside a leaf the same rule holds one level down, which fills the fewest hosts; where the
+    problem does not pack hosts those with fewer members come first. O(hosts log hosts), and
+    O(switches) more for every leaf that the places before the slot fill.
 
     :param slot: which of the group's places belongs to the VM, from 0
-    :param spread: whether the group would rather have its VMs on different hosts
     :returns: indices into ``topology.hosts``, all of them
     """
     leaf = problem.topology.leaf_index
@@ -71,12 +71,10 @@ def host_order(problem: Problem, *, slot: int = 0, spread: bool = False) -> Arra
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     place[own] = -1
-    keys = _host_keys(problem, np.minimum(leaves.free, problem.awaiting)[leaf], spread)
+    keys = _host_keys(problem, np.minimum(leaves.free, problem.awaiting)[leaf])
     ranked = np.lexsort((*keys, place[leaf], problem.capacity <= 0))
     # The places that follow the own one in its leaf come next, then the spare hosts.
-    mine = _slots_in_leaf(problem, own, slot, left, spread)
-    rest = ranked[~np.isin(ranked, mine)]
-    return np.concatenate([mine, rest])
+    return first_then(_slots_in_leaf(problem, own, slot, left), ranked)
 
 
 @dataclass(slots=True)
@@ -140,57 +138,21 @@ def _leaf_of_slot(leaves: _Leaves, slot: int) -> tuple[int, int, int]:
     return best, slot, left.awaiting
 
 
-def _host_keys(problem: Problem, wanted: Array, spread: bool) -> tuple[Array, ...]:
+def _host_keys(problem: Problem, wanted: Array) -> tuple[Array, ...]:
     """Return sort keys of hosts inside their leaf, the most important one last."""
     takes = np.minimum(problem.capacity, wanted)
     excess = problem.capacity - takes
     name = problem.topology.name_rank
-    if spread:
+    if not problem.pack_hosts:
         return (name, problem.members)
     return (name, excess, -problem.members, -(problem.members + takes))
 
 
-def _slots_in_leaf(problem: Problem, leaf: int, slot: int, awaiting: int, spread: bool) -> Array:
-    """Return the hosts of the leaf's places from the ``slot``-th on, each host once."""
+def _slots_in_leaf(problem: Problem, leaf: int, slot: int, awaiting: int) -> list[int]:
+    """Return the hosts of the leaf's places from the ``slot``-th on, then of those before it."""
     here = np.flatnonzero((problem.topology.leaf_index == leaf) & (problem.capacity > 0))
     wanted = min(awaiting, int(problem.capacity[here].sum()))
-    places = (_spread_places if spread else _dense_places)(problem, here, wanted)
-    turned = places[slot:] + places[:slot]
-    return np.array(list(dict.fromkeys(turned)), dtype=np.int64)
-
-
-def _dense_places(problem: Problem, hosts: Array, wanted: int) -> list[int]:
-    """Return the host of each place, the fewest hosts filled. O(hosts log hosts) mostly.
-
-    The order of the hosts changes only once fewer VMs are left than the largest of them takes.
-    """
-    places: list[int] = []
-    while wanted > 0:
-        takes = np.minimum(problem.capacity[hosts], wanted)
-        members = problem.members[hosts]
-        name = problem.topology.name_rank[hosts]
-        order = np.lexsort((name, problem.capacity[hosts] - takes, -members, -(members + takes)))
-        largest = int(problem.capacity[hosts].max())
-        used = 0
-        for i in order:
-            count = int(min(takes[i], wanted))
-            places.extend([int(hosts[i])] * count)
-            wanted -= count
-            used += 1
-            if wanted < largest:
-                break
-        hosts = hosts[order[used:]]
-    return places
-
-
-def _spread_places(problem: Problem, hosts: Array, wanted: int) -> list[int]:
-    """Return the host of each place, always one with the fewest members. O(places log hosts)."""
-    heap = [(int(problem.members[i]), int(problem.topology.name_rank[i]), int(i), 0) for i in hosts]
-    heapq.heapify(heap)
-    places: list[int] = []
-    while len(places) < wanted:
-        members, name, host, given = heapq.heappop(heap)
-        places.append(host)
-        if given + 1 < problem.capacity[host]:
-            heapq.heappush(heap, (members + 1, name, host, given + 1))
-    return places
+    if not wanted:
+        return []
+    chosen = places(problem, leaf_hosts(problem, wanted, here)[leaf], wanted)
+    return chosen[slot:] + chosen[:slot]

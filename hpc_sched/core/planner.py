@@ -1,74 +1,170 @@
-"""The least Hop-Byte cost that a group can have on a tree with the room that is left."""
+"""The exact plan: the places of a whole group that cost the least Hop-Byte.
 
-import math
+plan        the public entry, on counts per host name
+solve       the same on a Problem
+  _best       the best switch of the required level, or root, to hold everyone
+  GroupTree   their tables, bottom up (knapsack), from the hosts of each leaf (filling)
+  rejected    what would have fitted
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpc_sched import exceptions
+from hpc_sched.core import filling
+from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.capacity import rooms_below
+from hpc_sched.core.group_tree import GroupTree
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.knapsack import Choice
+from hpc_sched.core.maxplus import IMPOSSIBLE, NEVER
 from hpc_sched.core.problem import Problem
+from hpc_sched.core.rejection import rejected
+from hpc_sched.topology.model import Topology
 
-_NEVER = np.iinfo(np.int64).min // 4  # the saving of a number of VMs that does not fit
+Array = NDArray[np.int64]
 
 
-def least_hop_bytes(problem: Problem) -> float:
-    """Return the least Hop-Byte cost of members plus awaiting, with equal traffic.
+def plan(
+    *,
+    topology: Topology,
+    capacity: Mapping[str, int],
+    members: Mapping[str, int],
+    count: int,
+    require: str | None = None,
+    max_leaves: int | None = None,
+    group_id: str = "",
+) -> Plan | Rejection:
+    """Return the places of ``count`` VMs that cost the least Hop-Byte together with the members.
 
-    The cost in closed form (Dudina2013) is a constant less what each host and switch saves, so
-    the best split is a knapsack from the hosts up: ``saved[k]`` is the most that k new VMs can
-    save below a switch. O(awaiting * capacity) in all, tables bounded by both. Infinity where
-    the group does not fit on one island.
+    Exact on trees of any depth; islands are never spanned. Equal cost: fewer leaves, then less
+    excess capacity in the leaves that VMs go to, then the group's own order of leaves.
+    O(count * places) with tables bounded by both.
+
+    :param capacity: host to how many more VMs it takes
+    :param members: host to how many VMs of the group stand there
+    :param require: the level of which one switch must hold the whole group, members included
+    :param max_leaves: the most leaf switches that the group may use, members included
+    :param group_id: by which equally good leaves are ordered
+    :raises ValueError: for a negative number, ``max_leaves`` below 1, or a level that the
+        topology does not have
     """
+    problem = Problem.from_counts(
+        topology=topology,
+        capacity=capacity,
+        members=members,
+        awaiting=count,
+        group_id=group_id,
+    )
+    # The level is one of the topology that was given, not of the one with hosts added to it.
+    if require is not None:
+        level_of(topology, require)
+    return solve(problem, count, require=require, max_leaves=max_leaves)
+
+
+def level_of(topology: Topology, name: str) -> int:
+    """Return the number of a level, 1 for leaves.
+
+    :raises exceptions.RequestError: naming the levels there are
+    """
+    try:
+        return topology.levels.index(name) + 1
+    except ValueError:
+        raise exceptions.RequestError(
+            f"there is no level {name!r}: expected one of {', '.join(topology.levels)}"
+        ) from None
+
+
+def solve(
+    problem: Problem, count: int, *, require: str | None = None, max_leaves: int | None = None
+) -> Plan | Rejection:
+    """Return the plan of ``count`` VMs of a problem, as :func:`plan` does.
+
+    :raises ValueError: as :func:`plan` does
+    """
+    if max_leaves is not None and max_leaves < 1:
+        raise ValueError(f"max_leaves is {max_leaves}: expected at least 1")
+    level = problem.topology.depth if require is None else level_of(problem.topology, require)
+    found = _best(problem, count, level, None)
+    if found is not None and max_leaves is not None and found.leaves > max_leaves:
+        found = _best(problem, count, level, max_leaves)
+    if found is None:
+        return rejected(problem, count, require=require, max_leaves=max_leaves)
+    return _plan_of(problem, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The best way below one switch."""
+
+    domain: int
+    leaves: int  # leaves of the whole group, members' included
+    choice: Choice
+    hosts: dict[int, filling.LeafHosts]
+
+
+def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _Found | None:
+    """Return the best way to place ``count`` VMs below one switch of a level."""
+    domain = problem.topology.groups[level - 1]
+    with_members = np.unique(domain[problem.members > 0])
+    if len(with_members) > 1:
+        return None
+    room = rooms_below(problem, level, max_leaves)
+    candidates = with_members if len(with_members) else np.unique(domain)
+    candidates = candidates[room[candidates] >= count]
+    if not len(candidates):
+        return None
+    tree = GroupTree.of(problem, count, max_leaves)
+    if tree is None:
+        return None
+    best: int | None = None
+    equals: list[tuple[int, int]] = []
+    for top in candidates.tolist():
+        farthest = 2 * problem.topology.switches[top].level - 1
+        for used, row in enumerate(tree.below(top).table):
+            score = NEVER if row is None else row.at(count)
+            if score <= IMPOSSIBLE:
+                continue
+            key = score - tree.digits.saving * farthest * tree.everyone
+            if best is None or key > best:
+                best, equals = key, []
+            if key == best:
+                equals.append((top, used))
+    if best is None:
+        return None
+    ways = [(tree.below(top).best(used, count), top) for top, used in equals]
+    choice, top = max(ways, key=lambda way: (way[0].leaves, -int(problem.tie[way[1]])))
+    leaves = {leaf for leaf, _ in choice.counts} | tree.member_leaves
+    return _Found(top, len(leaves), choice, tree.hosts)
+
+
+def _plan_of(problem: Problem, found: _Found) -> Plan:
     topology = problem.topology
-    children: dict[int, list[int]] = {}
-    for s, switch in enumerate(topology.switches):
-        children.setdefault(switch.parent, []).append(s)
-    best = math.inf
-    for root in children[-1]:
-        saved, members = _table(problem, root, children)
-        if members != int(problem.members.sum()) or len(saved) <= problem.awaiting:
-            continue
-        everyone = math.comb(members + problem.awaiting, 2)
-        farthest = 2 * topology.switches[root].level - 1
-        best = min(best, farthest * everyone - int(saved[problem.awaiting]))
-    return best
-
-
-def _table(
-    problem: Problem, switch: int, children: dict[int, list[int]]
-) -> tuple[NDArray[np.int64], int]:
-    """Return what 0..k new VMs can save below a switch, and the members below it."""
-    topology = problem.topology
-    level, parent = topology.switches[switch].level, topology.switches[switch].parent
-    saved = np.zeros(1, dtype=np.int64)
-    members = 0
-    if level == 1:
-        for host in np.flatnonzero(topology.leaf_index == switch):
-            here = int(problem.members[host])
-            most = min(int(problem.capacity[host]), problem.awaiting)
-            members += here
-            if here or most:
-                saved = _combine(saved, _pairs(here, most + 1), problem.awaiting)
-    for child in children.get(switch, []):
-        below, there = _table(problem, child, children)
-        members += there
-        saved = _combine(saved, below, problem.awaiting)
-    if parent >= 0:
-        rise = topology.switches[parent].level - level
-        saved = saved + 2 * rise * _pairs(members, len(saved))
-    return saved, members
-
-
-def _pairs(members: int, length: int) -> NDArray[np.int64]:
-    """Return C(members + k, 2) for k = 0 .. length - 1."""
-    count = np.arange(members, members + length, dtype=np.int64)
-    return count * (count - 1) // 2
-
-
-def _combine(left: NDArray[np.int64], right: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Return the best sums of two tables for every number of VMs up to ``most``."""
-    length = min(len(left) + len(right) - 1, most + 1)
-    result = np.full(length, _NEVER, dtype=np.int64)
-    for k in range(min(len(right), length)):
-        span = min(len(left), length - k)
-        np.maximum(result[k : k + span], left[:span] + right[k], out=result[k : k + span])
-    return result
+    here = np.zeros(len(topology.switches), dtype=np.int64)
+    np.add.at(here, topology.leaf_index, problem.members)
+    counts = dict(found.choice.counts)
+    order = sorted(
+        counts, key=lambda leaf: (-(int(here[leaf]) + counts[leaf]), int(problem.tie[leaf]))
+    )
+    places = [
+        topology.hosts[host]
+        for leaf in order
+        for host in filling.places(problem, found.hosts[leaf], counts[leaf])
+    ]
+    hosts: dict[str, int] = {}
+    for host in places:
+        hosts[host] = hosts.get(host, 0) + 1
+    everyone = dict(hosts)
+    for i in np.flatnonzero(problem.members):
+        name = topology.hosts[i]
+        everyone[name] = everyone.get(name, 0) + int(problem.members[i])
+    return Plan(
+        hosts=hosts,
+        places=tuple(places),
+        leaves={topology.switches[leaf].name: counts[leaf] for leaf in order},
+        hop_bytes=hop_bytes_of_counts(topology=topology, counts=everyone),
+        switch=topology.switches[found.domain].name,
+    )

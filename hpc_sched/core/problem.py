@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpc_sched.core.wishes import NO_WISHES, Wishes
 from hpc_sched.topology.model import Topology
 
 
@@ -23,6 +24,10 @@ class Problem:
     members: NDArray[np.int64]  # per host: VMs of the group that have their place there
     awaiting: int  # VMs of the group that still want a place
     tie: NDArray[np.int64]  # per switch: place in the group's own order of equals
+    wishes: Wishes = NO_WISHES
+    # Whether VMs on one host are nearer to each other than VMs under one leaf. Not for groups
+    # that would rather have their VMs on different hosts.
+    pack_hosts: bool = True
 
     @classmethod
     def from_counts(

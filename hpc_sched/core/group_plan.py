@@ -1,0 +1,51 @@
+"""The plan of a group with wishes, of which some of the VMs have not been requested yet."""
+
+from collections.abc import Sequence
+
+from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.planner import level_of, solve
+from hpc_sched.core.problem import Problem
+from hpc_sched.core.rejection import largest_gang
+
+
+def decide(problem: Problem, sizes: Sequence[int]) -> Plan | Rejection:
+    """Return the plan that meets the group's wishes, for as many VMs as can be had.
+
+    What a request prefers comes before how many of the group's other VMs are planned along,
+    as long as these are more than one size: the last size alone is what must fit, and it is
+    the Rejection of that one that comes back where nothing does.
+
+    :param sizes: numbers of VMs to plan for, the most wanted first
+    :raises ValueError: for a wish that names a level which the topology does not have
+    """
+    wishes = problem.wishes
+    answer: Plan | Rejection | None = None
+    if wishes.prefer is not None and _is_narrower(problem, wishes.prefer, wishes.require):
+        for size in sizes[:-1] or sizes:
+            answer = solve(problem, size, require=wishes.prefer, max_leaves=wishes.max_leaves)
+            if isinstance(answer, Plan):
+                return answer
+    for size in sizes:
+        answer = solve(problem, size, require=wishes.require, max_leaves=wishes.max_leaves)
+        if isinstance(answer, Plan):
+            return answer
+    if answer is None:
+        raise ValueError("sizes: expected at least one number of VMs")
+    return answer
+
+
+def as_many_as_fit(problem: Problem, count: int) -> Plan | Rejection:
+    """Return a plan of as many of ``count`` VMs as fit on one island, wishes left aside.
+
+    For those who prefer and cannot refuse.
+    """
+    roots = problem.topology.depth
+    gang = largest_gang(problem, roots, with_members=True)
+    return solve(problem, min(count, gang.vms if gang is not None else 0))
+
+
+def _is_narrower(problem: Problem, prefer: str, require: str | None) -> bool:
+    """Tell whether preferring a level says more than requiring another does."""
+    if require is None:
+        return True
+    return level_of(problem.topology, prefer) < level_of(problem.topology, require)

@@ -1,0 +1,61 @@
+"""Processor types, and which of them a group should run on (Gupta2012, homogeneity)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """What a host's processors are, as far as it tells."""
+
+    vendor: str
+    model: str
+    sockets: int
+    cores: int
+    threads: int
+    features: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        """Name the type without its features: vendor, model, sockets x cores x threads."""
+        return f"{self.vendor} {self.model} {self.sockets}x{self.cores}x{self.threads}".strip()
+
+
+def type_names(processors: Sequence[Processor | None]) -> list[str | None]:
+    """Return the name of each processor's type; None where nothing is known.
+
+    Processors of one label whose features differ are different types; their names end in the
+    features that not all of the label have, ``Intel Icelake 2x32x2 +avx512f``.
+    """
+    common: dict[str, frozenset[str]] = {}
+    for found in processors:
+        if found is not None:
+            features = common.get(found.label, found.features)
+            common[found.label] = features & found.features
+    names: dict[Processor, str] = {}
+    for found in processors:
+        if found is not None and found not in names:
+            own = sorted(found.features - common[found.label])
+            names[found] = " ".join([found.label, *(f"+{name}" for name in own)])
+    return [None if found is None else names[found] for found in processors]
+
+
+def best_first(
+    cores: Mapping[str, int], order: Sequence[str] = (), prefer: Mapping[str, int] | None = None
+) -> list[str]:
+    """Return the types in the order in which a group should take them.
+
+    Types that members run on come first, most members first; then those that ``order`` names;
+    then the others by cores of a host, most first; then by name.
+
+    :param cores: type to the cores of one of its hosts
+    :param order: the operator's order, best first
+    :param prefer: type to members that run on it
+    """
+    place = {name: i for i, name in reversed(list(enumerate(order)))}
+    members = prefer or {}
+
+    def key(name: str) -> tuple[int, int, int, str]:
+        return -members.get(name, 0), place.get(name, len(place)), -cores[name], name
+
+    return sorted(cores, key=key)
