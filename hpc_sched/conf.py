@@ -50,6 +50,37 @@ preference among others, 0 switches it off. Aggregate metadata of
 the same name overrides it for the hosts of the aggregate.
 """,
     ),
+    cfg.FloatOpt(
+        "hop_byte_weight_multiplier",
+        default=100000.0,
+        help="""
+Multiplier of HopByteWeigher, the recommended one (the exact plan).
+The same rules hold as for ``bunch_weight_multiplier``; enable one of
+the topology weighers.
+""",
+    ),
+    cfg.FloatOpt(
+        "rack_capacity_weight_multiplier",
+        default=100000.0,
+        help="""
+Multiplier of RackCapacityWeigher (the build plan of Gupta et al. 2012).
+The same rules hold as for ``bunch_weight_multiplier``; enable one of
+the topology weighers.
+""",
+    ),
+    cfg.StrOpt(
+        "rack_selection",
+        default="largest",
+        choices=[
+            ("largest", "racks by capacity, largest first: the build plan as published"),
+            ("best_fit", "the rack or racks with the least capacity left over come first"),
+        ],
+        help="""
+In which order RackCapacityWeigher takes the racks, that is, the leaf
+switches. ``largest`` breaks up a large rack for every small group;
+``best_fit`` is the remedy that the paper names as future work.
+""",
+    ),
     cfg.StrOpt(
         "bunch_weight_scale",
         default="rank",
@@ -81,6 +112,32 @@ switches as possible, including groups that were made for
 availability. Where such groups exist, give their flavors
 ``hpc:app_class=none``, or set this option to ``none`` and let HPC
 flavors speak up with ``hpc:app_class=sync``.
+""",
+    ),
+    cfg.StrOpt(
+        "default_homogeneous",
+        default="prefer",
+        choices=[
+            ("true", "a group that no single processor type can hold is refused"),
+            ("prefer", "one processor type where it holds the group, else mixed"),
+            ("false", "processor types do not matter"),
+        ],
+        help="""
+What HPCHomogeneityFilter does with groups whose flavor says nothing
+(extra spec ``hpc:homogeneous``).
+
+The type of a host is the metadata ``hpc:processor`` of its aggregates,
+else the ``processor`` of the topology file, else what its hypervisor
+tells of vendor, model, sockets, cores, threads and features.
+""",
+    ),
+    cfg.ListOpt(
+        "processor_order",
+        default=[],
+        help="""
+Processor types, best first, separated by commas: a group without
+members goes to the first type that can hold it. Types that are not
+named follow, those with more cores a host first.
 """,
     ),
     cfg.BoolOpt(
@@ -123,6 +180,19 @@ cells' databases; after as many seconds it also begins no further
 look-up in Placement. What has not answered by then is left out with
 a warning, and the choice falls back to what the scheduler knows by
 itself.
+""",
+    ),
+    cfg.StrOpt(
+        "decision_log",
+        help="""
+A file that gets one JSON object a line for every request of a group:
+the candidates of each leaf, what removed hosts, the plan with its
+cost, or why there is none and what would have fitted. None is
+written by default.
+
+Every line is one append to the file, opened anew: several workers
+may share it, and it may be rotated at any time. Where it cannot be
+written, one warning says so and nothing else changes.
 """,
     ),
 ]

@@ -17,10 +17,14 @@ PURE = [
     "hpc_sched.topology",
     "hpc_sched.topology.yaml_file",
     "hpc_sched.topology.names",
+    "hpc_sched.core.build_plan",
     "hpc_sched.core.bunch",
     "hpc_sched.core.capacity",
+    "hpc_sched.core.group_plan",
     "hpc_sched.core.hopbyte",
     "hpc_sched.core.planner",
+    "hpc_sched.core.processors",
+    "hpc_sched.core.pruning",
     "hpc_sched.conf",
     "hpc_sched.cli.main",
     "hpc_sched.cli.demo",
@@ -31,8 +35,8 @@ ALLOWED = {
     "core": {"core", "topology", "exceptions"},
     "conf": {"exceptions"},
     "nova_glue": {"nova_glue", "core", "topology", "conf", "exceptions"},
-    "weighers": {"nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
-    "filters": {"nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
+    "weighers": {"weighers", "nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
+    "filters": {"filters", "nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
 }
 MAY_IMPORT_NOVA = {"nova_glue", "weighers", "filters", "demo"}
 
@@ -98,6 +102,8 @@ def test_every_entry_point_resolves():
         "console_scripts",
         "hpc_sched.topology",
         "hpc_sched.weighers",
+        "hpc_sched.filters",
+        "nova.api.extra_spec_validators",
         "oslo.config.opts",
     }
     # Nova's modules want its objects registered and its threads chosen first, as a service does.
@@ -106,8 +112,10 @@ def test_every_entry_point_resolves():
         "for point in importlib.metadata.distribution('hpc-sched').entry_points:\n"
         "    point.load()\n"
         "from hpc_sched import filters, weighers\n"
-        "assert [c.__name__ for c in weighers.all_weighers()] == ['BunchWeigher']\n"
-        "assert filters.all_filters() == []\n"
+        "assert [c.__name__ for c in weighers.all_weighers()] == [\n"
+        "    'BunchWeigher', 'HopByteWeigher', 'RackCapacityWeigher']\n"
+        "assert [c.__name__ for c in filters.all_filters()] == [\n"
+        "    'HPCGroupFilter', 'HPCHomogeneityFilter', 'HPCRackCapacityFilter']\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -8,7 +8,7 @@ import datetime
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import nova.conf
 import sqlalchemy as sa
@@ -22,6 +22,8 @@ from nova.db.main import models as main_models
 from oslo_utils import timeutils
 
 CONF = nova.conf.CONF
+
+Row = TypeVar("Row")
 
 # How long a cell that did not answer is left alone: a timed-out gather keeps its thread in a
 # small pool that Nova shares.
@@ -49,10 +51,10 @@ class PlacedVM:
 
 
 @dataclass(frozen=True, slots=True)
-class CellAnswers:
+class CellAnswers(Generic[Row]):
     """What the cells said, and the cells that said nothing."""
 
-    vms: list[PlacedVM] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     silent: dict[int, str] = field(default_factory=dict)  # cell id to why
 
 
@@ -91,7 +93,7 @@ def group_vms(
 
 def placed_vms(
     context: nova_context.RequestContext, uuids_by_cell: dict[int, list[str]]
-) -> CellAnswers:
+) -> CellAnswers[PlacedVM]:
     """Return the VMs that exist in the cells, not the deleted ones.
 
     One query for the cells and one for each cell named; cell0 holds only VMs that never found
@@ -103,10 +105,12 @@ def placed_vms(
     def read(cell_context: nova_context.RequestContext, uuids: list[str]) -> list[PlacedVM]:
         return _instances(cell_context, main_models.Instance.uuid.in_(uuids))
 
-    return _ask_cells(context, uuids_by_cell, read)
+    return ask_cells(context, uuids_by_cell, read)
 
 
-def siblings(context: nova_context.RequestContext, uuid: str, cell_id: int) -> CellAnswers:
+def siblings(
+    context: nova_context.RequestContext, uuid: str, cell_id: int
+) -> CellAnswers[PlacedVM]:
     """Return the VMs that were created by the same request as a VM, itself included.
 
     They share its reservation id. Two queries: the cells, and the VM's own cell, the only
@@ -121,7 +125,7 @@ def siblings(context: nova_context.RequestContext, uuid: str, cell_id: int) -> C
         )
         return _instances(cell_context, main_models.Instance.reservation_id == same)
 
-    return _ask_cells(context, {cell_id: [uuid]}, read)
+    return ask_cells(context, {cell_id: [uuid]}, read)
 
 
 def _vm_rows(
@@ -137,10 +141,11 @@ def _vm_rows(
         uuid, api_models.InstanceMapping.cell_id, build_request.id, build_request.created_at
     )
     joined = sa.outerjoin(source, build_request, build_request.instance_uuid == uuid)
-    return _api_rows(context, query.select_from(joined).where(wanted))
+    return api_rows(context, query.select_from(joined).where(wanted))
 
 
-def _api_rows(context: nova_context.RequestContext, query: Any) -> Sequence[Any]:
+def api_rows(context: nova_context.RequestContext, query: Any) -> Sequence[Any]:
+    """Return the rows of one query to the API database."""
     with api_db.context_manager.reader.using(context) as session:
         rows: Sequence[Any] = session.execute(query).all()
     return rows
@@ -176,18 +181,25 @@ def _is_on_its_way(vm_state: str | None, task_state: str | None) -> bool:
 _paused_until: dict[str, float] = {}  # cell uuid to a time.monotonic(); as many as cells
 
 
-def _ask_cells(
+def ask_cells(
     context: nova_context.RequestContext,
-    uuids_by_cell: dict[int, list[str]],
-    read: Callable[[nova_context.RequestContext, list[str]], list[PlacedVM]],
-) -> CellAnswers:
-    answers = CellAnswers()
-    if not uuids_by_cell:
+    asked_of: dict[int, list[str]],
+    read: Callable[[nova_context.RequestContext, list[str]], list[Row]],
+) -> CellAnswers[Row]:
+    """Return what a function reads in each of some cells, all cells at the same time.
+
+    One query for the cells, and those of the function in each of them. Cells that time out
+    are left alone for a while.
+
+    :param asked_of: cell id to what the function is given there
+    """
+    answers: CellAnswers[Row] = CellAnswers()
+    if not asked_of:
         return answers
     now = time.monotonic()
     asked = {}
     for cell in objects.CellMappingList.get_all(context):
-        if cell.id not in uuids_by_cell or cell.is_cell0():
+        if cell.id not in asked_of or cell.is_cell0():
             continue
         if _paused_until.get(cell.uuid, now) > now:
             answers.silent[cell.id] = "left alone after a timeout"
@@ -195,12 +207,12 @@ def _ask_cells(
             asked[cell.uuid] = cell
     if not asked:
         return answers
-    uuids = {cell.uuid: uuids_by_cell[cell.id] for cell in asked.values()}
+    given = {cell.uuid: asked_of[cell.id] for cell in asked.values()}
     results = nova_context.scatter_gather_cells(
         context,
         list(asked.values()),
         CONF.hpc_sched.cell_timeout,
-        lambda cell_context: read(cell_context, uuids[cell_context.cell_uuid]),
+        lambda cell_context: read(cell_context, given[cell_context.cell_uuid]),
     )
     for cell_uuid, result in results.items():
         cell_id = asked[cell_uuid].id
@@ -210,5 +222,5 @@ def _ask_cells(
         elif isinstance(result, Exception):
             answers.silent[cell_id] = f"{type(result).__name__}: {result}"
         else:
-            answers.vms.extend(result)
+            answers.rows.extend(result)
     return answers

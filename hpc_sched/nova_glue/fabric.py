@@ -2,9 +2,10 @@
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import nova.conf
+from nova.scheduler import host_manager
 from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
@@ -53,6 +54,28 @@ class Fabric:
             hostlist.fold(shown),
             f" and {len(new) - len(shown)} more" if len(new) > len(shown) else "",
         )
+
+
+def names_in(
+    current: Fabric, states: Sequence[host_manager.HostState]
+) -> tuple[list[str], list[str]]:
+    """Return the topology's name of each host, and the names it does not know.
+
+    A short name that two hosts of the cloud would share belongs to neither.
+    """
+    found = [current.names.find(state.host, state.nodename) for state in states]
+    nodes: dict[str, set[str]] = {}
+    for name, state in zip(found, states, strict=True):
+        if name is not None and name not in (state.host, state.nodename):
+            nodes.setdefault(name, set()).add(state.nodename)
+    shared = {name for name, same in nodes.items() if len(same) > 1}
+    names, unknown = [], []
+    for name, state in zip(found, states, strict=True):
+        if name is None or (name in shared and name not in (state.host, state.nodename)):
+            name = state.nodename or state.host
+            unknown.append(name)
+        names.append(name)
+    return names, unknown
 
 
 _lock = threading.Lock()

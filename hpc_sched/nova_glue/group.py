@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import nova.conf
 import numpy as np
-from nova import objects
 from nova.scheduler import host_manager
 from numpy.typing import NDArray
+from oslo_log import log as logging
 
+from hpc_sched import exceptions
+from hpc_sched.core.answers import Rejection
 from hpc_sched.core.problem import Problem, tie_order
+from hpc_sched.core.wishes import NO_WISHES
 from hpc_sched.nova_glue import fabric, hosts, members, policy
 from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue.planning import Planning
+from hpc_sched.nova_glue.record import Record
+from hpc_sched.nova_glue.wishes import GROUP_SIZE
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
 
 Array = NDArray[np.int64]
 
@@ -42,10 +47,11 @@ class GroupState:
     ) -> None:
         self.request = request
         self.group = group
+        self.fabric = current
         self._states = list(states)
         self._index = {id(state): i for i, state in enumerate(self._states)}
         self._at_first = self._num_instances()
-        names, unknown = _names_in(current, self._states)
+        names, unknown = fabric.names_in(current, self._states)
         current.report_unknown(unknown)
         # A host that is a candidate is known by one name, also as the place of a member.
         name_at = {
@@ -54,7 +60,13 @@ class GroupState:
         places = Counter[str]()
         for (host, node), count in group.members.items():
             places[name_at.get((host, node)) or current.name_of(host, node)] += count
-        self.topology: Topology = current.topology.including([*names, *places])
+        # Where the fabric does not matter the cloud is one leaf.
+        self.is_flat = not request.by_topology and not request.asked.needs_place
+        self.topology: Topology = (
+            Topology.from_tree({"cloud": dict.fromkeys([*names, *places])}, levels=("cloud",))
+            if self.is_flat
+            else current.topology.including([*names, *places])
+        )
         self._tie = tie_order(self.topology, request.group_id)
         self.host_index: Array = np.array(
             [self.topology.index_of(name) for name in names], dtype=np.int64
@@ -75,6 +87,16 @@ class GroupState:
         self._weighed: Sequence[Any] = ()
         self._lost: set[int] = set()
         self.capacity: Array = self._capacity()
+        self.planning = Planning(self)
+        self.record = Record()
+        self.refusal: exceptions.RefusedError | None = None  # for HPCGroupFilter to tell
+        self.build_plan: Array | None = None  # the hosts in the order of RackCapacityWeigher
+        self._warned = False
+
+    @property
+    def candidates(self) -> Sequence[host_manager.HostState]:
+        """The HostStates of first sight: what passed the filters before ours."""
+        return self._states
 
     def knows(self, states: Sequence[host_manager.HostState]) -> bool:
         """Tell whether all these HostStates are the ones of first sight."""
@@ -95,6 +117,22 @@ class GroupState:
         self._placed_at = placed_at
         self._current_uuid = instance_uuid
         self.capacity = self._capacity()
+
+    def warn_of_faults(self) -> None:
+        """Log once what of the request's wishes is ignored, where nobody has refused them."""
+        if self.request.asked.faults and not self._warned:
+            self._warned = True
+            LOG.warning(
+                "Ignored for instance %s: %s",
+                self.request.instance_uuid,
+                "; ".join(self.request.asked.faults),
+            )
+
+    def rejection(self, answer: Rejection) -> exceptions.RefusedError:
+        """Return the refusal that tells a Rejection to operator and tenant."""
+        size = self.request.asked.wishes.group_size
+        why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
+        return exceptions.RefusedError(answer.operator + why, answer.tenant + why)
 
     def remember(self, weighed: Sequence[Any]) -> None:
         """Keep Nova's own list of weighed hosts until the next VM.
@@ -134,6 +172,27 @@ class GroupState:
         return max(self.group.left - self._placed, 0)
 
     @property
+    def placed(self) -> int:
+        """VMs that this request has placed so far."""
+        return self._placed
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many VMs to plan for, the most wanted first, down to what must fit.
+
+        The VMs of this request must; with ``require`` the group must as large as it will
+        become. VMs of other requests, and build requests that nobody works on any more,
+        only steer the choice.
+        """
+        size = self.request.asked.wishes.group_size or 0
+        grown = 0 if self.group.is_move else max(size - int(self.members.sum()), 0)
+        required = self.request.asked.wishes.require is not None
+        must = max(self.left, grown) if required else self.left
+        active = max(self.awaiting - self.group.orphans, self.left)
+        wanted = {max(self.awaiting, grown), max(active, grown), must}
+        return tuple(sorted((count for count in wanted if count >= must), reverse=True))
+
+    @property
     def members(self) -> Array:
         """VMs of the group per host of the topology, with those of this request."""
         counts = self._members.copy()
@@ -145,21 +204,34 @@ class GroupState:
         """Which of the group's places belongs to the current VM."""
         return self._queue.index(self._current_uuid) if self._current_uuid in self._queue else 0
 
+    @property
+    def room(self) -> Array:
+        """How many more VMs each HostState of first sight takes, whatever the policy."""
+        room: Array = np.maximum(self._room - self._placed_at, 0)
+        return room
+
     def _capacity(self) -> Array:
         """Return how many more VMs each HostState of first sight takes, policy included."""
-        placed = self._placed_at
-        room = np.maximum(self._room - placed, 0)
-        return policy.apply(self._bound, room, placed, awaiting=self.awaiting, left=self.left)
+        return policy.apply(
+            self._bound, self.room, self._placed_at, awaiting=self.awaiting, left=self.left
+        )
 
     @property
     def lost(self) -> Array:
         """Positions of the HostStates that lost a claim of this request."""
         return np.array(sorted(self._lost), dtype=np.int64)
 
-    def problem(self) -> Problem:
-        """Return the problem as it is now; hosts that lost a claim take no more VMs."""
+    def problem(self, among: Array | None = None) -> Problem:
+        """Return the problem as it is now; hosts that lost a claim take no more VMs.
+
+        :param among: positions of the HostStates that are candidates; all by default
+        """
         room = self.capacity.copy()
         room[self.lost] = 0
+        if among is not None:
+            outside = np.ones(len(room), dtype=np.bool_)
+            outside[among] = False
+            room[outside] = 0
         capacity = np.zeros(len(self.topology.hosts), dtype=np.int64)
         np.add.at(capacity, self.host_index, room)
         return Problem(
@@ -168,70 +240,28 @@ class GroupState:
             members=self.members,
             awaiting=self.awaiting,
             tie=self._tie,
+            wishes=NO_WISHES if self.is_flat else self.request.asked.wishes,
+            pack_hosts=self.request.pack_hosts,
+        )
+
+    def empty_problem(self) -> Problem:
+        """Return the problem on a cloud without any VM, every host being a candidate.
+
+        A host that is no candidate counts as the largest of those that are: what does not fit
+        here will never fit.
+        """
+        whole = np.array(
+            [hosts.whole(state, self.request.demand) for state in self._states], dtype=np.int64
+        )
+        largest = int(whole.max(initial=0))
+        most = policy.most_per_host(self.request, largest)
+        capacity = np.full(len(self.topology.hosts), min(largest, most), dtype=np.int64)
+        capacity[self.host_index] = np.minimum(whole, most)
+        return dataclasses.replace(
+            self.problem(), capacity=capacity, members=np.zeros_like(capacity)
         )
 
     def _num_instances(self) -> Array:
         return np.fromiter(
             (state.num_instances for state in self._states), np.int64, len(self._states)
         )
-
-
-def _names_in(
-    current: fabric.Fabric, states: Sequence[host_manager.HostState]
-) -> tuple[list[str], list[str]]:
-    """Return the topology's name of each host, and the names it does not know.
-
-    A short name that two hosts of the cloud would share belongs to neither.
-    """
-    found = [current.names.find(state.host, state.nodename) for state in states]
-    nodes: dict[str, set[str]] = {}
-    for name, state in zip(found, states, strict=True):
-        if name is not None and name not in (state.host, state.nodename):
-            nodes.setdefault(name, set()).add(state.nodename)
-    shared = {name for name, same in nodes.items() if len(same) > 1}
-    names, unknown = [], []
-    for name, state in zip(found, states, strict=True):
-        if name is None or (name in shared and name not in (state.host, state.nodename)):
-            name = state.nodename or state.host
-            unknown.append(name)
-        names.append(name)
-    return names, unknown
-
-
-@dataclass
-class _Registry:
-    """The states of the requests being served, by RequestSpec, as long as those live."""
-
-    states: weakref.WeakKeyDictionary[objects.RequestSpec, GroupState | None] = field(
-        default_factory=weakref.WeakKeyDictionary
-    )
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-_registry = _Registry()
-
-
-def state_of(
-    spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
-) -> GroupState | None:
-    """Return the state of the group that a request places, or None where there is none.
-
-    Read from the databases once, when the request is first seen; every later VM of the same
-    request gets the same object, brought up to date. A reading that fails altogether is not
-    tried again for this request.
-    """
-    with _registry.lock:
-        known = spec in _registry.states
-        state = _registry.states.get(spec)
-    if not known or (state is not None and not state.knows(states)):
-        with _registry.lock:
-            _registry.states[spec] = None
-        request = request_.from_spec(spec)
-        state = None
-        if request is not None:
-            state = GroupState(request, members.read(request, states), states, fabric.current())
-        with _registry.lock:
-            _registry.states[spec] = state
-    if state is not None:
-        state.observe(spec.instance_uuid)
-    return state

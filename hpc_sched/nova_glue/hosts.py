@@ -22,6 +22,20 @@ def capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
     return max(fits, 1) if state.allocation_candidates else fits
 
 
+def whole(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
+    """Return how many VMs of a demand a host takes while it has none."""
+    if not state.vcpus_total:
+        return 1
+    disk = state.total_usable_disk_gb * (state.disk_allocation_ratio or 1.0)
+    amounts = {
+        orc.VCPU: state.vcpus_total * (state.cpu_allocation_ratio or 1.0),
+        orc.MEMORY_MB: state.total_usable_ram_mb * (state.ram_allocation_ratio or 1.0),
+        orc.DISK_GB: disk,
+        orc.PCPU: float(state.vcpus_total),
+    }
+    return host_capacity(amounts, demand)
+
+
 def free(state: host_manager.HostState) -> dict[str, float]:
     """Return what is free on a host by resource class, as far as its HostState tells.
 

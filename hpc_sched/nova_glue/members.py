@@ -27,6 +27,8 @@ class Group:
     left: int  # VMs of this request still to be placed
     is_move: bool
     problems: tuple[str, ...] = ()  # why the answer is not whole
+    orphans: int = 0  # at the end of the queue: VMs whose build requests nobody works on
+    cells: frozenset[int] = frozenset()  # ids of the cells that hold members
 
     @property
     def awaiting(self) -> int:
@@ -62,6 +64,12 @@ def read(request: request_.Request, states: Sequence[host_manager.HostState]) ->
     return group
 
 
+def is_placed(instance_uuid: str) -> bool:
+    """Tell whether a VM exists in a cell already, so that its request moves it. One query."""
+    context = nova_context.get_admin_context()
+    return any(vm.cell_id is not None for vm in db.group_vms(context, None, [instance_uuid]))
+
+
 def _read(
     context: nova_context.RequestContext,
     request: request_.Request,
@@ -87,13 +95,14 @@ def _read(
 
     members: Counter[tuple[str, str | None]] = Counter()
     in_flight = []
-    for placed in answers.vms:
+    for placed in answers.rows:
         if placed.uuid == own:
             continue
         if placed.host:
             members[(placed.host, placed.nodename)] += 1
         elif placed.building:
             in_flight.append(placed.uuid)
+    cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
     silent = {vm.uuid for vm in vms if vm.cell_id in answers.silent} - {own}
     members.update(_members_by_states(silent, states))
 
@@ -114,11 +123,12 @@ def _read(
         members[(host_of.get(node, node), node)] += 1
     if is_move:
         # Others that await a place have requests of their own.
-        return Group(members, (own,), 1, True, tuple(problems))
+        return Group(members, (own,), 1, True, tuple(problems), cells=cells)
     # Orphans may want a place for ever: they steer the choice of leaf, but take no place from
     # the VMs that are being scheduled.
     queue = tuple(uuid for uuid in waiting + orphans if uuid not in nodes)
-    return Group(members, queue, request.count, False, tuple(problems))
+    left_over = len([uuid for uuid in orphans if uuid not in nodes])
+    return Group(members, queue, request.count, False, tuple(problems), left_over, cells)
 
 
 def _may_be_in_flight(

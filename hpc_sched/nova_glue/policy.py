@@ -62,6 +62,13 @@ def bound(
     )
 
 
+def most_per_host(request: Request, otherwise: int) -> int:
+    """Return the most VMs of the group that its policy ever lets stand on one host."""
+    if request.policy != "anti-affinity":
+        return otherwise
+    return 1 if request.max_per_host is None else request.max_per_host
+
+
 def apply(limit: Bound | None, room: Array, placed: Array, *, awaiting: int, left: int) -> Array:
     """Return the room per HostState that the policy leaves.
 

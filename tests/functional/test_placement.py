@@ -99,7 +99,7 @@ def test_a_group_of_class_none_goes_where_novas_ram_weigher_wants_it(cloud, boot
 
 
 def test_the_weigher_keeps_nothing_of_any_request(cloud, boot):
-    [weigher] = [w for w in cloud.weighers if type(w).__name__ == "BunchWeigher"]
+    [weigher] = [w for w in cloud.weighers if type(w).__name__ == "HopByteWeigher"]
     before = dict(vars(weigher))
     group = cloud.server_group("traceless", "anti-affinity")
     cloud.hosts_of(boot("rank", count=2, group=group))

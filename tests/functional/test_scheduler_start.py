@@ -63,7 +63,7 @@ def test_a_topology_that_cannot_be_had_stops_the_start(start, options, error):
 def test_the_sample_files_start_a_scheduler(start, cloud):
     start(topology_file=str(ROOT / "etc" / "topology.yaml.sample"))
     try:
-        assert "BunchWeigher" in [type(weigher).__name__ for weigher in cloud.weighers]
+        assert "HopByteWeigher" in [type(weigher).__name__ for weigher in cloud.weighers]
     finally:
         cloud.scheduler.stop()
 

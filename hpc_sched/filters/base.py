@@ -1,0 +1,95 @@
+"""What the filters have in common: the way in from Nova, and the guard around our own code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import nova.conf
+from nova import objects
+from nova.scheduler import filters, host_manager
+from nova.scheduler import utils as scheduler_utils
+from oslo_log import log as logging
+
+from hpc_sched import conf, exceptions
+from hpc_sched.nova_glue import fabric
+from hpc_sched.nova_glue import request as request_
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+States = list[host_manager.HostState]
+
+
+class GroupFilter(filters.BaseHostFilter):
+    """A filter that judges all candidates of a request together, once a request.
+
+    Requests without a group and rebuilds pass untouched. An error of our own is logged with
+    its traceback; all hosts pass then, unless the request asks for a guarantee, which nobody
+    has proven.
+
+    One object serves all requests from many threads; it keeps nothing of any of them.
+    """
+
+    run_filter_once_per_request = True
+    RUN_ON_REBUILD = False
+
+    def __init__(self) -> None:
+        """Load the fabric, so that a scheduler that lacks it does not start.
+
+        :raises exceptions.TopologyError: where the topology is missing or wrong
+        :raises ValueError: where an option of [hpc_sched] has a value that cannot be used
+        """
+        super().__init__()
+        conf.register_opts(CONF)
+        conf.check(CONF)
+        fabric.load()
+
+    def host_passes(
+        self, host_state: host_manager.HostState, filter_properties: objects.RequestSpec
+    ) -> bool:
+        """Return True: one host alone says nothing about a group."""
+        return True
+
+    def filter_all(
+        self,
+        filter_obj_list: Iterable[host_manager.HostState],
+        spec_obj: objects.RequestSpec,
+    ) -> States:
+        """Return the hosts that the group may use, in the order in which they came."""
+        states = list(filter_obj_list)
+        try:
+            # Overriding this method bypasses Nova's own check for rebuilds.
+            if not states or scheduler_utils.request_is_rebuild(spec_obj):
+                return states
+            return self._keep(states, spec_obj)
+        except exceptions.RefusedError as refused:
+            return self._refuse(states, spec_obj, refused)
+        except Exception:
+            LOG.exception("%s failed", type(self).__name__)
+            return self._unproven(states, spec_obj)
+
+    def _keep(self, states: States, spec: objects.RequestSpec) -> States:
+        """Return the hosts that pass.
+
+        :raises exceptions.RefusedError: where a guarantee cannot be given
+        """
+        raise NotImplementedError
+
+    def _refuse(
+        self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
+    ) -> States:
+        """Return what is left of a request that is refused: no host."""
+        LOG.info("%s: instance %s: %s", type(self).__name__, spec.instance_uuid, refused)
+        return []
+
+    def _unproven(self, states: States, spec: objects.RequestSpec) -> States:
+        try:
+            needs_proof = request_.read_wishes(spec).needs_proof
+        except Exception:
+            needs_proof = True
+        return [] if needs_proof else states
+
+
+def select(states: Sequence[host_manager.HostState], keep: Iterable[bool]) -> States:
+    """Return the HostStates that are kept, in their order."""
+    return [state for state, is_kept in zip(states, keep, strict=True) if is_kept]

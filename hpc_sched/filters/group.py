@@ -1,0 +1,87 @@
+"""HPCGroupFilter: all or nothing."""
+
+from __future__ import annotations
+
+from nova import exception, objects
+
+from hpc_sched import exceptions
+from hpc_sched.core.answers import Rejection
+from hpc_sched.core.pruning import permitted
+from hpc_sched.filters.base import GroupFilter, States, select
+from hpc_sched.nova_glue import members, record, registry
+from hpc_sched.nova_glue import request as request_
+
+
+class HPCGroupFilter(GroupFilter):
+    """Refuses a group that does not fit before anything is claimed for it.
+
+    Checks what the request says of its group, then asks the planner: without a plan for the
+    VMs of this request among the candidates, or for the whole ``hpc:group_size`` where it is
+    required under one switch, NoValidHost tells the user why, in counts and levels. With
+    ``hpc:require`` or ``hpc:max_leaves`` only the hosts stay that keep the promise whichever
+    of them are taken.
+
+    Nova runs it for the first VM of a request only; it never raises once a VM is placed.
+    """
+
+    def _keep(self, states: States, spec: objects.RequestSpec) -> States:
+        state = registry.state_of(spec, states)
+        if state is None:
+            _check_lonely(spec)
+            return states
+        if state.refusal is not None:
+            raise state.refusal
+        if state.request.asked.faults:
+            raise exceptions.RefusedError("; ".join(state.request.asked.faults))
+        state.planning.check_wishes()
+        positions = state.positions(states)
+        answer = state.planning.plan(positions)
+        if isinstance(answer, Rejection):
+            raise state.rejection(answer)
+        kept = states
+        if state.request.asked.needs_place:
+            mask = permitted(state.problem(positions), answer)[state.host_index[positions]]
+            kept = select(states, mask)
+            state.record.count_removed("hpc:require or hpc:max_leaves", len(states) - len(kept))
+        if len(kept) == 1:
+            # Nova will not ask a weigher, which would tell otherwise.
+            record.tell(state, answer)
+        return kept
+
+    def _refuse(
+        self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
+    ) -> States:
+        state = registry.known(spec)
+        if state is not None:
+            answer = state.planning.plan(state.positions(states))
+            record.tell(state, answer, refused=str(refused))
+            if state.placed:
+                return []
+        else:
+            group = spec.instance_group if "instance_group" in spec else None
+            record.tell_refusal(
+                spec.instance_uuid, group.uuid if group is not None else None, str(refused)
+            )
+        raise exception.NoValidHost(reason=refused.tenant)
+
+
+def _check_lonely(spec: objects.RequestSpec) -> None:
+    """Refuse wishes that need a group where there is none, and values that cannot be read.
+
+    Not on moves, one more query: a VM that runs must not be held fast by what its flavor
+    says.
+
+    :raises exceptions.RefusedError: with what the user can do
+    """
+    asked = request_.read_wishes(spec)
+    if not asked.faults and not asked.stated:
+        return
+    if members.is_placed(spec.instance_uuid):
+        return
+    if asked.faults:
+        raise exceptions.RefusedError("; ".join(asked.faults))
+    if not request_.is_group(spec):
+        raise exceptions.RefusedError(
+            f"{', '.join(asked.stated)}: only a group can have that; name a server group in the "
+            "hint 'group', or create the VMs in one request"
+        )

@@ -1,0 +1,104 @@
+"""HPCHomogeneityFilter: all VMs of a group on one processor type (Gupta2012)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import nova.conf
+import numpy as np
+from nova import objects
+
+from hpc_sched import exceptions
+from hpc_sched.core.answers import Plan
+from hpc_sched.core.processors import best_first
+from hpc_sched.filters.base import GroupFilter, States, select
+from hpc_sched.nova_glue import processors, registry
+
+CONF = nova.conf.CONF
+
+_GROUP_FILTER = "HPCGroupFilter"
+
+
+class HPCHomogeneityFilter(GroupFilter):
+    """Keeps the hosts of one processor type.
+
+    The type that the group's members run on; where there are none, the best type that can
+    hold the group. Where no single type can, all hosts pass with ``hpc:homogeneous=prefer``;
+    with ``true`` the request is refused, as it is where the type of a member is not known.
+    HPCGroupFilter, where it is enabled behind this one, tells the user why.
+    """
+
+    def _keep(self, states: States, spec: objects.RequestSpec) -> States:
+        state = registry.state_of(spec, states)
+        if state is None or state.request.asked.homogeneous == "false":
+            return states
+        must = state.request.asked.homogeneous == "true"
+        types = processors.types_of(state)
+        positions = state.positions(states)
+        here = [types.candidates[i] for i in positions.tolist()]
+        if not must and len(set(here)) == 1 and not set(types.members) - set(here):
+            return states
+        known = {name: types.cores[name] for name in set(here) if name is not None}
+        running = {name: count for name, count in types.members.items() if name is not None}
+        if must:
+            _check_members(types.members)
+        if running:
+            known = {name: cores for name, cores in known.items() if name in running}
+        most = 0
+        for name in best_first(known, CONF.hpc_sched.processor_order, running):
+            keep = np.array([found == name for found in here])
+            answer = state.planning.plan(positions[keep])
+            if isinstance(answer, Plan):
+                removed = len(states) - int(keep.sum())
+                state.record.count_removed(f"processor type other than {name}", removed)
+                return select(states, keep)
+            most = max(most, answer.best.vms if answer.best is not None else 0)
+        if not must:
+            return states
+        raise exceptions.RefusedError(
+            f"no single processor type holds {state.sizes[-1]} VMs"
+            f"{_of_members(running)}: largest gang that fits on "
+            f"{'it' if running else 'one type'}: {most}"
+            f" (types: {', '.join(sorted(known)) or 'none is known'})",
+            f"no single processor type holds {state.sizes[-1]} VMs: largest gang that fits on "
+            f"{'the type of the members' if running else 'one type'}: {most}",
+        )
+
+    def _refuse(
+        self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
+    ) -> States:
+        state = registry.known(spec)
+        if state is not None and _group_filter_follows(CONF.filter_scheduler.enabled_filters):
+            state.refusal = refused
+            return states
+        return super()._refuse(states, spec, refused)
+
+
+def _check_members(members: dict[str | None, int]) -> None:
+    """Check that the members themselves are on one type.
+
+    :raises exceptions.RefusedError: where they are not, or nobody knows
+    """
+    if members.get(None):
+        raise exceptions.RefusedError(
+            f"the processor type of {members[None]} members of the group is not known"
+        )
+    if len(members) > 1:
+        names = ", ".join(sorted(name for name in members if name is not None))
+        raise exceptions.RefusedError(
+            f"members of the group run on {len(members)} processor types: {names}",
+            f"members of the group run on {len(members)} processor types",
+        )
+
+
+def _of_members(running: dict[str, int]) -> str:
+    return f" on {', '.join(sorted(running))}, where its members run" if running else ""
+
+
+def _group_filter_follows(enabled: Sequence[str]) -> bool:
+    own = HPCHomogeneityFilter.__name__
+    return (
+        own in enabled
+        and _GROUP_FILTER in enabled
+        and list(enabled).index(_GROUP_FILTER) > list(enabled).index(own)
+    )

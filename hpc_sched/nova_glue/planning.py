@@ -1,0 +1,97 @@
+"""The plan of a group through one request."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched import exceptions
+from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.group_plan import decide
+from hpc_sched.core.planner import level_of
+from hpc_sched.core.problem import Problem
+from hpc_sched.core.ranking import planned_counts
+from hpc_sched.core.rejection import largest_gang
+from hpc_sched.nova_glue import wishes
+
+if TYPE_CHECKING:
+    from hpc_sched.nova_glue.group import GroupState
+
+Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answered:
+    """The last answer, and to what it was one."""
+
+    answer: Plan | Rejection
+    problem: Problem
+    sizes: tuple[int, ...]
+
+
+class Planning:
+    """Plans a group, anew whenever something has gone another way than planned.
+
+    While every VM takes a planned place the rest of the plan is the best plan for the rest of
+    the VMs, so that all but the first VM of a request cost next to nothing.
+    """
+
+    def __init__(self, state: GroupState) -> None:
+        self._state = state
+        self._last: _Answered | None = None
+
+    def plan(self, among: Array) -> Plan | Rejection:
+        """Return the plan on some of the candidates, or why there is none.
+
+        :param among: positions of their HostStates
+        """
+        began = time.perf_counter()
+        problem = self._state.problem(among)
+        sizes = self._state.sizes
+        answer = self._still_good(problem, sizes)
+        if answer is None:
+            answer = decide(problem, sizes)
+        self._last = _Answered(answer, problem, sizes)
+        self._state.record.seconds += time.perf_counter() - began
+        return answer
+
+    def _still_good(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
+        """Return what is left of the last answer, or None where it does not hold any more."""
+        last = self._last
+        if last is None:
+            return None
+        added = problem.members - last.problem.members
+        same = sizes == last.sizes and not added.any()
+        if same and np.array_equal(problem.capacity, last.problem.capacity):
+            return last.answer
+        if isinstance(last.answer, Rejection) or (added < 0).any():
+            return None
+        topology = problem.topology
+        taken = {topology.hosts[i]: int(added[i]) for i in np.flatnonzero(added)}
+        rest = last.answer.after(taken, topology.leaf_of)
+        if rest is None or rest.count not in sizes:
+            return None
+        return rest if (planned_counts(problem, rest) <= problem.capacity).all() else None
+
+    def check_wishes(self) -> None:
+        """Check that the wishes can be met by an empty cloud.
+
+        :raises exceptions.RefusedError: where they contradict each other
+        """
+        said = self._state.request.asked.wishes
+        if said.max_leaves is None or said.group_size is None or self._state.group.is_move:
+            return
+        problem = self._state.empty_problem()
+        topology = problem.topology
+        level = topology.depth if said.require is None else level_of(topology, said.require)
+        most = largest_gang(problem, level, max_leaves=said.max_leaves)
+        if most is not None and said.group_size > most.vms:
+            raise exceptions.RefusedError(
+                f"{wishes.MAX_LEAVES}={said.max_leaves} and {wishes.GROUP_SIZE}="
+                f"{said.group_size} contradict each other: {said.max_leaves} leaf switches hold "
+                f"at most {most.vms} VMs of this flavor"
+            )

@@ -1,0 +1,199 @@
+"""What was decided on one request, for the log and the decision log."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import nova.conf
+import numpy as np
+from oslo_log import log as logging
+from oslo_utils import timeutils
+
+from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.capacity import leaf_sums
+from hpc_sched.core.planner import solve
+
+if TYPE_CHECKING:
+    from hpc_sched.nova_glue.group import GroupState
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+
+@dataclass
+class Record:
+    """What is known of the decision on one request so far."""
+
+    told: bool = False
+    removed: Counter[str] = field(default_factory=Counter)  # why our filters removed how many
+    seconds: float = 0.0  # spent on the request
+
+    def count_removed(self, why: str, number: int) -> None:
+        """Note that a filter of ours removed hosts."""
+        if number:
+            self.removed[why] += number
+
+
+def tell(state: GroupState, answer: Plan | Rejection, refused: str | None = None) -> None:
+    """Log what was decided on a request, the first time that it is called for it.
+
+    One line on INFO and, with ``decision_log``, one JSON object on a line of that file.
+
+    :param refused: the operator's text where the request is refused
+    """
+    if state.record.told:
+        return
+    state.record.told = True
+    least = _least(state, answer) if isinstance(answer, Plan) else None
+    name = f"group {state.request.group_uuid}" if state.request.group_uuid else "implicit group"
+    members = int(state.members.sum())
+    if refused is not None or isinstance(answer, Rejection):
+        LOG.info(
+            "%s, instance %s: %d awaiting, %d members; %s: %s; %.1f ms",
+            name,
+            state.request.instance_uuid,
+            state.awaiting,
+            members,
+            "no plan" if refused is None else "refused",
+            refused or answer,
+            1000 * state.record.seconds,
+        )
+    else:
+        LOG.info(
+            "%s, instance %s: %d awaiting, %d members; planned %d in %s; Hop-Byte %.0f, least "
+            "possible %.0f; %.1f ms",
+            name,
+            state.request.instance_uuid,
+            state.awaiting,
+            members,
+            answer.count,
+            ", ".join(f"{leaf} ({count})" for leaf, count in answer.leaves.items()) or "no leaf",
+            answer.hop_bytes,
+            least,
+            1000 * state.record.seconds,
+        )
+    path = CONF.hpc_sched.decision_log
+    if path:
+        append(path, _as_json(state, answer, least, refused))
+
+
+def tell_refusal(instance_uuid: str, group_uuid: str | None, why: str) -> None:
+    """Log the refusal of a request whose wishes cannot be read or have no group."""
+    LOG.info("instance %s: refused: %s", instance_uuid, why)
+    path = CONF.hpc_sched.decision_log
+    if path:
+        append(
+            path,
+            {
+                "time": timeutils.utcnow().isoformat(),
+                "instance": instance_uuid,
+                "group": group_uuid,
+                "decision": "refused",
+                "reason": why,
+            },
+        )
+
+
+_unwritable: str | None = None
+
+
+def append(path: str, record: dict[str, Any]) -> None:
+    """Append one line to a file that other workers append to and that may be rotated.
+
+    The file is opened anew and the line written at once: with O_APPEND neither mixes with
+    another worker's, and a rotated file gets no more lines. Never raises: the first failure
+    of a path is a WARNING.
+    """
+    global _unwritable
+    try:
+        line = (json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n").encode()
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+        try:
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        if _unwritable != path:
+            _unwritable = path
+            LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, error)
+
+
+def _least(state: GroupState, plan: Plan) -> float:
+    """Return the least cost with all candidates of first sight and without any wish."""
+    if state.is_flat or not (state.record.removed or state.request.asked.stated):
+        return plan.hop_bytes
+    free = solve(state.problem(), plan.count)
+    return free.hop_bytes if isinstance(free, Plan) else plan.hop_bytes
+
+
+def _as_json(
+    state: GroupState, answer: Plan | Rejection, least: float | None, refused: str | None
+) -> dict[str, Any]:
+    request, problem = state.request, state.problem()
+    found: dict[str, Any] = {
+        "time": timeutils.utcnow().isoformat(),
+        "instance": request.instance_uuid,
+        "group": request.group_uuid,
+        "policy": request.policy,
+        "app_class": request.app_class,
+        "wishes": asdict(request.asked.wishes) | {"homogeneous": request.asked.homogeneous},
+        "left": state.left,
+        "awaiting": state.awaiting,
+        "members": _by_leaf(state, problem.members),
+        "candidates": _candidates(state),
+        "removed": dict(state.record.removed) | _full(state),
+        "decision": "planned" if isinstance(answer, Plan) else "no plan",
+        "seconds": round(state.record.seconds, 6),
+    }
+    if isinstance(answer, Plan):
+        found["plan"] = {
+            "leaves": dict(answer.leaves),
+            "hosts": dict(answer.hosts),
+            "hop_bytes": answer.hop_bytes,
+            "least": least,
+        }
+    else:
+        found["rejection"] = {
+            "reason": answer.operator,
+            "count": answer.count,
+            "fits": None if answer.best is None else asdict(answer.best),
+            "largest": [asdict(gang) for gang in answer.gangs],
+        }
+    if refused is not None:
+        found |= {"decision": "refused", "reason": refused}
+    return found
+
+
+def _candidates(state: GroupState) -> dict[str, dict[str, int]]:
+    """Return, per leaf, the hosts that passed the filters before ours and their room."""
+    problem = state.problem()
+    number = np.bincount(state.host_index, minlength=len(problem.topology.hosts))
+    hosts, room = leaf_sums(problem, number), leaf_sums(problem, problem.capacity)
+    return {
+        problem.topology.switches[leaf].name: {"hosts": int(hosts[leaf]), "room": int(room[leaf])}
+        for leaf in np.flatnonzero(hosts).tolist()
+    }
+
+
+def _by_leaf(state: GroupState, counts: np.ndarray[Any, Any]) -> dict[str, int]:
+    problem = state.problem()
+    sums = leaf_sums(problem, counts)
+    return {
+        problem.topology.switches[leaf].name: int(sums[leaf])
+        for leaf in np.flatnonzero(sums).tolist()
+    }
+
+
+def _full(state: GroupState) -> dict[str, int]:
+    """Return the candidates that take no VM, by the reason."""
+    without_policy = state.room > 0
+    none, policy = int((~without_policy).sum()), int((without_policy & (state.capacity < 1)).sum())
+    return {
+        why: number
+        for why, number in (("no room for one VM", none), ("policy of the group", policy))
+        if number
+    }

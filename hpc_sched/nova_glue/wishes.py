@@ -1,0 +1,139 @@
+"""What a flavor and the hints of a request say of the group, read and judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import nova.conf
+from nova import objects
+
+from hpc_sched import conf, exceptions
+from hpc_sched.core.wishes import Wishes
+
+CONF = nova.conf.CONF
+
+APP_CLASS = "hpc:app_class"
+GROUP_SIZE = "hpc:group_size"
+REQUIRE = "hpc:require"
+PREFER = "hpc:prefer"
+MAX_LEAVES = "hpc:max_leaves"
+HOMOGENEOUS = "hpc:homogeneous"
+
+# More VMs or leaves than any cloud has; keeps sums of them far from the end of an int64.
+MAX_NUMBER = 1_000_000
+_MAX_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request says, with what was wrong in it left out."""
+
+    app_class: str
+    wishes: Wishes
+    homogeneous: str
+    stated: tuple[str, ...]  # keys that only a group can have
+    faults: tuple[str, ...]  # a sentence each, without names of switches or hosts
+
+    @property
+    def needs_place(self) -> bool:
+        """Tell whether the request asks for a guarantee of where its VMs are in the fabric."""
+        return self.wishes.require is not None or self.wishes.max_leaves is not None
+
+    @property
+    def needs_proof(self) -> bool:
+        """Tell whether the request asks for a guarantee rather than a preference."""
+        return self.needs_place or self.homogeneous == "true"
+
+
+def read(spec: objects.RequestSpec, levels: Sequence[str]) -> Asked:
+    """Return what a request asks for; never raises for what a user wrote.
+
+    The flavor's extra spec wins over the hint of the same name, and hints count only where
+    ``allow_user_hints`` is on. Class ``none`` has no wishes, whatever else is said.
+
+    :param levels: the names of the topology's levels
+    """
+    reader = _Reader(spec, levels)
+    app_class = reader.choice(APP_CLASS, conf.APP_CLASSES) or CONF.hpc_sched.default_app_class
+    if app_class == "none":
+        return Asked(app_class, Wishes(), "false", (), tuple(reader.faults))
+    wishes = Wishes(
+        require=reader.level(REQUIRE),
+        prefer=reader.level(PREFER),
+        max_leaves=reader.number(MAX_LEAVES),
+        group_size=reader.number(GROUP_SIZE),
+    )
+    homogeneous = reader.choice(HOMOGENEOUS, ("true", "prefer", "false"))
+    stated = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
+    if homogeneous == "true":
+        stated.append(HOMOGENEOUS)
+    return Asked(
+        app_class,
+        wishes,
+        homogeneous or CONF.hpc_sched.default_homogeneous,
+        tuple(stated),
+        tuple(reader.faults),
+    )
+
+
+class _Reader:
+    """Reads one value after the other and notes what is wrong with them."""
+
+    def __init__(self, spec: objects.RequestSpec, levels: Sequence[str]) -> None:
+        flavor = spec.flavor
+        self.specs = flavor.extra_specs if "extra_specs" in flavor else {}
+        hints = spec.scheduler_hints if spec.obj_attr_is_set("scheduler_hints") else None
+        self.hints = (hints or {}) if CONF.hpc_sched.allow_user_hints else {}
+        self.levels = levels
+        self.seen: set[str] = set()
+        self.faults: list[str] = []
+
+    def choice(self, key: str, choices: Sequence[str]) -> str | None:
+        value = self._value(key)
+        if value is None or value.lower() in choices:
+            return None if value is None else value.lower()
+        self._fault(key, value, f"one of {', '.join(choices)}")
+        return None
+
+    def level(self, key: str) -> str | None:
+        value = self._value(key)
+        if value is None or value in self.levels:
+            return value
+        self._fault(key, value, f"one of the levels {', '.join(self.levels)}")
+        return None
+
+    def number(self, key: str) -> int | None:
+        value = self._value(key)
+        if value is None:
+            return None
+        if re.fullmatch("[0-9]{1,20}", value) and 1 <= int(value) <= MAX_NUMBER:
+            return int(value)
+        self._fault(key, value, f"a whole number from 1 to {MAX_NUMBER}")
+        return None
+
+    def _value(self, key: str) -> str | None:
+        try:
+            value = self._wish(key)
+        except exceptions.RequestError as error:
+            self.faults.append(str(error))
+            return None
+        if value is not None:
+            self.seen.add(key)
+        return value
+
+    def _wish(self, key: str) -> str | None:
+        if key in self.specs:
+            return str(self.specs[key]).strip()
+        values = self.hints.get(key)
+        if not values:
+            return None
+        if isinstance(values, list | tuple):
+            if len(values) > 1:
+                raise exceptions.RequestError(f"{key}: expected one value, found {len(values)}")
+            values = values[0]
+        return str(values).strip()
+
+    def _fault(self, key: str, value: str, expected: str) -> None:
+        self.faults.append(f"{key}={value[:_MAX_SHOWN]!r}: expected {expected}")

@@ -1,0 +1,105 @@
+"""What the topology weighers have in common: the way in from Nova, and the guard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import nova.conf
+import numpy as np
+from nova import objects
+from nova.scheduler import host_manager, weights
+from nova.scheduler import utils as scheduler_utils
+from numpy.typing import NDArray
+from oslo_log import log as logging
+
+from hpc_sched import conf
+from hpc_sched.nova_glue import fabric, registry
+from hpc_sched.nova_glue.group import GroupState
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+Array = NDArray[np.int64]
+
+
+class TopologyWeigher(weights.BaseHostWeigher):
+    """Orders the hosts for the VMs of a group; hands their ranks over to Nova.
+
+    Requests without a group, and classes that are not placed by topology, get equal weights.
+    A weigher prefers and never refuses: what cannot be read is left out with a WARNING, and an
+    error of our own makes the weights equal and is logged with its traceback.
+
+    One object serves all requests from many threads; it keeps nothing of any of them.
+    """
+
+    #: the option, and the aggregates' metadata, that hold the multiplier
+    multiplier = ""
+
+    def __init__(self) -> None:
+        """Load the fabric, so that a scheduler that lacks it does not start.
+
+        :raises exceptions.TopologyError: where the topology is missing or wrong
+        :raises ValueError: where an option of [hpc_sched] has a value that cannot be used
+        """
+        super().__init__()
+        conf.register_opts(CONF)
+        conf.check(CONF)
+        fabric.load()
+
+    def weight_multiplier(self, host_state: host_manager.HostState) -> float:
+        """Return the multiplier: the option, or metadata of the host's aggregates."""
+        default = float(CONF.hpc_sched[self.multiplier])
+        value = float(scheduler_utils.get_weight_multiplier(host_state, self.multiplier, default))
+        # float() reads "nan" and "inf" too; one of them would spoil the order of all hosts.
+        return value if math.isfinite(value) else default
+
+    def _weigh_object(
+        self, host_state: host_manager.HostState, weight_properties: objects.RequestSpec
+    ) -> float:
+        """Return 0: one host alone says nothing about a group."""
+        return 0.0
+
+    def weigh_objects(
+        self,
+        weighed_obj_list: Sequence[weights.WeighedHost],
+        weight_properties: objects.RequestSpec,
+    ) -> list[float]:
+        """Return one number a host, the greater the better.
+
+        Reads the databases when the request is first seen, see
+        :func:`hpc_sched.nova_glue.members.read`.
+        """
+        try:
+            states = [host.obj for host in weighed_obj_list]
+            state = registry.state_of(weight_properties, states)
+            if state is None or not state.request.by_topology:
+                return [0.0] * len(states)
+            state.warn_of_faults()
+            state.remember(weighed_obj_list)
+            return self._weights(state, state.positions(states))
+        except Exception:
+            LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
+            return [0.0] * len(weighed_obj_list)
+
+    def _weights(self, state: GroupState, positions: Array) -> list[float]:
+        """Return the weights of the candidates at these positions."""
+        return ranks(state, positions, self._order(state, positions))
+
+    def _order(self, state: GroupState, positions: Array) -> Array:
+        """Return all hosts of the topology, the best for the next VM first."""
+        raise NotImplementedError
+
+
+def ranks(state: GroupState, positions: Array, order: Array) -> list[float]:
+    """Return the dense rank of candidates in an order of the topology's hosts.
+
+    Hosts that are full go behind all others, those that lost a claim behind these.
+    """
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    takes_more = state.capacity[positions] > 0
+    behind = np.where(np.isin(positions, state.lost), 2, np.where(takes_more, 0, 1))
+    key = place[state.host_index[positions]] + len(order) * behind
+    _, dense = np.unique(-key, return_inverse=True)
+    return [float(rank) for rank in dense]

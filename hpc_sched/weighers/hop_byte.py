@@ -1,0 +1,33 @@
+"""HopByteWeigher: follows the exact plan; the recommended topology weigher."""
+
+from __future__ import annotations
+
+from hpc_sched.core.answers import Plan
+from hpc_sched.core.group_plan import as_many_as_fit
+from hpc_sched.core.ranking import plan_order, spare_order
+from hpc_sched.nova_glue import record
+from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.weighers.base import Array, TopologyWeigher
+
+
+class HopByteWeigher(TopologyWeigher):
+    """Sends each VM of a group to its place in the plan of least Hop-Byte.
+
+    Behind the VM's own place come the other planned ones, then the second choices by what one
+    VM more would cost there, so that a lost claim falls on the best host that is left. The
+    plan is made anew as soon as a VM has gone elsewhere. Where the whole group does not fit,
+    and no filter has refused it, as many VMs as possible are planned, wishes left aside.
+    """
+
+    multiplier = "hop_byte_weight_multiplier"
+
+    def _order(self, state: GroupState, positions: Array) -> Array:
+        problem = state.problem(positions)
+        answer = state.planning.plan(positions)
+        record.tell(state, answer)
+        if not isinstance(answer, Plan):
+            answer = as_many_as_fit(problem, state.awaiting)
+        if not isinstance(answer, Plan):
+            # Members on several islands: near any of them is as good as it gets.
+            return spare_order(problem, None)
+        return plan_order(problem, answer, slot=state.slot)

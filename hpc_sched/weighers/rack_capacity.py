@@ -1,0 +1,29 @@
+"""RackCapacityWeigher: the build plan of Gupta et al. 2012."""
+
+from __future__ import annotations
+
+import nova.conf
+
+from hpc_sched.core.build_plan import build_plan
+from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.weighers.base import Array, TopologyWeigher
+
+CONF = nova.conf.CONF
+
+
+class RackCapacityWeigher(TopologyWeigher):
+    """Takes racks by rack capacity and hosts by host capacity (Gupta2012, Algorithm 1).
+
+    The racks are the leaf switches. The order is that of the request's first VM, as the paper
+    builds it once: a rack does not fall behind because VMs of the request are already there.
+    ``rack_selection = best_fit`` starts with the rack or racks that leave the least capacity
+    over. Members that the group has already do not count, as in the paper.
+    """
+
+    multiplier = "rack_capacity_weight_multiplier"
+
+    def _order(self, state: GroupState, positions: Array) -> Array:
+        if state.build_plan is None:
+            problem = state.problem(positions)
+            state.build_plan = build_plan(problem, CONF.hpc_sched.rack_selection)
+        return state.build_plan
