@@ -31,10 +31,11 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--leaves", "0"], "--hosts 32 --leaves 0: expected at least one leaf"),
+        (["--leaves", "0"], "--hosts 36 --leaves 0: expected at least one leaf"),
         (["--hosts", "3"], "--hosts 3 --leaves 4: expected at least one leaf and a host a leaf"),
+        (["--pods", "5"], "--leaves 4 --pods 5: expected at least one pod and a leaf a pod"),
         (["--group-size", "0"], "--group-size 0: expected at least 1"),
-        (["--group-size", "30"], "--group-size 30 grows to 45: more than the 32 hosts"),
+        (["--group-size", "30"], "--group-size 30 grows to 45: more than the 36 hosts"),
         (["--hosts", "1000"], "1000 hosts: the demo starts a compute service for each"),
         (["--topology", "/nowhere"], "/nowhere: cannot be read: No such file or directory"),
     ],
@@ -93,7 +94,7 @@ def test_the_demo_packs_the_group_and_keeps_novas_log_off_the_screen(tmp_path: P
             "hpc_sched.cli.main",
             "demo",
             "--json",
-            *("--hosts", "12", "--leaves", "3", "--group-size", "4"),
+            *("--hosts", "12", "--leaves", "3", "--pods", "1", "--group-size", "4"),
         ],
         capture_output=True,
         text=True,
@@ -107,4 +108,4 @@ def test_the_demo_packs_the_group_and_keeps_novas_log_off_the_screen(tmp_path: P
     assert plugin[0]["hop_bytes"] == plugin[0]["least"]
     assert results["stock Nova"]["steps"][0]["hop_bytes"] >= plugin[0]["hop_bytes"]
     for line in done.stderr.splitlines():
-        assert re.match(r" *\d+ s  (stock Nova|with hpc_sched): ", line)
+        assert re.match(r" *\d+ s  (stock Nova|Listing 1 alone|with hpc_sched): ", line)
