@@ -113,7 +113,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         :param options: (section, name) to value
         """
         for (section, name), value in options.items():
-            self.flags(**{name: value}, group=section)
+            self.flags(**{name: value}, group=None if section == "DEFAULT" else section)
         self.scheduler = self.start_service("scheduler")
 
     @property

@@ -1,0 +1,258 @@
+"""Nova's scheduler on hosts that exist in its database and in Placement alone.
+
+Compute services for hundreds of hosts would take minutes to start. Here the host manager reads
+compute nodes from the cell's database and claims go to Placement, both real; nobody builds the
+VMs that have been scheduled.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pytest
+from nova import context as nova_context
+from nova import objects
+from nova.scheduler import manager
+from nova.scheduler import utils as scheduler_utils
+from oslo_messaging import ExpectedException
+from oslo_utils import timeutils, uuidutils
+
+from hpc_sched.demo.cloud import NovaCloud
+
+VCPUS, MEMORY_MB, DISK_GB = 16, 65536, 1000
+CPU_INFO = '{"vendor": "Intel", "model": "Icelake", "topology": {"sockets": 2, "cores": 8}}'
+
+
+# Nobody reports; the scheduler must be started with this.
+STAYS_UP = {("DEFAULT", "service_down_time"): 100000}
+
+
+class ClaimsOnly:
+    """Schedules requests on the compute nodes that it has made; undoes its claims."""
+
+    def __init__(self, cloud: NovaCloud) -> None:
+        self.cloud = cloud
+        self.context = nova_context.get_admin_context()
+        self.consumers: list[str] = []
+        self.provider_of: dict[str, str] = {}
+
+    def add_hosts(
+        self,
+        used_vcpus: Mapping[str, int],
+        used_mb: Mapping[str, int] | None = None,
+        memory_mb: int = MEMORY_MB,
+    ) -> None:
+        """Make a compute node for each host, with some of it in use."""
+        used_mb = used_mb or {}
+        cell = self.cloud.cell_mappings["cell1"]
+        with nova_context.target_cell(self.context, cell) as in_cell:
+            for host, vcpus in used_vcpus.items():
+                self._add_host(in_cell, cell, host, vcpus, memory_mb, used_mb.get(host, 0))
+
+    def _add_host(self, in_cell, cell, host: str, vcpus: int, memory_mb: int, used_mb: int) -> None:
+        service = objects.Service(
+            in_cell, host=host, binary="nova-compute", topic="compute", report_count=1
+        )
+        service.create()
+        service.last_seen_up = timeutils.utcnow()
+        service.save()
+        node = objects.ComputeNode(
+            in_cell,
+            uuid=uuidutils.generate_uuid(),
+            service_id=service.id,
+            host=host,
+            hypervisor_hostname=host,
+            vcpus=VCPUS,
+            vcpus_used=vcpus,
+            memory_mb=memory_mb,
+            memory_mb_used=used_mb,
+            free_ram_mb=memory_mb - used_mb,
+            local_gb=DISK_GB,
+            local_gb_used=0,
+            free_disk_gb=DISK_GB,
+            disk_available_least=DISK_GB,
+            hypervisor_type="fake",
+            hypervisor_version=1000,
+            cpu_info=CPU_INFO,
+            supported_hv_specs=[],
+            pci_device_pools=objects.PciDevicePoolList(objects=[]),
+            numa_topology=None,
+            host_ip="192.0.2.1",
+            stats={},
+            metrics="[]",
+            cpu_allocation_ratio=1.0,
+            ram_allocation_ratio=1.0,
+            disk_allocation_ratio=1.0,
+            running_vms=0,
+            current_workload=0,
+            mapped=1,
+        )
+        node.create()
+        objects.HostMapping(self.context, host=host, cell_mapping=cell).create()
+        self.provider_of[host] = node.uuid
+        self.cloud.placement.post(
+            "/resource_providers", version="1.20", body={"name": host, "uuid": node.uuid}
+        )
+        answer = self.cloud.placement.put(
+            f"/resource_providers/{node.uuid}/inventories",
+            version="1.26",
+            body={
+                "resource_provider_generation": 0,
+                "inventories": {
+                    # What is in use is taken off: what is reserved must be less than the whole.
+                    name: {"total": max(total - used, 1), "reserved": int(total <= used)}
+                    for name, total, used in (
+                        ("VCPU", VCPUS, vcpus),
+                        ("MEMORY_MB", memory_mb, used_mb),
+                        ("DISK_GB", DISK_GB, 0),
+                    )
+                },
+            },
+        )
+        assert answer.status == 200, answer.body
+        # Nova asks for providers of its own.
+        answer = self.cloud.placement.put(
+            f"/resource_providers/{node.uuid}/traits",
+            version="1.26",
+            body={"resource_provider_generation": 1, "traits": ["OWNER_NOVA"]},
+        )
+        assert answer.status == 200, answer.body
+
+    def know_no_instances(self, scheduler: manager.SchedulerManager) -> None:
+        """Spare a scheduler the query per host for instances, of which there are none."""
+        for host in self.provider_of:
+            scheduler.host_manager._instance_info[host] = {"instances": {}, "updated": True}
+
+    def place(
+        self,
+        spec: objects.RequestSpec,
+        scheduler: manager.SchedulerManager | None = None,
+        alternates: bool = False,
+    ) -> list[list[objects.Selection]]:
+        """Return the selections for every VM of a request, claimed in Placement."""
+        chosen = scheduler or self.cloud.scheduler.manager
+        self.know_no_instances(chosen)
+        uuids = [spec.instance_uuid]
+        uuids += [uuidutils.generate_uuid() for _ in range(spec.num_instances - 1)]
+        self.consumers += uuids
+        try:
+            return chosen.select_destinations(
+                self.context,
+                spec_obj=spec,
+                instance_uuids=uuids,
+                return_objects=True,
+                return_alternates=alternates,
+            )
+        except ExpectedException as expected:
+            # What oslo.messaging wraps for the way back to the conductor.
+            raise expected.exc_info[1] from None
+
+    def release(self) -> None:
+        """Remove all claims."""
+        for consumer in self.consumers:
+            self.cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
+        self.consumers.clear()
+
+
+def request(
+    *,
+    count: int = 1,
+    group: str | None = None,
+    policy: str = "anti-affinity",
+    vcpus: int = VCPUS,
+    memory_mb: int = 1024,
+    extra_specs: Mapping[str, str] | None = None,
+    uuid: str | None = None,
+) -> objects.RequestSpec:
+    """Return a RequestSpec as nova-api and the conductor would hand it over.
+
+    :param group: uuid of a server group that nobody else uses
+    """
+    flavor = objects.Flavor(
+        id=1,
+        name="rank",
+        flavorid="rank",
+        vcpus=vcpus,
+        memory_mb=memory_mb,
+        root_gb=1,
+        ephemeral_gb=0,
+        swap=0,
+        rxtx_factor=1.0,
+        is_public=True,
+        disabled=False,
+        extra_specs=dict(extra_specs or {}),
+    )
+    in_group = None
+    if group is not None:
+        in_group = objects.InstanceGroup(
+            uuid=group,
+            policy=policy,
+            policies=[policy],
+            rules={},
+            members=[],
+            hosts=[],
+            name="group",
+        )
+    return objects.RequestSpec(
+        nova_context.get_admin_context(),
+        flavor=flavor,
+        image=objects.ImageMeta(properties=objects.ImageMetaProps()),
+        num_instances=count,
+        instance_uuid=uuid or uuidutils.generate_uuid(),
+        instance_group=in_group,
+        project_id="project",
+        user_id="user",
+        availability_zone=None,
+        scheduler_hints={"group": [group]} if group else {},
+        is_bfv=False,
+        requested_resources=[],
+        requested_destination=None,
+        request_level_params=objects.RequestLevelParams(),
+        requested_networks=objects.NetworkRequestList(objects=[]),
+        security_groups=objects.SecurityGroupList(objects=[]),
+        pci_requests=objects.InstancePCIRequests(requests=[]),
+        numa_topology=None,
+        ignore_hosts=None,
+        force_hosts=None,
+        force_nodes=None,
+        retry=None,
+        limits=objects.SchedulerLimits(),
+    )
+
+
+def hosts_of(selections: Sequence[Sequence[objects.Selection]]) -> list[str]:
+    """Return the host that each VM was placed on."""
+    return [chosen[0].nodename for chosen in selections]
+
+
+@contextmanager
+def watched_claims(
+    monkeypatch: pytest.MonkeyPatch,
+    hosts: Mapping[str, str],
+    loses: Callable[[str, str, int], bool] = lambda _vm, _host, _attempt: False,
+) -> Iterator[list[tuple[str, str, bool]]]:
+    """Collect the claims that the scheduler makes, (VM, host, won); some may be made to fail.
+
+    :param hosts: uuid of a resource provider to its host
+    :param loses: told VM, host and how many claims of the VM there have been before
+    """
+    real = scheduler_utils.claim_resources
+    tried: list[tuple[str, str, bool]] = []
+
+    def claim(context, client, spec, instance_uuid, alloc_req, **kwargs):
+        [provider] = alloc_req["allocations"]
+        before = sum(vm == instance_uuid for vm, _, _ in tried)
+        lost = loses(instance_uuid, hosts[provider], before)
+        won = not lost and real(context, client, spec, instance_uuid, alloc_req, **kwargs)
+        tried.append((instance_uuid, hosts[provider], won))
+        return won
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler_utils, "claim_resources", claim)
+        yield tried
+
+
+def seeded_half(seed: int) -> Callable[[str, str, int], bool]:
+    """Return a loss of half of the first choices, the same for the same seed."""
+    numbers = random.Random(seed)
+    return lambda _vm, _host, attempt: attempt == 0 and numbers.random() < 0.5

@@ -1,0 +1,109 @@
+"""Requests that are none of our business get byte for byte what stock Nova gives them."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from nova.scheduler import manager
+from oslo_utils import uuidutils
+
+from hpc_sched.demo.cloud import NovaCloud, read_options
+from tests.functional.claims import MEMORY_MB, STAYS_UP, ClaimsOnly, request
+from tests.functional.clouds import SAMPLE_CONF, four_by_eight, write_topology
+
+LEAVES = four_by_eight()
+
+
+@pytest.fixture(scope="module")
+def nova(start_cloud: Callable[..., NovaCloud]) -> ClaimsOnly:
+    """Return 32 unevenly used hosts and a scheduler without the plugin."""
+    cloud = start_cloud(with_scheduler=False)
+    cloud.start_scheduler(STAYS_UP)
+    claims = ClaimsOnly(cloud)
+    numbers = random.Random(3)
+    hosts = [host for below in LEAVES.values() for host in below]
+    # Few different numbers: many hosts weigh the same, and their order shows as well.
+    claims.add_hosts(
+        {host: numbers.choice([0, 0, 4, 12]) for host in hosts},
+        {host: numbers.choice([0, 0, MEMORY_MB // 4, MEMORY_MB // 2]) for host in hosts},
+    )
+    return claims
+
+
+@pytest.fixture(scope="module")
+def plugin(nova: ClaimsOnly, tmp_path_factory: pytest.TempPathFactory) -> manager.SchedulerManager:
+    """Return a second scheduler, on the same hosts, as the sample enables it."""
+    path = write_topology(tmp_path_factory.mktemp("topology"), LEAVES)
+    options = read_options(SAMPLE_CONF) | {("hpc_sched", "topology_file"): str(path)}
+    for (section, name), value in options.items():
+        nova.cloud.flags(**{name: value}, group=section)
+    return manager.SchedulerManager()
+
+
+@pytest.fixture(autouse=True)
+def released(nova: ClaimsOnly) -> Iterator[None]:
+    yield
+    nova.release()
+
+
+def single(numbers: random.Random) -> dict:
+    return {"vcpus": numbers.choice([1, 4, 16]), "memory_mb": numbers.choice([512, 8192])}
+
+
+def of_class_none(numbers: random.Random) -> dict:
+    return single(numbers) | {
+        "count": numbers.choice([1, 2, 5]),
+        "extra_specs": {"hpc:app_class": "none"},
+    }
+
+
+def server_group_of_class_none(numbers: random.Random) -> dict:
+    return of_class_none(numbers) | {
+        "group": uuidutils.generate_uuid(),
+        "policy": numbers.choice(["anti-affinity", "soft-anti-affinity", "soft-affinity"]),
+    }
+
+
+def answer(nova: ClaimsOnly, scheduler: manager.SchedulerManager, asked: dict) -> bytes:
+    """Return all that the conductor would get: hosts, alternates, claims, limits, in order."""
+    selections = nova.place(request(**asked), scheduler, alternates=True)
+    nova.release()
+    return json.dumps(
+        [[chosen.obj_to_primitive() for chosen in of_one] for of_one in selections],
+        sort_keys=True,
+        default=str,
+    ).encode()
+
+
+@pytest.mark.parametrize("kind", [single, of_class_none, server_group_of_class_none])
+def test_a_request_without_hpc_wishes_gets_what_stock_nova_gives(nova, plugin, kind):
+    stock = nova.cloud.scheduler.manager
+    assert type(stock) is type(plugin)
+    numbers = random.Random(kind.__name__)
+    different = set()
+    for _ in range(20):
+        asked = kind(numbers)
+        by_stock = answer(nova, stock, asked)
+        assert answer(nova, plugin, asked) == by_stock
+        different.add(by_stock)
+    assert len(different) >= 4
+
+
+def test_a_group_that_says_nothing_does_notice(nova, plugin):
+    """The comparison above can fail: the same two schedulers differ for a group."""
+    asked = {"count": 8, "group": uuidutils.generate_uuid(), "vcpus": 4}
+    stock = answer(nova, nova.cloud.scheduler.manager, asked)
+    assert answer(nova, plugin, asked) != stock
+
+
+def test_both_schedulers_are_what_they_are_said_to_be(nova, plugin):
+    def filters(scheduler: manager.SchedulerManager) -> list[str]:
+        return [type(one).__name__ for one in scheduler.host_manager.enabled_filters]
+
+    assert [name for name in filters(nova.cloud.scheduler.manager) if "HPC" in name] == []
+    assert filters(plugin)[-3:] == [
+        "HPCHomogeneityFilter",
+        "HPCGroupFilter",
+        "HPCRackCapacityFilter",
+    ]
