@@ -81,18 +81,22 @@ class Rejection:
     def _text(self, *, names: bool) -> str:
         group = f"group of {self.count}"
         if self.members:
-            group = f"{self.count} more of a group with {self.members} members"
+            group = f"{self.count} more of a group with {_number(self.members, 'member')}"
         if self.conflict:
             return f"{group}: {self.conflict}"
         needs = []
         if self.require is not None:
             needs.append(f"one {self.require}")
         if self.max_leaves is not None:
-            needs.append(f"at most {self.max_leaves} leaf switches")
+            needs.append(f"at most {_number(self.max_leaves, 'leaf switch')}")
         told = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
         if self.best is not None and self.best.vms:
-            within = f" in {self.max_leaves} leaf switches" if self.max_leaves is not None else ""
+            within = (
+                f" in {_number(self.max_leaves, 'leaf switch')}"
+                if self.max_leaves is not None
+                else ""
+            )
             where = f" on {self.best.switch}" if names else ""
             level = self.best.level
             told += f": largest gang that fits under one {level}{within}{beside}: {self.best.vms}"
@@ -107,3 +111,9 @@ class Rejection:
             )
             told += f" (without these wishes: {shown})"
         return told
+
+
+def _number(count: int, thing: str) -> str:
+    """Return a number of things in words: 1 member, 2 members, 3 leaf switches."""
+    many = f"{thing}es" if thing.endswith("ch") else f"{thing}s"
+    return f"{count} {thing if count == 1 else many}"

@@ -57,7 +57,7 @@ class Digits:
         Where all three do not fit into 60 bits, excess is told apart only up to a limit.
         """
         room = max((1 << 60) // ((saving + 1) * (leaves + 1)), 1)
-        limit = excess if excess < room else room // max(open_leaves, 1)
+        limit = excess if excess < room else (room - 1) // max(open_leaves, 1)
         width = min(excess, limit * max(open_leaves, 1)) + 1
         return cls(saving=width * (leaves + 1), leaf=width, excess_limit=limit)
 

@@ -88,7 +88,9 @@ def solve(
     if max_leaves is not None and max_leaves < 1:
         raise ValueError(f"max_leaves is {max_leaves}: expected at least 1")
     level = problem.topology.depth if require is None else level_of(problem.topology, require)
-    found = _best(problem, count, level, None)
+    # The bound on leaves costs a table for every number of leaves: first without it.
+    has_room = bool((rooms_below(problem, level, max_leaves) >= count).any())
+    found = _best(problem, count, level, None) if has_room else None
     if found is not None and max_leaves is not None and found.leaves > max_leaves:
         found = _best(problem, count, level, max_leaves)
     if found is None:

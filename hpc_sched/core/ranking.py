@@ -80,15 +80,15 @@ def spare_order(problem: Problem, plan: Plan | None) -> Array:
 def added_hops(problem: Problem, everyone: Array) -> Array:
     """Return per host the hops between one VM more there and all VMs of the group.
 
-    hops(a, b) is 2 * depth - 1 less 2 for every level below the root on which a and b are
-    under one switch, and 1 less on one host. Islands count as if a root joined them. O(hosts *
-    depth). Shape (hosts,).
+    hops(a, b) is 2 * depth + 1 less 2 for every level on which a and b are under one switch,
+    and 1 less on one host. Islands count as if one more root joined them. O(hosts * depth).
+    Shape (hosts,).
 
     :param everyone: VMs of the group per host
     """
     topology = problem.topology
-    hops = np.full(len(everyone), (2 * topology.depth - 1) * int(everyone.sum()), dtype=np.int64)
-    for group in topology.groups[:-1]:
+    hops = np.full(len(everyone), (2 * topology.depth + 1) * int(everyone.sum()), dtype=np.int64)
+    for group in topology.groups:
         together = np.bincount(group, weights=everyone, minlength=len(topology.switches))
         hops -= 2 * together.astype(np.int64)[group]
     return hops - everyone if problem.pack_hosts else hops

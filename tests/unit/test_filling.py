@@ -1,0 +1,319 @@
+"""Inside a leaf: which hosts take the VMs; and the numbers that the knapsack reckons with."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hpc_sched.core.answers import Plan
+from hpc_sched.core.filling import leaf_gains, leaf_hosts, places
+from hpc_sched.core.knapsack import Digits
+from hpc_sched.core.maxplus import IMPOSSIBLE, NEVER, maxplus
+from hpc_sched.core.planner import plan
+from hpc_sched.core.problem import Problem
+from hpc_sched.topology import Topology
+from tests.unit import fabrics
+
+MOST_PER_HOST = 1 << 20
+
+
+def one_leaf(
+    capacity: dict[str, int], members: dict[str, int] | None = None, pack_hosts: bool = True
+) -> Problem:
+    """Return a group on the hosts of one leaf.
+
+    ::
+
+             sw
+           /  |  \\
+         n1  n2  ...
+    """
+    problem = Problem.from_counts(
+        topology=Topology.from_tree({"sw": sorted({*capacity, *(members or {})})}),
+        capacity=capacity,
+        members=members or {},
+        awaiting=sum(capacity.values()),
+    )
+    return replace(problem, pack_hosts=pack_hosts)
+
+
+def filled(problem: Problem, count: int) -> list[str]:
+    """Return the names of the hosts of ``count`` VMs in the only leaf, in order."""
+    [hosts] = leaf_hosts(problem, count).values()
+    return [problem.topology.hosts[i] for i in places(problem, hosts, count)]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "members", "expected"),
+    [
+        pytest.param(
+            {"n1": 1, "n2": 4, "n3": 2}, {}, ["n2"] * 4 + ["n3"] * 2, id="the largest host first"
+        ),
+        pytest.param(
+            {"n1": 4, "n2": 3, "n3": 2}, {}, ["n1"] * 4 + ["n3"] * 2, id="the rest where it fits"
+        ),
+        pytest.param({"n1": 8, "n2": 7, "n3": 6}, {}, ["n3"] * 6, id="all where they fit best"),
+        pytest.param({"n2": 6, "n1": 6}, {}, ["n1"] * 6, id="of equal hosts the first by name"),
+        pytest.param(
+            {"n1": 3, "n2": 3, "n3": 2},
+            {"n3": 4},
+            ["n3"] * 2 + ["n1"] * 3 + ["n2"],
+            id="beside members, though other hosts are larger",
+        ),
+        pytest.param(
+            {"n1": 6, "n2": 1},
+            {"n2": 3},
+            ["n1"] * 6,
+            id="away from members where more pairs meet there",
+        ),
+        pytest.param(
+            {"n1": 4, "n2": 4, "n3": 2},
+            {"n2": 1},
+            ["n2"] * 4 + ["n3"] * 2,
+            id="the fullest host leads",
+        ),
+    ],
+)
+def test_six_vms_in_one_leaf(
+    capacity: dict[str, int], members: dict[str, int], expected: list[str]
+):
+    assert filled(one_leaf(capacity, members), 6) == expected
+
+
+@pytest.mark.parametrize(
+    ("capacity", "members", "expected"),
+    [
+        pytest.param(
+            {"n1": 4, "n2": 4, "n3": 4}, {}, ["n1", "n2", "n3", "n1"], id="in turn, by name"
+        ),
+        pytest.param(
+            {"n1": 4, "n2": 4, "n3": 4},
+            {"n1": 2, "n2": 1},
+            ["n3", "n2", "n3", "n1"],
+            id="the host with the fewest members each time",
+        ),
+        pytest.param({"n1": 1, "n2": 4}, {}, ["n1", "n2", "n2", "n2"], id="until a host is full"),
+    ],
+)
+def test_four_vms_that_would_rather_be_spread(
+    capacity: dict[str, int], members: dict[str, int], expected: list[str]
+):
+    assert filled(one_leaf(capacity, members, pack_hosts=False), 4) == expected
+
+
+def splits(room: list[int], count: int) -> Iterator[tuple[int, ...]]:
+    """Yield every way to put ``count`` VMs into ``room``."""
+    for split in itertools.product(*(range(most + 1) for most in room)):
+        if sum(split) == count:
+            yield split
+
+
+HOSTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=5).filter(
+    lambda hosts: any(room for room, _ in hosts)
+)
+
+
+@st.composite
+def leaves(draw: st.DrawFn, pack_hosts: bool = True) -> tuple[Problem, int]:
+    """Draw a leaf of up to 5 hosts, some with members, and how many VMs it is to take."""
+    drawn = draw(HOSTS)
+    names = draw(st.permutations([f"n{i}" for i in range(len(drawn))]))
+    capacity = {name: room for name, (room, _) in zip(names, drawn, strict=True)}
+    has_members = draw(st.booleans())
+    members = {name: here for name, (_, here) in zip(names, drawn, strict=True) if has_members}
+    count = draw(st.integers(1, sum(capacity.values())))
+    return one_leaf(capacity, members, pack_hosts), count
+
+
+def pairs_on_one_host(problem: Problem, new: Any) -> int:
+    """Return how many pairs the new VMs make with each other and with members on one host."""
+    before = problem.members.tolist()
+    return sum(math.comb(m + k, 2) - math.comb(m, 2) for m, k in zip(before, new, strict=True))
+
+
+@given(leaves())
+def test_no_way_to_fill_a_leaf_brings_more_vms_together(drawn: tuple[Problem, int]):
+    problem, count = drawn
+    taken = Counter(filled(problem, count))
+    new = [taken[host] for host in problem.topology.hosts]
+    assert sum(new) == count
+    assert all(k <= room for k, room in zip(new, problem.capacity.tolist(), strict=True))
+    best = max(pairs_on_one_host(problem, s) for s in splits(problem.capacity.tolist(), count))
+    assert pairs_on_one_host(problem, new) == best
+
+
+@given(leaves())
+def test_the_gains_of_a_leaf_are_the_pairs_that_can_be_had(drawn: tuple[Problem, int]):
+    problem, count = drawn
+    [hosts] = leaf_hosts(problem, count).values()
+    room = problem.capacity.tolist()
+    assert leaf_gains(hosts, count).tolist() == [
+        max(pairs_on_one_host(problem, split) for split in splits(room, vms))
+        for vms in range(count + 1)
+    ]
+
+
+@given(leaves())
+def test_an_empty_group_fills_the_fewest_hosts_and_wastes_least_on_the_last(
+    drawn: tuple[Problem, int],
+):
+    problem, count = drawn
+    problem = replace(problem, members=np.zeros_like(problem.members))
+    taken = Counter(filled(problem, count))
+    room = dict(zip(problem.topology.hosts, problem.capacity.tolist(), strict=True))
+    fewest = min(sum(k > 0 for k in split) for split in splits(list(room.values()), count))
+    assert len(taken) == fewest
+    part_filled = [host for host in taken if taken[host] < room[host]]
+    assert len(part_filled) <= 1
+    for host in part_filled:
+        others = [room[other] for other in room if other not in taken]
+        assert not any(taken[host] <= other < room[host] for other in others)
+
+
+@given(leaves(), st.booleans())
+def test_the_places_come_host_by_host_with_the_most_of_the_group_first(
+    drawn: tuple[Problem, int], has_few: bool
+):
+    problem, count = drawn
+    chosen = filled(problem, min(count, 3) if has_few else count)
+    runs = [host for host, _ in itertools.groupby(chosen)]
+    assert len(runs) == len(set(runs))
+    taken = Counter(chosen)
+    here = dict(zip(problem.topology.hosts, problem.members.tolist(), strict=True))
+    totals = [here[host] + taken[host] for host in runs]
+    assert totals == sorted(totals, reverse=True)
+
+
+@given(leaves(pack_hosts=False))
+def test_a_group_that_would_rather_be_spread_makes_the_fewest_pairs_on_one_host(
+    drawn: tuple[Problem, int],
+):
+    problem, count = drawn
+    taken = Counter(filled(problem, count))
+    new = [taken[host] for host in problem.topology.hosts]
+    assert sum(new) == count
+    assert all(k <= room for k, room in zip(new, problem.capacity.tolist(), strict=True))
+    least = min(pairs_on_one_host(problem, s) for s in splits(problem.capacity.tolist(), count))
+    assert pairs_on_one_host(problem, new) == least
+
+
+@given(leaves(pack_hosts=False))
+def test_nothing_is_gained_on_one_host_by_a_group_that_would_rather_be_spread(
+    drawn: tuple[Problem, int],
+):
+    problem, count = drawn
+    [hosts] = leaf_hosts(problem, count).values()
+    assert leaf_gains(hosts, count).tolist() == [0] * (count + 1)
+
+
+SCORES = st.lists(st.one_of(st.just(NEVER), st.integers(-50, 50)), min_size=1, max_size=12)
+
+
+@given(SCORES, SCORES, st.integers(0, 25))
+def test_maxplus_is_the_double_loop(left: list[int], right: list[int], most: int):
+    expected = [NEVER] * min(len(left) + len(right) - 1, most + 1)
+    for i, a in enumerate(left):
+        for j, b in enumerate(right):
+            if i + j < len(expected) and NEVER not in (a, b):
+                expected[i + j] = max(expected[i + j], a + b)
+    found = maxplus(np.array(left), np.array(right), most).tolist()
+    # What cannot be stays below every score that can.
+    assert [NEVER if score <= IMPOSSIBLE else score for score in found] == expected
+
+
+def test_maxplus_in_several_blocks_is_the_double_loop():
+    rng = np.random.default_rng(7)
+    left, right = rng.integers(-1000, 1000, 900), rng.integers(-1000, 1000, 700)
+    expected = np.full(1500, NEVER)
+    for j, b in enumerate(right.tolist()):
+        reach = min(len(left), 1500 - j)
+        expected[j : j + reach] = np.maximum(expected[j : j + reach], left[:reach] + b)
+    assert maxplus(left, right, 1499).tolist() == expected.tolist()
+
+
+def cost_of(digits: Digits, leaves: int, excess: list[int]) -> int:
+    """Return what leaves and the excess of each take away from a score."""
+    return leaves * digits.leaf + sum(min(each, digits.excess_limit) for each in excess)
+
+
+@given(
+    saving=st.integers(0, 5 * math.comb(10_000, 2)),
+    leaves=st.integers(0, 5_000),
+    with_members=st.integers(0, 100),
+    excess=st.integers(0, 100_000 * MOST_PER_HOST),
+)
+@example(saving=5 * math.comb(10_000, 2), leaves=5_000, with_members=0, excess=100_000 << 20)
+@example(saving=1_457_927_143, leaves=1, with_members=0, excess=2_914_201_465)
+@example(saving=1, leaves=1, with_members=0, excess=0)
+def test_a_score_has_room_for_every_saving_number_of_leaves_and_excess(
+    saving: int, leaves: int, with_members: int, excess: int
+):
+    open_leaves = max(leaves + with_members, 1)
+    digits = Digits.of(saving=saving, leaves=leaves, excess=excess, open_leaves=open_leaves)
+    # All excess in one leaf, or the same everywhere.
+    for spread in ([excess], [excess // open_leaves] * open_leaves):
+        worst = cost_of(digits, leaves, spread)
+        assert worst < digits.saving
+        assert cost_of(digits, 0, spread) < digits.leaf
+        # A score that can be is above one that cannot, whatever is added to that.
+        assert NEVER + saving * digits.saving <= IMPOSSIBLE < -worst
+    assert saving * digits.saving < 1 << 61
+
+
+@given(st.integers(0, 1000), st.integers(1, 50), st.integers(0, 10_000))
+def test_all_excess_is_told_apart_where_it_fits(saving: int, leaves: int, excess: int):
+    digits = Digits.of(saving=saving, leaves=leaves, excess=excess, open_leaves=leaves)
+    assert digits.excess_limit >= excess
+
+
+def test_ten_thousand_vms_on_hosts_that_take_a_million_each_do_not_overflow():
+    """Every host takes everyone; those of leaf3 have least to spare, but there is a member.
+
+    ::
+
+                           core
+               /            |            \\
+            leaf1         leaf2         leaf3
+          40 * 2**20  40 * (2**20 - 1)  40 * (2**20 - 2)
+    """
+    fabric = fabrics.row_of_leaves({"leaf1": 40, "leaf2": 40, "leaf3": 40})
+    capacity = {
+        host: MOST_PER_HOST - number
+        for number, leaf in enumerate(fabric.leaves)
+        for host in fabric.hosts_of(leaf)
+    }
+    apart = plan(topology=fabric, capacity=capacity, members={}, count=10_000)
+    assert isinstance(apart, Plan)
+    assert (apart.leaves, apart.hop_bytes) == ({"leaf3": 10_000}, 0)
+    [member] = fabric.hosts_of("leaf1")[:1]
+    beside = plan(topology=fabric, capacity=capacity, members={member: 1}, count=10_000)
+    assert isinstance(beside, Plan)
+    assert (beside.hosts, beside.hop_bytes) == ({member: 10_000}, 0)
+
+
+def test_ten_thousand_vms_fill_the_leaf_with_large_hosts_and_then_the_other():
+    """Only both leaves together hold everyone; a host takes 1 VM in leaf1 and 100 in leaf2.
+
+    ::
+
+                 core
+               /      \\
+            leaf1     leaf2
+           6000 * 1   60 * 100
+    """
+    fabric = fabrics.row_of_leaves({"leaf1": 6_000, "leaf2": 60})
+    capacity = dict.fromkeys(fabric.hosts_of("leaf1"), 1)
+    capacity |= dict.fromkeys(fabric.hosts_of("leaf2"), 100)
+    answer = plan(topology=fabric, capacity=capacity, members={}, count=10_000)
+    assert isinstance(answer, Plan)
+    assert answer.leaves == {"leaf2": 6_000, "leaf1": 4_000}
+    assert answer.hop_bytes == (
+        math.comb(4_000, 2) + math.comb(6_000, 2) - 60 * math.comb(100, 2) + 3 * 4_000 * 6_000
+    )
