@@ -8,20 +8,22 @@ from hpc_sched.core.problem import Problem
 from hpc_sched.core.rejection import largest_gang
 
 
-def decide(problem: Problem, sizes: Sequence[int]) -> Plan | Rejection:
+def decide(problem: Problem, sizes: Sequence[int], preferred: int = 0) -> Plan | Rejection:
     """Return the plan that meets the group's wishes, for as many VMs as can be had.
 
-    What a request prefers comes before how many of the group's other VMs are planned along,
-    as long as these are more than one size: the last size alone is what must fit, and it is
-    the Rejection of that one that comes back where nothing does.
+    What a request prefers comes before how many of the group's other VMs are planned along.
+    The last size is what must fit, and it is the Rejection of that one that comes back where
+    nothing does.
 
     :param sizes: numbers of VMs to plan for, the most wanted first
+    :param preferred: the fewest of them for which the preference means something: a single
+        VM of many is always under one switch
     :raises ValueError: for a wish that names a level which the topology does not have
     """
     wishes = problem.wishes
     answer: Plan | Rejection | None = None
     if wishes.prefer is not None and _is_narrower(problem, wishes.prefer, wishes.require):
-        for size in sizes[:-1] or sizes:
+        for size in [size for size in sizes if size >= preferred]:
             answer = solve(problem, size, require=wishes.prefer, max_leaves=wishes.max_leaves)
             if isinstance(answer, Plan):
                 return answer

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpc_sched import exceptions
 from hpc_sched.core import filling
 from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.capacity import rooms_below
+from hpc_sched.core.capacity import leaf_sums, rooms_below
 from hpc_sched.core.group_tree import GroupTree
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.knapsack import Choice
@@ -145,12 +145,8 @@ def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _
 
 def _plan_of(problem: Problem, found: _Found) -> Plan:
     topology = problem.topology
-    here = np.zeros(len(topology.switches), dtype=np.int64)
-    np.add.at(here, topology.leaf_index, problem.members)
     counts = dict(found.choice.counts)
-    order = sorted(
-        counts, key=lambda leaf: (-(int(here[leaf]) + counts[leaf]), int(problem.tie[leaf]))
-    )
+    order = _slot_order(problem, counts)
     places = [
         topology.hosts[host]
         for leaf in order
@@ -170,3 +166,22 @@ def _plan_of(problem: Problem, found: _Found) -> Plan:
         hop_bytes=hop_bytes_of_counts(topology=topology, counts=everyone),
         switch=topology.switches[found.domain].name,
     )
+
+
+def _slot_order(problem: Problem, counts: Mapping[int, int]) -> list[int]:
+    """Return the planned leaves branch by branch, those with most VMs of the group first.
+
+    The first slots of a plan are then near each other, whichever of them come to be used.
+    """
+    topology = problem.topology
+    everyone = leaf_sums(problem, problem.members)
+    for leaf, count in counts.items():
+        everyone[leaf] += count
+    leaf_at, first = np.unique(topology.leaf_index, return_index=True)
+    keys: dict[int, list[int]] = {leaf: [] for leaf in counts}
+    for group in topology.groups[::-1]:
+        branch = dict(zip(leaf_at.tolist(), group[first].tolist(), strict=True))
+        size = np.bincount(group[first], weights=everyone[leaf_at], minlength=len(everyone))
+        for leaf, key in keys.items():
+            key += [-int(size[branch[leaf]]), int(problem.tie[branch[leaf]])]
+    return sorted(counts, key=lambda leaf: keys[leaf])

@@ -45,8 +45,9 @@ def best_first(
 ) -> list[str]:
     """Return the types in the order in which a group should take them.
 
-    Types that members run on come first, most members first; then those that ``order`` names;
-    then the others by cores of a host, most first; then by name.
+    Types that members run on come first, most members first; then those that ``order`` names,
+    with or without the features that tell them from others of their label; then the others by
+    cores of a host, most first; then by name.
 
     :param cores: type to the cores of one of its hosts
     :param order: the operator's order, best first
@@ -56,6 +57,8 @@ def best_first(
     members = prefer or {}
 
     def key(name: str) -> tuple[int, int, int, str]:
-        return -members.get(name, 0), place.get(name, len(place)), -cores[name], name
+        label = name.split(" +", 1)[0]
+        named = place.get(name, place.get(label, len(place)))
+        return -members.get(name, 0), named, -cores[name], name
 
     return sorted(cores, key=key)

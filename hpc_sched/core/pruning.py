@@ -14,15 +14,17 @@ Mask = NDArray[np.bool_]
 def permitted(problem: Problem, plan: Plan) -> Mask:
     """Return the hosts where a VM of the group keeps what ``require`` and ``max_leaves`` say.
 
-    With ``max_leaves`` these are the leaves that members and plan use, and as many of the next
-    best as may be used beside them. Shape (hosts,).
+    They are all on the plan's island, and so is the group. With ``max_leaves`` these are the
+    leaves that members and plan use, and as many of the next best as may be used beside them.
+    Shape (hosts,).
     """
     topology, wishes = problem.topology, problem.wishes
     everyone = problem.members + planned_counts(problem, plan)
     used = np.flatnonzero(everyone)
     mask = np.ones(len(topology.hosts), dtype=np.bool_)
-    if wishes.require is not None and len(used):
-        group = topology.groups[level_of(topology, wishes.require) - 1]
+    if len(used):
+        level = topology.depth if wishes.require is None else level_of(topology, wishes.require)
+        group = topology.groups[level - 1]
         mask &= group == group[used[0]]
     if wishes.max_leaves is not None:
         leaves = list(dict.fromkeys(topology.leaf_index[used].tolist()))

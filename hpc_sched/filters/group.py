@@ -10,6 +10,7 @@ from hpc_sched.core.pruning import permitted
 from hpc_sched.filters.base import GroupFilter, States, select
 from hpc_sched.nova_glue import members, record, registry
 from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue.group import GroupState
 
 
 class HPCGroupFilter(GroupFilter):
@@ -21,6 +22,9 @@ class HPCGroupFilter(GroupFilter):
     ``hpc:require`` or ``hpc:max_leaves`` only the hosts stay that keep the promise whichever
     of them are taken.
 
+    A move without such a wish is not refused for want of a plan, nor is a group that stands
+    on several islands already.
+
     Nova runs it for the first VM of a request only; it never raises once a VM is placed.
     """
 
@@ -31,13 +35,14 @@ class HPCGroupFilter(GroupFilter):
             return states
         if state.refusal is not None:
             raise state.refusal
-        if state.request.asked.faults:
-            raise exceptions.RefusedError("; ".join(state.request.asked.faults))
-        state.planning.check_wishes()
+        _check(state)
         positions = state.positions(states)
         answer = state.planning.plan(positions)
         if isinstance(answer, Rejection):
-            raise state.rejection(answer)
+            if not _must_fit(state, answer):
+                record.tell(state, answer)
+                return states
+            raise state.rejection(answer, positions)
         kept = states
         if state.request.asked.needs_place:
             mask = permitted(state.problem(positions), answer)[state.host_index[positions]]
@@ -53,16 +58,44 @@ class HPCGroupFilter(GroupFilter):
     ) -> States:
         state = registry.known(spec)
         if state is not None:
-            answer = state.planning.plan(state.positions(states))
-            record.tell(state, answer, refused=str(refused))
+            record.tell_refusal(state, state.positions(states), str(refused))
             if state.placed:
                 return []
         else:
-            group = spec.instance_group if "instance_group" in spec else None
-            record.tell_refusal(
-                spec.instance_uuid, group.uuid if group is not None else None, str(refused)
-            )
+            record.tell_wrong_wishes(spec, str(refused))
         raise exception.NoValidHost(reason=refused.tenant)
+
+
+def _must_fit(state: GroupState, answer: Rejection) -> bool:
+    """Tell whether a request without a plan is refused.
+
+    A VM that runs and must move, and a group that stands on several islands already, are not,
+    unless they ask for a guarantee: the weigher then does what can be done.
+    """
+    if state.request.asked.needs_place:
+        return True
+    return not (state.group.is_move or answer.conflict)
+
+
+def _check(state: GroupState) -> None:
+    """Check what a request says of its group, and that its members are known if they matter.
+
+    A VM that moves is not held fast by a preference that cannot be read.
+
+    :raises exceptions.RefusedError: with what the user can do
+    """
+    asked = state.request.asked
+    if asked.faults and (asked.is_unclear or not state.group.is_move):
+        raise exceptions.RefusedError("; ".join(asked.faults))
+    state.warn_of_faults()
+    state.planning.check_wishes()
+    # Any member tells under which switch all of them are, but not how many leaves they use.
+    known = bool(state.members.any()) and asked.wishes.max_leaves is None
+    if state.group.is_partial and asked.needs_proof and not known:
+        raise exceptions.RefusedError(
+            f"where the members of the group are is not known: {'; '.join(state.group.problems)}",
+            "where the members of the group are is not known at the moment; try again later",
+        )
 
 
 def _check_lonely(spec: objects.RequestSpec) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import nova.conf
 import numpy as np
 from nova import objects
+from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.core.answers import Plan
@@ -22,10 +23,12 @@ _GROUP_FILTER = "HPCGroupFilter"
 class HPCHomogeneityFilter(GroupFilter):
     """Keeps the hosts of one processor type.
 
-    The type that the group's members run on; where there are none, the best type that can
-    hold the group. Where no single type can, all hosts pass with ``hpc:homogeneous=prefer``;
-    with ``true`` the request is refused, as it is where the type of a member is not known.
-    HPCGroupFilter, where it is enabled behind this one, tells the user why.
+    The type that the group's members run on; where there are none, the best of the types that
+    hold most of the group: this request's VMs at least, and where one can, those of other
+    requests and of ``hpc:group_size``. Where no single type can, all hosts pass with
+    ``hpc:homogeneous=prefer``; with ``true`` the request is refused, as it is where the type
+    of a member is not known. HPCGroupFilter, where it is enabled behind this one, tells the
+    user why.
     """
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
@@ -45,14 +48,21 @@ class HPCHomogeneityFilter(GroupFilter):
         if running:
             known = {name: cores for name, cores in known.items() if name in running}
         most = 0
+        best: tuple[Plan, str, NDArray[np.bool_]] | None = None
         for name in best_first(known, CONF.hpc_sched.processor_order, running):
             keep = np.array([found == name for found in here])
             answer = state.planning.plan(positions[keep])
-            if isinstance(answer, Plan):
-                removed = len(states) - int(keep.sum())
-                state.record.count_removed(f"processor type other than {name}", removed)
-                return select(states, keep)
-            most = max(most, answer.best.vms if answer.best is not None else 0)
+            if not isinstance(answer, Plan):
+                most = max(most, answer.best.vms if answer.best is not None else 0)
+            elif best is None or answer.count > best[0].count:
+                best = answer, name, keep
+                if answer.count == state.sizes[0]:
+                    break
+        if best is not None:
+            _, name, keep = best
+            removed = len(states) - int(keep.sum())
+            state.record.count_removed(f"processor type other than {name}", removed)
+            return select(states, keep)
         if not must:
             return states
         raise exceptions.RefusedError(

@@ -34,7 +34,7 @@ class HPCRackCapacityFilter(GroupFilter):
         answer = state.planning.plan(positions)
         if isinstance(answer, Rejection):
             if state.request.asked.needs_place:
-                raise state.rejection(answer)
+                raise state.rejection(answer, positions)
             return states
         wanted = max(answer.count, state.left)
         retries = CONF.scheduler.max_attempts - 1
@@ -42,7 +42,9 @@ class HPCRackCapacityFilter(GroupFilter):
             state.problem(positions), answer, places=2 * wanted + retries, hosts=wanted + retries
         )
         keep = mask[state.host_index[positions]]
-        state.record.count_removed("outside the plan's leaves and spares", int((~keep).sum()))
+        state.record.count_removed(
+            "outside the plan's leaves and spares", int((~keep).sum()), bounds_plan=False
+        )
         record.tell(state, answer)
         return select(states, keep)
 
@@ -51,5 +53,5 @@ class HPCRackCapacityFilter(GroupFilter):
     ) -> States:
         state = registry.known(spec)
         if state is not None:
-            record.tell(state, state.planning.plan(state.positions(states)), refused=str(refused))
+            record.tell_refusal(state, state.positions(states), str(refused))
         return super()._refuse(states, spec, refused)

@@ -128,8 +128,18 @@ class GroupState:
                 "; ".join(self.request.asked.faults),
             )
 
-    def rejection(self, answer: Rejection) -> exceptions.RefusedError:
-        """Return the refusal that tells a Rejection to operator and tenant."""
+    def rejection(self, answer: Rejection, among: Array) -> exceptions.RefusedError:
+        """Return the refusal that tells a Rejection to operator and tenant.
+
+        :param among: positions of the candidates
+        """
+        if self.request.policy == "affinity":
+            most = int(self.room[among].max(initial=0))
+            what = "the members' host" if self.members.any() else "one host"
+            return exceptions.RefusedError(
+                f"{answer.count} VMs of a group with policy affinity need {what}: largest gang "
+                f"that fits on one host: {most}"
+            )
         size = self.request.asked.wishes.group_size
         why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
         return exceptions.RefusedError(answer.operator + why, answer.tenant + why)
@@ -184,13 +194,21 @@ class GroupState:
         become. VMs of other requests, and build requests that nobody works on any more,
         only steer the choice.
         """
-        size = self.request.asked.wishes.group_size or 0
-        grown = 0 if self.group.is_move else max(size - int(self.members.sum()), 0)
         required = self.request.asked.wishes.require is not None
-        must = max(self.left, grown) if required else self.left
-        active = max(self.awaiting - self.group.orphans, self.left)
-        wanted = {max(self.awaiting, grown), max(active, grown), must}
+        must = max(self.left, self._grown) if required else self.left
+        wanted = {max(self.awaiting, self._grown), self.active, must}
         return tuple(sorted((count for count in wanted if count >= must), reverse=True))
+
+    @property
+    def active(self) -> int:
+        """VMs of the group that somebody works on, and those that it will grow by."""
+        return max(self.awaiting - self.group.orphans, self.left, self._grown)
+
+    @property
+    def _grown(self) -> int:
+        """VMs that the group lacks of the size that it will have."""
+        size = self.request.asked.wishes.group_size or 0
+        return 0 if self.group.is_move else max(size - int(self.members.sum()), 0)
 
     @property
     def members(self) -> Array:

@@ -27,6 +27,7 @@ class Group:
     left: int  # VMs of this request still to be placed
     is_move: bool
     problems: tuple[str, ...] = ()  # why the answer is not whole
+    is_partial: bool = False  # members that run somewhere may be missing
     orphans: int = 0  # at the end of the queue: VMs whose build requests nobody works on
     cells: frozenset[int] = frozenset()  # ids of the cells that hold members
 
@@ -54,7 +55,7 @@ def read(request: request_.Request, states: Sequence[host_manager.HostState]) ->
         # A VM that has a host already moves; Nova shows it where it is.
         is_move = any(own in state.instances for state in states)
         count = 1 if is_move else request.count
-        group = Group(members, (), count, is_move, (f"API database: {error}",))
+        group = Group(members, (), count, is_move, (f"API database: {error}",), is_partial=True)
     if group.problems:
         LOG.warning(
             "Group %s: placed with what the scheduler itself knows of some VMs: %s",
@@ -102,6 +103,7 @@ def _read(
             members[(placed.host, placed.nodename)] += 1
         elif placed.building:
             in_flight.append(placed.uuid)
+    is_partial = bool(answers.silent)
     cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
     silent = {vm.uuid for vm in vms if vm.cell_id in answers.silent} - {own}
     members.update(_members_by_states(silent, states))
@@ -123,12 +125,14 @@ def _read(
         members[(host_of.get(node, node), node)] += 1
     if is_move:
         # Others that await a place have requests of their own.
-        return Group(members, (own,), 1, True, tuple(problems), cells=cells)
+        return Group(members, (own,), 1, True, tuple(problems), is_partial, cells=cells)
     # Orphans may want a place for ever: they steer the choice of leaf, but take no place from
     # the VMs that are being scheduled.
     queue = tuple(uuid for uuid in waiting + orphans if uuid not in nodes)
     left_over = len([uuid for uuid in orphans if uuid not in nodes])
-    return Group(members, queue, request.count, False, tuple(problems), left_over, cells)
+    return Group(
+        members, queue, request.count, False, tuple(problems), is_partial, left_over, cells
+    )
 
 
 def _may_be_in_flight(

@@ -54,10 +54,15 @@ class Planning:
         sizes = self._state.sizes
         answer = self._still_good(problem, sizes)
         if answer is None:
-            answer = decide(problem, sizes)
+            answer = decide(problem, sizes, self._state.active)
         self._last = _Answered(answer, problem, sizes)
         self._state.record.seconds += time.perf_counter() - began
         return answer
+
+    @property
+    def answer(self) -> Plan | Rejection | None:
+        """The last answer, None where nobody has asked."""
+        return None if self._last is None else self._last.answer
 
     def _still_good(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
         """Return what is left of the last answer, or None where it does not hold any more."""

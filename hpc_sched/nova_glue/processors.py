@@ -50,7 +50,8 @@ def types_of(state: GroupState) -> Types:
     """
     states = state.candidates
     places: list[Place] = [(found.host, found.nodename) for found in states]
-    position = {place: i for i, place in enumerate(places)}
+    # Of some members only the service host is known; on most it has one node.
+    position = dict.fromkeys([*places, *((host, None) for host, _ in places)])
     elsewhere = sorted(
         (place for place in state.group.members if place not in position),
         key=lambda place: (place[0], place[1] or ""),
@@ -77,6 +78,8 @@ def types_of(state: GroupState) -> Types:
             )
             cores[type_name] = max(cores.get(type_name, 0), number)
     type_at = dict(zip(places, names, strict=True))
+    for host, node in places:
+        type_at.setdefault((host, None), type_at[host, node])
     members: Counter[str | None] = Counter()
     for place, count in state.group.members.items():
         members[type_at[place]] += count

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import nova.conf
 import numpy as np
+from nova import objects
+from numpy.typing import NDArray
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
@@ -32,70 +34,88 @@ class Record:
     removed: Counter[str] = field(default_factory=Counter)  # why our filters removed how many
     seconds: float = 0.0  # spent on the request
 
-    def count_removed(self, why: str, number: int) -> None:
-        """Note that a filter of ours removed hosts."""
+    bounded: bool = False  # whether hosts that the plan could have used were removed
+
+    def count_removed(self, why: str, number: int, *, bounds_plan: bool = True) -> None:
+        """Note that a filter of ours removed hosts.
+
+        :param bounds_plan: whether the plan was made without them
+        """
         if number:
             self.removed[why] += number
+            self.bounded |= bounds_plan
 
 
-def tell(state: GroupState, answer: Plan | Rejection, refused: str | None = None) -> None:
-    """Log what was decided on a request, the first time that it is called for it.
+def tell(state: GroupState, answer: Plan | Rejection) -> None:
+    """Log what was planned for a request, the first time that it is called for it.
 
-    One line on INFO and, with ``decision_log``, one JSON object on a line of that file.
-
-    :param refused: the operator's text where the request is refused
+    One line on INFO and, with ``decision_log``, one JSON object on a line of that file. Never
+    raises: a decision stands whether or not it can be told.
     """
+    _once(state, answer, None)
+
+
+def tell_refusal(state: GroupState, among: NDArray[np.int64], why: str) -> None:
+    """Log that a request is refused, as :func:`tell` does.
+
+    :param among: positions of the HostStates that are candidates
+    :param why: the operator's text
+    """
+    try:
+        answer = state.planning.plan(among)
+    except Exception:
+        LOG.exception("The plan of a request that is refused (%s) cannot be told", why)
+        return
+    _once(state, answer, why)
+
+
+def tell_wrong_wishes(spec: objects.RequestSpec, why: str) -> None:
+    """Log the refusal of a request whose wishes cannot be read or have no group."""
+    LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
+    if CONF.hpc_sched.decision_log:
+        group = spec.instance_group if "instance_group" in spec else None
+        found = {
+            "time": timeutils.utcnow().isoformat(),
+            "instance": spec.instance_uuid,
+            "group": None if group is None else group.uuid,
+            "decision": "refused",
+            "reason": why,
+        }
+        append(CONF.hpc_sched.decision_log, found)
+
+
+def _once(state: GroupState, answer: Plan | Rejection, refused: str | None) -> None:
     if state.record.told:
         return
     state.record.told = True
-    least = _least(state, answer) if isinstance(answer, Plan) else None
-    name = f"group {state.request.group_uuid}" if state.request.group_uuid else "implicit group"
-    members = int(state.members.sum())
-    if refused is not None or isinstance(answer, Rejection):
-        LOG.info(
-            "%s, instance %s: %d awaiting, %d members; %s: %s; %.1f ms",
-            name,
-            state.request.instance_uuid,
-            state.awaiting,
-            members,
-            "no plan" if refused is None else "refused",
-            refused or answer,
-            1000 * state.record.seconds,
-        )
+    try:
+        least = _least(state, answer) if isinstance(answer, Plan) else None
+        LOG.info("%s", _sentence(state, answer, least, refused))
+        if CONF.hpc_sched.decision_log:
+            append(CONF.hpc_sched.decision_log, _as_json(state, answer, least, refused))
+    except Exception:
+        LOG.exception("The decision on instance %s cannot be told", state.request.instance_uuid)
+
+
+def _sentence(
+    state: GroupState, answer: Plan | Rejection, least: float | None, refused: str | None
+) -> str:
+    request = state.request
+    name = f"group {request.group_uuid}" if request.group_uuid else "implicit group"
+    if refused is not None:
+        what = f"refused: {refused}"
+    elif isinstance(answer, Rejection):
+        what = f"no plan: {answer.operator}"
     else:
-        LOG.info(
-            "%s, instance %s: %d awaiting, %d members; planned %d in %s; Hop-Byte %.0f, least "
-            "possible %.0f; %.1f ms",
-            name,
-            state.request.instance_uuid,
-            state.awaiting,
-            members,
-            answer.count,
-            ", ".join(f"{leaf} ({count})" for leaf, count in answer.leaves.items()) or "no leaf",
-            answer.hop_bytes,
-            least,
-            1000 * state.record.seconds,
+        leaves = ", ".join(f"{leaf} ({count})" for leaf, count in answer.leaves.items())
+        what = (
+            f"planned {answer.count} in {leaves or 'no leaf'}; Hop-Byte {answer.hop_bytes:.0f}, "
+            f"least possible {least:.0f}"
         )
-    path = CONF.hpc_sched.decision_log
-    if path:
-        append(path, _as_json(state, answer, least, refused))
-
-
-def tell_refusal(instance_uuid: str, group_uuid: str | None, why: str) -> None:
-    """Log the refusal of a request whose wishes cannot be read or have no group."""
-    LOG.info("instance %s: refused: %s", instance_uuid, why)
-    path = CONF.hpc_sched.decision_log
-    if path:
-        append(
-            path,
-            {
-                "time": timeutils.utcnow().isoformat(),
-                "instance": instance_uuid,
-                "group": group_uuid,
-                "decision": "refused",
-                "reason": why,
-            },
-        )
+    return (
+        f"{name}, instance {request.instance_uuid}: {state.awaiting} awaiting, "
+        f"{int(state.members.sum())} members; {what}; {1000 * state.record.seconds:.1f} ms"
+    )
 
 
 _unwritable: str | None = None
@@ -116,7 +136,7 @@ def append(path: str, record: dict[str, Any]) -> None:
             os.write(descriptor, line)
         finally:
             os.close(descriptor)
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         if _unwritable != path:
             _unwritable = path
             LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, error)
@@ -124,7 +144,7 @@ def append(path: str, record: dict[str, Any]) -> None:
 
 def _least(state: GroupState, plan: Plan) -> float:
     """Return the least cost with all candidates of first sight and without any wish."""
-    if state.is_flat or not (state.record.removed or state.request.asked.stated):
+    if state.is_flat or not (state.record.bounded or state.request.asked.stated):
         return plan.hop_bytes
     free = solve(state.problem(), plan.count)
     return free.hop_bytes if isinstance(free, Plan) else plan.hop_bytes
@@ -179,7 +199,7 @@ def _candidates(state: GroupState) -> dict[str, dict[str, int]]:
     }
 
 
-def _by_leaf(state: GroupState, counts: np.ndarray[Any, Any]) -> dict[str, int]:
+def _by_leaf(state: GroupState, counts: NDArray[np.int64]) -> dict[str, int]:
     problem = state.problem()
     sums = leaf_sums(problem, counts)
     return {

@@ -35,6 +35,7 @@ class Asked:
     homogeneous: str
     stated: tuple[str, ...]  # keys that only a group can have
     faults: tuple[str, ...]  # a sentence each, without names of switches or hosts
+    is_unclear: bool = False  # a guarantee is asked for in words that cannot be read
 
     @property
     def needs_place(self) -> bool:
@@ -44,7 +45,7 @@ class Asked:
     @property
     def needs_proof(self) -> bool:
         """Tell whether the request asks for a guarantee rather than a preference."""
-        return self.needs_place or self.homogeneous == "true"
+        return self.needs_place or self.is_unclear or self.homogeneous == "true"
 
 
 def read(spec: objects.RequestSpec, levels: Sequence[str]) -> Asked:
@@ -75,6 +76,7 @@ def read(spec: objects.RequestSpec, levels: Sequence[str]) -> Asked:
         homogeneous or CONF.hpc_sched.default_homogeneous,
         tuple(stated),
         tuple(reader.faults),
+        is_unclear=not reader.unread.isdisjoint((REQUIRE, MAX_LEAVES, HOMOGENEOUS)),
     )
 
 
@@ -88,6 +90,7 @@ class _Reader:
         self.hints = (hints or {}) if CONF.hpc_sched.allow_user_hints else {}
         self.levels = levels
         self.seen: set[str] = set()
+        self.unread: set[str] = set()
         self.faults: list[str] = []
 
     def choice(self, key: str, choices: Sequence[str]) -> str | None:
@@ -117,6 +120,7 @@ class _Reader:
         try:
             value = self._wish(key)
         except exceptions.RequestError as error:
+            self.unread.add(key)
             self.faults.append(str(error))
             return None
         if value is not None:
@@ -136,4 +140,5 @@ class _Reader:
         return str(values).strip()
 
     def _fault(self, key: str, value: str, expected: str) -> None:
+        self.unread.add(key)
         self.faults.append(f"{key}={value[:_MAX_SHOWN]!r}: expected {expected}")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oslo_log import log as logging
 
 from hpc_sched import conf
-from hpc_sched.nova_glue import fabric, registry
+from hpc_sched.nova_glue import fabric, record, registry
 from hpc_sched.nova_glue.group import GroupState
 
 CONF = nova.conf.CONF
@@ -77,7 +77,10 @@ class TopologyWeigher(weights.BaseHostWeigher):
                 return [0.0] * len(states)
             state.warn_of_faults()
             state.remember(weighed_obj_list)
-            return self._weights(state, state.positions(states))
+            answer = self._weights(state, state.positions(states))
+            if state.planning.answer is not None:
+                record.tell(state, state.planning.answer)
+            return answer
         except Exception:
             LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
             return [0.0] * len(weighed_obj_list)

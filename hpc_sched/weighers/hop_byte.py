@@ -5,7 +5,6 @@ from __future__ import annotations
 from hpc_sched.core.answers import Plan
 from hpc_sched.core.group_plan import as_many_as_fit
 from hpc_sched.core.ranking import plan_order, spare_order
-from hpc_sched.nova_glue import record
 from hpc_sched.nova_glue.group import GroupState
 from hpc_sched.weighers.base import Array, TopologyWeigher
 
@@ -24,7 +23,6 @@ class HopByteWeigher(TopologyWeigher):
     def _order(self, state: GroupState, positions: Array) -> Array:
         problem = state.problem(positions)
         answer = state.planning.plan(positions)
-        record.tell(state, answer)
         if not isinstance(answer, Plan):
             answer = as_many_as_fit(problem, state.awaiting)
         if not isinstance(answer, Plan):

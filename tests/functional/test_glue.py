@@ -14,91 +14,26 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights as nova_weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched import conf
 from hpc_sched.nova_glue import fabric, hosts, policy, registry
 from hpc_sched.nova_glue import members as members_
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.weighers import bunch
 from tests.functional.clouds import four_by_eight, write_topology
+from tests.functional.states import configured, databases_say, host_state, place, spec, weigh
 
 CONF = nova.conf.CONF
 LEAVES = four_by_eight()
-
-objects.register_all()
 
 
 @pytest.fixture(autouse=True)
 def options(tmp_path) -> Iterator[None]:
     """Read the fabric of four leaves of eight; undo what a test sets."""
-    conf.register_opts(CONF)
-    CONF([], default_config_files=[])
-    CONF.set_override("topology_file", str(write_topology(tmp_path, LEAVES)), "hpc_sched")
-    fabric.load()
-    yield
-    CONF.clear()
-    for opt in conf.OPTS:
-        CONF.clear_override(opt.dest, group="hpc_sched")
-    CONF.clear_override("host_subset_size", group="filter_scheduler")
-
-
-def host_state(host: str, node: str | None = None, **fields: object) -> host_manager.HostState:
-    state = host_manager.HostState(host, node or host, uuids.cell1)
-    state.uuid = getattr(uuids, node or host)
-    state.vcpus_total, state.total_usable_ram_mb, state.total_usable_disk_gb = 16, 65536, 1000
-    state.free_ram_mb = 65536
-    state.cpu_allocation_ratio = state.ram_allocation_ratio = state.disk_allocation_ratio = 1.0
-    for name, value in fields.items():
-        setattr(state, name, value)
-    return state
+    with configured(write_topology(tmp_path, LEAVES)):
+        yield
 
 
 def all_hosts() -> list[host_manager.HostState]:
     return [host_state(host) for below in LEAVES.values() for host in below]
-
-
-def spec(
-    *,
-    group: str | None = "group",
-    group_policy: str = "soft-anti-affinity",
-    rules: dict[str, str] | None = None,
-    count: int = 1,
-    vcpus: int = 16,
-    extra_specs: dict[str, str] | None = None,
-    hints: dict[str, list[str]] | None = None,
-    uuid: str = uuids.instance,
-) -> objects.RequestSpec:
-    flavor = objects.Flavor(
-        vcpus=vcpus,
-        memory_mb=1024,
-        root_gb=1,
-        ephemeral_gb=0,
-        swap=0,
-        extra_specs=extra_specs or {},
-    )
-    made = objects.RequestSpec(
-        flavor=flavor,
-        num_instances=count,
-        instance_uuid=uuid,
-        scheduler_hints=hints or {},
-        instance_group=None,
-        is_bfv=False,
-        image=None,
-        requested_resources=[],
-        pci_requests=None,
-        numa_topology=None,
-    )
-    if group:
-        made.instance_group = objects.InstanceGroup(
-            uuid=getattr(uuids, group), policy=group_policy, rules=rules or {}, members=[], hosts=[]
-        )
-    return made
-
-
-def weigh(weigher: bunch.BunchWeigher, states, request) -> list[str]:
-    """Weigh as Nova's handler does with this weigher alone; return the hosts, best first."""
-    handler = nova_weights.HostWeightHandler()
-    weighed = handler.get_weighed_objects([weigher], states, request)
-    return [host.obj.nodename for host in weighed]
 
 
 @pytest.fixture
@@ -106,8 +41,7 @@ def group(monkeypatch: pytest.MonkeyPatch):
     """Set what the databases say of the group, the edge that has no server here."""
 
     def set_(members: dict[tuple[str, str | None], int] | None = None, queue=(), left=1) -> None:
-        read = members_.Group(Counter(members or {}), tuple(queue), left, False)
-        monkeypatch.setattr(members_, "read", lambda _request, _states: read)
+        databases_say(monkeypatch, members=members, queue=queue, left=left)
 
     return set_
 
@@ -266,14 +200,6 @@ def test_a_short_name_finds_its_host_unless_two_hosts_would_share_it():
     assert unknown == ["n01.a", "n01.b"]
 
 
-def place(states, order: list[str], request, lose: set[str] = frozenset()) -> str:
-    """Claim the first host that does not lose, as Nova's scheduler goes down its list."""
-    by_name = {state.nodename: state for state in states}
-    taken = next(name for name in order if name not in lose)
-    by_name[taken].consume_from_request(request)
-    return taken
-
-
 def test_hosts_that_lost_a_claim_go_last_for_the_rest_of_the_request(group):
     weigher, states = bunch.BunchWeigher(), all_hosts()
     queue = [getattr(uuids, f"vm{number}") for number in range(8)]
@@ -326,7 +252,9 @@ def test_a_bug_of_ours_weighs_all_hosts_alike_and_is_logged(group, monkeypatch, 
     request = spec(count=2)
     assert set(weigher.weigh_objects(weighed, request)) == {0.0}
     assert set(weigher.weigh_objects(weighed, request)) == {0.0}
-    assert [r.exc_info is not None for r in caplog.records if "BunchWeigher" in r.getMessage()] == [True]
+    assert [r.exc_info is not None for r in caplog.records if "BunchWeigher" in r.getMessage()] == [
+        True
+    ]
 
 
 def test_the_multiplier_is_overridden_by_the_hosts_aggregates():

@@ -1,0 +1,130 @@
+"""Real HostStates and RequestSpecs without a cloud, and a look at them as the scheduler's."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import nova.conf
+import pytest
+from nova import objects
+from nova.scheduler import host_manager, weights
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from hpc_sched import conf
+from hpc_sched.nova_glue import fabric
+from hpc_sched.nova_glue import members as members_
+
+CONF = nova.conf.CONF
+
+objects.register_all()
+
+
+@contextmanager
+def configured(topology: Path) -> Iterator[None]:
+    """Read a fabric; undo afterwards what a test has set of our options and of Nova's."""
+    conf.register_opts(CONF)
+    CONF([], default_config_files=[])
+    CONF.set_override("topology_file", str(topology), "hpc_sched")
+    fabric.load()
+    try:
+        yield
+    finally:
+        CONF.clear()
+        for opt in conf.OPTS:
+            CONF.clear_override(opt.dest, group="hpc_sched")
+        CONF.clear_override("host_subset_size", group="filter_scheduler")
+        CONF.clear_override("enabled_filters", group="filter_scheduler")
+        CONF.clear_override("max_attempts", group="scheduler")
+
+
+def host_state(host: str, node: str | None = None, **fields: object) -> host_manager.HostState:
+    """Return an empty host of 16 processors."""
+    state = host_manager.HostState(host, node or host, uuids.cell1)
+    state.uuid = getattr(uuids, node or host)
+    state.vcpus_total, state.total_usable_ram_mb, state.total_usable_disk_gb = 16, 65536, 1000
+    state.free_ram_mb = 65536
+    state.cpu_allocation_ratio = state.ram_allocation_ratio = state.disk_allocation_ratio = 1.0
+    for name, value in fields.items():
+        setattr(state, name, value)
+    return state
+
+
+def spec(
+    *,
+    group: str | None = "group",
+    group_policy: str = "soft-anti-affinity",
+    rules: dict[str, str] | None = None,
+    count: int = 1,
+    vcpus: int = 16,
+    extra_specs: dict[str, str] | None = None,
+    hints: dict[str, list[str]] | None = None,
+    uuid: str = uuids.instance,
+) -> objects.RequestSpec:
+    """Return a request whose VMs fill a host each, for the VMs of a server group or for none."""
+    flavor = objects.Flavor(
+        vcpus=vcpus,
+        memory_mb=1024,
+        root_gb=1,
+        ephemeral_gb=0,
+        swap=0,
+        extra_specs=extra_specs or {},
+    )
+    made = objects.RequestSpec(
+        flavor=flavor,
+        num_instances=count,
+        instance_uuid=uuid,
+        scheduler_hints=hints or {},
+        instance_group=None,
+        is_bfv=False,
+        image=None,
+        requested_resources=[],
+        pci_requests=None,
+        numa_topology=None,
+    )
+    if group:
+        made.instance_group = objects.InstanceGroup(
+            uuid=getattr(uuids, group), policy=group_policy, rules=rules or {}, members=[], hosts=[]
+        )
+    return made
+
+
+def databases_say(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    members: Mapping[tuple[str, str | None], int] | None = None,
+    queue: Sequence[str] = (),
+    left: int = 1,
+    is_move: bool = False,
+    orphans: int = 0,
+    problems: Sequence[str] = (),
+) -> None:
+    """Set what the databases say of the group, the edge that has no server here."""
+    read = members_.Group(
+        Counter(dict(members or {})), tuple(queue), left, is_move, tuple(problems), orphans
+    )
+    monkeypatch.setattr(members_, "read", lambda _request, _states: read)
+
+
+def weigh(
+    weigher: weights.BaseHostWeigher,
+    states: Sequence[host_manager.HostState],
+    request: objects.RequestSpec,
+) -> list[str]:
+    """Weigh as Nova's handler does with this weigher alone; return the hosts, best first."""
+    handler = weights.HostWeightHandler()
+    weighed = handler.get_weighed_objects([weigher], states, request)
+    return [host.obj.nodename for host in weighed]
+
+
+def place(
+    states: Sequence[host_manager.HostState],
+    order: Sequence[str],
+    request: objects.RequestSpec,
+    lose: Collection[str] = frozenset(),
+) -> str:
+    """Claim the first host that does not lose, as Nova's scheduler goes down its list."""
+    by_name = {state.nodename: state for state in states}
+    taken = next(name for name in order if name not in lose)
+    by_name[taken].consume_from_request(request)
+    return taken

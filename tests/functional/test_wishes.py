@@ -1,0 +1,266 @@
+"""What users can ask for, on a real Nova: plans on three levels, refusals, moves.
+
+::
+
+                     core
+                /            \\
+            pod1              pod2
+         /   |   \\         /   |   \\
+      la    lb    lc    ld    le    lf     4 hosts each: la1 .. lf4; lb4, lc4, ld4 are taken
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+import yaml
+
+from hpc_sched.core.answers import Plan
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.planner import plan
+from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.topology import Topology
+from tests.functional.claims import watched_claims
+from tests.functional.clouds import delete
+
+TREE = {
+    "core": {
+        pod: {leaf: [f"{leaf}{number}" for number in range(1, 5)] for leaf in leaves}
+        for pod, leaves in {"pod1": ("la", "lb", "lc"), "pod2": ("ld", "le", "lf")}.items()
+    }
+}
+FABRIC = Topology.from_tree(TREE)
+TAKEN = ("lb4", "lc4", "ld4")
+FREE = {host: 1 for host in FABRIC.hosts if host not in TAKEN}
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
+) -> NovaCloud:
+    path = tmp_path_factory.mktemp("fabric") / "topology.yaml"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "switches": [
+                    {
+                        "name": "core",
+                        "switches": [
+                            {
+                                "name": pod,
+                                "switches": [
+                                    {"name": leaf, "hosts": hosts} for leaf, hosts in below.items()
+                                ],
+                            }
+                            for pod, below in TREE["core"].items()
+                        ],
+                    }
+                ]
+            }
+        )
+    )
+    cloud = start_cloud(path)
+    cloud.start_computes(FABRIC.hosts)
+    cloud.flavor("ballast", vcpus=8)
+    cloud.wait([server for host in TAKEN for server in cloud.boot("ballast", host=host)])
+    return cloud
+
+
+@pytest.fixture
+def boot(cloud: NovaCloud) -> Iterator[Callable[..., list[str]]]:
+    made: list[str] = []
+
+    def boot_(*args: object, **kwargs: object) -> list[str]:
+        servers = cloud.boot(*args, **kwargs)
+        made.extend(servers)
+        return servers
+
+    yield boot_
+    delete(cloud, made)
+
+
+@pytest.fixture
+def flavor(cloud: NovaCloud) -> Callable[..., str]:
+    """Make a flavor of a whole host with extra specs; one VM a host."""
+
+    def make(**wishes: str) -> str:
+        name = "-".join(["rank", *(f"{key}.{value}" for key, value in sorted(wishes.items()))])
+        specs = {f"hpc:{key}": value for key, value in wishes.items()}
+        known = [found["id"] for found in cloud.api.get_flavors() if found["id"] == name]
+        return known[0] if known else cloud.flavor(name, vcpus=15, extra_specs=specs)
+
+    return make
+
+
+def pods(hosts) -> set[str]:
+    return {FABRIC.ancestors(host)[1] for host in hosts}
+
+
+def leaves(hosts) -> set[str]:
+    return {FABRIC.leaf_of(host) for host in hosts}
+
+
+def fault_of(cloud: NovaCloud, servers: list[str]) -> str:
+    """Return the one fault message of servers that are all in error."""
+    cloud.wait(servers)
+    shown = [cloud.api.get_server(server) for server in servers]
+    assert {server["status"] for server in shown} == {"ERROR"}
+    [message] = {server["fault"]["message"] for server in shown}
+    for name in (*FABRIC.hosts, *FABRIC.leaves, "pod1", "pod2"):
+        assert name not in message.split()
+    return message
+
+
+def test_a_group_of_16_costs_the_least_that_the_planner_knows(cloud, boot, flavor):
+    group = cloud.server_group("sixteen", "anti-affinity")
+    hosts = cloud.hosts_of(boot(flavor(), count=16, group=group)).values()
+    best = plan(topology=FABRIC, capacity=FREE, members={}, count=16)
+    assert isinstance(best, Plan)
+    assert len(set(hosts)) == 16
+    assert hop_bytes_of_counts(topology=FABRIC, counts=Counter(hosts)) == best.hop_bytes
+
+
+def test_the_fault_of_a_group_that_does_not_fit_says_what_would(cloud, boot, flavor, monkeypatch):
+    group = cloud.server_group("twelve", "soft-anti-affinity")
+    with watched_claims(monkeypatch, {}) as tried:
+        servers = boot(flavor(require="pod"), count=12, group=group)
+        message = fault_of(cloud, servers)
+    assert tried == []
+    assert "group of 12 needs one pod: largest gang that fits under one pod: 11" in message
+    assert not any(cloud._get_allocations_by_server_uuid(server) for server in servers)
+
+
+def test_a_group_that_fits_the_required_level_is_under_one_switch_of_it(cloud, boot, flavor):
+    group = cloud.server_group("eleven", "anti-affinity")
+    hosts = cloud.hosts_of(boot(flavor(require="pod"), count=11, group=group)).values()
+    assert len(set(hosts)) == 11
+    assert pods(hosts) == {"pod2"}
+
+
+@pytest.mark.parametrize(
+    ("wishes", "count", "grouped", "reason"),
+    [
+        (
+            {"require": "rack"},
+            2,
+            True,
+            "hpc:require='rack': expected one of the levels leaf, pod, core",
+        ),
+        (
+            {"max_leaves": "1", "group_size": "5"},
+            1,
+            True,
+            "hpc:max_leaves=1 and hpc:group_size=5 contradict each other: 1 leaf switch",
+        ),
+        ({"require": "leaf"}, 1, False, "hpc:require: only a group can have that; name a server"),
+        (
+            {"require": "leaf", "group_size": "5"},
+            1,
+            True,
+            "group of 5 needs one leaf: largest gang that fits under one leaf: 4",
+        ),
+        ({"max_leaves": "2"}, 9, True, "group of 9 needs at most 2 leaf switches: largest gang"),
+    ],
+    ids=[
+        "an unknown level",
+        "wishes that contradict each other",
+        "a wish without a group",
+        "a group that will never fit the required level",
+        "more VMs than the leaves allowed hold",
+    ],
+)
+def test_a_request_is_refused_with_a_reason_that_its_user_can_act_on(
+    cloud, boot, flavor, wishes, count, grouped, reason
+):
+    group = cloud.server_group("refused", "soft-anti-affinity") if grouped else None
+    assert reason in fault_of(cloud, boot(flavor(**wishes), count=count, group=group))
+
+
+def test_the_first_of_single_creates_chooses_a_leaf_for_the_whole_group(cloud, boot, flavor):
+    """Without the size the first VM would go where least room is left over: to lb, lc or ld."""
+    group = cloud.server_group("one by one", "anti-affinity")
+    hosts = []
+    for _ in range(4):
+        hosts += cloud.hosts_of(boot(flavor(group_size="4"), group=group)).values()
+    assert len(set(hosts)) == 4
+    assert len(leaves(hosts)) == 1
+    other = cloud.hosts_of(boot(flavor())).values()
+    assert len(other) == 1
+
+
+def test_a_group_that_prefers_a_leaf_gets_one_where_that_can_be_had(cloud, boot, flavor):
+    group = cloud.server_group("prefers", "anti-affinity")
+    hosts = cloud.hosts_of(boot(flavor(prefer="leaf"), count=4, group=group)).values()
+    assert len(leaves(hosts)) == 1
+    more = cloud.hosts_of(boot(flavor(prefer="leaf"), count=2, group=group)).values()
+    assert pods(more) == pods(hosts)
+
+
+def test_one_processor_type_holds_the_group_where_types_are_stated(cloud, boot, flavor):
+    """An aggregate calls the hosts of leaf le another type than their hypervisor does."""
+    aggregate = cloud.api.post_aggregate({"aggregate": {"name": "new"}})["id"]
+    cloud.api.post_aggregate_action(
+        aggregate, {"set_metadata": {"metadata": {"hpc:processor": "new"}}}
+    )
+    hosts_of_e = FABRIC.hosts_of("le")
+    for host in hosts_of_e:
+        cloud.api.post_aggregate_action(aggregate, {"add_host": {"host": host}})
+    try:
+        cloud.flags(processor_order=["new"], group="hpc_sched")
+        group = cloud.server_group("alike", "anti-affinity")
+        hosts = cloud.hosts_of(boot(flavor(homogeneous="true"), count=3, group=group)).values()
+        assert leaves(hosts) == {"le"}
+        # One more fits there, two do not, and the members are there already.
+        message = fault_of(cloud, boot(flavor(homogeneous="true"), count=2, group=group))
+        assert "no single processor type holds 2 VMs" in message
+        mixed = cloud.hosts_of(boot(flavor(), count=2, group=group)).values()
+        assert len(set(mixed)) == 2
+    finally:
+        cloud.reset_flags("processor_order", group="hpc_sched")
+        for host in hosts_of_e:
+            cloud.api.post_aggregate_action(aggregate, {"remove_host": {"host": host}})
+
+
+@pytest.fixture
+def group_in_pod(cloud, boot, flavor) -> tuple[str, dict[str, str]]:
+    """Return a group under the pod that it requires, and where its VMs are."""
+    group = cloud.server_group("moves", "anti-affinity")
+    return group, cloud.hosts_of(boot(flavor(require="pod"), count=4, group=group))
+
+
+def migrate(cloud: NovaCloud, server: str) -> None:
+    cloud.api.post_server_action(server, {"migrate": None})
+    cloud._wait_for_state_change({"id": server}, "VERIFY_RESIZE")
+    cloud.api.post_server_action(server, {"confirmResize": None})
+    cloud._wait_for_state_change({"id": server}, "ACTIVE")
+
+
+def unshelve(cloud: NovaCloud, server: str) -> None:
+    cloud.api.post_server_action(server, {"shelve": {}})
+    cloud._wait_for_state_change({"id": server}, "SHELVED_OFFLOADED")
+    cloud.api.post_server_action(server, {"unshelve": None})
+    cloud._wait_for_state_change({"id": server}, "ACTIVE")
+
+
+@pytest.mark.parametrize("move", [migrate, unshelve])
+def test_a_vm_that_moves_stays_under_the_switch_that_its_group_requires(cloud, group_in_pod, move):
+    _, hosts = group_in_pod
+    [pod] = pods(hosts.values())
+    server = next(iter(hosts))
+    move(cloud, server)
+    after = cloud.hosts_of([server])[server]
+    assert pods([after]) == {pod}
+
+
+def test_a_vm_does_not_move_out_of_the_pod_that_its_group_requires(
+    cloud, boot, flavor, group_in_pod
+):
+    _, hosts = group_in_pod
+    [pod] = pods(hosts.values())
+    used = set(hosts.values())
+    filler = [host for host in FREE if pods([host]) == {pod} and host not in used]
+    cloud.wait([server for host in filler for server in boot("ballast", host=host)])
+    server = next(iter(hosts))
+    cloud.api.post_server_action(server, {"migrate": None})
+    cloud._wait_for_action_fail_completion({"id": server}, "migrate", "cold_migrate")
+    assert cloud.hosts_of([server])[server] == hosts[server]

@@ -1,0 +1,236 @@
+"""Plans of groups with wishes: what is preferred, what is required, how many are planned along."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hpc_sched import exceptions
+from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.group_plan import as_many_as_fit, decide
+from hpc_sched.core.planner import solve
+from hpc_sched.core.problem import Problem
+from hpc_sched.core.wishes import NO_WISHES, Wishes
+from hpc_sched.topology import Topology
+from tests.unit import fabrics
+
+
+def problem_of(
+    topology: Topology,
+    wishes: Wishes = NO_WISHES,
+    capacity: dict[str, int] | None = None,
+    members: dict[str, int] | None = None,
+) -> Problem:
+    """Return a problem; by default every host takes one VM."""
+    free = dict.fromkeys(topology.hosts, 1) if capacity is None else capacity
+    made = Problem.from_counts(
+        topology=topology, capacity=free, members=members or {}, awaiting=sum(free.values())
+    )
+    return replace(made, wishes=wishes)
+
+
+def plan_of(problem: Problem, *sizes: int) -> Plan:
+    answer = decide(problem, sizes)
+    assert isinstance(answer, Plan)
+    return answer
+
+
+def refusal_of(problem: Problem, *sizes: int) -> Rejection:
+    answer = decide(problem, sizes)
+    assert isinstance(answer, Rejection)
+    return answer
+
+
+def row(topology: Topology, level: str) -> dict[str, int]:
+    """Return, per host, the switch that stands for it on a level."""
+    groups = topology.groups[topology.levels.index(level)].tolist()
+    return dict(zip(topology.hosts, groups, strict=True))
+
+
+@st.composite
+def wished(draw: st.DrawFn, prefer: bool = True) -> Problem:
+    """Draw a group with wishes."""
+    problem = draw(fabrics.groups(max_awaiting=6)).problem()
+    level = st.sampled_from([None, *problem.topology.levels])
+    wishes = Wishes(
+        require=draw(level),
+        prefer=draw(level) if prefer else None,
+        max_leaves=draw(st.none() | st.integers(1, 3)),
+    )
+    return replace(problem, wishes=wishes)
+
+
+def test_without_wishes_as_many_vms_are_planned_as_possible():
+    problem = problem_of(fabrics.two_pods())
+    assert plan_of(problem, 9, 5, 3).count == 5
+    assert plan_of(problem, 8, 5, 3).count == 8
+    assert plan_of(problem, 9, 9, 0).count == 0
+
+
+def test_what_is_preferred_comes_before_how_many_of_the_others_are_planned_along():
+    # Three fit under a pod, but only two under a leaf.
+    problem = problem_of(fabrics.two_pods(), Wishes(prefer="leaf"))
+    plan = plan_of(problem, 3, 2, 1)
+    assert plan.count == 2
+    assert plan.switch in fabrics.two_pods().leaves
+
+
+def test_the_last_size_alone_is_what_must_fit_and_what_is_preferred_does_not_shrink_a_plan_to_it():
+    problem = problem_of(fabrics.two_pods(), Wishes(prefer="leaf"))
+    plan = plan_of(problem, 3, 1)
+    assert plan.count == 3
+    assert len(plan.leaves) == 2
+
+
+def test_a_single_size_is_preferred_too():
+    # Without the preference the pod's last two places would cost as much as any others.
+    problem = problem_of(fabrics.two_pods(), Wishes(prefer="leaf"))
+    assert plan_of(problem, 2).switch in fabrics.two_pods().leaves
+
+
+def test_where_what_is_preferred_cannot_be_had_the_plan_is_the_one_without_it():
+    fabric = fabrics.two_pods()
+    plain = plan_of(problem_of(fabric), 5, 2)
+    for level in ("leaf", "pod"):
+        assert plan_of(problem_of(fabric, Wishes(prefer=level)), 5, 2) == plain
+
+
+def test_a_preference_falls_back_to_what_is_required_and_no_further():
+    fabric = fabrics.two_pods()
+    problem = problem_of(fabric, Wishes(prefer="leaf", require="pod"))
+    assert plan_of(problem, 2).switch in fabric.leaves
+    assert plan_of(problem, 3).switch in ("pod1", "pod2")
+    refusal = refusal_of(problem, 5)
+    assert (refusal.count, refusal.require) == (5, "pod")
+
+
+def test_members_apart_break_a_preference_but_no_plan():
+    problem = problem_of(fabrics.two_pods(), Wishes(prefer="leaf"), members={"a1": 1, "c1": 1})
+    assert plan_of(problem, 2).count == 2
+
+
+def test_the_last_size_is_what_must_fit_and_its_rejection_comes_back():
+    problem = problem_of(fabrics.two_pods(), Wishes(require="pod", max_leaves=1))
+    refusal = refusal_of(problem, 8, 5, 3)
+    assert (refusal.count, refusal.require, refusal.max_leaves) == (3, "pod", 1)
+    assert refusal.best is not None
+    assert refusal.best.vms == 2
+    assert "group of 3 needs one pod and at most 1 leaf" in refusal.tenant
+
+
+def test_the_leaves_are_counted_under_the_preferred_switch_as_well():
+    fabric = fabrics.two_pods()
+    wide = problem_of(fabric, Wishes(prefer="pod", max_leaves=2))
+    assert plan_of(wide, 4).switch in ("pod1", "pod2")
+    assert len(plan_of(wide, 4).leaves) == 2
+    narrow = problem_of(fabric, Wishes(prefer="pod", max_leaves=1))
+    assert len(plan_of(narrow, 3, 2).leaves) == 1
+    assert refusal_of(narrow, 3).max_leaves == 1
+
+
+def test_a_level_that_the_fabric_does_not_have_is_an_error_that_names_those_it_has():
+    for wishes in (Wishes(require="rack"), Wishes(prefer="rack")):
+        with pytest.raises(exceptions.RequestError, match="'rack': expected one of leaf, pod"):
+            decide(problem_of(fabrics.two_pods(), wishes), [1])
+
+
+def test_no_size_at_all_is_an_error():
+    with pytest.raises(ValueError, match="sizes"):
+        decide(problem_of(fabrics.two_leaves()), [])
+    with pytest.raises(ValueError, match="sizes"):
+        decide(problem_of(fabrics.two_leaves(), Wishes(prefer="leaf")), [])
+
+
+@given(wished(prefer=False), st.data())
+def test_preferring_no_less_than_is_required_changes_nothing(problem: Problem, data: st.DataObject):
+    levels, required = problem.topology.levels, problem.wishes.require
+    assume(required is not None)
+    wider = data.draw(st.sampled_from(levels[levels.index(str(required)) :]))
+    both = replace(problem, wishes=replace(problem.wishes, prefer=wider))
+    sizes = [problem.awaiting, problem.awaiting // 2]
+    assert decide(both, sizes) == decide(problem, sizes)
+
+
+@given(wished(), st.lists(st.integers(0, 6), min_size=1, max_size=3))
+def test_a_plan_keeps_what_is_required_and_a_refusal_means_that_the_last_size_has_none(
+    problem: Problem, sizes: list[int]
+):
+    sizes = sorted(sizes, reverse=True)
+    wishes, fabric = problem.wishes, problem.topology
+    answer = decide(problem, sizes)
+    alone = solve(problem, sizes[-1], require=wishes.require, max_leaves=wishes.max_leaves)
+    if isinstance(answer, Rejection):
+        assert answer == alone
+        return
+    assert isinstance(alone, Plan)
+    assert answer.count in sizes
+    members = {fabric.hosts[i] for i in problem.members.nonzero()[0].tolist()}
+    used = members | set(answer.hosts)
+    if wishes.require is not None:
+        assert len({row(fabric, wishes.require)[host] for host in used}) <= 1
+    if wishes.max_leaves is not None:
+        assert len({fabric.leaf_of(host) for host in used}) <= wishes.max_leaves
+
+
+@given(wished(), st.lists(st.integers(0, 6), min_size=2, max_size=3))
+def test_what_is_preferred_is_had_for_the_largest_size_that_can_have_it(
+    problem: Problem, sizes: list[int]
+):
+    sizes = sorted(sizes, reverse=True)
+    wishes, levels = problem.wishes, problem.topology.levels
+    assume(wishes.prefer is not None)
+    narrower = wishes.require is None or levels.index(wishes.prefer) < levels.index(wishes.require)
+    assume(narrower)
+    with_it = (
+        solve(problem, size, require=wishes.prefer, max_leaves=wishes.max_leaves)
+        for size in sizes[:-1]
+    )
+    first = next((plan for plan in with_it if isinstance(plan, Plan)), None)
+    if first is not None:
+        assert decide(problem, sizes) == first
+    else:
+        plain = replace(problem, wishes=replace(wishes, prefer=None))
+        assert decide(problem, sizes) == decide(plain, sizes)
+
+
+def test_as_many_as_fit_fill_the_largest_island():
+    answer = as_many_as_fit(problem_of(fabrics.islands()), 9)
+    assert isinstance(answer, Plan)
+    assert answer.hosts == {"a1": 1, "a2": 1, "b1": 1, "b2": 1}
+
+
+def test_as_many_as_fit_stay_on_the_island_of_the_members():
+    answer = as_many_as_fit(problem_of(fabrics.islands(), members={"e1": 1}), 9)
+    assert isinstance(answer, Plan)
+    assert answer.hosts == {"e1": 1, "e2": 1}
+
+
+def test_as_many_as_fit_are_never_more_than_were_asked_for_and_wishes_do_not_count():
+    problem = problem_of(fabrics.two_pods(), Wishes(require="leaf", max_leaves=1))
+    answer = as_many_as_fit(problem, 3)
+    assert isinstance(answer, Plan)
+    assert answer.count == 3
+    assert answer == solve(problem, 3)
+
+
+def test_as_many_as_fit_are_none_on_a_full_cloud():
+    answer = as_many_as_fit(problem_of(fabrics.two_leaves(), capacity={}), 4)
+    assert isinstance(answer, Plan)
+    assert answer.places == ()
+
+
+def test_members_on_two_islands_leave_no_plan_even_for_as_many_as_fit():
+    answer = as_many_as_fit(problem_of(fabrics.islands(), members={"a1": 1, "e1": 1}), 2)
+    assert isinstance(answer, Rejection)
+    assert answer.conflict is not None
+
+
+@given(fabrics.groups(), st.integers(0, 8))
+def test_one_vm_more_than_fit_has_no_plan(group: fabrics.Group, count: int):
+    problem = group.problem()
+    answer = as_many_as_fit(problem, count)
+    if isinstance(answer, Rejection):
+        assert isinstance(solve(problem, 0), Rejection)
+    elif answer.count < count:
+        assert isinstance(solve(problem, answer.count + 1), Rejection)
