@@ -185,7 +185,8 @@ itself.
     cfg.StrOpt(
         "decision_log",
         help="""
-A file that gets one JSON object a line for every request of a group:
+A file that gets one JSON object a line for every group that is
+planned or refused:
 the candidates of each leaf, what removed hosts, the plan with its
 cost, or why there is none and what would have fitted. None is
 written by default.

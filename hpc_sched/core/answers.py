@@ -81,30 +81,29 @@ class Rejection:
     def _text(self, *, names: bool) -> str:
         group = f"group of {self.count}"
         if self.members:
-            group = f"{self.count} more of a group with {_number(self.members, 'member')}"
+            group = f"{self.count} more of a group with {number_of(self.members, 'member')}"
         if self.conflict:
             return f"{group}: {self.conflict}"
         needs = []
         if self.require is not None:
             needs.append(f"one {self.require}")
         if self.max_leaves is not None:
-            needs.append(f"at most {_number(self.max_leaves, 'leaf switch')}")
+            needs.append(f"at most {number_of(self.max_leaves, 'leaf switch')}")
         told = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
         if self.best is not None and self.best.vms:
             within = (
-                f" in {_number(self.max_leaves, 'leaf switch')}"
+                f" in {number_of(self.max_leaves, 'leaf switch')}"
                 if self.max_leaves is not None
                 else ""
             )
+            under = f" under one {self.best.level}" if self.require is not None else ""
             where = f" on {self.best.switch}" if names else ""
-            level = self.best.level
-            told += f": largest gang that fits under one {level}{within}{beside}: {self.best.vms}"
-            told += where
+            told += f": largest gang that fits{under}{within}{beside}: {self.best.vms}{where}"
         else:
             told += f": no room{beside}"
         others = [gang for gang in self.gangs if gang != self.best and gang.vms]
-        if others and needs:
+        if others and needs and not self.members:
             shown = ", ".join(
                 f"{gang.vms} under one {gang.level}" + (f" on {gang.switch}" if names else "")
                 for gang in others
@@ -113,7 +112,7 @@ class Rejection:
         return told
 
 
-def _number(count: int, thing: str) -> str:
+def number_of(count: int, thing: str) -> str:
     """Return a number of things in words: 1 member, 2 members, 3 leaf switches."""
     many = f"{thing}es" if thing.endswith("ch") else f"{thing}s"
     return f"{count} {thing if count == 1 else many}"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hpc_sched.core import filling
 from hpc_sched.core.capacity import leaf_sums
-from hpc_sched.core.knapsack import Chain, Digits, Leaf, leaf_table
+from hpc_sched.core.knapsack import Chain, Digits, Leaf, leaf_table, plus
 from hpc_sched.core.problem import Problem
 
 Array = NDArray[np.int64]
@@ -27,7 +27,9 @@ class GroupTree:
     members: dict[int, int]  # per switch, where there are any
     member_leaves: set[int]
     children: dict[int, list[int]]  # per switch: those below with room
-    bits: dict[int, int]  # per leaf without members: its weight in the order of sets
+    # Per leaf its weight in the order of sets: those that members use anyway weigh less than
+    # any other, for they are in every set.
+    bits: dict[int, int]
     _nodes: dict[int, Leaf | Chain] = field(default_factory=dict)
 
     @classmethod
@@ -78,7 +80,12 @@ class GroupTree:
             members=members,
             member_leaves=member_leaves,
             children=children,
-            bits={leaf: 1 << place for place, leaf in enumerate(reversed(free))},
+            bits={
+                leaf: 1 << place
+                for place, leaf in enumerate(
+                    reversed([*free, *(leaf for leaf in in_order if leaf in member_leaves)])
+                )
+            },
         )
 
     @property
@@ -108,20 +115,19 @@ class GroupTree:
         scores[0] = saved[0] * self.digits.saving
         return Leaf(
             index=leaf,
-            bit=self.bits.get(leaf, 0),
+            bit=self.bits[leaf],
             table=leaf_table(scores, has_members=not is_new, limit=self.limit),
         )
 
-    def _chain(self, switch: int, rise: int) -> Chain:
+    def _chain(self, switch: int, rise: int) -> Leaf | Chain:
         level = self.problem.topology.switches[switch].level
         below = {
             child: self._node(child, level - self.problem.topology.switches[child].level)
             for child in self._worth_looking_at(self.children.get(switch, []))
         }
-        # Leaves with members weigh nothing in the order of sets: they are used anyway.
         leaves = sorted(
             (node for node in below.values() if isinstance(node, Leaf)),
-            key=lambda leaf: (leaf.bit > 0, -leaf.bit, int(self.problem.tie[leaf.index])),
+            key=lambda leaf: -leaf.bit,
         )
         switches = sorted(
             (child for child, node in below.items() if isinstance(node, Chain)),
@@ -129,6 +135,10 @@ class GroupTree:
         )
         nodes: list[Leaf | Chain] = [below[child] for child in switches]
         own = self._saving(switch, rise, self.count) * self.digits.saving
+        if not nodes and len(leaves) == 1:
+            # A switch above a single leaf is that leaf, a level higher.
+            [leaf] = leaves
+            return Leaf(leaf.index, leaf.bit, plus(leaf.table, own))
         if not nodes:
             return Chain(leaves, own, self.count, self.limit, in_tie_order=True)
         if leaves:
@@ -139,20 +149,22 @@ class GroupTree:
     def _worth_looking_at(self, children: list[int]) -> list[int]:
         """Return the children without those leaves that no best plan can need.
 
-        Of leaves that are alike a best plan uses the first ones in tie order. Where filling
-        one saves more with every VM (the saving is convex), at most one of them stays partly
-        filled; else each that is used takes at least one VM.
+        Of leaves that are alike, members included, a best plan uses the first ones in tie
+        order. Where filling one saves more with every VM (the saving is convex), at most one
+        of them stays partly filled; else each that is used takes at least one VM.
         """
-        alike: dict[tuple[int, bytes], int] = {}
+        alike: dict[tuple[int, int, bytes], int] = {}
         kept = []
         for child in sorted(children, key=lambda child: int(self.problem.tie[child])):
-            if child in self.hosts and child not in self.member_leaves:
-                [gains] = self.hosts[child].gains
-                kind = (int(self.room[child]), gains.tobytes())
+            if child in self.hosts:
+                gains = self.hosts[child].gains
+                room, members = int(self.room[child]), self.members.get(child, 0)
+                # Several tables of gains are alike where the bytes of each are.
+                kind = (room, members, b"".join(len(g).to_bytes(8) + g.tobytes() for g in gains))
                 if kind not in alike:
                     # A leaf is at least one level below its parent: 2 * C(k, 2) at least.
-                    convex = bool((np.diff(gains, 2) >= -2).all())
-                    alike[kind] = self.count // kind[0] + 1 if convex else self.count
+                    convex = len(gains) == 1 and bool((np.diff(gains[0], 2) >= -2).all())
+                    alike[kind] = self.count // room + 1 if convex else self.count
                 if alike[kind] < 1:
                     continue
                 alike[kind] -= 1

@@ -106,12 +106,7 @@ class Chain:
     @cached_property
     def table(self) -> Table:
         """The best score for every number of VMs in these nodes."""
-        return tuple(
-            row
-            if row is None
-            else Row(row.first, row.scores + self.own[row.first : row.first + len(row.scores)])
-            for row in self._rest[0]
-        )
+        return plus(self._rest[0], self.own)
 
     def best(self, leaves: int, count: int) -> Choice:
         """Return the first of the equally good ways, in tie order of the sets of leaves used.
@@ -166,6 +161,16 @@ def _splits(
         for takes in np.flatnonzero(mine + others == wanted)[::-1].tolist():
             found.append((used, low + takes))
     return found
+
+
+def plus(table: Table, own: Array) -> Table:
+    """Return a table with what a switch adds for 0, 1, 2 .. VMs below it."""
+    return tuple(
+        None
+        if row is None
+        else Row(row.first, row.scores + own[row.first : row.first + len(row.scores)])
+        for row in table
+    )
 
 
 def leaf_table(scores: Array, *, has_members: bool, limit: int | None) -> Table:

@@ -36,14 +36,20 @@ def permitted(problem: Problem, plan: Plan) -> Mask:
     return mask
 
 
-def kept(problem: Problem, plan: Plan, *, places: int, hosts: int) -> Mask:
+def kept(
+    problem: Problem, plan: Plan, open_hosts: Mask | None = None, *, places: int, hosts: int
+) -> Mask:
     """Return the hosts of the plan's leaves, and of the next best leaves as spares.
 
     Whole leaves, until at least so many places and hosts with room are kept, as far as
     ``require`` and ``max_leaves`` permit. Shape (hosts,). O(hosts log hosts).
+
+    :param open_hosts: hosts that could take a VM, per host of the topology, where these are
+        more than those with capacity
     """
     topology = problem.topology
-    allowed = permitted(problem, plan) & (problem.capacity > 0)
+    has_room = problem.capacity > 0 if open_hosts is None else open_hosts
+    allowed = permitted(problem, plan) & has_room
     room = np.bincount(
         topology.leaf_index[allowed],
         weights=problem.capacity[allowed],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import nova.conf
-from nova import objects
+from nova import exception, objects
 from nova.scheduler import filters, host_manager
 from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from hpc_sched import conf, exceptions
 from hpc_sched.nova_glue import fabric
 from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue.group import GroupState
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -63,10 +64,22 @@ class GroupFilter(filters.BaseHostFilter):
                 return states
             return self._keep(states, spec_obj)
         except exceptions.RefusedError as refused:
-            return self._refuse(states, spec_obj, refused)
+            return self._told(states, spec_obj, refused)
         except Exception:
             LOG.exception("%s failed", type(self).__name__)
             return self._unproven(states, spec_obj)
+
+    def _told(
+        self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
+    ) -> States:
+        """Refuse; where an error of our own spoils that, refuse all the same."""
+        try:
+            return self._refuse(states, spec, refused)
+        except exception.NoValidHost:
+            raise
+        except Exception:
+            LOG.exception("%s refused (%s) and failed", type(self).__name__, refused)
+            return []
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         """Return the hosts that pass.
@@ -88,6 +101,22 @@ class GroupFilter(filters.BaseHostFilter):
         except Exception:
             needs_proof = True
         return [] if needs_proof else states
+
+
+def check_members(state: GroupState) -> None:
+    """Check that enough is known of the members to promise where the others go.
+
+    Any member tells under which switch, and on which processors, all of them are, but not how
+    many leaves they use.
+
+    :raises exceptions.RefusedError: where a cell or Placement has not told
+    """
+    known = bool(state.members.any()) and state.request.asked.wishes.max_leaves is None
+    if state.group.is_partial and not known:
+        raise exceptions.RefusedError(
+            f"where the members of the group are is not known: {'; '.join(state.group.problems)}",
+            "where the members of the group are is not known at the moment; try again later",
+        )
 
 
 def select(states: Sequence[host_manager.HostState], keep: Iterable[bool]) -> States:

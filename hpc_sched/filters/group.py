@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import nova.conf
 from nova import exception, objects
 
 from hpc_sched import exceptions
 from hpc_sched.core.answers import Rejection
 from hpc_sched.core.pruning import permitted
-from hpc_sched.filters.base import GroupFilter, States, select
+from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue import members, record, registry
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.group import GroupState
+
+CONF = nova.conf.CONF
 
 
 class HPCGroupFilter(GroupFilter):
@@ -18,9 +21,9 @@ class HPCGroupFilter(GroupFilter):
 
     Checks what the request says of its group, then asks the planner: without a plan for the
     VMs of this request among the candidates, or for the whole ``hpc:group_size`` where it is
-    required under one switch, NoValidHost tells the user why, in counts and levels. With
-    ``hpc:require`` or ``hpc:max_leaves`` only the hosts stay that keep the promise whichever
-    of them are taken.
+    required under one switch, NoValidHost tells the user why, in counts and levels. Only the
+    hosts stay that keep ``hpc:require`` and ``hpc:max_leaves``, and the group on one island,
+    whichever of them are taken.
 
     A move without such a wish is not refused for want of a plan, nor is a group that stands
     on several islands already.
@@ -33,9 +36,9 @@ class HPCGroupFilter(GroupFilter):
         if state is None:
             _check_lonely(spec)
             return states
+        _check(state)
         if state.refusal is not None:
             raise state.refusal
-        _check(state)
         positions = state.positions(states)
         answer = state.planning.plan(positions)
         if isinstance(answer, Rejection):
@@ -44,10 +47,13 @@ class HPCGroupFilter(GroupFilter):
                 return states
             raise state.rejection(answer, positions)
         kept = states
-        if state.request.asked.needs_place:
+        if state.request.asked.needs_place or len(state.topology.roots) > 1:
             mask = permitted(state.problem(positions), answer)[state.host_index[positions]]
             kept = select(states, mask)
-            state.record.count_removed("hpc:require or hpc:max_leaves", len(states) - len(kept))
+            state.record.count_removed(
+                "outside the required switch, the leaves allowed or the island",
+                len(states) - len(kept),
+            )
         if len(kept) == 1:
             # Nova will not ask a weigher, which would tell otherwise.
             record.tell(state, answer)
@@ -89,13 +95,8 @@ def _check(state: GroupState) -> None:
         raise exceptions.RefusedError("; ".join(asked.faults))
     state.warn_of_faults()
     state.planning.check_wishes()
-    # Any member tells under which switch all of them are, but not how many leaves they use.
-    known = bool(state.members.any()) and asked.wishes.max_leaves is None
-    if state.group.is_partial and asked.needs_proof and not known:
-        raise exceptions.RefusedError(
-            f"where the members of the group are is not known: {'; '.join(state.group.problems)}",
-            "where the members of the group are is not known at the moment; try again later",
-        )
+    if asked.needs_proof:
+        check_members(state)
 
 
 def _check_lonely(spec: objects.RequestSpec) -> None:
@@ -116,5 +117,6 @@ def _check_lonely(spec: objects.RequestSpec) -> None:
     if not request_.is_group(spec):
         raise exceptions.RefusedError(
             f"{', '.join(asked.stated)}: only a group can have that; name a server group in the "
-            "hint 'group', or create the VMs in one request"
+            "hint 'group'"
+            + (", or create the VMs in one request" if CONF.hpc_sched.implicit_groups else "")
         )

@@ -10,9 +10,9 @@ from nova import objects
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-from hpc_sched.core.answers import Plan
+from hpc_sched.core.answers import Plan, Rejection
 from hpc_sched.core.processors import best_first
-from hpc_sched.filters.base import GroupFilter, States, select
+from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue import processors, registry
 
 CONF = nova.conf.CONF
@@ -44,7 +44,8 @@ class HPCHomogeneityFilter(GroupFilter):
         known = {name: types.cores[name] for name in set(here) if name is not None}
         running = {name: count for name, count in types.members.items() if name is not None}
         if must:
-            _check_members(types.members)
+            check_members(state)
+            _check_types(types.members)
         if running:
             known = {name: cores for name, cores in known.items() if name in running}
         most = 0
@@ -65,6 +66,10 @@ class HPCHomogeneityFilter(GroupFilter):
             return select(states, keep)
         if not must:
             return states
+        anywhere = state.planning.plan(positions)
+        if isinstance(anywhere, Rejection):
+            # Processors are not what it lacks.
+            raise state.rejection(anywhere, positions)
         raise exceptions.RefusedError(
             f"no single processor type holds {state.sizes[-1]} VMs"
             f"{_of_members(running)}: largest gang that fits on "
@@ -84,7 +89,7 @@ class HPCHomogeneityFilter(GroupFilter):
         return super()._refuse(states, spec, refused)
 
 
-def _check_members(members: dict[str | None, int]) -> None:
+def _check_types(members: dict[str | None, int]) -> None:
     """Check that the members themselves are on one type.
 
     :raises exceptions.RefusedError: where they are not, or nobody knows

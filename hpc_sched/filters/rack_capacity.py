@@ -8,7 +8,7 @@ from nova import objects
 from hpc_sched import exceptions
 from hpc_sched.core.answers import Rejection
 from hpc_sched.core.pruning import kept
-from hpc_sched.filters.base import GroupFilter, States, select
+from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue import record, registry
 
 CONF = nova.conf.CONF
@@ -28,18 +28,28 @@ class HPCRackCapacityFilter(GroupFilter):
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         state = registry.state_of(spec, states)
-        if state is None or state.is_flat:
+        if state is None:
             return states
+        if state.request.asked.needs_place:
+            check_members(state)
         positions = state.positions(states)
         answer = state.planning.plan(positions)
+        if state.is_flat:
+            record.tell(state, answer)
+            return states
         if isinstance(answer, Rejection):
             if state.request.asked.needs_place:
                 raise state.rejection(answer, positions)
+            record.tell(state, answer)
             return states
         wanted = max(answer.count, state.left)
         retries = CONF.scheduler.max_attempts - 1
         mask = kept(
-            state.problem(positions), answer, places=2 * wanted + retries, hosts=wanted + retries
+            state.problem(positions),
+            answer,
+            state.open_hosts(positions),
+            places=2 * wanted + retries,
+            hosts=wanted + retries,
         )
         keep = mask[state.host_index[positions]]
         state.record.count_removed(

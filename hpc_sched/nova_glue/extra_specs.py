@@ -17,7 +17,7 @@ from hpc_sched import conf
 HOMOGENEOUS = ("true", "prefer", "false")
 
 # Nova's own type int takes whatever Python's int() does: blanks, signs, 1_6, other digits.
-_AT_LEAST_ONE = r"[1-9][0-9]*"
+_AT_LEAST_ONE = r"[1-9][0-9]{0,5}"
 # float() would take nan, inf, signs and exponents. 255 digits, Nova's limit, are finite.
 _DECIMAL = r"[0-9]+(\.[0-9]+)?"
 _APP_NAME = r"[A-Za-z0-9._+-]{1,255}"
@@ -81,10 +81,11 @@ def register() -> list[base.ExtraSpecValidator]:
         _text(
             "hpc:group_size",
             _AT_LEAST_ONE,
-            "a whole number >= 1",
+            "a whole number from 1 to 999999",
             "How many VMs the group will have in the end, for users who create them one by "
             "one: the first is placed where there is room for all. It refuses a request only "
-            "together with ``hpc:require``, and is ignored on moves. Default: the VMs that "
+            "where ``hpc:require`` or ``hpc:max_leaves`` cannot be kept for so many, and is "
+            "ignored on moves. Default: the VMs that "
             "have been requested so far.",
         ),
         _level(
@@ -103,7 +104,7 @@ def register() -> list[base.ExtraSpecValidator]:
         _text(
             "hpc:max_leaves",
             _AT_LEAST_ONE,
-            "a whole number >= 1",
+            "a whole number from 1 to 999999",
             "Under how many leaf switches the group may spread at most. A group that needs "
             "more is refused. Default: no limit.",
         ),

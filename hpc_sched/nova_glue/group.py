@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import nova.conf
@@ -63,7 +63,7 @@ class GroupState:
         # Where the fabric does not matter the cloud is one leaf.
         self.is_flat = not request.by_topology and not request.asked.needs_place
         self.topology: Topology = (
-            Topology.from_tree({"cloud": dict.fromkeys([*names, *places])}, levels=("cloud",))
+            Topology.from_tree({"cloud": list(dict.fromkeys([*names, *places]))})
             if self.is_flat
             else current.topology.including([*names, *places])
         )
@@ -133,13 +133,16 @@ class GroupState:
 
         :param among: positions of the candidates
         """
-        if self.request.policy == "affinity":
-            most = int(self.room[among].max(initial=0))
-            what = "the members' host" if self.members.any() else "one host"
-            return exceptions.RefusedError(
-                f"{answer.count} VMs of a group with policy affinity need {what}: largest gang "
-                f"that fits on one host: {most}"
-            )
+        if self.request.policy == "affinity" and not answer.conflict:
+            if self.members.any():
+                what, room = "need the members' host: largest gang that fits there", self.capacity
+            else:
+                what, room = "need one host: largest gang that fits on one host", self.room
+            most = int(room[among].max(initial=0))
+            if most < answer.count:
+                return exceptions.RefusedError(
+                    f"{answer.count} VMs of a group with policy affinity {what}: {most}"
+                )
         size = self.request.asked.wishes.group_size
         why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
         return exceptions.RefusedError(answer.operator + why, answer.tenant + why)
@@ -230,9 +233,9 @@ class GroupState:
 
     def _capacity(self) -> Array:
         """Return how many more VMs each HostState of first sight takes, policy included."""
-        return policy.apply(
-            self._bound, self.room, self._placed_at, awaiting=self.awaiting, left=self.left
-        )
+        room = self.room
+        room[self.lost] = 0
+        return policy.apply(self._bound, room, self._placed_at, self.sizes)
 
     @property
     def lost(self) -> Array:
@@ -244,17 +247,9 @@ class GroupState:
 
         :param among: positions of the HostStates that are candidates; all by default
         """
-        room = self.capacity.copy()
-        room[self.lost] = 0
-        if among is not None:
-            outside = np.ones(len(room), dtype=np.bool_)
-            outside[among] = False
-            room[outside] = 0
-        capacity = np.zeros(len(self.topology.hosts), dtype=np.int64)
-        np.add.at(capacity, self.host_index, room)
         return Problem(
             topology=self.topology,
-            capacity=capacity,
+            capacity=self._per_host(self.capacity, among),
             members=self.members,
             awaiting=self.awaiting,
             tie=self._tie,
@@ -262,11 +257,50 @@ class GroupState:
             pack_hosts=self.request.pack_hosts,
         )
 
-    def empty_problem(self) -> Problem:
+    def problems_by_policy(self, among: Array | None = None) -> Iterator[Problem]:
+        """Yield problems whose plans keep a hard policy of services that own many nodes.
+
+        :meth:`problem` compares leaves; there the places of one service may count in several.
+
+        :param among: positions of the HostStates that are candidates; all by default
+        """
+        room = self.room
+        room[self.lost] = 0
+        for bounded in policy.by_service(self._bound, room, self._placed_at, self.sizes):
+            yield dataclasses.replace(self.problem(), capacity=self._per_host(bounded, among))
+
+    def keeps_policy(self, hosts: Mapping[str, int]) -> bool:
+        """Tell whether planned VMs per host keep the group's hard policy service by service."""
+        planned = np.array(
+            [hosts.get(self.topology.hosts[i], 0) for i in self.host_index.tolist()], np.int64
+        )
+        return policy.keeps(self._bound, planned, self._placed_at)
+
+    def open_hosts(self, among: Array) -> NDArray[np.bool_]:
+        """Return the hosts of the topology that could take a VM in another one's stead.
+
+        Of a service that may take no more than one VM of the group every node could be it.
+        """
+        room = self.room
+        room[self.lost] = 0
+        return self._per_host(policy.open_room(self._bound, room, self._placed_at), among) > 0
+
+    def _per_host(self, room: Array, among: Array | None) -> Array:
+        """Return numbers per HostState as numbers per host of the topology."""
+        if among is not None:
+            room = room.copy()
+            outside = np.ones(len(room), dtype=np.bool_)
+            outside[among] = False
+            room[outside] = 0
+        per_host = np.zeros(len(self.topology.hosts), dtype=np.int64)
+        np.add.at(per_host, self.host_index, room)
+        return per_host
+
+    def empty_problem(self, size_of: Mapping[str, int] | None = None) -> Problem:
         """Return the problem on a cloud without any VM, every host being a candidate.
 
-        A host that is no candidate counts as the largest of those that are: what does not fit
-        here will never fit.
+        :param size_of: nodename to the VMs that a host takes while it has none, for those that
+            are no candidates; without it they count as the largest of the candidates
         """
         whole = np.array(
             [hosts.whole(state, self.request.demand) for state in self._states], dtype=np.int64
@@ -274,6 +308,12 @@ class GroupState:
         largest = int(whole.max(initial=0))
         most = policy.most_per_host(self.request, largest)
         capacity = np.full(len(self.topology.hosts), min(largest, most), dtype=np.int64)
+        if size_of is not None:
+            capacity[:] = 0
+            for node, size in size_of.items():
+                name = self.fabric.name_of(node, node)
+                if name in self.topology:
+                    capacity[self.topology.index_of(name)] = min(size, most)
         capacity[self.host_index] = np.minimum(whole, most)
         return dataclasses.replace(
             self.problem(), capacity=capacity, members=np.zeros_like(capacity)

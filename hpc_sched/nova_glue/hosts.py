@@ -1,11 +1,21 @@
 """What a HostState tells about the room on its host."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import os_resource_classes as orc
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova import objects
+from nova.db.main import api as main_db
+from nova.db.main import models as main_models
 from nova.scheduler import host_manager
+from oslo_log import log as logging
 
 from hpc_sched.core.capacity import host_capacity
+from hpc_sched.nova_glue import db
+
+LOG = logging.getLogger(__name__)
 
 MB_PER_GB = 1024
 
@@ -18,7 +28,10 @@ def capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
     """
     if not state.vcpus_total:
         return 1
-    fits = host_capacity(free(state), demand)
+    try:
+        fits = host_capacity(free(state), demand)
+    except (OverflowError, TypeError, ValueError):
+        fits = 0  # numbers that are missing or none; one such host must not stop the others
     return max(fits, 1) if state.allocation_candidates else fits
 
 
@@ -57,3 +70,60 @@ def free(state: host_manager.HostState) -> dict[str, float]:
         if cells:
             amounts[orc.PCPU] = float(sum(len(cell.free_pcpus) for cell in cells))
     return amounts
+
+
+def sizes_of_all(demand: Mapping[str, int]) -> dict[str, int] | None:
+    """Return how many VMs of a demand every host takes while it has none, by nodename.
+
+    One query for the cells twice and one in each; None where a database does not answer.
+    """
+    context = nova_context.get_admin_context()
+    try:
+        mappings = objects.CellMappingList.get_all(context)
+        cells = [cell.id for cell in mappings if not cell.is_cell0()]
+        answers = db.ask_cells(context, {cell: [] for cell in cells}, _compute_nodes)
+    except Exception:
+        LOG.exception("Cannot read the sizes of hosts")
+        return None
+    if answers.silent:
+        return None
+    return {
+        node.nodename: max(host_capacity(node.amounts, demand), 1 if not node.vcpus else 0)
+        for node in answers.rows
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    nodename: str
+    vcpus: int
+    amounts: dict[str, float]
+
+
+def _compute_nodes(context: nova_context.RequestContext, _asked: list[str]) -> list[_Node]:
+    """Return what the compute nodes of a cell have in all. One query."""
+    node = main_models.ComputeNode
+    query = sa.select(
+        node.hypervisor_hostname,
+        node.vcpus,
+        node.memory_mb,
+        node.local_gb,
+        node.cpu_allocation_ratio,
+        node.ram_allocation_ratio,
+        node.disk_allocation_ratio,
+    ).where(node.deleted == 0)
+    with main_db.get_context_manager(context).reader.using(context) as session:
+        rows = session.execute(query).all()
+    return [
+        _Node(
+            name,
+            vcpus or 0,
+            {
+                orc.VCPU: (vcpus or 0) * (cpu or 1.0),
+                orc.MEMORY_MB: (memory or 0) * (ram or 1.0),
+                orc.DISK_GB: (disk or 0) * (local or 1.0),
+                orc.PCPU: float(vcpus or 0),
+            },
+        )
+        for name, vcpus, memory, disk, cpu, ram, local in rows
+    ]

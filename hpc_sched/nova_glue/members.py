@@ -120,6 +120,9 @@ def _read(
     )
     if trouble:
         problems.append(trouble)
+        # A VM that its cell knows without a host has been claimed somewhere. One that only has
+        # a build request mostly has not.
+        is_partial = is_partial or not nodes.keys() >= set(in_flight)
     host_of = {state.nodename: state.host for state in states}
     for node in nodes.values():
         members[(host_of.get(node, node), node)] += 1

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.answers import Plan, Rejection, number_of
 from hpc_sched.core.group_plan import decide
 from hpc_sched.core.planner import level_of
 from hpc_sched.core.problem import Problem
 from hpc_sched.core.ranking import planned_counts
-from hpc_sched.core.rejection import largest_gang
-from hpc_sched.nova_glue import wishes
+from hpc_sched.core.rejection import largest_gang, rejected
+from hpc_sched.core.wishes import Wishes
+from hpc_sched.nova_glue import hosts, wishes
 
 if TYPE_CHECKING:
     from hpc_sched.nova_glue.group import GroupState
@@ -54,9 +55,24 @@ class Planning:
         sizes = self._state.sizes
         answer = self._still_good(problem, sizes)
         if answer is None:
-            answer = decide(problem, sizes, self._state.active)
+            answer = self._decide(problem, sizes, among)
         self._last = _Answered(answer, problem, sizes)
         self._state.record.seconds += time.perf_counter() - began
+        return answer
+
+    def _decide(self, problem: Problem, sizes: tuple[int, ...], among: Array) -> Plan | Rejection:
+        """Return a plan that keeps the group's policy also where services own many nodes."""
+        state = self._state
+        answer = decide(problem, sizes, state.active)
+        if isinstance(answer, Rejection) or state.keeps_policy(answer.hosts):
+            return answer
+        for bounded in state.problems_by_policy(among):
+            answer = decide(bounded, sizes, state.active)
+            if isinstance(answer, Plan):
+                return answer
+        if isinstance(answer, Plan):
+            # No service takes them all: what fits is for the caller to say.
+            return rejected(problem, sizes[-1], require=None, max_leaves=None)
         return answer
 
     @property
@@ -85,18 +101,32 @@ class Planning:
     def check_wishes(self) -> None:
         """Check that the wishes can be met by an empty cloud.
 
+        Reads the sizes of all hosts before a request is refused, nothing else.
+
         :raises exceptions.RefusedError: where they contradict each other
         """
         said = self._state.request.asked.wishes
         if said.max_leaves is None or said.group_size is None or self._state.group.is_move:
             return
-        problem = self._state.empty_problem()
-        topology = problem.topology
-        level = topology.depth if said.require is None else level_of(topology, said.require)
-        most = largest_gang(problem, level, max_leaves=said.max_leaves)
-        if most is not None and said.group_size > most.vms:
+        most = _most(self._state.empty_problem(), said)
+        if said.group_size <= most:
+            return
+        # Before it says never: hosts that are full now may be larger than all candidates.
+        sizes = hosts.sizes_of_all(self._state.request.demand)
+        if sizes is None:
+            return
+        most = _most(self._state.empty_problem(sizes), said)
+        if said.group_size > most:
             raise exceptions.RefusedError(
                 f"{wishes.MAX_LEAVES}={said.max_leaves} and {wishes.GROUP_SIZE}="
-                f"{said.group_size} contradict each other: {said.max_leaves} leaf switches hold "
-                f"at most {most.vms} VMs of this flavor"
+                f"{said.group_size} contradict each other: at most {most} VMs of this flavor "
+                f"fit in {number_of(said.max_leaves, 'leaf switch')}"
             )
+
+
+def _most(problem: Problem, said: Wishes) -> int:
+    """Return the most VMs that a cloud holds as the wishes have it."""
+    topology = problem.topology
+    level = topology.depth if said.require is None else level_of(topology, said.require)
+    most = largest_gang(problem, level, max_leaves=said.max_leaves)
+    return 0 if most is None else most.vms

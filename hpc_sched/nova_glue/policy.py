@@ -6,7 +6,7 @@ Nova checks hard policies by service host; on bare metal one service host owns m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,37 +69,90 @@ def most_per_host(request: Request, otherwise: int) -> int:
     return 1 if request.max_per_host is None else request.max_per_host
 
 
-def apply(limit: Bound | None, room: Array, placed: Array, *, awaiting: int, left: int) -> Array:
+def apply(limit: Bound | None, room: Array, placed: Array, sizes: Sequence[int]) -> Array:
     """Return the room per HostState that the policy leaves.
 
     Anti-affinity leaves max_server_per_host less the members there; affinity only the
-    members' host, or while there are none the hosts that take all VMs that await a place
-    (all of this request, where none takes more).
+    members' host, or while there are none the hosts that take the whole group, in the first
+    of its sizes that any takes.
 
     :param room: per HostState, what it takes without the policy
     :param placed: per HostState, VMs that this request has placed
+    :param sizes: numbers of VMs to plan for, the most wanted first
     """
     if limit is None:
         return room
-    members = limit.members + np.bincount(
-        limit.service, weights=placed, minlength=len(limit.members)
-    ).astype(np.int64)
+    members = _members(limit, placed)
     if limit.policy == "affinity":
         if members.any():
             return np.where(members[limit.service] > 0, room, 0)
         total = np.bincount(limit.service, weights=room, minlength=len(members))
-        needed = awaiting if (total >= awaiting).any() else left
+        needed = next((size for size in sizes if (total >= size).any()), sizes[-1])
         return np.where(total[limit.service] >= needed, room, 0)
     allowed = np.maximum(limit.max_per_service - members, 0)
     if len(limit.members) == len(room):  # one node a service, as on every hypervisor
         return np.minimum(room, allowed[limit.service])
     # What a service may still take counts once in every leaf where it has nodes: each leaf's
     # capacity is then right by itself, and that is what leaves are compared by.
+    return _shared_out(limit, room, allowed, limit.leaf)
+
+
+def by_service(
+    limit: Bound | None, room: Array, placed: Array, sizes: Sequence[int]
+) -> Iterator[Array]:
+    """Yield rooms per HostState of which every use keeps a policy of many-node services.
+
+    Anti-affinity: what a service may take is shared out once among all its nodes. Affinity:
+    one service after the other that takes the VMs that must fit, by the name of its nodes.
+    """
+    if limit is None:
+        return
+    members = _members(limit, placed)
+    if limit.policy == "anti-affinity":
+        allowed = np.maximum(limit.max_per_service - members, 0)
+        yield _shared_out(limit, room, allowed, np.zeros_like(limit.leaf))
+        return
+    total = np.bincount(limit.service, weights=room, minlength=len(members))
+    for service in dict.fromkeys(limit.service[limit.order].tolist()):
+        if total[service] >= sizes[-1] and (members[service] or not members.any()):
+            yield np.where(limit.service == service, room, 0)
+
+
+def keeps(limit: Bound | None, planned: Array, placed: Array) -> bool:
+    """Tell whether planned VMs per HostState keep the policy, counted by service."""
+    if limit is None:
+        return True
+    members = _members(limit, placed)
+    new = np.bincount(limit.service, weights=planned, minlength=len(members)).astype(np.int64)
+    if limit.policy == "anti-affinity":
+        return bool((new + members <= np.maximum(limit.max_per_service, members)).all())
+    return bool(((new + members) > 0).sum() <= 1)
+
+
+def open_room(limit: Bound | None, room: Array, placed: Array) -> Array:
+    """Return the room per HostState of the services that may take VMs of the group at all."""
+    if limit is None:
+        return room
+    members = _members(limit, placed)
+    if limit.policy == "anti-affinity":
+        return np.where(members[limit.service] < limit.max_per_service, room, 0)
+    return np.where(members[limit.service] > 0, room, 0) if members.any() else room
+
+
+def _members(limit: Bound, placed: Array) -> Array:
+    """Return the VMs of the group per service, those that this request has placed included."""
+    here = np.bincount(limit.service, weights=placed, minlength=len(limit.members))
+    members: Array = limit.members + here.astype(np.int64)
+    return members
+
+
+def _shared_out(limit: Bound, room: Array, allowed: Array, part: Array) -> Array:
+    """Return the room per HostState, what a service may take given once in each part."""
     bounded = np.zeros_like(room)
     given: dict[tuple[int, int], int] = {}
     for i in limit.order:
         service = int(limit.service[i])
-        key = (service, int(limit.leaf[i]))
+        key = (service, int(part[i]))
         bounded[i] = min(int(room[i]), int(allowed[service]) - given.get(key, 0))
         given[key] = given.get(key, 0) + int(bounded[i])
     return bounded

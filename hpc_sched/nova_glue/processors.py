@@ -110,7 +110,7 @@ def _processor(cpu_info: str | None) -> Processor | None:
             threads=int(topology.get("threads") or 1),
             features=frozenset(str(name) for name in found.get("features") or ()),
         )
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, OverflowError, RecursionError, TypeError, ValueError):
         return None
 
 

@@ -77,7 +77,7 @@ def tell_wrong_wishes(spec: objects.RequestSpec, why: str) -> None:
         found = {
             "time": timeutils.utcnow().isoformat(),
             "instance": spec.instance_uuid,
-            "group": None if group is None else group.uuid,
+            "group": group.uuid if group is not None and "uuid" in group else None,
             "decision": "refused",
             "reason": why,
         }

@@ -20,9 +20,10 @@ REQUIRE = "hpc:require"
 PREFER = "hpc:prefer"
 MAX_LEAVES = "hpc:max_leaves"
 HOMOGENEOUS = "hpc:homogeneous"
+GUARANTEES = (REQUIRE, MAX_LEAVES, HOMOGENEOUS)
 
 # More VMs or leaves than any cloud has; keeps sums of them far from the end of an int64.
-MAX_NUMBER = 1_000_000
+MAX_NUMBER = 999_999
 _MAX_SHOWN = 80
 
 
@@ -59,6 +60,8 @@ def read(spec: objects.RequestSpec, levels: Sequence[str]) -> Asked:
     reader = _Reader(spec, levels)
     app_class = reader.choice(APP_CLASS, conf.APP_CLASSES) or CONF.hpc_sched.default_app_class
     if app_class == "none":
+        if APP_CLASS not in reader.seen:
+            reader.fault_of_unclassed()
         return Asked(app_class, Wishes(), "false", (), tuple(reader.faults))
     wishes = Wishes(
         require=reader.level(REQUIRE),
@@ -76,7 +79,7 @@ def read(spec: objects.RequestSpec, levels: Sequence[str]) -> Asked:
         homogeneous or CONF.hpc_sched.default_homogeneous,
         tuple(stated),
         tuple(reader.faults),
-        is_unclear=not reader.unread.isdisjoint((REQUIRE, MAX_LEAVES, HOMOGENEOUS)),
+        is_unclear=not reader.unread.isdisjoint(GUARANTEES),
     )
 
 
@@ -92,6 +95,16 @@ class _Reader:
         self.seen: set[str] = set()
         self.unread: set[str] = set()
         self.faults: list[str] = []
+
+    def fault_of_unclassed(self) -> None:
+        """Note the wishes of a request that is of class ``none`` because it names no class."""
+        stated = [key for key in GUARANTEES if self._value(key) not in (None, "false", "prefer")]
+        if stated:
+            self.unread.update(stated)
+            self.faults.append(
+                f"{', '.join(stated)}: only HPC applications can have that; the flavor must say "
+                f"{APP_CLASS}=sync or extreme, for without it requests here are of class none"
+            )
 
     def choice(self, key: str, choices: Sequence[str]) -> str | None:
         value = self._value(key)

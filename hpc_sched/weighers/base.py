@@ -73,7 +73,11 @@ class TopologyWeigher(weights.BaseHostWeigher):
         try:
             states = [host.obj for host in weighed_obj_list]
             state = registry.state_of(weight_properties, states)
-            if state is None or not state.request.by_topology:
+            if state is None:
+                return [0.0] * len(states)
+            if not state.request.by_topology:
+                if state.planning.answer is not None:
+                    record.tell(state, state.planning.answer)
                 return [0.0] * len(states)
             state.warn_of_faults()
             state.remember(weighed_obj_list)

@@ -24,11 +24,11 @@ class BunchWeigher(TopologyWeigher):
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
         if CONF.hpc_sched.bunch_weight_scale != "listing1":
             return super()._weights(state, positions)
-        problem = state.problem()
+        problem = state.problem(positions)
         leaf = problem.topology.leaf_index[state.host_index[positions]]
         takes_more = (state.capacity[positions] > 0) & ~np.isin(positions, state.lost)
         numbers = np.where(takes_more, bunch.leaf_weights(problem)[leaf], 0)
         return [float(number) for number in numbers]
 
     def _order(self, state: GroupState, positions: Array) -> Array:
-        return bunch.host_order(state.problem(), slot=state.slot)
+        return bunch.host_order(state.problem(positions), slot=state.slot)
