@@ -15,6 +15,7 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core.answers import Rejection
+from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.problem import Problem, tie_order
 from hpc_sched.core.wishes import NO_WISHES
 from hpc_sched.nova_glue import fabric, hosts, members, policy
@@ -305,9 +306,9 @@ class GroupState:
         whole = np.array(
             [hosts.whole(state, self.request.demand) for state in self._states], dtype=np.int64
         )
-        largest = int(whole.max(initial=0))
-        most = policy.most_per_host(self.request, largest)
-        capacity = np.full(len(self.topology.hosts), min(largest, most), dtype=np.int64)
+        most = policy.most_per_host(self.request, UNBOUNDED)
+        largest = min(int(whole.max(initial=0)), most)
+        capacity = np.full(len(self.topology.hosts), largest, dtype=np.int64)
         if size_of is not None:
             capacity[:] = 0
             for node, size in size_of.items():

@@ -1,13 +1,15 @@
 """A real Nova for the functional tests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hpc_sched.demo import cloud as cloud_  # first of all Nova: it chooses native threads
+from tests.functional import states
 from tests.functional.clouds import SAMPLE_CONF, write_topology
+from tests.functional.pods import write_fabric
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +52,22 @@ def start_cloud(
 
     yield start
     stop()
+
+
+@pytest.fixture
+def two_pods(tmp_path: Path) -> Iterator[Path]:
+    """Read the fabric of :mod:`tests.functional.pods`, without a cloud; return its file."""
+    path = write_fabric(tmp_path / "topology.yaml")
+    with states.configured(path):
+        yield path
+
+
+@pytest.fixture
+def group(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Set what the databases say of the group, the edge that has no server here."""
+
+    def set_(members: Mapping[str, int] | None = None, **said: Any) -> None:
+        places = {(host, host): count for host, count in (members or {}).items()}
+        states.databases_say(monkeypatch, members=places, **said)
+
+    return set_

@@ -1,5 +1,6 @@
-"""Real HostStates and RequestSpecs without a cloud, and a look at them as the scheduler's."""
+"""Real HostStates and RequestSpecs without a cloud, taken through filters and weighers."""
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,15 +8,23 @@ from pathlib import Path
 
 import nova.conf
 import pytest
-from nova import objects
-from nova.scheduler import host_manager, weights
+from nova import exception, objects
+from nova.scheduler import filters, host_manager, weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import conf
+from hpc_sched.filters.base import GroupFilter
+from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
+from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import fabric
 from hpc_sched.nova_glue import members as members_
 
 CONF = nova.conf.CONF
+
+FILTERS = (HPCHomogeneityFilter, HPCGroupFilter, HPCRackCapacityFilter)
+
+States = list[host_manager.HostState]
 
 objects.register_all()
 
@@ -89,6 +98,20 @@ def spec(
     return made
 
 
+def wishing(**wishes: object) -> dict[str, str]:
+    """Return wishes as extra specs of a flavor."""
+    return {f"hpc:{name}": str(value) for name, value in wishes.items()}
+
+
+def as_hints(**wishes: object) -> dict[str, list[str]]:
+    """Return wishes as scheduler hints, in the form in which the API hands them on."""
+    return {f"hpc:{name}": [str(value)] for name, value in wishes.items()}
+
+
+def queue_of(count: int) -> list[str]:
+    return [getattr(uuids, f"vm{number:03}") for number in range(count)]
+
+
 def databases_say(
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -96,14 +119,34 @@ def databases_say(
     queue: Sequence[str] = (),
     left: int = 1,
     is_move: bool = False,
-    orphans: int = 0,
     problems: Sequence[str] = (),
+    is_partial: bool = False,
+    orphans: int = 0,
 ) -> None:
     """Set what the databases say of the group, the edge that has no server here."""
     read = members_.Group(
-        Counter(dict(members or {})), tuple(queue), left, is_move, tuple(problems), orphans
+        members=Counter(dict(members or {})),
+        queue=tuple(queue),
+        left=left,
+        is_move=is_move,
+        problems=tuple(problems),
+        is_partial=is_partial,
+        orphans=orphans,
     )
     monkeypatch.setattr(members_, "read", lambda _request, _states: read)
+
+
+def run(states: States, request: objects.RequestSpec, *chain: GroupFilter, index: int = 0):
+    """Filter as Nova's scheduler does for the VM of this number."""
+    handler = filters.HostFilterHandler()
+    return handler.get_filtered_objects(list(chain), states, request, index)
+
+
+def why_refused(states: States, request: objects.RequestSpec, *chain: GroupFilter) -> str:
+    """Return what the tenant reads of a request that HPCGroupFilter refuses."""
+    with pytest.raises(exception.NoValidHost) as refused:
+        run(states, request, *(chain or [HPCGroupFilter()]))
+    return str(refused.value)
 
 
 def weigh(
@@ -128,3 +171,38 @@ def place(
     taken = next(name for name in order if name not in lose)
     by_name[taken].consume_from_request(request)
     return taken
+
+
+def schedule(
+    states: States,
+    request: objects.RequestSpec,
+    queue: Sequence[str],
+    weigher: weights.BaseHostWeigher,
+    chain: Sequence[GroupFilter] = (),
+    losing: Sequence[int] = (),
+) -> tuple[list[str], list[str]]:
+    """Place the VMs of a request in turn; return their hosts and the hosts that lost a claim.
+
+    :param losing: numbers of the VMs whose first choice somebody else has just taken
+    """
+    kept, placed, lost = states, [], []
+    for index, uuid in enumerate(queue):
+        request.instance_uuid = uuid
+        kept = run(kept, request, *chain, index=index)
+        order = weigh(weigher, kept, request)
+        if lost:
+            assert set(order[-len(lost) :]) == set(lost)
+        if index in losing:
+            lost.append(order[0])
+        placed.append(place(kept, order, request, lose=set(lost)))
+    return placed, lost
+
+
+def read_decisions(path: Path) -> list[dict]:
+    """Return the lines of a decision log, each one JSON object."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def ours(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what this package has logged; Nova speaks too where a cloud has set it to DEBUG."""
+    return [found.getMessage() for found in caplog.records if found.name.startswith("hpc_sched")]

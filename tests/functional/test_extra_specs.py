@@ -223,7 +223,7 @@ def test_the_api_accepts_good_extra_specs_and_says_what_is_wrong_with_bad_ones(c
 
     for name, value, told in [
         ("hpc:app_class", "fast", ["hpc:app_class='fast'", "extreme, sync, async, none"]),
-        ("hpc:group_size", "0", ["hpc:group_size='0'", "a whole number >= 1"]),
+        ("hpc:group_size", "0", ["hpc:group_size='0'", "a whole number from 1 to 999999"]),
         ("hpc:cache_score", 1e300, ["hpc:cache_score='1e+300'", "a decimal number >= 0"]),
         ("hpc:requir", "leaf", ["extra spec 'hpc:requir' does not appear to be a valid"]),
     ]:

@@ -18,9 +18,11 @@ from nova.db.api import models as api_models
 from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
+from hpc_sched.core.wishes import Wishes
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.nova_glue import members as members_
 from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue import wishes as wishes_
 from tests.functional.clouds import delete
 from tests.functional.truth import believed, nodes, true_members
 
@@ -340,8 +342,8 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             max_per_host=None,
             member_uuids=frozenset(),
             count=2,
-            app_class="sync",
             demand={"VCPU": 1},
+            asked=wishes_.Asked("sync", Wishes(), "prefer", (), ()),
         )
         read = members_.read(request, [])
     finally:

@@ -150,7 +150,8 @@ def test_a_group_that_fits_the_required_level_is_under_one_switch_of_it(cloud, b
             {"max_leaves": "1", "group_size": "5"},
             1,
             True,
-            "hpc:max_leaves=1 and hpc:group_size=5 contradict each other: 1 leaf switch",
+            "hpc:max_leaves=1 and hpc:group_size=5 contradict each other: at most 4 VMs of this"
+            " flavor fit in 1 leaf switch",
         ),
         ({"require": "leaf"}, 1, False, "hpc:require: only a group can have that; name a server"),
         (

@@ -1,13 +1,16 @@
 """Fabrics that the unit tests share, strategies that make random ones, and plain oracles."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from hypothesis import strategies as st
 
+from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.planner import plan, solve
 from hpc_sched.core.problem import Problem
 from hpc_sched.topology import Topology
 
@@ -122,6 +125,58 @@ class Group:
             members=self.members,
             awaiting=self.awaiting,
         )
+
+
+@dataclass(frozen=True)
+class Case:
+    """The arguments of one plan, all by name."""
+
+    tree: dict[str, Any]
+    capacity: dict[str, int]
+    members: dict[str, int]
+    count: int
+    require: str | None = None
+    max_leaves: int | None = None
+    group_id: str = ""
+    pack_hosts: bool = True
+
+    @property
+    def described(self) -> Topology:
+        return Topology.from_tree(self.tree)
+
+    @property
+    def fabric(self) -> Topology:
+        """The fabric with the hosts that only the counts name."""
+        return self.described.including([*self.capacity, *self.members])
+
+    def answer(self) -> Plan | Rejection:
+        if self.pack_hosts:
+            return plan(
+                topology=self.described,
+                capacity=self.capacity,
+                members=self.members,
+                count=self.count,
+                require=self.require,
+                max_leaves=self.max_leaves,
+                group_id=self.group_id,
+            )
+        problem = Problem.from_counts(
+            topology=self.described,
+            capacity=self.capacity,
+            members=self.members,
+            awaiting=self.count,
+            group_id=self.group_id,
+        )
+        return solve(
+            replace(problem, pack_hosts=False),
+            self.count,
+            require=self.require,
+            max_leaves=self.max_leaves,
+        )
+
+    def together(self, new: Mapping[str, int]) -> dict[str, int]:
+        """Return members plus new VMs by host, without hosts that have none."""
+        return dict(+(Counter(self.members) + Counter(new)))
 
 
 # A number is a leaf with as many hosts, a list a switch with what is below it.

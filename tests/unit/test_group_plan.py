@@ -30,8 +30,8 @@ def problem_of(
     return replace(made, wishes=wishes)
 
 
-def plan_of(problem: Problem, *sizes: int) -> Plan:
-    answer = decide(problem, sizes)
+def plan_of(problem: Problem, *sizes: int, preferred: int = 0) -> Plan:
+    answer = decide(problem, sizes, preferred)
     assert isinstance(answer, Plan)
     return answer
 
@@ -76,11 +76,40 @@ def test_what_is_preferred_comes_before_how_many_of_the_others_are_planned_along
     assert plan.switch in fabrics.two_pods().leaves
 
 
-def test_the_last_size_alone_is_what_must_fit_and_what_is_preferred_does_not_shrink_a_plan_to_it():
+def test_a_preference_shrinks_no_plan_below_the_size_from_which_it_means_something():
+    # Three do not fit under a leaf; a single VM always does.
     problem = problem_of(fabrics.two_pods(), Wishes(prefer="leaf"))
-    plan = plan_of(problem, 3, 1)
-    assert plan.count == 3
-    assert len(plan.leaves) == 2
+    for preferred in (3, 2):
+        plan = plan_of(problem, 3, 1, preferred=preferred)
+        assert plan.count == 3
+        assert len(plan.leaves) == 2
+    assert plan_of(problem, 3, 1, preferred=1).count == 1
+
+
+def test_one_orphan_no_longer_defeats_a_preference():
+    """Three VMs and one that may never be created; the preference is tried for the last size too.
+
+    ::
+
+                 core
+               /      \\
+            pod1        pod2
+              |        /    \\
+            leaf1   leaf2  leaf3
+          a1 a2 a3  b1 b2  c1 c2
+    """
+    fabric = Topology.from_tree(
+        {
+            "core": {
+                "pod1": {"leaf1": ["a1", "a2", "a3"]},
+                "pod2": {"leaf2": ["b1", "b2"], "leaf3": ["c1", "c2"]},
+            }
+        }
+    )
+    problem = problem_of(fabric, Wishes(prefer="leaf"))
+    assert plan_of(problem, 4, 3, preferred=3).leaves == {"leaf1": 3}
+    # Without the preference all four are planned for, and they are nearest to each other in pod2.
+    assert plan_of(problem, 4, 3, preferred=5).leaves == {"leaf2": 2, "leaf3": 2}
 
 
 def test_a_single_size_is_preferred_too():
@@ -91,9 +120,9 @@ def test_a_single_size_is_preferred_too():
 
 def test_where_what_is_preferred_cannot_be_had_the_plan_is_the_one_without_it():
     fabric = fabrics.two_pods()
-    plain = plan_of(problem_of(fabric), 5, 2)
+    plain = plan_of(problem_of(fabric), 6, 5)
     for level in ("leaf", "pod"):
-        assert plan_of(problem_of(fabric, Wishes(prefer=level)), 5, 2) == plain
+        assert plan_of(problem_of(fabric, Wishes(prefer=level)), 6, 5) == plain
 
 
 def test_a_preference_falls_back_to_what_is_required_and_no_further():
@@ -173,9 +202,9 @@ def test_a_plan_keeps_what_is_required_and_a_refusal_means_that_the_last_size_ha
         assert len({fabric.leaf_of(host) for host in used}) <= wishes.max_leaves
 
 
-@given(wished(), st.lists(st.integers(0, 6), min_size=2, max_size=3))
+@given(wished(), st.lists(st.integers(0, 6), min_size=1, max_size=3), st.integers(0, 6))
 def test_what_is_preferred_is_had_for_the_largest_size_that_can_have_it(
-    problem: Problem, sizes: list[int]
+    problem: Problem, sizes: list[int], preferred: int
 ):
     sizes = sorted(sizes, reverse=True)
     wishes, levels = problem.wishes, problem.topology.levels
@@ -184,14 +213,15 @@ def test_what_is_preferred_is_had_for_the_largest_size_that_can_have_it(
     assume(narrower)
     with_it = (
         solve(problem, size, require=wishes.prefer, max_leaves=wishes.max_leaves)
-        for size in sizes[:-1]
+        for size in sizes
+        if size >= preferred
     )
     first = next((plan for plan in with_it if isinstance(plan, Plan)), None)
     if first is not None:
-        assert decide(problem, sizes) == first
+        assert decide(problem, sizes, preferred) == first
     else:
         plain = replace(problem, wishes=replace(wishes, prefer=None))
-        assert decide(problem, sizes) == decide(plain, sizes)
+        assert decide(problem, sizes, preferred) == decide(plain, sizes)
 
 
 def test_as_many_as_fit_fill_the_largest_island():

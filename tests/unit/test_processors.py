@@ -127,6 +127,27 @@ def test_types_come_in_the_order_of_members_then_operator_then_cores_then_name(
     assert best_first(cores, order, Counter(members)) == expected.split()
 
 
+def test_an_entry_without_features_names_its_label_with_any_features():
+    cores = {f"{LABEL} +avx512f": 32, LABEL: 32, "AMD Milan 2x64x2": 64}
+    assert best_first(cores, [LABEL])[:2] == [LABEL, f"{LABEL} +avx512f"]
+    assert best_first({f"{LABEL} +amx +avx512f": 32, "AMD Milan 2x64x2": 64}, [LABEL]) == [
+        f"{LABEL} +amx +avx512f",
+        "AMD Milan 2x64x2",
+    ]
+
+
+def test_an_entry_with_features_names_those_alone_and_comes_before_its_label():
+    plain, wide, amx = LABEL, f"{LABEL} +avx512f", f"{LABEL} +amx"
+    cores = {plain: 32, wide: 32, amx: 32, "AMD Milan 2x64x2": 64}
+    assert best_first(cores, [wide, "AMD Milan 2x64x2", LABEL]) == [
+        wide,
+        "AMD Milan 2x64x2",
+        plain,
+        amx,
+    ]
+    assert best_first(cores, [wide]) == [wide, "AMD Milan 2x64x2", plain, amx]
+
+
 @given(
     st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 3)),
     st.lists(st.sampled_from("abcdefg")),

@@ -85,6 +85,22 @@ def test_what_requires_a_switch_permits_all_of_its_hosts_and_no_other():
     assert names(problem, permitted(problem, plan)) == below(fabric, "pod2")
 
 
+def test_without_wishes_no_host_of_another_island_is_permitted_or_kept():
+    fabric = fabrics.islands()
+    for wishes in (NO_WISHES, Wishes(max_leaves=3)):
+        problem, plan = planned(fabric, 3, wishes)
+        assert plan.switch == "west"
+        assert names(problem, permitted(problem, plan)) == below(fabric, "west")
+        assert names(problem, kept(problem, plan, places=99, hosts=99)) == below(fabric, "west")
+
+
+def test_members_alone_tie_a_group_to_its_island():
+    fabric = fabrics.islands()
+    problem, plan = planned(fabric, 0, members={"e1": 1})
+    assert names(problem, permitted(problem, plan)) == below(fabric, "east")
+    assert names(problem, kept(problem, plan, places=9, hosts=9)) == below(fabric, "east")
+
+
 def test_members_alone_tie_a_group_to_its_switch():
     fabric = fabrics.two_pods()
     wishes = Wishes(require="pod")
@@ -200,6 +216,18 @@ def test_what_is_kept_never_leads_outside_the_wishes(
         assert len({int(row[fabric.index_of(host)]) for host in used | takes}) == 1
     if wishes.max_leaves is not None:
         assert len({fabric.leaf_of(host) for host in used | takes}) <= wishes.max_leaves
+
+
+@given(plans(), st.integers(0, 12), st.integers(0, 12))
+def test_what_is_permitted_or_kept_is_on_the_island_of_the_group(
+    drawn: tuple[Problem, Plan], places: int, hosts: int
+):
+    problem, plan = drawn
+    fabric = problem.topology
+    used = {fabric.hosts[i] for i in np.flatnonzero(problem.members)} | set(plan.hosts)
+    assume(used)
+    mask = permitted(problem, plan) | kept(problem, plan, places=places, hosts=hosts)
+    assert len({fabric.ancestors(host)[-1] for host in used | names(problem, mask)}) == 1
 
 
 @given(plans(), st.integers(0, 12), st.integers(0, 12))

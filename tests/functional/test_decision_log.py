@@ -1,0 +1,199 @@
+"""The decision log: one line a decision, whoever makes it, and never an error."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import nova.conf
+import pytest
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.nova_glue import members as members_
+from hpc_sched.nova_glue import record
+from hpc_sched.weighers.bunch import BunchWeigher
+from hpc_sched.weighers.hop_byte import HopByteWeigher
+from hpc_sched.weighers.rack_capacity import RackCapacityWeigher
+from tests.functional.pods import (
+    FABRIC,
+    NAMES,
+    cpu,
+    hosts_below,
+    least,
+    states_of,
+)
+from tests.functional.states import (
+    FILTERS,
+    queue_of,
+    read_decisions,
+    run,
+    schedule,
+    spec,
+    weigh,
+    why_refused,
+    wishing,
+)
+
+CONF = nova.conf.CONF
+
+pytestmark = pytest.mark.usefixtures("two_pods")
+
+
+def test_the_operator_reads_the_switch_in_the_log_and_in_the_decision_log(group, caplog, tmp_path):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    caplog.set_level("INFO")
+    group(left=4)
+    states = states_of("leaf1", "leaf2")[:-1]
+    states[0].vcpus_used = 16
+    states[1].vcpus_used = 16
+    request = spec(count=4, extra_specs=wishing(require="leaf"))
+    assert not NAMES.search(why_refused(states, request))
+    operator = "group of 4 needs one leaf: largest gang that fits under one leaf: 3 on leaf2"
+    assert any(operator in found.getMessage() for found in caplog.records)
+    [told] = read_decisions(tmp_path / "decisions")
+    assert told["decision"] == "refused"
+    assert operator in told["reason"]
+    assert told["rejection"]["fits"] == {"level": "leaf", "vms": 3, "switch": "leaf2"}
+    assert told["removed"] == {"no room for one VM": 2}
+    assert told["candidates"]["leaf1"] == {"hosts": 4, "room": 2}
+
+
+def test_where_policy_and_room_leave_one_host_the_decision_is_told_without_a_weigher(
+    group, tmp_path
+):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    group(left=1)
+    run(states_of("leaf1")[:1], spec(), HPCGroupFilter())
+    assert [told["decision"] for told in read_decisions(tmp_path / "decisions")] == ["planned"]
+
+
+def test_a_decision_is_one_line_however_many_vms_the_request_has(group, tmp_path, caplog):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    caplog.set_level("INFO", "hpc_sched")
+    queue = queue_of(6)
+    group({"n01": 1}, queue=queue, left=6)
+    request = spec(count=6, uuid=queue[0], extra_specs=wishing(require="pod"))
+    schedule(states_of(), request, queue, HopByteWeigher(), [made() for made in FILTERS])
+    [told] = read_decisions(tmp_path / "decisions")
+    assert told.keys() == {
+        *("time", "instance", "group", "policy", "app_class", "wishes", "left", "awaiting"),
+        *("members", "candidates", "removed", "decision", "plan", "seconds"),
+    }
+    assert told["decision"] == "planned"
+    assert (told["instance"], told["group"]) == (queue[0], uuids.group)
+    assert told["wishes"] == {
+        "require": "pod",
+        "prefer": None,
+        "max_leaves": None,
+        "group_size": None,
+        "homogeneous": "prefer",
+    }
+    assert (told["left"], told["awaiting"], told["members"]) == (6, 6, {"leaf1": 1})
+    assert told["candidates"] == {leaf: {"hosts": 4, "room": 4} for leaf in FABRIC.leaves}
+    assert told["removed"]["outside the required switch, the leaves allowed or the island"] == 16
+    assert sum(told["plan"]["leaves"].values()) == sum(told["plan"]["hosts"].values()) == 6
+    assert told["plan"]["hop_bytes"] == told["plan"]["least"]
+    assert 0 < told["seconds"] < 60
+    [line] = [found.getMessage() for found in caplog.records if "Hop-Byte" in found.getMessage()]
+    assert f"group {uuids.group}, instance {queue[0]}: 6 awaiting, 1 members; planned 6" in line
+
+
+@pytest.mark.parametrize("weigher_class", [BunchWeigher, RackCapacityWeigher, HopByteWeigher])
+def test_a_decision_is_told_with_any_weigher_behind_the_group_filter_alone(
+    group, tmp_path, caplog, weigher_class
+):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    caplog.set_level("INFO", "hpc_sched")
+    queue = queue_of(6)
+    group(queue=queue, left=6)
+    request = spec(count=6, uuid=queue[0])
+    placed, _ = schedule(states_of(), request, queue, weigher_class(), [HPCGroupFilter()])
+    assert len(set(placed)) == 6
+    [told] = read_decisions(tmp_path / "decisions")
+    assert (told["decision"], told["left"]) == ("planned", 6)
+    assert sum(told["plan"]["hosts"].values()) == 6
+    assert len([found for found in caplog.records if "planned 6" in found.getMessage()]) == 1
+
+
+def test_a_move_that_passes_without_a_plan_is_told_as_one(group, tmp_path):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    group({"n01": 1}, queue=[uuids.instance], left=1, is_move=True)
+    states, request = states_of("leaf2", vcpus_used=16), spec()
+    assert run(states, request, HPCGroupFilter()) == states
+    assert len(read_decisions(tmp_path / "decisions")) == 1
+    weigh(HopByteWeigher(), states, request)
+    [told] = read_decisions(tmp_path / "decisions")
+    assert told["decision"] == "no plan"
+    assert "plan" not in told
+
+
+def test_a_wish_that_costs_hop_bytes_shows_against_the_least_possible(group, tmp_path):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    # Three hosts a leaf in pod1, and the whole group in two leaves of pod2 if it were of one type.
+    group(left=8)
+    states = states_of("pod1", cpu_info=cpu("Icelake", cores=16))
+    states = [state for state in states if state.host not in {"n04", "n08", "n12", "n16"}]
+    states += states_of("pod2", cpu_info=cpu("Broadwell"))
+    request = spec(count=8, group_policy="anti-affinity")
+    run(states, request, *(made() for made in FILTERS))
+    [told] = read_decisions(tmp_path / "decisions")
+    assert told["plan"]["least"] == least(dict.fromkeys(hosts_below("pod2"), 1), 8)
+    assert told["plan"]["hop_bytes"] > told["plan"]["least"]
+    assert told["removed"]["processor type other than Intel Icelake 2x16x2"] == 16
+
+
+def test_the_refusal_of_wishes_without_a_group_is_a_decision_too(monkeypatch, tmp_path):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    monkeypatch.setattr(members_, "is_placed", lambda _uuid: False)
+    why_refused(states_of(), spec(group=None, extra_specs=wishing(max_leaves=1)))
+    [told] = read_decisions(tmp_path / "decisions")
+    assert told.keys() == {"time", "instance", "group", "decision", "reason"}
+    assert told["decision"] == "refused"
+    assert "hpc:max_leaves" in told["reason"]
+
+
+def test_lines_of_many_threads_never_mix_and_none_is_lost_when_the_file_is_rotated(tmp_path):
+    path, rotated = tmp_path / "decisions", tmp_path / "decisions.1"
+    start, halfway = threading.Barrier(8), threading.Event()
+
+    def write(thread: int) -> None:
+        start.wait()
+        for number in range(100):
+            # Longer than any buffer.
+            record.append(str(path), {"thread": thread, "number": number, "text": "x" * 20000})
+            if thread == 0 and number == 50:
+                path.rename(rotated)
+                halfway.set()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    assert halfway.is_set()
+    first, second = read_decisions(rotated), read_decisions(path)
+    assert first
+    assert second
+    found = sorted((told["thread"], told["number"]) for told in first + second)
+    assert found == [(thread, number) for thread in range(8) for number in range(100)]
+    for thread in range(8):
+        turns = [told["number"] for told in first + second if told["thread"] == thread]
+        assert turns == sorted(turns)
+
+
+def test_a_file_that_cannot_be_written_is_one_warning_and_nothing_else(group, tmp_path, caplog):
+    CONF.set_override("decision_log", str(tmp_path / "missing" / "decisions"), "hpc_sched")
+    group(left=4)
+    for _ in range(3):
+        request = spec(count=4)
+        kept = run(states_of(), request, *(made() for made in FILTERS))
+        assert (
+            len({FABRIC.leaf_of(host) for host in weigh(HopByteWeigher(), kept, request)[:4]}) == 1
+        )
+    group(left=33)
+    why_refused(states_of(), spec(count=33))
+    [told] = [found for found in caplog.records if found.levelname == "WARNING"]
+    assert str(tmp_path / "missing" / "decisions") in told.getMessage()
+    assert not [found for found in caplog.records if found.exc_info]
+
+
+def test_what_json_cannot_say_is_a_warning_and_no_error(tmp_path, caplog):
+    record.append(str(tmp_path / "decisions"), {"cost": float("inf")})
+    record.append(str(tmp_path / "others"), {"cost": object()})
+    assert [found.levelname for found in caplog.records] == ["WARNING", "WARNING"]
