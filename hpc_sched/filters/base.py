@@ -10,8 +10,8 @@ from nova.scheduler import filters, host_manager
 from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
-from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue import fabric
+from hpc_sched import exceptions
+from hpc_sched.nova_glue import fabric, record, registry
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.group import GroupState
 
@@ -35,15 +35,9 @@ class GroupFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = False
 
     def __init__(self) -> None:
-        """Load the fabric, so that a scheduler that lacks it does not start.
-
-        :raises exceptions.TopologyError: where the topology is missing or wrong
-        :raises ValueError: where an option of [hpc_sched] has a value that cannot be used
-        """
+        """Make ready the fabric; raises as :func:`fabric.start` does."""
         super().__init__()
-        conf.register_opts(CONF)
-        conf.check(CONF)
-        fabric.load()
+        fabric.start()
 
     def host_passes(
         self, host_state: host_manager.HostState, filter_properties: objects.RequestSpec
@@ -91,8 +85,12 @@ class GroupFilter(filters.BaseHostFilter):
     def _refuse(
         self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
     ) -> States:
-        """Return what is left of a request that is refused: no host."""
-        LOG.info("%s: instance %s: %s", type(self).__name__, spec.instance_uuid, refused)
+        """Tell the operator why, and return what is left of the request: no host."""
+        state = registry.known(spec)
+        if state is None:
+            record.tell_wrong_wishes(spec, str(refused))
+        else:
+            record.tell_refusal(state, state.positions(states), str(refused))
         return []
 
     def _unproven(self, states: States, spec: objects.RequestSpec) -> States:

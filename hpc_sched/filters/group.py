@@ -62,13 +62,10 @@ class HPCGroupFilter(GroupFilter):
     def _refuse(
         self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
     ) -> States:
+        nothing = super()._refuse(states, spec, refused)
         state = registry.known(spec)
-        if state is not None:
-            record.tell_refusal(state, state.positions(states), str(refused))
-            if state.placed:
-                return []
-        else:
-            record.tell_wrong_wishes(spec, str(refused))
+        if state is not None and state.placed:
+            return nothing
         raise exception.NoValidHost(reason=refused.tenant)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import nova.conf
 from nova import objects
 
-from hpc_sched import exceptions
 from hpc_sched.core.answers import Rejection
 from hpc_sched.core.pruning import kept
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
@@ -57,11 +56,3 @@ class HPCRackCapacityFilter(GroupFilter):
         )
         record.tell(state, answer)
         return select(states, keep)
-
-    def _refuse(
-        self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
-    ) -> States:
-        state = registry.known(spec)
-        if state is not None:
-            record.tell_refusal(state, state.positions(states), str(refused))
-        return super()._refuse(states, spec, refused)

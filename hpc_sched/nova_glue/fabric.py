@@ -109,6 +109,17 @@ def load() -> Fabric:
     return fabric
 
 
+def start() -> None:
+    """Make ready what filters and weighers need: a scheduler that lacks it does not start.
+
+    :raises exceptions.TopologyError: where the topology is missing or wrong
+    :raises ValueError: where an option of [hpc_sched] has a value that cannot be used
+    """
+    conf.register_opts(CONF)
+    conf.check(CONF)
+    load()
+
+
 def current() -> Fabric:
     """Return the fabric as it was loaded last; loads it where nothing was."""
     return _current[1] if _current is not None else load()

@@ -13,7 +13,6 @@ from nova.scheduler import utils as scheduler_utils
 from numpy.typing import NDArray
 from oslo_log import log as logging
 
-from hpc_sched import conf
 from hpc_sched.nova_glue import fabric, record, registry
 from hpc_sched.nova_glue.group import GroupState
 
@@ -37,15 +36,9 @@ class TopologyWeigher(weights.BaseHostWeigher):
     multiplier = ""
 
     def __init__(self) -> None:
-        """Load the fabric, so that a scheduler that lacks it does not start.
-
-        :raises exceptions.TopologyError: where the topology is missing or wrong
-        :raises ValueError: where an option of [hpc_sched] has a value that cannot be used
-        """
+        """Make ready the fabric; raises as :func:`fabric.start` does."""
         super().__init__()
-        conf.register_opts(CONF)
-        conf.check(CONF)
-        fabric.load()
+        fabric.start()
 
     def weight_multiplier(self, host_state: host_manager.HostState) -> float:
         """Return the multiplier: the option, or metadata of the host's aggregates."""

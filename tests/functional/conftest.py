@@ -8,7 +8,7 @@ import pytest
 
 from hpc_sched.demo import cloud as cloud_  # first of all Nova: it chooses native threads
 from tests.functional import states
-from tests.functional.clouds import SAMPLE_CONF, write_topology
+from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
 from tests.functional.pods import write_fabric
 
 
@@ -71,3 +71,17 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         states.databases_say(monkeypatch, members=places, **said)
 
     return set_
+
+
+@pytest.fixture
+def boot(cloud: cloud_.NovaCloud) -> Iterator[Callable[..., list[str]]]:
+    """Boot servers in the module's cloud that are deleted after the test."""
+    made: list[str] = []
+
+    def boot_(*args: object, **kwargs: object) -> list[str]:
+        servers = cloud.boot(*args, **kwargs)
+        made.extend(servers)
+        return servers
+
+    yield boot_
+    delete(cloud, made)

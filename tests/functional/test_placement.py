@@ -1,11 +1,11 @@
 """Where groups land on a real Nova: API, conductor, scheduler, Placement, 32 fake computes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from hpc_sched.demo.cloud import NovaCloud
-from tests.functional.clouds import delete, four_by_eight, leaves_used
+from tests.functional.clouds import four_by_eight, leaves_used
 
 LEAVES = four_by_eight()
 
@@ -27,20 +27,6 @@ def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
     ]
     cloud.wait(ballast)
     return cloud
-
-
-@pytest.fixture
-def boot(cloud: NovaCloud) -> Iterator[Callable[..., list[str]]]:
-    """Boot servers that are deleted after the test."""
-    made: list[str] = []
-
-    def boot_(*args: object, **kwargs: object) -> list[str]:
-        servers = cloud.boot(*args, **kwargs)
-        made.extend(servers)
-        return servers
-
-    yield boot_
-    delete(cloud, made)
 
 
 @pytest.mark.parametrize("policy", ["anti-affinity", "soft-anti-affinity"])

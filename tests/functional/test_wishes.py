@@ -10,7 +10,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import yaml
@@ -21,7 +21,6 @@ from hpc_sched.core.planner import plan
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.topology import Topology
 from tests.functional.claims import watched_claims
-from tests.functional.clouds import delete
 
 TREE = {
     "core": {
@@ -64,19 +63,6 @@ def cloud(
     cloud.flavor("ballast", vcpus=8)
     cloud.wait([server for host in TAKEN for server in cloud.boot("ballast", host=host)])
     return cloud
-
-
-@pytest.fixture
-def boot(cloud: NovaCloud) -> Iterator[Callable[..., list[str]]]:
-    made: list[str] = []
-
-    def boot_(*args: object, **kwargs: object) -> list[str]:
-        servers = cloud.boot(*args, **kwargs)
-        made.extend(servers)
-        return servers
-
-    yield boot_
-    delete(cloud, made)
 
 
 @pytest.fixture
