@@ -209,7 +209,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
     def wait(
         self,
         servers: Sequence[str],
-        timeout: float = 120,
+        timeout: float = 400,
         progress: Callable[[str], None] = lambda _text: None,
     ) -> dict[str, dict[str, Any]]:
         """Return the servers by id as the API shows them, once none is being built.
