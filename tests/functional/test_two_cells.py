@@ -117,7 +117,7 @@ def test_an_api_database_that_fails_leaves_what_the_scheduler_itself_knows(
         raise ConnectionError("API database is gone")
 
     with monkeypatch.context() as patch, believed(monkeypatch) as seen:
-        patch.setattr(db, "_api_rows", fail)
+        patch.setattr(db, "api_rows", fail)
         more = cloud.boot("rank", count=2, group=group)
         assert {s["status"] for s in cloud.wait(more).values()} == {"ACTIVE"}
     delete(cloud, more)
