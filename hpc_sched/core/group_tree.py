@@ -20,6 +20,7 @@ class GroupTree:
 
     problem: Problem
     count: int
+    everyone: int  # pairs of VMs of the whole group, new ones included
     limit: int | None  # most leaves beside the members'; None where they are not counted
     digits: Digits
     hosts: dict[int, filling.LeafHosts]  # by leaf, those with room
@@ -63,11 +64,12 @@ class GroupTree:
                 below, above = above, topology.switches[above].parent
         in_order = sorted(hosts, key=lambda leaf: int(problem.tie[leaf]))
         free = [leaf for leaf in in_order if leaf not in member_leaves]
-        everyone = math.comb(sum(here[leaf].item() for leaf in member_leaves) + count, 2)
+        everyone = math.comb(int(here.sum()) + count, 2)
         open_room = room[list(hosts)]
         return cls(
             problem=problem,
             count=count,
+            everyone=everyone,
             limit=limit,
             digits=Digits.of(
                 saving=(2 * topology.depth - 1) * everyone,
@@ -87,11 +89,6 @@ class GroupTree:
                 )
             },
         )
-
-    @property
-    def everyone(self) -> int:
-        """The pairs of VMs of the whole group, new ones included."""
-        return math.comb(int(self.problem.members.sum()) + self.count, 2)
 
     def below(self, top: int) -> Leaf | Chain:
         """Return the node of a switch that holds the whole group."""

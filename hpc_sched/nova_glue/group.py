@@ -234,9 +234,14 @@ class GroupState:
 
     def _capacity(self) -> Array:
         """Return how many more VMs each HostState of first sight takes, policy included."""
+        return policy.apply(self._bound, self._open_room, self._placed_at, self.sizes)
+
+    @property
+    def _open_room(self) -> Array:
+        """The room of the HostStates that have not lost a claim."""
         room = self.room
         room[self.lost] = 0
-        return policy.apply(self._bound, room, self._placed_at, self.sizes)
+        return room
 
     @property
     def lost(self) -> Array:
@@ -265,13 +270,14 @@ class GroupState:
 
         :param among: positions of the HostStates that are candidates; all by default
         """
-        room = self.room
-        room[self.lost] = 0
-        for bounded in policy.by_service(self._bound, room, self._placed_at, self.sizes):
+        rooms = policy.by_service(self._bound, self._open_room, self._placed_at, self.sizes)
+        for bounded in rooms:
             yield dataclasses.replace(self.problem(), capacity=self._per_host(bounded, among))
 
     def keeps_policy(self, hosts: Mapping[str, int]) -> bool:
         """Tell whether planned VMs per host keep the group's hard policy service by service."""
+        if self._bound is None:
+            return True
         planned = np.array(
             [hosts.get(self.topology.hosts[i], 0) for i in self.host_index.tolist()], np.int64
         )
@@ -282,9 +288,8 @@ class GroupState:
 
         Of a service that may take no more than one VM of the group every node could be it.
         """
-        room = self.room
-        room[self.lost] = 0
-        return self._per_host(policy.open_room(self._bound, room, self._placed_at), among) > 0
+        room = policy.open_room(self._bound, self._open_room, self._placed_at)
+        return self._per_host(room, among) > 0
 
     def _per_host(self, room: Array, among: Array | None) -> Array:
         """Return numbers per HostState as numbers per host of the topology."""

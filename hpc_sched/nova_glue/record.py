@@ -18,6 +18,7 @@ from oslo_utils import timeutils
 from hpc_sched.core.answers import Plan, Rejection
 from hpc_sched.core.capacity import leaf_sums
 from hpc_sched.core.planner import solve
+from hpc_sched.core.problem import Problem
 
 if TYPE_CHECKING:
     from hpc_sched.nova_glue.group import GroupState
@@ -163,8 +164,8 @@ def _as_json(
         "wishes": asdict(request.asked.wishes) | {"homogeneous": request.asked.homogeneous},
         "left": state.left,
         "awaiting": state.awaiting,
-        "members": _by_leaf(state, problem.members),
-        "candidates": _candidates(state),
+        "members": _by_leaf(problem, problem.members),
+        "candidates": _candidates(state, problem),
         "removed": dict(state.record.removed) | _full(state),
         "decision": "planned" if isinstance(answer, Plan) else "no plan",
         "seconds": round(state.record.seconds, 6),
@@ -188,9 +189,8 @@ def _as_json(
     return found
 
 
-def _candidates(state: GroupState) -> dict[str, dict[str, int]]:
+def _candidates(state: GroupState, problem: Problem) -> dict[str, dict[str, int]]:
     """Return, per leaf, the hosts that passed the filters before ours and their room."""
-    problem = state.problem()
     number = np.bincount(state.host_index, minlength=len(problem.topology.hosts))
     hosts, room = leaf_sums(problem, number), leaf_sums(problem, problem.capacity)
     return {
@@ -199,8 +199,7 @@ def _candidates(state: GroupState) -> dict[str, dict[str, int]]:
     }
 
 
-def _by_leaf(state: GroupState, counts: NDArray[np.int64]) -> dict[str, int]:
-    problem = state.problem()
+def _by_leaf(problem: Problem, counts: NDArray[np.int64]) -> dict[str, int]:
     sums = leaf_sums(problem, counts)
     return {
         problem.topology.switches[leaf].name: int(sums[leaf])
