@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.planner import level_of, solve
+from hpc_sched.core.planner import solve
 from hpc_sched.core.problem import Problem
 from hpc_sched.core.rejection import largest_gang
+from hpc_sched.core.wishes import level_of
 
 
 def decide(problem: Problem, sizes: Sequence[int], preferred: int = 0) -> Plan | Rejection:
@@ -41,13 +42,12 @@ def as_many_as_fit(problem: Problem, count: int) -> Plan | Rejection:
 
     For those who prefer and cannot refuse.
     """
-    roots = problem.topology.depth
-    gang = largest_gang(problem, roots, with_members=True)
+    gang = largest_gang(problem, level_of(problem.topology, None), with_members=True)
     return solve(problem, min(count, gang.vms if gang is not None else 0))
 
 
 def _is_narrower(problem: Problem, prefer: str, require: str | None) -> bool:
     """Tell whether preferring a level says more than requiring another does."""
-    if require is None:
-        return True
-    return level_of(problem.topology, prefer) < level_of(problem.topology, require)
+    return require is None or level_of(problem.topology, prefer) < level_of(
+        problem.topology, require
+    )

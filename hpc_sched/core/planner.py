@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched import exceptions
 from hpc_sched.core import filling
 from hpc_sched.core.answers import Plan, Rejection
 from hpc_sched.core.capacity import leaf_sums, rooms_below
@@ -23,6 +22,7 @@ from hpc_sched.core.knapsack import Choice
 from hpc_sched.core.maxplus import IMPOSSIBLE, NEVER
 from hpc_sched.core.problem import Problem
 from hpc_sched.core.rejection import rejected
+from hpc_sched.core.wishes import level_of
 from hpc_sched.topology.model import Topology
 
 Array = NDArray[np.int64]
@@ -60,22 +60,8 @@ def plan(
         group_id=group_id,
     )
     # The level is one of the topology that was given, not of the one with hosts added to it.
-    if require is not None:
-        level_of(topology, require)
+    level_of(topology, require)
     return solve(problem, count, require=require, max_leaves=max_leaves)
-
-
-def level_of(topology: Topology, name: str) -> int:
-    """Return the number of a level, 1 for leaves.
-
-    :raises exceptions.RequestError: naming the levels there are
-    """
-    try:
-        return topology.levels.index(name) + 1
-    except ValueError:
-        raise exceptions.RequestError(
-            f"there is no level {name!r}: expected one of {', '.join(topology.levels)}"
-        ) from None
 
 
 def solve(
@@ -87,7 +73,7 @@ def solve(
     """
     if max_leaves is not None and max_leaves < 1:
         raise ValueError(f"max_leaves is {max_leaves}: expected at least 1")
-    level = problem.topology.depth if require is None else level_of(problem.topology, require)
+    level = level_of(problem.topology, require)
     # The bound on leaves costs a table for every number of leaves: first without it.
     has_room = bool((rooms_below(problem, level, max_leaves) >= count).any())
     found = _best(problem, count, level, None) if has_room else None

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched.core.answers import Plan
-from hpc_sched.core.planner import level_of
 from hpc_sched.core.problem import Problem
 from hpc_sched.core.ranking import planned_counts, spare_order
+from hpc_sched.core.wishes import level_of
 
 Mask = NDArray[np.bool_]
 
@@ -23,8 +23,7 @@ def permitted(problem: Problem, plan: Plan) -> Mask:
     used = np.flatnonzero(everyone)
     mask = np.ones(len(topology.hosts), dtype=np.bool_)
     if len(used):
-        level = topology.depth if wishes.require is None else level_of(topology, wishes.require)
-        group = topology.groups[level - 1]
+        group = topology.groups[level_of(topology, wishes.require) - 1]
         mask &= group == group[used[0]]
     if wishes.max_leaves is not None:
         leaves = list(dict.fromkeys(topology.leaf_index[used].tolist()))

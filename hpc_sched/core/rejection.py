@@ -5,6 +5,7 @@ import numpy as np
 from hpc_sched.core.answers import Gang, Rejection
 from hpc_sched.core.capacity import rooms_below
 from hpc_sched.core.problem import Problem
+from hpc_sched.core.wishes import level_of
 
 
 def rejected(
@@ -12,7 +13,7 @@ def rejected(
 ) -> Rejection:
     """Return the Rejection of ``count`` VMs for which there is no plan. O(hosts * levels)."""
     topology = problem.topology
-    level = topology.depth if require is None else topology.levels.index(require) + 1
+    level = level_of(topology, require)
     return Rejection(
         count=count,
         members=int(problem.members.sum()),

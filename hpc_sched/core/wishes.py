@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from hpc_sched import exceptions
+from hpc_sched.topology.model import Topology
+
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
@@ -18,3 +21,18 @@ class Wishes:
 
 
 NO_WISHES = Wishes()
+
+
+def level_of(topology: Topology, name: str | None) -> int:
+    """Return the number of a level, 1 for leaves; None names the roots' level.
+
+    :raises exceptions.RequestError: naming the levels there are
+    """
+    if name is None:
+        return topology.depth
+    try:
+        return topology.levels.index(name) + 1
+    except ValueError:
+        raise exceptions.RequestError(
+            f"there is no level {name!r}: expected one of {', '.join(topology.levels)}"
+        ) from None

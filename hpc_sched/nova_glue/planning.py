@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from hpc_sched import exceptions
 from hpc_sched.core.answers import Plan, Rejection, number_of
 from hpc_sched.core.group_plan import decide
-from hpc_sched.core.planner import level_of
 from hpc_sched.core.problem import Problem
 from hpc_sched.core.ranking import planned_counts
 from hpc_sched.core.rejection import largest_gang, rejected
-from hpc_sched.core.wishes import Wishes
+from hpc_sched.core.wishes import Wishes, level_of
 from hpc_sched.nova_glue import hosts, wishes
 
 if TYPE_CHECKING:
@@ -126,7 +125,6 @@ class Planning:
 
 def _most(problem: Problem, said: Wishes) -> int:
     """Return the most VMs that a cloud holds as the wishes have it."""
-    topology = problem.topology
-    level = topology.depth if said.require is None else level_of(topology, said.require)
+    level = level_of(problem.topology, said.require)
     most = largest_gang(problem, level, max_leaves=said.max_leaves)
     return 0 if most is None else most.vms
