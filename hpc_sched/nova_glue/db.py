@@ -183,7 +183,7 @@ _paused_until: dict[str, float] = {}  # cell uuid to a time.monotonic(); as many
 
 def ask_cells(
     context: nova_context.RequestContext,
-    asked_of: dict[int, list[str]],
+    asked_of: dict[int, list[str]] | None,
     read: Callable[[nova_context.RequestContext, list[str]], list[Row]],
 ) -> CellAnswers[Row]:
     """Return what a function reads in each of some cells, all cells at the same time.
@@ -191,15 +191,15 @@ def ask_cells(
     One query for the cells, and those of the function in each of them. Cells that time out
     are left alone for a while.
 
-    :param asked_of: cell id to what the function is given there
+    :param asked_of: cell id to what the function is given there; None: nothing, in all cells
     """
     answers: CellAnswers[Row] = CellAnswers()
-    if not asked_of:
+    if asked_of is not None and not asked_of:
         return answers
     now = time.monotonic()
     asked = {}
     for cell in objects.CellMappingList.get_all(context):
-        if cell.id not in asked_of or cell.is_cell0():
+        if cell.is_cell0() or (asked_of is not None and cell.id not in asked_of):
             continue
         if _paused_until.get(cell.uuid, now) > now:
             answers.silent[cell.id] = "left alone after a timeout"
@@ -207,7 +207,7 @@ def ask_cells(
             asked[cell.uuid] = cell
     if not asked:
         return answers
-    given = {cell.uuid: asked_of[cell.id] for cell in asked.values()}
+    given = {cell.uuid: asked_of[cell.id] if asked_of else [] for cell in asked.values()}
     results = nova_context.scatter_gather_cells(
         context,
         list(asked.values()),

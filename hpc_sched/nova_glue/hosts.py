@@ -1,12 +1,10 @@
 """What a HostState tells about the room on its host."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import os_resource_classes as orc
 import sqlalchemy as sa
 from nova import context as nova_context
-from nova import objects
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
@@ -37,14 +35,34 @@ def capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
 
 def whole(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
     """Return how many VMs of a demand a host takes while it has none."""
-    if not state.vcpus_total:
+    return _whole(
+        demand,
+        state.vcpus_total,
+        state.total_usable_ram_mb,
+        state.total_usable_disk_gb,
+        state.cpu_allocation_ratio,
+        state.ram_allocation_ratio,
+        state.disk_allocation_ratio,
+    )
+
+
+def _whole(
+    demand: Mapping[str, int],
+    vcpus: int | None,
+    memory_mb: int | None,
+    disk_gb: float | None,
+    cpu_ratio: float | None,
+    ram_ratio: float | None,
+    disk_ratio: float | None,
+) -> int:
+    """Return how many VMs a host takes by its totals; 1 on bare metal, which reports no vcpus."""
+    if not vcpus:
         return 1
-    disk = state.total_usable_disk_gb * (state.disk_allocation_ratio or 1.0)
     amounts = {
-        orc.VCPU: state.vcpus_total * (state.cpu_allocation_ratio or 1.0),
-        orc.MEMORY_MB: state.total_usable_ram_mb * (state.ram_allocation_ratio or 1.0),
-        orc.DISK_GB: disk,
-        orc.PCPU: float(state.vcpus_total),
+        orc.VCPU: vcpus * (cpu_ratio or 1.0),
+        orc.MEMORY_MB: (memory_mb or 0) * (ram_ratio or 1.0),
+        orc.DISK_GB: (disk_gb or 0) * (disk_ratio or 1.0),
+        orc.PCPU: float(vcpus),
     }
     return host_capacity(amounts, demand)
 
@@ -75,33 +93,26 @@ def free(state: host_manager.HostState) -> dict[str, float]:
 def sizes_of_all(demand: Mapping[str, int]) -> dict[str, int] | None:
     """Return how many VMs of a demand every host takes while it has none, by nodename.
 
-    One query for the cells twice and one in each; None where a database does not answer.
+    One query for the cells and one in each; None where a database does not answer.
     """
-    context = nova_context.get_admin_context()
+
+    def read(cell_context: nova_context.RequestContext, _: list[str]) -> list[tuple[str, int]]:
+        return _compute_nodes(cell_context, demand)
+
     try:
-        mappings = objects.CellMappingList.get_all(context)
-        cells = [cell.id for cell in mappings if not cell.is_cell0()]
-        answers = db.ask_cells(context, {cell: [] for cell in cells}, _compute_nodes)
+        answers = db.ask_cells(nova_context.get_admin_context(), None, read)
     except Exception:
         LOG.exception("Cannot read the sizes of hosts")
         return None
     if answers.silent:
         return None
-    return {
-        node.nodename: max(host_capacity(node.amounts, demand), 1 if not node.vcpus else 0)
-        for node in answers.rows
-    }
+    return dict(answers.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    nodename: str
-    vcpus: int
-    amounts: dict[str, float]
-
-
-def _compute_nodes(context: nova_context.RequestContext, _asked: list[str]) -> list[_Node]:
-    """Return what the compute nodes of a cell have in all. One query."""
+def _compute_nodes(
+    context: nova_context.RequestContext, demand: Mapping[str, int]
+) -> list[tuple[str, int]]:
+    """Return the nodenames of a cell and what each takes while it has no VM. One query."""
     node = main_models.ComputeNode
     query = sa.select(
         node.hypervisor_hostname,
@@ -114,16 +125,4 @@ def _compute_nodes(context: nova_context.RequestContext, _asked: list[str]) -> l
     ).where(node.deleted == 0)
     with main_db.get_context_manager(context).reader.using(context) as session:
         rows = session.execute(query).all()
-    return [
-        _Node(
-            name,
-            vcpus or 0,
-            {
-                orc.VCPU: (vcpus or 0) * (cpu or 1.0),
-                orc.MEMORY_MB: (memory or 0) * (ram or 1.0),
-                orc.DISK_GB: (disk or 0) * (local or 1.0),
-                orc.PCPU: float(vcpus or 0),
-            },
-        )
-        for name, vcpus, memory, disk, cpu, ram, local in rows
-    ]
+    return [(name, _whole(demand, *totals)) for name, *totals in rows]
