@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import yaml
 from nova.tests.functional.api.client import OpenStackApiNotFoundException
 
 from hpc_sched.demo.cloud import NovaCloud
+from tests.functional.trees import write_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE_CONF = ROOT / "etc" / "nova.conf.sample"
@@ -32,10 +32,7 @@ def four_by_eight() -> dict[str, list[str]]:
 
 def write_topology(folder: Path, leaves: Mapping[str, list[str]]) -> Path:
     """Write leaves below one core switch as a topology file and return its path."""
-    path = folder / "topology.yaml"
-    switches = [{"name": leaf, "hosts": hosts} for leaf, hosts in leaves.items()]
-    path.write_text(yaml.safe_dump({"switches": [{"name": "core", "switches": switches}]}))
-    return path
+    return write_tree(folder / "topology.yaml", {"core": leaves})
 
 
 def leaves_used(leaves: Mapping[str, list[str]], hosts: Iterable[str]) -> dict[str, int]:

@@ -24,6 +24,7 @@ from hpc_sched.core.planner import plan
 from hpc_sched.nova_glue import fabric
 from hpc_sched.topology import Topology
 from tests.functional.states import States, host_state
+from tests.functional.trees import write_tree
 
 TREE = {
     "spine": {
@@ -45,17 +46,7 @@ NAMES = re.compile(r"spine|pod\d|leaf\d|\bn\d\d")
 
 def write_fabric(path: Path, types: Mapping[str, str] | None = None) -> Path:
     """Write the fabric as a topology file; some switches may state a processor type."""
-
-    def entry(name: str, below: object) -> dict[str, object]:
-        found: dict[str, object] = {"name": name}
-        if types and name in types:
-            found["processor"] = types[name]
-        if isinstance(below, dict):
-            return found | {"switches": [entry(*item) for item in below.items()]}
-        return found | {"hosts": below}
-
-    path.write_text(yaml.safe_dump({"switches": [entry(*item) for item in TREE.items()]}))
-    return path
+    return write_tree(path, TREE, types)
 
 
 def add_island(path: Path) -> None:

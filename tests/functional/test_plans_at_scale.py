@@ -24,7 +24,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import yaml
 from nova import exception
 from nova.scheduler import manager
 from oslo_utils import uuidutils
@@ -44,6 +43,7 @@ from tests.functional.claims import (
     seeded_half,
     watched_claims,
 )
+from tests.functional.trees import write_tree
 
 TREE = {
     "core": {
@@ -62,17 +62,6 @@ BUSY = {host for host in FABRIC.hosts if random.Random(f"{host[:4]} {host}").ran
 FREE = {host: 1 for host in FABRIC.hosts if host not in BUSY}
 
 
-def as_yaml(folder: Path, tree: dict) -> Path:
-    def switch(name: str, below) -> dict:
-        if isinstance(below, list):
-            return {"name": name, "hosts": below}
-        return {"name": name, "switches": [switch(*item) for item in below.items()]}
-
-    path = folder / "topology.yaml"
-    path.write_text(yaml.safe_dump({"switches": [switch(*item) for item in tree.items()]}))
-    return path
-
-
 @pytest.fixture(scope="module")
 def decisions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("log") / "decisions.jsonl"
@@ -85,7 +74,7 @@ def nova(
     decisions: Path,
 ) -> ClaimsOnly:
     cloud = start_cloud(
-        as_yaml(tmp_path_factory.mktemp("fabric"), TREE | EAST),
+        write_tree(tmp_path_factory.mktemp("fabric") / "topology.yaml", TREE | EAST),
         options={("hpc_sched", "decision_log"): str(decisions), **STAYS_UP},
     )
     claims = ClaimsOnly(cloud)

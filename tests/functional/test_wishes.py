@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-import yaml
 
 from hpc_sched.core.answers import Plan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
@@ -21,6 +20,7 @@ from hpc_sched.core.planner import plan
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.topology import Topology
 from tests.functional.claims import watched_claims
+from tests.functional.trees import write_tree
 
 TREE = {
     "core": {
@@ -37,27 +37,7 @@ FREE = {host: 1 for host in FABRIC.hosts if host not in TAKEN}
 def cloud(
     start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
 ) -> NovaCloud:
-    path = tmp_path_factory.mktemp("fabric") / "topology.yaml"
-    path.write_text(
-        yaml.safe_dump(
-            {
-                "switches": [
-                    {
-                        "name": "core",
-                        "switches": [
-                            {
-                                "name": pod,
-                                "switches": [
-                                    {"name": leaf, "hosts": hosts} for leaf, hosts in below.items()
-                                ],
-                            }
-                            for pod, below in TREE["core"].items()
-                        ],
-                    }
-                ]
-            }
-        )
-    )
+    path = write_tree(tmp_path_factory.mktemp("fabric") / "topology.yaml", TREE)
     cloud = start_cloud(path)
     cloud.start_computes(FABRIC.hosts)
     cloud.flavor("ballast", vcpus=8)
