@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.group_plan import decide
 from hpc_sched.core.planner import plan, solve
 from hpc_sched.core.problem import Problem
+from hpc_sched.core.wishes import NO_WISHES, Wishes
 from hpc_sched.topology import Topology
 
 
@@ -90,6 +93,28 @@ def islands() -> Topology:
     )
 
 
+def large_leaf_and_neighbours() -> Topology:
+    """Return a leaf that is alone in its pod, and two smaller ones that are neighbours.
+
+    ::
+
+                 core
+               /      \\
+            pod1        pod2
+             |        /    \\
+            leaf1   leaf2  leaf3
+          a1 a2 a3  b1 b2  c1 c2
+    """
+    return Topology.from_tree(
+        {
+            "core": {
+                "pod1": {"leaf1": ["a1", "a2", "a3"]},
+                "pod2": {"leaf2": ["b1", "b2"], "leaf3": ["c1", "c2"]},
+            }
+        }
+    )
+
+
 def row_of_leaves(sizes: Mapping[str, int]) -> Topology:
     """Return leaves of the given sizes below one switch; hosts are called ``<leaf>-<number>``.
 
@@ -103,6 +128,42 @@ def row_of_leaves(sizes: Mapping[str, int]) -> Topology:
     return Topology.from_tree(
         {"core": {leaf: [f"{leaf}-{i:02}" for i in range(count)] for leaf, count in sizes.items()}}
     )
+
+
+def problem_of(
+    topology: Topology,
+    wishes: Wishes = NO_WISHES,
+    capacity: Mapping[str, int] | None = None,
+    members: Mapping[str, int] | None = None,
+    *,
+    awaiting: int | None = None,
+    group_id: str = "",
+) -> Problem:
+    """Return a problem; by default every host takes one VM, and as many VMs want a place."""
+    free = dict.fromkeys(topology.hosts, 1) if capacity is None else capacity
+    made = Problem.from_counts(
+        topology=topology,
+        capacity=free,
+        members=members or {},
+        awaiting=sum(free.values()) if awaiting is None else awaiting,
+        group_id=group_id,
+    )
+    return replace(made, wishes=wishes)
+
+
+def planned(topology: Topology, count: int, *args: Any, **kwargs: Any) -> tuple[Problem, Plan]:
+    """Return a problem as :func:`problem_of` makes it, and its plan."""
+    problem = problem_of(topology, *args, awaiting=count, **kwargs)
+    answer = decide(problem, [count])
+    assert isinstance(answer, Plan)
+    return problem, answer
+
+
+def only_plans(answer: Plan | Rejection) -> Plan:
+    """Return the plan of what hypothesis has drawn; cases without one are drawn again."""
+    assume(isinstance(answer, Plan))
+    assert isinstance(answer, Plan)
+    return answer
 
 
 @dataclass(frozen=True)

@@ -11,23 +11,10 @@ from hpc_sched.core.answers import Plan, Rejection
 from hpc_sched.core.group_plan import as_many_as_fit, decide
 from hpc_sched.core.planner import solve
 from hpc_sched.core.problem import Problem
-from hpc_sched.core.wishes import NO_WISHES, Wishes
+from hpc_sched.core.wishes import Wishes
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
-
-
-def problem_of(
-    topology: Topology,
-    wishes: Wishes = NO_WISHES,
-    capacity: dict[str, int] | None = None,
-    members: dict[str, int] | None = None,
-) -> Problem:
-    """Return a problem; by default every host takes one VM."""
-    free = dict.fromkeys(topology.hosts, 1) if capacity is None else capacity
-    made = Problem.from_counts(
-        topology=topology, capacity=free, members=members or {}, awaiting=sum(free.values())
-    )
-    return replace(made, wishes=wishes)
+from tests.unit.fabrics import problem_of
 
 
 def plan_of(problem: Problem, *sizes: int, preferred: int = 0) -> Plan:
@@ -87,25 +74,8 @@ def test_a_preference_shrinks_no_plan_below_the_size_from_which_it_means_somethi
 
 
 def test_one_orphan_no_longer_defeats_a_preference():
-    """Three VMs and one that may never be created; the preference is tried for the last size too.
-
-    ::
-
-                 core
-               /      \\
-            pod1        pod2
-              |        /    \\
-            leaf1   leaf2  leaf3
-          a1 a2 a3  b1 b2  c1 c2
-    """
-    fabric = Topology.from_tree(
-        {
-            "core": {
-                "pod1": {"leaf1": ["a1", "a2", "a3"]},
-                "pod2": {"leaf2": ["b1", "b2"], "leaf3": ["c1", "c2"]},
-            }
-        }
-    )
+    """Three VMs and one that may never be created; the last size is tried with it too."""
+    fabric = fabrics.large_leaf_and_neighbours()
     problem = problem_of(fabric, Wishes(prefer="leaf"))
     assert plan_of(problem, 4, 3, preferred=3).leaves == {"leaf1": 3}
     # Without the preference all four are planned for, and they are nearest to each other in pod2.

@@ -104,25 +104,8 @@ def test_a_group_is_never_spread_over_islands(
 
 
 def test_the_plan_sees_that_two_leaves_are_neighbours_where_listing_1_takes_the_largest():
-    """Four VMs, one a host.
-
-    ::
-
-                 core
-               /      \\
-            pod1        pod2
-              |        /    \\
-            leaf1   leaf2  leaf3
-          a1 a2 a3  b1 b2  c1 c2
-    """
-    fabric = Topology.from_tree(
-        {
-            "core": {
-                "pod1": {"leaf1": ["a1", "a2", "a3"]},
-                "pod2": {"leaf2": ["b1", "b2"], "leaf3": ["c1", "c2"]},
-            }
-        }
-    )
+    """Four VMs, one a host."""
+    fabric = fabrics.large_leaf_and_neighbours()
     free = dict.fromkeys(fabric.hosts, 1)
     answer = worked(fabric, free, 4)
     assert isinstance(answer, Plan)

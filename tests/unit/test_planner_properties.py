@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_sched.core.answers import Plan, Rejection
@@ -39,10 +39,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 def planned(case: Case) -> Plan:
     """Return the plan of a drawn case; cases without one are drawn again."""
-    answer = case.answer()
-    assume(isinstance(answer, Plan))
-    assert isinstance(answer, Plan)
-    return answer
+    return fabrics.only_plans(case.answer())
 
 
 @given(cases())

@@ -14,28 +14,7 @@ from hpc_sched.core.ranking import spare_order
 from hpc_sched.core.wishes import NO_WISHES, Wishes
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
-
-
-def planned(
-    topology: Topology,
-    count: int,
-    wishes: Wishes = NO_WISHES,
-    capacity: dict[str, int] | None = None,
-    members: dict[str, int] | None = None,
-    group_id: str = "",
-) -> tuple[Problem, Plan]:
-    """Return a problem and its plan; by default every host takes one VM."""
-    made = Problem.from_counts(
-        topology=topology,
-        capacity=dict.fromkeys(topology.hosts, 1) if capacity is None else capacity,
-        members=members or {},
-        awaiting=count,
-        group_id=group_id,
-    )
-    problem = replace(made, wishes=wishes)
-    answer = decide(problem, [count])
-    assert isinstance(answer, Plan)
-    return problem, answer
+from tests.unit.fabrics import planned
 
 
 def names(problem: Problem, mask: Mask) -> set[str]:
@@ -57,10 +36,7 @@ def plans(draw: st.DrawFn) -> tuple[Problem, Plan]:
         max_leaves=draw(st.none() | st.integers(1, 4)),
     )
     problem = replace(problem, wishes=wishes)
-    answer = decide(problem, [problem.awaiting])
-    assume(isinstance(answer, Plan))
-    assert isinstance(answer, Plan)
-    return problem, answer
+    return problem, fabrics.only_plans(decide(problem, [problem.awaiting]))
 
 
 # Of the fabric that most tests here use:

@@ -4,35 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.core.answers import Plan
 from hpc_sched.core.planner import solve
 from hpc_sched.core.problem import Problem
 from hpc_sched.core.ranking import added_hops, first_then, plan_order, spare_order
+from hpc_sched.core.wishes import Wishes
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
-
-
-def planned(
-    topology: Topology,
-    capacity: dict[str, int],
-    count: int,
-    members: dict[str, int] | None = None,
-    require: str | None = None,
-    group_id: str = "",
-) -> tuple[Problem, Plan]:
-    problem = Problem.from_counts(
-        topology=topology,
-        capacity=capacity,
-        members=members or {},
-        awaiting=count,
-        group_id=group_id,
-    )
-    answer = solve(problem, count, require=require)
-    assert isinstance(answer, Plan)
-    return problem, answer
+from tests.unit.fabrics import planned
 
 
 def names(problem: Problem, order) -> list[str]:
@@ -69,10 +51,7 @@ def plans(draw: st.DrawFn) -> tuple[fabrics.Group, Problem, Plan]:
     group = draw(fabrics.groups(max_awaiting=8))
     problem = replace(group.problem(), pack_hosts=draw(st.booleans()))
     level = draw(st.sampled_from([None, *problem.topology.levels]))
-    answer = solve(problem, group.awaiting, require=level)
-    assume(isinstance(answer, Plan))
-    assert isinstance(answer, Plan)
-    return group, problem, answer
+    return group, problem, fabrics.only_plans(solve(problem, group.awaiting, require=level))
 
 
 def three_pods() -> Topology:
@@ -101,7 +80,7 @@ def three_pods() -> Topology:
 def test_behind_the_plan_come_its_leaf_then_its_pod_then_the_other_pods_then_full_hosts():
     fabric = three_pods()
     room = dict.fromkeys(fabric.hosts, 1) | {"a3": 2, "b1": 0}
-    problem, plan = planned(fabric, room, 3, members={"a1": 1})
+    problem, plan = planned(fabric, 3, capacity=room, members={"a1": 1})
     # One host is nearer than one leaf: a1 takes one VM beside the member, a3 takes two.
     assert plan.places == ("a1", "a3", "a3")
     assert ordered(problem, plan) == [
@@ -118,7 +97,7 @@ def test_behind_the_plan_come_its_leaf_then_its_pod_then_the_other_pods_then_ful
 def test_second_choices_hug_the_members_as_well_as_the_plan():
     fabric = fabrics.two_pods()
     room = dict.fromkeys(["a2", "b1", "b2", "c1", "d1"], 1)
-    problem, plan = planned(fabric, room, 1, members={"a1": 1, "c2": 3})
+    problem, plan = planned(fabric, 1, capacity=room, members={"a1": 1, "c2": 3})
     assert plan.places == ("c1",)
     assert ordered(problem, plan)[1:5] == ["d1", "a2", "b1", "b2"]
 
@@ -135,7 +114,7 @@ def test_second_choices_hug_the_members_as_well_as_the_plan():
 def test_a_vm_tries_its_own_slot_and_then_the_others_in_turn(slot: int, expected: list[str]):
     fabric = fabrics.two_pods()
     room = dict.fromkeys(["a1", "a2", "b1", "c1", "d1"], 1)
-    problem, plan = planned(fabric, room, 3)
+    problem, plan = planned(fabric, 3, capacity=room)
     assert ordered(problem, plan, slot)[:3] == expected
 
 
@@ -144,7 +123,7 @@ def test_hosts_outside_the_required_switch_come_behind_all_of_its_hosts_however_
     # leaf2 would be without the requirement.
     fabric = fabrics.lopsided()
     room = dict.fromkeys(["a1", "b1", "c1", "d1"], 1)
-    problem, plan = planned(fabric, room, 1, members={"a1": 1}, require="pod")
+    problem, plan = planned(fabric, 1, Wishes(require="pod"), room, {"a1": 1})
     assert plan.switch == "pod1"
     assert ordered(problem, plan)[:2] == ["a1", "b1"]
     assert set(ordered(problem, plan)[2:4]) == {"c1", "d1"}
@@ -152,14 +131,14 @@ def test_hosts_outside_the_required_switch_come_behind_all_of_its_hosts_however_
 
 def test_a_host_that_is_full_is_last_though_it_would_cost_least():
     fabric = fabrics.two_leaves()
-    problem, plan = planned(fabric, {"a1": 1, "b1": 1}, 1, members={"a2": 2})
+    problem, plan = planned(fabric, 1, capacity={"a1": 1, "b1": 1}, members={"a2": 2})
     assert ordered(problem, plan)[:2] == ["a1", "b1"]
     assert ordered(problem, plan)[2:] == ["a2", "b2", "b3"]
 
 
 def test_a_planned_host_with_room_for_more_is_not_named_twice():
     fabric = fabrics.two_leaves()
-    problem, plan = planned(fabric, {"a1": 4, "a2": 4, "b1": 4}, 2)
+    problem, plan = planned(fabric, 2, capacity={"a1": 4, "a2": 4, "b1": 4})
     order = ordered(problem, plan)
     assert sorted(order) == sorted(fabric.hosts)
     assert order[0] == plan.places[0]
@@ -168,7 +147,7 @@ def test_a_planned_host_with_room_for_more_is_not_named_twice():
 def test_of_equal_leaves_the_one_with_less_room_left_and_then_the_first_in_tie_order_comes_next():
     fabric = fabrics.row_of_leaves({"leaf1": 1, "leaf2": 2, "leaf3": 2, "leaf4": 3})
     room = dict.fromkeys(fabric.hosts, 1)
-    problem, plan = planned(fabric, room, 1, group_id="group-1")
+    problem, plan = planned(fabric, 1, capacity=room, group_id="group-1")
     assert [name.partition("-")[0] for name in ordered(problem, plan)] == (
         ["leaf1"] + ["leaf3"] * 2 + ["leaf2"] * 2 + ["leaf4"] * 3
     )
@@ -176,7 +155,8 @@ def test_of_equal_leaves_the_one_with_less_room_left_and_then_the_first_in_tie_o
 
 def test_a_group_that_would_rather_spread_takes_the_emptier_host_of_a_leaf_as_second_choice():
     fabric = Topology.from_tree({"sw": ["n1", "n2", "n3"]})
-    problem, plan = planned(fabric, dict.fromkeys(fabric.hosts, 4), 1, members={"n1": 2, "n3": 1})
+    room = dict.fromkeys(fabric.hosts, 4)
+    problem, plan = planned(fabric, 1, capacity=room, members={"n1": 2, "n3": 1})
     assert ordered(problem, plan)[1:] == ["n3", "n2"]
     spread = replace(problem, pack_hosts=False)
     plan = solve(spread, 1)
