@@ -23,7 +23,9 @@ def decide(problem: Problem, sizes: Sequence[int], preferred: int = 0) -> Plan |
     """
     wishes = problem.wishes
     answer: Plan | Rejection | None = None
-    if wishes.prefer is not None and _is_narrower(problem, wishes.prefer, wishes.require):
+    required = level_of(problem.topology, wishes.require)
+    # To prefer the required level, or a wider one, says nothing more.
+    if wishes.prefer is not None and level_of(problem.topology, wishes.prefer) < required:
         for size in [size for size in sizes if size >= preferred]:
             answer = solve(problem, size, require=wishes.prefer, max_leaves=wishes.max_leaves)
             if isinstance(answer, Plan):
@@ -44,10 +46,3 @@ def as_many_as_fit(problem: Problem, count: int) -> Plan | Rejection:
     """
     gang = largest_gang(problem, level_of(problem.topology, None), with_members=True)
     return solve(problem, min(count, gang.vms if gang is not None else 0))
-
-
-def _is_narrower(problem: Problem, prefer: str, require: str | None) -> bool:
-    """Tell whether preferring a level says more than requiring another does."""
-    return require is None or level_of(problem.topology, prefer) < level_of(
-        problem.topology, require
-    )
