@@ -15,7 +15,6 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core.answers import Rejection
-from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.problem import Problem, tie_order
 from hpc_sched.core.wishes import NO_WISHES
 from hpc_sched.nova_glue import fabric, hosts, members, policy
@@ -83,7 +82,6 @@ class GroupState:
         )
         self._queue = list(group.queue)
         self._current_uuid: str | None = None
-        self._placed = 0
         self._placed_at = np.zeros(len(self._states), dtype=np.int64)
         self._weighed: Sequence[Any] = ()
         self._lost: set[int] = set()
@@ -110,11 +108,9 @@ class GroupState:
     def observe(self, instance_uuid: str) -> None:
         """Take in what has happened since the last VM, now that this one is to be placed."""
         placed_at = self._num_instances() - self._at_first
-        placed = int(placed_at.sum())
-        if placed > self._placed and self._current_uuid in self._queue:
+        if placed_at.sum() > self.placed and self._current_uuid in self._queue:
             self._queue.remove(self._current_uuid)
         self._note_lost_claims(placed_at)
-        self._placed = placed
         self._placed_at = placed_at
         self._current_uuid = instance_uuid
         self.capacity = self._capacity()
@@ -178,17 +174,17 @@ class GroupState:
     @property
     def awaiting(self) -> int:
         """VMs of the group that want a place now, those already placed left out."""
-        return max(self.group.awaiting - self._placed, self.left, 0)
+        return max(self.group.awaiting - self.placed, self.left, 0)
 
     @property
     def left(self) -> int:
         """VMs of this request that are still to be placed, the current one included."""
-        return max(self.group.left - self._placed, 0)
+        return max(self.group.left - self.placed, 0)
 
     @property
     def placed(self) -> int:
         """VMs that this request has placed so far."""
-        return self._placed
+        return int(self._placed_at.sum())
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -271,8 +267,9 @@ class GroupState:
         :param among: positions of the HostStates that are candidates; all by default
         """
         rooms = policy.by_service(self._bound, self._open_room, self._placed_at, self.sizes)
+        problem = self.problem()
         for bounded in rooms:
-            yield dataclasses.replace(self.problem(), capacity=self._per_host(bounded, among))
+            yield dataclasses.replace(problem, capacity=self._per_host(bounded, among))
 
     def keeps_policy(self, hosts: Mapping[str, int]) -> bool:
         """Tell whether planned VMs per host keep the group's hard policy service by service."""
@@ -311,7 +308,7 @@ class GroupState:
         whole = np.array(
             [hosts.whole(state, self.request.demand) for state in self._states], dtype=np.int64
         )
-        most = policy.most_per_host(self.request, UNBOUNDED)
+        most = policy.most_per_host(self.request)
         largest = min(int(whole.max(initial=0)), most)
         capacity = np.full(len(self.topology.hosts), largest, dtype=np.int64)
         if size_of is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from nova.scheduler import host_manager
 from numpy.typing import NDArray
 
+from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.nova_glue.request import Request
 
 Array = NDArray[np.int64]
@@ -54,7 +55,7 @@ def bound(
     order = sorted(range(len(states)), key=lambda i: (states[i].nodename, states[i].host))
     return Bound(
         policy=request.policy,
-        max_per_service=1 if request.max_per_host is None else request.max_per_host,
+        max_per_service=most_per_host(request),
         service=service,
         leaf=leaf,
         members=on_service,
@@ -62,11 +63,9 @@ def bound(
     )
 
 
-def most_per_host(request: Request, otherwise: int) -> int:
+def most_per_host(request: Request) -> int:
     """Return the most VMs of the group that its policy ever lets stand on one host."""
-    if request.policy != "anti-affinity":
-        return otherwise
-    return 1 if request.max_per_host is None else request.max_per_host
+    return UNBOUNDED if request.max_per_host is None else request.max_per_host
 
 
 def apply(limit: Bound | None, room: Array, placed: Array, sizes: Sequence[int]) -> Array:
