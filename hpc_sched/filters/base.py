@@ -97,6 +97,7 @@ class GroupFilter(filters.BaseHostFilter):
         try:
             needs_proof = request_.read_wishes(spec).needs_proof
         except Exception:
+            # The caller has logged what is wrong. Who cannot be read may ask for a guarantee.
             needs_proof = True
         return [] if needs_proof else states
 

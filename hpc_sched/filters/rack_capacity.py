@@ -33,12 +33,9 @@ class HPCRackCapacityFilter(GroupFilter):
             check_members(state)
         positions = state.positions(states)
         answer = state.planning.plan(positions)
-        if state.is_flat:
-            record.tell(state, answer)
-            return states
-        if isinstance(answer, Rejection):
-            if state.request.asked.needs_place:
-                raise state.rejection(answer, positions)
+        if isinstance(answer, Rejection) and state.request.asked.needs_place:
+            raise state.rejection(answer, positions)
+        if isinstance(answer, Rejection) or state.is_flat:
             record.tell(state, answer)
             return states
         wanted = max(answer.count, state.left)

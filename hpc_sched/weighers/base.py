@@ -68,13 +68,11 @@ class TopologyWeigher(weights.BaseHostWeigher):
             state = registry.state_of(weight_properties, states)
             if state is None:
                 return [0.0] * len(states)
-            if not state.request.by_topology:
-                if state.planning.answer is not None:
-                    record.tell(state, state.planning.answer)
-                return [0.0] * len(states)
-            state.warn_of_faults()
-            state.remember(weighed_obj_list)
-            answer = self._weights(state, state.positions(states))
+            answer = [0.0] * len(states)
+            if state.request.by_topology:
+                state.warn_of_faults()
+                state.remember(weighed_obj_list)
+                answer = self._weights(state, state.positions(states))
             if state.planning.answer is not None:
                 record.tell(state, state.planning.answer)
             return answer

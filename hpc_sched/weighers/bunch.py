@@ -26,8 +26,7 @@ class BunchWeigher(TopologyWeigher):
             return super()._weights(state, positions)
         problem = state.problem(positions)
         leaf = problem.topology.leaf_index[state.host_index[positions]]
-        takes_more = (state.capacity[positions] > 0) & ~np.isin(positions, state.lost)
-        numbers = np.where(takes_more, bunch.leaf_weights(problem)[leaf], 0)
+        numbers = np.where(state.capacity[positions] > 0, bunch.leaf_weights(problem)[leaf], 0)
         return [float(number) for number in numbers]
 
     def _order(self, state: GroupState, positions: Array) -> Array:
