@@ -9,6 +9,13 @@ class TopologyError(HPCSchedError, ValueError):
     """The fabric's description is missing or wrong; the text names file, line or key."""
 
 
+class InterferenceError(HPCSchedError, ValueError):
+    """The interference index or a measurement is missing or wrong.
+
+    The text names file, line and what was expected.
+    """
+
+
 class ConfigError(HPCSchedError, ValueError):
     """An option in nova.conf or on the command line has a value that cannot be used."""
 

@@ -22,17 +22,25 @@ PURE = [
     "hpc_sched.core.capacity",
     "hpc_sched.core.group_plan",
     "hpc_sched.core.hopbyte",
+    "hpc_sched.core.packing",
+    "hpc_sched.core.interference",
+    "hpc_sched.core.interference_file",
+    "hpc_sched.core.measurement",
     "hpc_sched.core.planner",
     "hpc_sched.core.processors",
     "hpc_sched.core.pruning",
+    "hpc_sched.core.timings_file",
     "hpc_sched.conf",
     "hpc_sched.cli.main",
+    "hpc_sched.cli.characterise",
     "hpc_sched.cli.demo",
 ]
 # Who may import what of the package: arrows point inward.
 ALLOWED = {
-    "topology": {"topology", "exceptions"},
-    "core": {"core", "topology", "exceptions"},
+    "files": {"exceptions"},
+    "yaml_nodes": {"exceptions"},
+    "topology": {"topology", "exceptions", "files", "yaml_nodes"},
+    "core": {"core", "topology", "exceptions", "files", "yaml_nodes"},
     "conf": {"exceptions"},
     "nova_glue": {"nova_glue", "core", "topology", "conf", "exceptions"},
     "weighers": {"weighers", "nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
@@ -113,9 +121,10 @@ def test_every_entry_point_resolves():
         "    point.load()\n"
         "from hpc_sched import filters, weighers\n"
         "assert [c.__name__ for c in weighers.all_weighers()] == [\n"
-        "    'BunchWeigher', 'HopByteWeigher', 'RackCapacityWeigher']\n"
+        "    'BunchWeigher', 'HopByteWeigher', 'MDOBPWeigher', 'RackCapacityWeigher']\n"
         "assert [c.__name__ for c in filters.all_filters()] == [\n"
-        "    'HPCGroupFilter', 'HPCHomogeneityFilter', 'HPCRackCapacityFilter']\n"
+        "    'HPCDedicatedHostFilter', 'HPCGroupFilter', 'HPCHomogeneityFilter',\n"
+        "    'HPCInterferenceFilter', 'HPCRackCapacityFilter']\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -11,20 +11,18 @@ from typing import Any
 
 import yaml
 
-from hpc_sched import exceptions
+from hpc_sched import exceptions, files, yaml_nodes
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.base import TopologyDriver
 from hpc_sched.topology.model import Topology
+from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 
 MAX_LEVELS = 32
-# A level of switches nests a list and its keys. libyaml overflows the stack of the whole
-# process on some ten thousand open brackets, so the depth is counted before it composes.
+# A level of switches nests a list and its keys.
 MAX_NESTING = 4 * MAX_LEVELS
 _TOP_KEYS = ("levels", "switches")
 _SWITCH_KEYS = ("name", "switches", "hosts", "processor")
 _HOST_KEYS = ("name", "processor")
-# The C loader reads 10,000 hosts ten times faster; it may be missing from the wheel.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlFileDriver(TopologyDriver):
@@ -39,45 +37,11 @@ class YamlFileDriver(TopologyDriver):
 
         :raises exceptions.TopologyError: naming file, line and what was expected
         """
-        text = self._read()
-        try:
-            deep = _too_deep(text)
-            root = None if deep else yaml.compose(text, Loader=_LOADER)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = self.path if mark is None else f"{self.path}:{mark.line + 1}"
-            problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-            raise exceptions.TopologyError(f"{where}: not YAML: {problem}") from error
-        except (RecursionError, ValueError) as error:
-            raise exceptions.TopologyError(f"{self.path}: not YAML: {error}") from error
-        if deep:
-            raise exceptions.TopologyError(
-                f"{self.path}:{deep}: lists and keys are nested deeper than {MAX_NESTING}"
-            )
+        content = files.read_bytes(self.path, exceptions.TopologyError)
+        root = yaml_nodes.compose(content, self.path, exceptions.TopologyError, MAX_NESTING)
         if root is None:
             raise exceptions.TopologyError(f"{self.path}: the file is empty")
         return _Reader(self.path).read(root)
-
-    def _read(self) -> bytes:
-        try:
-            with open(self.path, "rb") as stream:
-                return stream.read()
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise exceptions.TopologyError(f"{self.path}: cannot be read: {why}") from error
-
-
-def _too_deep(text: bytes) -> int | None:
-    """Return the line on which a text nests deeper than ``MAX_NESTING``, or None."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_NESTING:
-                return _line(event)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-    return None
 
 
 @dataclass
@@ -123,7 +87,7 @@ class _Reader:
                 raise self._error(item, f"a switch of {owner} has no name")
             name = self._text(keys["name"], "a switch's name")
             self._check_parent(name, keys["name"], above)
-            self.switch_line[name] = _line(keys["name"])
+            self.switch_line[name] = line_of(keys["name"])
             if "processor" in keys:
                 self.processors[name] = self._text(keys["processor"], "processor")
             if "hosts" in keys and "switches" in keys:
@@ -151,7 +115,7 @@ class _Reader:
 
     def _hosts(self, node: yaml.Node, leaf: str) -> list[str]:
         items: Sequence[yaml.Node]
-        if isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null":
+        if isinstance(node, yaml.ScalarNode) and not is_null(node):
             items = [node]
         else:
             items = self._list(node, f"hosts of leaf {leaf!r}")
@@ -195,11 +159,11 @@ class _Reader:
     def _mapping(self, node: yaml.Node, what: str, known: tuple[str, ...]) -> dict[str, yaml.Node]:
         if not isinstance(node, yaml.MappingNode):
             raise self._error(
-                node, f"{what}: expected keys ({', '.join(known)}), found {_kind(node)}"
+                node, f"{what}: expected keys ({', '.join(known)}), found {kind_of(node)}"
             )
         found: dict[str, yaml.Node] = {}
         for key_node, value in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else _kind(key_node)
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else kind_of(key_node)
             if key not in known:
                 raise self._error(
                     key_node, f"unknown key {key!r} in {what}; known: {', '.join(known)}"
@@ -211,31 +175,18 @@ class _Reader:
 
     def _list(self, node: yaml.Node, what: str) -> list[yaml.Node]:
         if not isinstance(node, yaml.SequenceNode):
-            raise self._error(node, f"{what}: expected a list, found {_kind(node)}")
+            raise self._error(node, f"{what}: expected a list, found {kind_of(node)}")
         items: list[yaml.Node] = node.value
         return items
 
     def _text(self, node: yaml.Node, what: str) -> str:
         """Return a name as it is written: YAML would read a host called 0123 as a number."""
-        if not isinstance(node, yaml.ScalarNode) or node.tag == "tag:yaml.org,2002:null":
-            raise self._error(node, f"{what}: expected text, found {_kind(node)}")
+        if not isinstance(node, yaml.ScalarNode) or is_null(node):
+            raise self._error(node, f"{what}: expected text, found {kind_of(node)}")
         text = str(node.value).strip()
         if not text:
             raise self._error(node, f"{what} is empty")
         return text
 
     def _error(self, node: yaml.Node, text: str) -> exceptions.TopologyError:
-        return exceptions.TopologyError(f"{self.path}:{_line(node)}: {text}")
-
-
-def _line(node: yaml.Node | yaml.Event) -> int:
-    mark = node.start_mark
-    return int(mark.line) + 1 if mark else 1
-
-
-def _kind(node: yaml.Node) -> str:
-    if isinstance(node, yaml.SequenceNode):
-        return "a list"
-    if isinstance(node, yaml.MappingNode):
-        return "keys and values"
-    return "nothing" if node.tag == "tag:yaml.org,2002:null" else f"{node.value!r}"
+        return exceptions.TopologyError(f"{self.path}:{line_of(node)}: {text}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpc_sched import exceptions
+from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology import Topology, load, yaml_file
 from tests.broken_topologies import BROKEN, BrokenTopology
 
@@ -58,7 +58,7 @@ def test_a_broken_file_is_refused_with_its_line(
 ):
     if loader is None:
         pytest.skip("PyYAML was built without libyaml")
-    monkeypatch.setattr(yaml_file, "_LOADER", loader)
+    monkeypatch.setattr(yaml_nodes, "LOADER", loader)
     path.write_bytes(case.content)
     with pytest.raises(exceptions.TopologyError, match=case.error) as caught:
         load("yaml", path=path)

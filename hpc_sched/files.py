@@ -1,0 +1,108 @@
+"""Files of the operator: read whole with errors that name them, written whole or not at all."""
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from typing import BinaryIO
+
+from hpc_sched import exceptions
+
+Path = str | os.PathLike[str]
+Error = type[exceptions.HPCSchedError]
+
+
+def read_bytes(path: Path, error: Error, max_bytes: int | None = None) -> bytes:
+    """Return what a file holds.
+
+    :param error: what to raise
+    :param max_bytes: the most that is read; None for any length
+    :raises error: naming the file that cannot be read or is longer
+    """
+    try:
+        with open(path, "rb") as stream:
+            return read_stream(stream, os.fspath(path), error, max_bytes)
+    except (OSError, ValueError) as failure:
+        if isinstance(failure, error):
+            raise
+        raise error(f"{os.fspath(path)}: cannot be read: {_why(failure)}") from failure
+
+
+def read_stream(stream: BinaryIO, name: str, error: Error, max_bytes: int | None = None) -> bytes:
+    """Return what is left in a stream that errors call ``name``; see :func:`read_bytes`."""
+    if max_bytes is None:
+        return stream.read()
+    # One byte more tells whether there is more; a size would say nothing of a pipe.
+    content = stream.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise error(f"{name}: expected at most {max_bytes} bytes, found more")
+    return content
+
+
+def decode(content: bytes, name: str, error: Error) -> str:
+    """Return the text of a file, without a byte order mark.
+
+    :raises error: naming file and line of the first byte that is not UTF-8
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as failure:
+        line = failure.object.count(b"\n", 0, failure.start) + 1
+        byte = failure.object[failure.start]
+        raise error(f"{name}:{line}: expected UTF-8, found byte 0x{byte:02x}") from failure
+
+
+def write_atomically(path: Path, content: bytes, error: Error) -> None:
+    """Write a file so that a reader finds the old content or the new, never a part.
+
+    A file that exists keeps its mode, and its owner where we may give it back: a file that root
+    has written must still be readable for Nova's user. A symbolic link stays one.
+
+    :raises error: naming the file that cannot be written; the old content is then still there
+    """
+    try:
+        target = os.path.realpath(path)
+        folder, name = os.path.split(target)
+        beside = os.path.join(folder, f".{name}.{secrets.token_hex(4)}")
+        old = _state(target)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with open(descriptor, "wb") as stream:
+                stream.write(content)
+                if old is not None:
+                    with suppress(PermissionError):
+                        os.fchown(descriptor, old.st_uid, old.st_gid)
+                    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+                stream.flush()
+                os.fsync(descriptor)
+            os.replace(beside, target)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(beside)
+            raise
+        _sync_folder(folder)
+    except (OSError, ValueError) as failure:
+        raise error(f"{os.fspath(path)}: cannot be written: {_why(failure)}") from failure
+
+
+def _state(path: str) -> os.stat_result | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("not a regular file")
+    return found
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the new name survive a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _why(failure: Exception) -> str:
+    return getattr(failure, "strerror", None) or str(failure)

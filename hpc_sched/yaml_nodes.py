@@ -1,0 +1,73 @@
+"""YAML files as trees of nodes rather than of values, so that every error can name its line."""
+
+from typing import Any
+
+import yaml
+
+from hpc_sched import exceptions
+
+# The C loader reads 10,000 hosts ten times faster; it may be missing from the wheel.
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_NULL = "tag:yaml.org,2002:null"
+
+
+def compose(
+    content: bytes, name: str, error: type[exceptions.HPCSchedError], max_nesting: int
+) -> yaml.Node | None:
+    """Return the root of a YAML document, None where there is none; linear in its length.
+
+    Aliases are not unfolded: an alias is the node that it stands for.
+
+    :param name: what errors call the file
+    :param error: what to raise
+    :param max_nesting: how deep lists and keys may nest. libyaml overflows the stack of the
+        whole process on some ten thousand open brackets, so it is counted before it composes.
+    :raises error: naming file and line
+    """
+    try:
+        deep = _too_deep(content, max_nesting)
+        root: yaml.Node | None = None if deep else yaml.compose(content, Loader=LOADER)
+    except yaml.YAMLError as failure:
+        mark = getattr(failure, "problem_mark", None)
+        where = name if mark is None else f"{name}:{mark.line + 1}"
+        problem = getattr(failure, "problem", None) or str(failure).splitlines()[0]
+        raise error(f"{where}: not YAML: {problem}") from failure
+    except (RecursionError, ValueError) as failure:
+        raise error(f"{name}: not YAML: {failure}") from failure
+    if deep:
+        raise error(f"{name}:{deep}: lists and keys are nested deeper than {max_nesting}")
+    return root
+
+
+def line_of(node: yaml.Node | yaml.Event) -> int:
+    """Return the line, from 1, on which a node begins."""
+    mark = node.start_mark
+    return int(mark.line) + 1 if mark else 1
+
+
+def kind_of(node: yaml.Node) -> str:
+    """Return what an error says was found."""
+    if isinstance(node, yaml.SequenceNode):
+        return "a list"
+    if isinstance(node, yaml.MappingNode):
+        return "keys and values"
+    return "nothing" if is_null(node) else f"{node.value!r}"
+
+
+def is_null(node: yaml.Node) -> bool:
+    """Tell whether a node says nothing."""
+    return bool(node.tag == _NULL)
+
+
+def _too_deep(content: bytes, max_nesting: int) -> int | None:
+    """Return the line on which a text nests deeper than that, or None."""
+    depth = 0
+    for event in yaml.parse(content, Loader=LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > max_nesting:
+                return line_of(event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return None
