@@ -1,0 +1,102 @@
+"""Which applications may share a host (Gupta2013): dedicated hosts, cache scores, bad company."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from hpc_sched.core.capacity import UNBOUNDED
+
+# Scores and losses are decimals: their sums are compared with this much room for rounding.
+EPSILON = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What is known of the application that a VM runs."""
+
+    app_class: str  # extreme, sync, async or none
+    name: str | None = None
+    score: float = 0.0  # 1 = 100,000 last-level cache misses per second
+    group: str | None = None  # the group that the VM belongs to
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most cache score that the VMs of one host may have together."""
+
+    alpha: float  # on every host
+    beta: float  # on hosts with a VM of class sync
+
+    def at(self, has_sync: bool) -> float:
+        """Return the limit of a host."""
+        return min(self.alpha, self.beta) if has_sync else self.alpha
+
+
+@dataclass(frozen=True, slots=True)
+class InterferenceIndex:
+    """How fast each application runs beside each other one, 1 being its speed alone."""
+
+    performance: Mapping[tuple[str, str], float]  # (application, its neighbour)
+
+    @property
+    def applications(self) -> frozenset[str]:
+        """The applications that the index knows."""
+        return frozenset(name for name, _ in self.performance)
+
+    def bad_company(self, tolerance: float) -> Mapping[str, frozenset[str]]:
+        """Return, per application, those that it must not share a host with.
+
+        A pair is kept apart where either of the two loses at least ``tolerance``, and loses at
+        all. O(entries).
+
+        :param tolerance: a loss of performance, 0 to 1
+        """
+        bad: dict[str, set[str]] = {}
+        for (name, neighbour), speed in self.performance.items():
+            loss = 1.0 - speed
+            if loss > EPSILON and loss >= tolerance - EPSILON:
+                bad.setdefault(name, set()).add(neighbour)
+                bad.setdefault(neighbour, set()).add(name)
+        return {name: frozenset(others) for name, others in bad.items()}
+
+
+def dedicated_room(newcomer: Application, neighbours: Iterable[Application]) -> int:
+    """Return how many VMs like the newcomer a host takes by its dedication: none or any number.
+
+    ``extreme`` shares a host with its own group alone, and nobody else joins it. O(neighbours).
+    """
+    for there in neighbours:
+        own = newcomer.group is not None and there.group == newcomer.group
+        if not own and "extreme" in (newcomer.app_class, there.app_class):
+            return 0
+    return UNBOUNDED
+
+
+def room(
+    newcomer: Application,
+    neighbours: Collection[Application],
+    limits: Limits,
+    bad_company: Collection[str] = (),
+) -> int:
+    """Return how many VMs like the newcomer a host takes beside its neighbours (Gupta2013).
+
+    The sum of all cache scores stays within alpha, and within beta where any of the VMs is
+    ``sync``. A neighbour that is bad company leaves no room; an application that is bad company
+    to itself has one VM a host. Neither counts for ``extreme``, see :func:`dedicated_room`.
+    O(neighbours).
+
+    :param bad_company: the applications that the newcomer's must not meet
+    """
+    if newcomer.app_class == "extreme":
+        return UNBOUNDED
+    if bad_company and any(there.name in bad_company for there in neighbours):
+        return 0
+    most = 1 if newcomer.name is not None and newcomer.name in bad_company else UNBOUNDED
+    has_sync = newcomer.app_class == "sync" or any(
+        there.app_class == "sync" for there in neighbours
+    )
+    left = limits.at(has_sync) - math.fsum(there.score for there in neighbours)
+    if newcomer.score <= 0:
+        # It adds nothing, but as a sync VM it may lower the limit below what is there already.
+        return most if left >= -EPSILON else 0
+    return max(0, math.floor(min(left / newcomer.score + EPSILON, most)))
