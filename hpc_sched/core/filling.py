@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpc_sched.core import packing
 from hpc_sched.core.maxplus import maxplus
 from hpc_sched.core.problem import Problem
 
@@ -79,8 +80,18 @@ def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
 
     The fewest hosts are filled, so that most pairs share one; hosts with the most VMs come
     first, then those with less excess capacity, then the name. A group that would rather be
-    spread gets a host with the fewest members each time.
+    spread gets a host with the fewest members each time, and one whose hosts MDOBP chooses
+    the hosts that it would choose for one VM after the other.
     """
+    if problem.packing is not None:
+        return packing.places(
+            problem.packing,
+            problem.members,
+            problem.topology.name_rank,
+            problem.capacity,
+            np.concatenate(hosts.hosts),
+            count,
+        )
     if not problem.pack_hosts:
         return _spread(problem, np.concatenate(hosts.hosts), count)
     taken: list[tuple[int, int, int, int, int]] = []

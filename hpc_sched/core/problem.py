@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpc_sched.core.packing import Packing
 from hpc_sched.core.wishes import NO_WISHES, Wishes
 from hpc_sched.topology.model import Topology
 
@@ -28,6 +29,8 @@ class Problem:
     # Whether VMs on one host are nearer to each other than VMs under one leaf. Not for groups
     # that would rather have their VMs on different hosts.
     pack_hosts: bool = True
+    # How hosts are chosen inside a leaf where MDOBP does that; ``pack_hosts`` is False then.
+    packing: Packing | None = None
 
     @classmethod
     def from_counts(

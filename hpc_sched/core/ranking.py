@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hpc_sched.core import packing
 from hpc_sched.core.answers import Plan
 from hpc_sched.core.capacity import leaf_sums
 from hpc_sched.core.problem import Problem
@@ -61,11 +62,16 @@ def spare_order(problem: Problem, plan: Plan | None) -> Array:
     left = problem.capacity - planned
     leaf = topology.leaf_index
     rooms = leaf_sums(problem, np.maximum(left, 0))
-    inside = (
-        (everyone, topology.name_rank)
-        if not problem.pack_hosts
-        else (-everyone, left, topology.name_rank)
-    )
+    inside: tuple[Array, ...]
+    if problem.packing is not None:
+        place = np.empty_like(everyone)
+        ordered = packing.order(problem.packing.after(planned), everyone, topology.name_rank)
+        place[ordered] = np.arange(len(ordered))
+        inside = (place,)
+    elif problem.pack_hosts:
+        inside = (-everyone, left, topology.name_rank)
+    else:
+        inside = (everyone, topology.name_rank)
     keys = (
         left <= 0,
         outside,

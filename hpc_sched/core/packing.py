@@ -1,0 +1,105 @@
+"""MDOBP: multi-dimensional online bin packing inside a leaf (Gupta2013)."""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+# Cosines and fullness count as equal when they agree to so many decimals.
+DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packing:
+    """What one VM takes and what hosts have left, in the same order of resources."""
+
+    demand: Reals  # shape (resources,)
+    free: Reals  # shape (hosts, resources)
+    usable: Reals  # shape (hosts, resources): what a host can give to VMs when it has none
+    # 1: hosts with more VMs of the group come first, -1: those with fewer do; 0: they are equal
+    members_first: int = 0
+
+    def after(self, placed: Array) -> "Packing":
+        """Return what is left once hosts have taken VMs. ``placed``: VMs per host."""
+        return replace(self, free=self.free - np.outer(placed, self.demand))
+
+
+def order(packing: Packing, members: Array, name_rank: Array) -> Array:
+    """Return the hosts in the order in which MDOBP takes them (Gupta2013), best first.
+
+    By the smallest angle between what a VM takes and what a host has left, each resource as a
+    share of what the host can give to VMs; equal angles: the fuller host, then the name. A soft
+    policy of the group comes before the angle. O(hosts log hosts).
+
+    :param members: VMs of the group per host
+    :returns: indices of hosts, all of them; shape (hosts,)
+    """
+    every = np.arange(len(packing.free))
+    cosine, left = _fit(packing, every, np.zeros(len(every), dtype=np.int64))
+    return np.lexsort((name_rank, left, -cosine, -packing.members_first * members))
+
+
+def places(
+    packing: Packing, members: Array, name_rank: Array, capacity: Array, hosts: Array, count: int
+) -> list[int]:
+    """Return the host of each of ``count`` VMs that are placed one after the other by MDOBP.
+
+    Each VM goes to the first host of :func:`order` that has room, as it is after those before
+    it. O(hosts + count * log hosts).
+
+    :param capacity: how many more VMs each host takes; with ``hosts`` there is room for all
+    :param hosts: indices of the hosts to choose from
+    """
+    heap = list(_keys(packing, members, name_rank, hosts, np.zeros(len(hosts), dtype=np.int64)))
+    heapq.heapify(heap)
+    taken = dict.fromkeys(hosts.tolist(), 0)
+    chosen: list[int] = []
+    while len(chosen) < count:
+        *_, host = heapq.heappop(heap)
+        chosen.append(host)
+        taken[host] += 1
+        if taken[host] < capacity[host]:
+            given = np.array([taken[host]])
+            [key] = _keys(packing, members, name_rank, np.array([host]), given)
+            heapq.heappush(heap, key)
+    return chosen
+
+
+def _keys(
+    packing: Packing, members: Array, name_rank: Array, hosts: Array, given: Array
+) -> Iterator[tuple[int, float, float, int, int]]:
+    """Yield the sort key of each host, and the host, once it has been given some VMs."""
+    cosine, left = _fit(packing, hosts, given)
+    in_group = -packing.members_first * (members[hosts] + given)
+    return zip(
+        in_group.tolist(),
+        (-cosine).tolist(),
+        left.tolist(),
+        name_rank[hosts].tolist(),
+        hosts.tolist(),
+        strict=True,
+    )
+
+
+def _fit(packing: Packing, hosts: Array, given: Array) -> tuple[Reals, Reals]:
+    """Return cosine and what is left of some hosts, both rounded. Shape (hosts,) each.
+
+    What is left is the sum of the shares that are free: less on a fuller host. A resource that
+    a host cannot give at all has no share.
+    """
+    usable = packing.usable[hosts]
+    free = np.maximum(packing.free[hosts] - np.outer(given, packing.demand), 0.0)
+    has = usable > 0
+    shares = np.divide(free, usable, out=np.zeros_like(free), where=has)
+    wants = np.divide(
+        np.broadcast_to(packing.demand, usable.shape), usable, out=np.zeros_like(free), where=has
+    )
+    lengths = np.sqrt((shares * shares).sum(axis=1) * (wants * wants).sum(axis=1))
+    dot = (shares * wants).sum(axis=1)
+    cosine = np.divide(dot, lengths, out=np.zeros_like(dot), where=lengths > 0)
+    return np.round(cosine, DECIMALS), np.round(shares.sum(axis=1), DECIMALS)
