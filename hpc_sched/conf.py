@@ -14,6 +14,13 @@ GROUP = cfg.OptGroup(
 
 APP_CLASSES = ("extreme", "sync", "async", "none")
 
+# A cache score: float() would take nan, inf, signs and exponents. 255 digits, Nova's limit for
+# an extra spec, are finite.
+DECIMAL = r"[0-9]+(\.[0-9]+)?"
+MAX_DIGITS = 255
+
+INTERFERENCE_TOLERANCE = 0.1
+
 OPTS = [
     cfg.StrOpt(
         "topology_driver",
@@ -68,6 +75,29 @@ The same rules hold as for ``bunch_weight_multiplier``; enable one of
 the topology weighers.
 """,
     ),
+    cfg.FloatOpt(
+        "mdobp_weight_multiplier",
+        default=180.0,
+        help="""
+Multiplier of MDOBPWeigher (multi-dimensional online bin packing, Gupta
+et al. 2013), which chooses among the hosts of a leaf for groups of class
+``sync``, and among all hosts for class ``async``.
+
+The default decides before Nova's resource weighers, whose default
+multipliers add up to about 8, and after the topology with its default
+of 100,000 on up to 500 leaves and 10,000 hosts. 0 switches it off: the
+fewest hosts of a leaf are then filled. Aggregate metadata of the same
+name overrides it for the hosts of the aggregate.
+""",
+    ),
+    cfg.BoolOpt(
+        "mdobp_disk",
+        default=False,
+        help="""
+Whether MDOBPWeigher packs by disk beside vcpus and memory. Turn it on
+where VMs have their disks on the hosts and disk is what runs out.
+""",
+    ),
     cfg.StrOpt(
         "rack_selection",
         default="largest",
@@ -98,9 +128,9 @@ weighers, ranks keep them apart.
         "default_app_class",
         default="sync",
         choices=[
-            ("extreme", "tightly coupled, for dedicated hosts: packed by leaf"),
-            ("sync", "tightly coupled: packed by leaf"),
-            ("async", "loosely coupled: not placed by topology"),
+            ("extreme", "tightly coupled, on dedicated hosts: packed by leaf"),
+            ("sync", "tightly coupled: packed by leaf, little interference"),
+            ("async", "loosely coupled: consolidated, not placed by topology"),
             ("none", "not HPC: placed as if hpc_sched were not there"),
         ],
         help="""
@@ -157,6 +187,57 @@ the same name. The flavor is the operator's word and wins; hints
 are the user's.
 """,
     ),
+    cfg.FloatOpt(
+        "cache_score_limit",
+        default=100.0,
+        min=0,
+        help="""
+The most cache score that the VMs of a host may have together for
+HPCInterferenceFilter to let another one in: alpha of Gupta et al. 2013. 1
+is 100,000 misses of the last-level cache a second; flavors state it as
+``hpc:cache_score``, and ``hpc-sched characterise`` measures it.
+
+Aggregate metadata of the same name overrides it for the hosts of the
+aggregate, the lowest value where there are several.
+""",
+    ),
+    cfg.FloatOpt(
+        "sync_cache_score_limit",
+        default=60.0,
+        min=0,
+        help="""
+The same for hosts that have, or are to get, a VM of class ``sync``: beta
+of Gupta et al. 2013. Less than ``cache_score_limit``, for one VM that is
+slowed down makes all VMs of such an application wait. Aggregate metadata
+of the same name overrides it.
+""",
+    ),
+    cfg.StrOpt(
+        "interference_file",
+        help="""
+The interference index of HPCInterferenceFilter: how fast applications run
+beside each other on one host, 1 being the speed alone. CSV, or YAML where
+the name ends in .yaml or .yml; a row is an application, another one, the
+performance of the first beside the second and of the second beside the
+first. ``hpc-sched characterise --timings`` writes it. Applications are
+those that flavors name in ``hpc:app_name``.
+
+The file is read again when it changes. One that is missing or wrong stops
+the start of nova-scheduler; later the last good one stays in use and the
+log names the line that is wrong.
+""",
+    ),
+    cfg.FloatOpt(
+        "interference_tolerance",
+        default=INTERFERENCE_TOLERANCE,
+        min=0,
+        max=1,
+        help="""
+From which loss of performance on, of either of the two, a pair of
+applications of the interference index is not put on one host: 0.1 is a
+tenth. With 0 every pair that loses anything is kept apart.
+""",
+    ),
     cfg.IntOpt(
         "in_flight_lookups",
         default=64,
@@ -164,7 +245,9 @@ are the user's.
         max=10000,
         help="""
 How many VMs of a group, of those being built right now, are looked
-up in Placement per request, one call each. Of the VMs beyond it,
+up in Placement per request, one call each, and how many of all VMs
+where their neighbours matter (HPCDedicatedHostFilter,
+HPCInterferenceFilter, class ``extreme``). Of the VMs beyond it,
 those that have no instance in a cell yet count as if they had no
 place, the others not at all. 0 looks none up.
 """,

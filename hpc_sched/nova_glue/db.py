@@ -56,6 +56,12 @@ class CellAnswers(Generic[Row]):
 
     rows: list[Row] = field(default_factory=list)
     silent: dict[int, str] = field(default_factory=dict)  # cell id to why
+    silent_uuids: set[str] = field(default_factory=set)  # of the same cells
+
+    def note_silent(self, cell: objects.CellMapping, why: str) -> None:
+        """Note that a cell has said nothing."""
+        self.silent[cell.id] = why
+        self.silent_uuids.add(cell.uuid)
 
 
 def group_vms(
@@ -81,14 +87,21 @@ def group_vms(
     if not rows and uuids:
         wanted = mapping.instance_uuid.in_(sorted(uuids))
         rows = _vm_rows(context, mapping.instance_uuid, mapping, wanted)
-    # A conductor that waits longer than this for the scheduler has given up: it has crashed
-    # and left the row for ever.
-    oldest = timeutils.utcnow() - datetime.timedelta(seconds=CONF.long_rpc_timeout)
+    oldest = oldest_build_request()
     vms = {
         uuid: GroupVM(uuid, cell_id, build_request, created is not None and created < oldest)
         for uuid, cell_id, build_request, created in rows
     }
     return sorted(vms.values(), key=lambda vm: (vm.build_request or 0, vm.uuid))
+
+
+def oldest_build_request() -> datetime.datetime:
+    """Return the age at which nobody works on a build request any more.
+
+    A conductor that waits longer than this for the scheduler has given up: it has crashed and
+    left the row for ever.
+    """
+    return timeutils.utcnow() - datetime.timedelta(seconds=CONF.long_rpc_timeout)
 
 
 def placed_vms(
@@ -163,12 +176,17 @@ def _instances(context: nova_context.RequestContext, wanted: Any) -> list[Placed
     with main_db.get_context_manager(context).reader.using(context) as session:
         rows = session.execute(query).all()
     return [
-        PlacedVM(uuid, host, node, not host and _is_on_its_way(vm_state, task_state))
+        PlacedVM(uuid, host, node, not host and is_on_its_way(vm_state, task_state))
         for uuid, host, node, vm_state, task_state in rows
     ]
 
 
-def _is_on_its_way(vm_state: str | None, task_state: str | None) -> bool:
+def may_be_on_its_way() -> Any:
+    """Return the condition that picks the VMs that :func:`is_on_its_way` may be true for."""
+    return main_models.Instance.vm_state.in_((vm_states.BUILDING, vm_states.SHELVED_OFFLOADED))
+
+
+def is_on_its_way(vm_state: str | None, task_state: str | None) -> bool:
     """Tell whether a VM without a host is looking for one; not the shelved, not errors."""
     if vm_state == vm_states.BUILDING:
         return bool(task_state != task_states.DELETING)
@@ -202,7 +220,7 @@ def ask_cells(
         if cell.is_cell0() or (asked_of is not None and cell.id not in asked_of):
             continue
         if _paused_until.get(cell.uuid, now) > now:
-            answers.silent[cell.id] = "left alone after a timeout"
+            answers.note_silent(cell, "left alone after a timeout")
         else:
             asked[cell.uuid] = cell
     if not asked:
@@ -215,12 +233,12 @@ def ask_cells(
         lambda cell_context: read(cell_context, given[cell_context.cell_uuid]),
     )
     for cell_uuid, result in results.items():
-        cell_id = asked[cell_uuid].id
+        cell = asked[cell_uuid]
         if result is nova_context.did_not_respond_sentinel:
-            answers.silent[cell_id] = f"no answer within {CONF.hpc_sched.cell_timeout} s"
+            answers.note_silent(cell, f"no answer within {CONF.hpc_sched.cell_timeout} s")
             _paused_until[cell_uuid] = time.monotonic() + CELL_PAUSE
         elif isinstance(result, Exception):
-            answers.silent[cell_id] = f"{type(result).__name__}: {result}"
+            answers.note_silent(cell, f"{type(result).__name__}: {result}")
         else:
             answers.rows.extend(result)
     return answers

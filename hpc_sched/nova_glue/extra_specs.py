@@ -13,14 +13,12 @@ from nova import exception
 from nova.api.validation.extra_specs import base
 
 from hpc_sched import conf
+from hpc_sched.core import application_name
 
 HOMOGENEOUS = ("true", "prefer", "false")
 
 # Nova's own type int takes whatever Python's int() does: blanks, signs, 1_6, other digits.
 _AT_LEAST_ONE = r"[1-9][0-9]{0,5}"
-# float() would take nan, inf, signs and exponents. 255 digits, Nova's limit, are finite.
-_DECIMAL = r"[0-9]+(\.[0-9]+)?"
-_APP_NAME = r"[A-Za-z0-9._+-]{1,255}"
 # Levels are named in the topology file, which nova-api does not have: only what no file can
 # name is refused. Beside control characters those are the two line breaks of Unicode.
 _LEVEL = r"(?=\S)[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,255}(?<=\S)"
@@ -62,8 +60,8 @@ def register() -> list[base.ExtraSpecValidator]:
         ),
         _text(
             "hpc:app_name",
-            _APP_NAME,
-            "an application's name of 1 to 255 letters, digits and . _ + -",
+            application_name.PATTERN,
+            application_name.EXPECTED,
             "The application that the VMs run, as the interference index "
             "(``[hpc_sched] interference_file``) calls it: it is kept away from the "
             "applications that the index marks as bad company. Default: none, no application "
@@ -71,7 +69,7 @@ def register() -> list[base.ExtraSpecValidator]:
         ),
         _text(
             "hpc:cache_score",
-            _DECIMAL,
+            conf.DECIMAL,
             "a decimal number >= 0 without sign or exponent, such as 12.5",
             "How hard one VM uses the last-level cache, in units of 100,000 misses per second. "
             "A host takes VMs until the sum of their scores reaches ``[hpc_sched] "

@@ -1,6 +1,5 @@
 """The fabric that this nova-scheduler places on: loaded at start, shared by all requests."""
 
-import os
 import threading
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +9,7 @@ from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
 from hpc_sched import topology as topology_
+from hpc_sched.nova_glue.watched_file import fingerprint
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.names import HostNames
@@ -94,7 +94,7 @@ def load() -> Fabric:
     conf.register_opts(CONF)
     path = CONF.hpc_sched.topology_file
     with _lock:
-        seen = (CONF.hpc_sched.topology_driver, path, _fingerprint(path))
+        seen = (CONF.hpc_sched.topology_driver, path, fingerprint(path))
         if _current is not None and _current[0] == seen:
             return _current[1]
         fabric = Fabric(_read(CONF.hpc_sched.topology_driver, path))
@@ -131,14 +131,3 @@ def _read(driver: str, path: str | None) -> Topology:
             "[hpc_sched] topology_file is not set: expected the path of a topology file"
         )
     return topology_.load(driver, **({"path": path} if path else {}))
-
-
-def _fingerprint(path: str | None) -> tuple[int, ...] | None:
-    """Return what changes when a file does; None where there is none (the driver says why)."""
-    if not path:
-        return None
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return (found.st_ino, found.st_size, found.st_mtime_ns)

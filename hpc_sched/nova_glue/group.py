@@ -15,10 +15,15 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core.answers import Rejection
+from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.packing import Packing
 from hpc_sched.core.problem import Problem, tie_order
 from hpc_sched.core.wishes import NO_WISHES
-from hpc_sched.nova_glue import fabric, hosts, members, policy
+from hpc_sched.nova_glue import fabric, hosts, members, policy, shares
 from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue.enabled import DEDICATED_FILTER, INTERFERENCE_FILTER
+from hpc_sched.nova_glue.first_sight import FirstSight
+from hpc_sched.nova_glue.neighbours import Neighbours
 from hpc_sched.nova_glue.planning import Planning
 from hpc_sched.nova_glue.record import Record
 from hpc_sched.nova_glue.wishes import GROUP_SIZE
@@ -44,13 +49,18 @@ class GroupState:
         group: members.Group,
         states: Sequence[host_manager.HostState],
         current: fabric.Fabric,
+        neighbours: Neighbours | None = None,
     ) -> None:
+        """Take in what has been read.
+
+        :param neighbours: what runs on the hosts already; read where the request minds it
+        """
         self.request = request
+        self.neighbours = neighbours
         self.group = group
         self.fabric = current
-        self._states = list(states)
-        self._index = {id(state): i for i, state in enumerate(self._states)}
-        self._at_first = self._num_instances()
+        self._first = FirstSight(states)
+        self._states = self._first.states
         names, unknown = fabric.names_in(current, self._states)
         current.report_unknown(unknown)
         # A host that is a candidate is known by one name, also as the place of a member.
@@ -77,6 +87,10 @@ class GroupState:
         self._room = np.array(
             [hosts.capacity(state, request.demand) for state in self._states], dtype=np.int64
         )
+        self._beside = self._room_beside()
+        self._packing = (
+            shares.packing(request, self._states, neighbours) if request.by_mdobp else None
+        )
         self._bound = policy.bound(
             request, group.members, self._states, self.topology.leaf_index[self.host_index]
         )
@@ -88,7 +102,6 @@ class GroupState:
         self.capacity: Array = self._capacity()
         self.planning = Planning(self)
         self.record = Record()
-        self.refusal: exceptions.RefusedError | None = None  # for HPCGroupFilter to tell
         self.build_plan: Array | None = None  # the hosts in the order of RackCapacityWeigher
         self._warned = False
 
@@ -99,15 +112,15 @@ class GroupState:
 
     def knows(self, states: Sequence[host_manager.HostState]) -> bool:
         """Tell whether all these HostStates are the ones of first sight."""
-        return all(id(state) in self._index for state in states)
+        return self._first.knows(states)
 
     def positions(self, states: Sequence[host_manager.HostState]) -> Array:
         """Return the position of each HostState in the order of first sight."""
-        return np.array([self._index[id(state)] for state in states], dtype=np.int64)
+        return self._first.positions(states)
 
     def observe(self, instance_uuid: str) -> None:
         """Take in what has happened since the last VM, now that this one is to be placed."""
-        placed_at = self._num_instances() - self._at_first
+        placed_at = self._first.placed()
         if placed_at.sum() > self.placed and self._current_uuid in self._queue:
             self._queue.remove(self._current_uuid)
         self._note_lost_claims(placed_at)
@@ -142,6 +155,9 @@ class GroupState:
                 )
         size = self.request.asked.wishes.group_size
         why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
+        if self.left_out:
+            whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.left_out.items()))
+            why += f"; hosts left out for the VMs that they have: {whys}"
         return exceptions.RefusedError(answer.operator + why, answer.tenant + why)
 
     def remember(self, weighed: Sequence[Any]) -> None:
@@ -163,13 +179,13 @@ class GroupState:
         rose = np.flatnonzero(placed_at > self._placed_at)
         if len(rose) != 1:
             return
-        taker = next((w for w in weighed if self._index.get(id(w.obj)) == rose[0]), None)
+        taker = next((w for w in weighed if self._first.index.get(id(w.obj)) == rose[0]), None)
         if taker is None:
             return
         self._lost.discard(int(rose[0]))
         for host in weighed:
             if host.weight > taker.weight:
-                self._lost.add(self._index[id(host.obj)])
+                self._lost.add(self._first.index[id(host.obj)])
 
     @property
     def awaiting(self) -> int:
@@ -225,8 +241,36 @@ class GroupState:
     @property
     def room(self) -> Array:
         """How many more VMs each HostState of first sight takes, whatever the policy."""
-        room: Array = np.maximum(self._room - self._placed_at, 0)
+        room: Array = np.maximum(np.minimum(self._room, self._beside) - self._placed_at, 0)
         return room
+
+    def _room_beside(self) -> Array:
+        """Return how many VMs each HostState of first sight takes beside the VMs of others."""
+        room = np.full(len(self._states), UNBOUNDED, dtype=np.int64)
+        if self.neighbours is not None:
+            if DEDICATED_FILTER in self.request.bounded_by:
+                room = np.minimum(room, self.neighbours.dedicated_room(self._states))
+            if INTERFERENCE_FILTER in self.request.bounded_by:
+                room = np.minimum(room, self.neighbours.limited_room(self._states))
+        return room
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many hosts the VMs of others keep from the group, by the reason."""
+        if self.neighbours is None:
+            return {}
+        found = Counter(self.neighbours.removed)
+        # The hosts that a filter has removed are not among the candidates.
+        found["the VMs of others"] += int(self.kept_out.sum())
+        return dict(+found)
+
+    @property
+    def kept_out(self) -> NDArray[np.bool_]:
+        """Whether each HostState has room that the VMs of others do not leave to the group."""
+        kept_out: NDArray[np.bool_] = (self._room > self._placed_at) & (
+            self._beside <= self._placed_at
+        )
+        return kept_out
 
     def _capacity(self) -> Array:
         """Return how many more VMs each HostState of first sight takes, policy included."""
@@ -257,7 +301,18 @@ class GroupState:
             tie=self._tie,
             wishes=NO_WISHES if self.is_flat else self.request.asked.wishes,
             pack_hosts=self.request.pack_hosts,
+            packing=self._packing_now(),
         )
+
+    def _packing_now(self) -> Packing | None:
+        """Return the packing per host of the topology, what the request has placed taken off."""
+        if self._packing is None:
+            return None
+        now = self._packing.after(self._placed_at)
+        free = np.zeros((len(self.topology.hosts), len(now.demand)))
+        usable = np.zeros_like(free)
+        free[self.host_index], usable[self.host_index] = now.free, now.usable
+        return dataclasses.replace(now, free=free, usable=usable)
 
     def problems_by_policy(self, among: Array | None = None) -> Iterator[Problem]:
         """Yield problems whose plans keep a hard policy of services that own many nodes.
@@ -320,9 +375,4 @@ class GroupState:
         capacity[self.host_index] = np.minimum(whole, most)
         return dataclasses.replace(
             self.problem(), capacity=capacity, members=np.zeros_like(capacity)
-        )
-
-    def _num_instances(self) -> Array:
-        return np.fromiter(
-            (state.num_instances for state in self._states), np.int64, len(self._states)
         )

@@ -1,6 +1,7 @@
 """What a HostState tells about the room on its host."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import os_resource_classes as orc
 import sqlalchemy as sa
@@ -35,8 +36,16 @@ def capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
 
 def whole(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
     """Return how many VMs of a demand a host takes while it has none."""
-    return _whole(
-        demand,
+    return _whole(demand, *_totals_of(state))
+
+
+def totals(state: host_manager.HostState) -> dict[str, float]:
+    """Return what a host has by resource class, in the units of Placement."""
+    return _totals(*_totals_of(state))
+
+
+def _totals_of(state: host_manager.HostState) -> tuple[Any, ...]:
+    return (
         state.vcpus_total,
         state.total_usable_ram_mb,
         state.total_usable_disk_gb,
@@ -46,25 +55,25 @@ def whole(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
     )
 
 
-def _whole(
-    demand: Mapping[str, int],
+def _whole(demand: Mapping[str, int], vcpus: int | None, *others: Any) -> int:
+    """Return how many VMs a host takes by its totals; 1 on bare metal, which reports no vcpus."""
+    return host_capacity(_totals(vcpus, *others), demand) if vcpus else 1
+
+
+def _totals(
     vcpus: int | None,
     memory_mb: int | None,
     disk_gb: float | None,
     cpu_ratio: float | None,
     ram_ratio: float | None,
     disk_ratio: float | None,
-) -> int:
-    """Return how many VMs a host takes by its totals; 1 on bare metal, which reports no vcpus."""
-    if not vcpus:
-        return 1
-    amounts = {
-        orc.VCPU: vcpus * (cpu_ratio or 1.0),
+) -> dict[str, float]:
+    return {
+        orc.VCPU: (vcpus or 0) * (cpu_ratio or 1.0),
         orc.MEMORY_MB: (memory_mb or 0) * (ram_ratio or 1.0),
         orc.DISK_GB: (disk_gb or 0) * (disk_ratio or 1.0),
-        orc.PCPU: float(vcpus),
+        orc.PCPU: float(vcpus or 0),
     }
-    return host_capacity(amounts, demand)
 
 
 def free(state: host_manager.HostState) -> dict[str, float]:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.core.answers import Plan, Rejection, number_of
-from hpc_sched.core.group_plan import decide
+from hpc_sched.core.group_plan import as_many_as_fit, decide
 from hpc_sched.core.problem import Problem
-from hpc_sched.core.ranking import planned_counts
+from hpc_sched.core.ranking import plan_order, planned_counts, spare_order
 from hpc_sched.core.rejection import largest_gang, rejected
 from hpc_sched.core.wishes import Wishes, level_of
 from hpc_sched.nova_glue import hosts, wishes
@@ -58,6 +58,23 @@ class Planning:
         self._last = _Answered(answer, problem, sizes)
         self._state.record.seconds += time.perf_counter() - began
         return answer
+
+    def order(self, among: Array) -> Array:
+        """Return all hosts of the topology, the best for the next VM first.
+
+        Where the whole group does not fit, and no filter has refused it, as many VMs as possible
+        are planned, wishes left aside.
+
+        :param among: positions of the HostStates that are candidates
+        """
+        problem = self._state.problem(among)
+        answer = self.plan(among)
+        if not isinstance(answer, Plan):
+            answer = as_many_as_fit(problem, self._state.awaiting)
+        if not isinstance(answer, Plan):
+            # Members on several islands: near any of them is as good as it gets.
+            return spare_order(problem, None)
+        return plan_order(problem, answer, slot=self._state.slot)
 
     def _decide(self, problem: Problem, sizes: tuple[int, ...], among: Array) -> Plan | Rejection:
         """Return a plan that keeps the group's policy also where services own many nodes."""

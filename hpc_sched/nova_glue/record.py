@@ -70,8 +70,8 @@ def tell_refusal(state: GroupState, among: NDArray[np.int64], why: str) -> None:
     _once(state, answer, why)
 
 
-def tell_wrong_wishes(spec: objects.RequestSpec, why: str) -> None:
-    """Log the refusal of a request whose wishes cannot be read or have no group."""
+def tell_early_refusal(spec: objects.RequestSpec, why: str) -> None:
+    """Log the refusal of a request of which no group has been read."""
     LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
     if CONF.hpc_sched.decision_log:
         group = spec.instance_group if "instance_group" in spec else None
@@ -166,7 +166,7 @@ def _as_json(
         "awaiting": state.awaiting,
         "members": _by_leaf(problem, problem.members),
         "candidates": _candidates(state, problem),
-        "removed": dict(state.record.removed) | _full(state),
+        "removed": dict(state.record.removed) | state.left_out | _full(state),
         "decision": "planned" if isinstance(answer, Plan) else "no plan",
         "seconds": round(state.record.seconds, 6),
     }
@@ -208,9 +208,10 @@ def _by_leaf(problem: Problem, counts: NDArray[np.int64]) -> dict[str, int]:
 
 
 def _full(state: GroupState) -> dict[str, int]:
-    """Return the candidates that take no VM, by the reason."""
+    """Return the candidates that take no VM, by the reason; not those that others keep from it."""
     without_policy = state.room > 0
-    none, policy = int((~without_policy).sum()), int((without_policy & (state.capacity < 1)).sum())
+    none = int((~without_policy & ~state.kept_out).sum())
+    policy = int((without_policy & (state.capacity < 1)).sum())
     return {
         why: number
         for why, number in (("no room for one VM", none), ("policy of the group", policy))

@@ -1,4 +1,4 @@
-"""The group states of the requests that are being served."""
+"""What is known of the requests that are being served."""
 
 from __future__ import annotations
 
@@ -11,19 +11,35 @@ from dataclasses import dataclass, field
 from nova import objects
 from nova.scheduler import host_manager
 
-from hpc_sched.nova_glue import fabric, members
+from hpc_sched import exceptions
+from hpc_sched.nova_glue import fabric, members, neighbours
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.nova_glue.neighbours import Neighbours
+
+
+@dataclass
+class _Entry:
+    """One request; used by the one thread that serves it."""
+
+    is_read: bool = False
+    state: GroupState | None = None
+    neighbours: Neighbours | None = None
+    refusal: exceptions.RefusedError | None = None  # for HPCGroupFilter to tell
 
 
 @dataclass
 class _Registry:
-    """The states of the requests being served, by RequestSpec, as long as those live."""
+    """The requests being served, by RequestSpec, as long as those live."""
 
-    states: weakref.WeakKeyDictionary[objects.RequestSpec, GroupState | None] = field(
+    entries: weakref.WeakKeyDictionary[objects.RequestSpec, _Entry] = field(
         default_factory=weakref.WeakKeyDictionary
     )
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def entry(self, spec: objects.RequestSpec) -> _Entry:
+        with self.lock:
+            return self.entries.setdefault(spec, _Entry())
 
 
 _registry = _Registry()
@@ -38,26 +54,50 @@ def state_of(
     request gets the same object, brought up to date. A reading that fails altogether is not
     tried again for this request.
     """
-    with _registry.lock:
-        known = spec in _registry.states
-        state = _registry.states.get(spec)
+    entry = _registry.entry(spec)
     began = time.perf_counter()
-    if not known or (state is not None and not state.knows(states)):
-        with _registry.lock:
-            _registry.states[spec] = None
+    if not entry.is_read or (entry.state is not None and not entry.state.knows(states)):
+        entry.is_read, entry.state = True, None
         request = request_.from_spec(spec)
-        state = None
         if request is not None:
-            state = GroupState(request, members.read(request, states), states, fabric.current())
-        with _registry.lock:
-            _registry.states[spec] = state
-    if state is not None:
-        state.observe(spec.instance_uuid)
-        state.record.seconds += time.perf_counter() - began
-    return state
+            beside = neighbours_of(spec, states) if request.minds_neighbours else None
+            entry.state = GroupState(
+                request, members.read(request, states), states, fabric.current(), beside
+            )
+    if entry.state is not None:
+        entry.state.observe(spec.instance_uuid)
+        entry.state.record.seconds += time.perf_counter() - began
+    return entry.state
+
+
+def neighbours_of(
+    spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
+) -> Neighbours:
+    """Return what runs on the hosts already, read once when the request is first seen."""
+    entry = _registry.entry(spec)
+    if entry.neighbours is None or not entry.neighbours.knows(states):
+        entry.neighbours = neighbours.read(spec, states)
+    return entry.neighbours
 
 
 def known(spec: objects.RequestSpec) -> GroupState | None:
     """Return the state of a request that has been seen, or None; reads nothing."""
-    with _registry.lock:
-        return _registry.states.get(spec)
+    return _registry.entry(spec).state
+
+
+def placed(spec: objects.RequestSpec) -> int:
+    """Return how many VMs a request has placed, as far as it has been looked at."""
+    entry = _registry.entry(spec)
+    of_group = entry.state.placed if entry.state is not None else 0
+    return max(of_group, entry.neighbours.placed if entry.neighbours is not None else 0)
+
+
+def refuse_later(spec: objects.RequestSpec, refused: exceptions.RefusedError) -> None:
+    """Note why a request cannot be served, for HPCGroupFilter to tell; the first reason counts."""
+    entry = _registry.entry(spec)
+    entry.refusal = entry.refusal or refused
+
+
+def refusal_of(spec: objects.RequestSpec) -> exceptions.RefusedError | None:
+    """Return why a request cannot be served, None where nobody has said so."""
+    return _registry.entry(spec).refusal

@@ -8,12 +8,15 @@ import nova.conf
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 
-from hpc_sched.nova_glue import fabric, wishes
+from hpc_sched.core.interference import Application
+from hpc_sched.nova_glue import enabled, fabric, wishes
 
 CONF = nova.conf.CONF
 
 # Classes that are placed by topology; async is consolidated, none is not HPC at all.
 TOPOLOGY_CLASSES = frozenset({"extreme", "sync"})
+# Classes that share hosts with others; extreme has its own, and fills the fewest.
+SHARING_CLASSES = frozenset({"sync", "async"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,29 @@ class Request:
         return self.app_class in TOPOLOGY_CLASSES
 
     @property
+    def by_mdobp(self) -> bool:
+        """Tell whether hosts are chosen by MDOBP, inside a leaf where topology chooses that."""
+        return self.app_class in SHARING_CLASSES and enabled.has_mdobp()
+
+    @property
     def pack_hosts(self) -> bool:
         """Tell whether the fewest hosts are filled inside a leaf."""
-        return self.policy != "soft-anti-affinity"
+        return self.policy != "soft-anti-affinity" and not self.by_mdobp
+
+    @property
+    def minds_neighbours(self) -> bool:
+        """Tell whether it matters which VMs the hosts have already."""
+        return bool(self.bounded_by) or self.by_mdobp
+
+    @property
+    def bounded_by(self) -> frozenset[str]:
+        """The filters whose verdict on the VMs of others bounds the room on hosts."""
+        names = (enabled.DEDICATED_FILTER, enabled.INTERFERENCE_FILTER)
+        found = {name for name in names if enabled.has_filter(name)}
+        if self.app_class == "extreme":
+            # Dedicated hosts are what the class means, whether or not the filter is enabled.
+            found.add(enabled.DEDICATED_FILTER)
+        return frozenset(found)
 
 
 def from_spec(spec: objects.RequestSpec) -> Request | None:
@@ -61,12 +84,12 @@ def from_spec(spec: objects.RequestSpec) -> Request | None:
     asked = read_wishes(spec)
     if asked.app_class == "none":
         return None
-    group = spec.instance_group if spec.obj_attr_is_set("instance_group") else None
+    group = _server_group(spec)
     policy = group.policy if group is not None and group.obj_attr_is_set("policy") else None
     members = group.members if group is not None and group.obj_attr_is_set("members") else None
     return Request(
         instance_uuid=spec.instance_uuid,
-        group_uuid=group.uuid if group is not None and group.obj_attr_is_set("uuid") else None,
+        group_uuid=server_group_of(spec),
         policy=policy,
         max_per_host=_max_per_host(group, policy),
         member_uuids=frozenset(members or ()),
@@ -78,14 +101,31 @@ def from_spec(spec: objects.RequestSpec) -> Request | None:
 
 def is_group(spec: objects.RequestSpec) -> bool:
     """Tell whether the VM of a request belongs with others."""
-    if spec.obj_attr_is_set("instance_group") and spec.instance_group is not None:
+    if _server_group(spec) is not None:
         return True
     return _count(spec) > 1 and bool(CONF.hpc_sched.implicit_groups)
+
+
+def server_group_of(spec: objects.RequestSpec) -> str | None:
+    """Return the uuid of the server group that a request names, None where it names none."""
+    group = _server_group(spec)
+    return group.uuid if group is not None and group.obj_attr_is_set("uuid") else None
+
+
+def _server_group(spec: objects.RequestSpec) -> objects.InstanceGroup | None:
+    return spec.instance_group if spec.obj_attr_is_set("instance_group") else None
 
 
 def read_wishes(spec: objects.RequestSpec) -> wishes.Asked:
     """Return what a request says of its group, judged by the current fabric's levels."""
     return wishes.read(spec, fabric.current().topology.levels)
+
+
+def application_of(spec: objects.RequestSpec) -> tuple[Application, tuple[str, ...]]:
+    """Return what the VMs of a request run, its group left out, and what of it is unclear."""
+    return wishes.application(
+        wishes.extra_specs_of(spec.flavor), wishes.hints_of(spec), in_group=is_group(spec)
+    )
 
 
 def demand(spec: objects.RequestSpec) -> dict[str, int]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import nova.conf
 from nova import objects
 
 from hpc_sched import conf, exceptions
+from hpc_sched.core import application_name
+from hpc_sched.core.interference import Application
 from hpc_sched.core.wishes import Wishes
 
 CONF = nova.conf.CONF
 
 APP_CLASS = "hpc:app_class"
+APP_NAME = "hpc:app_name"
+CACHE_SCORE = "hpc:cache_score"
 GROUP_SIZE = "hpc:group_size"
 REQUIRE = "hpc:require"
 PREFER = "hpc:prefer"
@@ -57,8 +62,8 @@ def read(spec: objects.RequestSpec, levels: Sequence[str]) -> Asked:
 
     :param levels: the names of the topology's levels
     """
-    reader = _Reader(spec, levels)
-    app_class = reader.choice(APP_CLASS, conf.APP_CLASSES) or CONF.hpc_sched.default_app_class
+    reader = _Reader(extra_specs_of(spec.flavor), hints_of(spec), levels)
+    app_class = reader.application(in_group=True).app_class
     if app_class == "none":
         if APP_CLASS not in reader.seen:
             reader.fault_of_unclassed()
@@ -83,18 +88,53 @@ def read(spec: objects.RequestSpec, levels: Sequence[str]) -> Asked:
     )
 
 
+def application(
+    extra_specs: Mapping[str, Any], hints: Mapping[str, Any], *, in_group: bool
+) -> tuple[Application, tuple[str, ...]]:
+    """Return what a VM runs as its flavor and hints have it, and what is wrong in them.
+
+    The rules are those of :func:`read`, for requests and for VMs that run already.
+
+    :param in_group: whether the VM belongs with others; one that does not and names no class
+        is of class ``none``
+    """
+    reader = _Reader(extra_specs, hints, ())
+    return reader.application(in_group=in_group), tuple(reader.faults)
+
+
+def extra_specs_of(flavor: objects.Flavor) -> Mapping[str, Any]:
+    """Return a flavor's extra specs, none where they are not loaded."""
+    return (flavor.extra_specs or {}) if "extra_specs" in flavor else {}
+
+
+def hints_of(spec: objects.RequestSpec) -> Mapping[str, Any]:
+    """Return a request's scheduler hints."""
+    return (spec.scheduler_hints or {}) if spec.obj_attr_is_set("scheduler_hints") else {}
+
+
 class _Reader:
     """Reads one value after the other and notes what is wrong with them."""
 
-    def __init__(self, spec: objects.RequestSpec, levels: Sequence[str]) -> None:
-        flavor = spec.flavor
-        self.specs = flavor.extra_specs if "extra_specs" in flavor else {}
-        hints = spec.scheduler_hints if spec.obj_attr_is_set("scheduler_hints") else None
-        self.hints = (hints or {}) if CONF.hpc_sched.allow_user_hints else {}
+    def __init__(
+        self,
+        extra_specs: Mapping[str, Any],
+        hints: Mapping[str, Any],
+        levels: Sequence[str],
+    ) -> None:
+        self.specs = extra_specs
+        self.hints = hints if CONF.hpc_sched.allow_user_hints else {}
         self.levels = levels
         self.seen: set[str] = set()
         self.unread: set[str] = set()
         self.faults: list[str] = []
+
+    def application(self, *, in_group: bool) -> Application:
+        default = CONF.hpc_sched.default_app_class if in_group else "none"
+        return Application(
+            app_class=self.choice(APP_CLASS, conf.APP_CLASSES) or default,
+            name=self.name(APP_NAME),
+            score=self.decimal(CACHE_SCORE),
+        )
 
     def fault_of_unclassed(self) -> None:
         """Note the wishes of a request that is of class ``none`` because it names no class."""
@@ -128,6 +168,22 @@ class _Reader:
             return int(value)
         self._fault(key, value, f"a whole number from 1 to {MAX_NUMBER}")
         return None
+
+    def name(self, key: str) -> str | None:
+        value = self._value(key)
+        if value is None or application_name.is_name(value):
+            return value
+        self._fault(key, value, application_name.EXPECTED)
+        return None
+
+    def decimal(self, key: str) -> float:
+        value = self._value(key)
+        if value is None:
+            return 0.0
+        if len(value) <= conf.MAX_DIGITS and re.fullmatch(conf.DECIMAL, value):
+            return float(value)
+        self._fault(key, value, "a decimal number >= 0 such as 12.5")
+        return 0.0
 
     def _value(self, key: str) -> str | None:
         try:

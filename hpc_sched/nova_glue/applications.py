@@ -1,0 +1,171 @@
+"""What the VMs on the hosts run, cached per VM for as long as it cannot change."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import nova.conf
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from nova.db.main import models as main_models
+
+from hpc_sched.core.interference import Application
+from hpc_sched.nova_glue import db, wishes
+from hpc_sched.nova_glue.occupancy import FIELDS, Occupancy, Occupant, flavor_fields
+
+CONF = nova.conf.CONF
+
+# With more unknown VMs than this all are read: lists of uuids have a limit in every database.
+MAX_LISTED = 1000
+
+Place = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the request that made a VM said; it never changes."""
+
+    hints: Mapping[str, Any] = field(default_factory=dict)  # of our namespace
+    group: str | None = None  # uuid of its server group
+    is_one_of_many: bool = False  # made with others by one request
+
+
+@dataclass(frozen=True, slots=True)
+class _Cache:
+    """What is known of VMs; replaced as a whole, and only VMs that were seen last are kept."""
+
+    settings: tuple[Any, ...] = ()  # the options by which the applications were judged
+    said: Mapping[str, _Said] = field(default_factory=dict)  # by uuid
+    # By uuid, with the id of the flavor that it comes from.
+    applications: Mapping[str, tuple[int | None, Application]] = field(default_factory=dict)
+
+
+_cache = _Cache()
+
+
+def read(
+    context: nova_context.RequestContext, occupancy: Occupancy
+) -> tuple[dict[Place, list[Application]], tuple[str, ...]]:
+    """Return what runs on each host, and what could not be read.
+
+    For the VMs that are not known yet: one query for their requests in the API database, one
+    for the cells and one for their flavors in each cell; none where all are known.
+    """
+    global _cache
+    before = _cache
+    settings = _settings()
+    judged = before.applications if before.settings == settings else {}
+    everyone = occupancy.everyone()
+    uuids = {occupant.uuid for occupant in everyone}
+    said = {uuid: before.said[uuid] for uuid in uuids if uuid in before.said}
+    said |= _read_said(context, uuids - said.keys())
+    unknown = {o.uuid for o in everyone if not _is_judged(o, judged)}
+    flavors, problems = _read_flavors(context, unknown)
+    kept: dict[str, tuple[int | None, Application]] = {}
+    found: dict[Place, list[Application]] = {}
+    for occupant in everyone:
+        uuid, of = occupant.uuid, said.get(occupant.uuid, _Said())
+        if occupant.flavor is not None:
+            # On its way, or one of the two sides of a move: few, and not for long.
+            application = _judge(occupant, of, occupant.flavor)
+        elif uuid in unknown:
+            type_id, flavor = flavors.get(uuid, (None, {}))
+            application = _judge(occupant, of, flavor)
+            if uuid in flavors:
+                kept[uuid] = type_id, application
+        else:
+            kept[uuid] = judged[uuid]
+            application = judged[uuid][1]
+        found.setdefault((occupant.host, occupant.nodename), []).append(application)
+    _cache = _Cache(settings, said, kept)
+    return found, problems
+
+
+def _settings() -> tuple[Any, ...]:
+    ours = CONF.hpc_sched
+    return ours.default_app_class, ours.allow_user_hints, ours.implicit_groups
+
+
+def _is_judged(occupant: Occupant, judged: Mapping[str, tuple[int | None, Application]]) -> bool:
+    """Tell whether nothing must be read for a VM: a resize changes the id of its flavor."""
+    if occupant.flavor is not None:
+        return True
+    return occupant.uuid in judged and judged[occupant.uuid][0] == occupant.type_id
+
+
+def _judge(occupant: Occupant, said: _Said, flavor: Mapping[str, Any]) -> Application:
+    in_group = said.group is not None or (
+        said.is_one_of_many and bool(CONF.hpc_sched.implicit_groups)
+    )
+    # What is wrong in them was refused, or logged, when the VM was scheduled.
+    application, _ = wishes.application(
+        flavor.get("extra_specs") or {}, said.hints, in_group=in_group
+    )
+    return dataclasses.replace(application, group=said.group or occupant.reservation_id)
+
+
+def _read_said(context: nova_context.RequestContext, uuids: Collection[str]) -> dict[str, _Said]:
+    """Return what the requests of VMs said; nothing where one left no trace. One query."""
+    if not uuids:
+        return {}
+    spec, mapping = api_models.RequestSpec, api_models.InstanceMapping
+    query = sa.select(spec.instance_uuid, spec.spec)
+    if len(uuids) <= MAX_LISTED:
+        query = query.where(spec.instance_uuid.in_(sorted(uuids)))
+    else:
+        # Specs of VMs that are long gone stay until they are archived.
+        query = query.join(mapping, mapping.instance_uuid == spec.instance_uuid).where(
+            mapping.queued_for_delete.is_not(sa.true())
+        )
+    found = dict.fromkeys(uuids, _Said())
+    for uuid, text in db.api_rows(context, query):
+        if uuid in found:
+            found[uuid] = _said_in(json.loads(text)[FIELDS])
+    return found
+
+
+def _said_in(spec: Mapping[str, Any]) -> _Said:
+    hints = spec.get("scheduler_hints") or {}
+    group = (spec.get("instance_group") or {}).get(FIELDS, {}).get("uuid")
+    return _Said(
+        {key: value for key, value in hints.items() if key.startswith("hpc:")},
+        group or None,
+        (spec.get("num_instances") or 1) > 1,
+    )
+
+
+def _read_flavors(
+    context: nova_context.RequestContext, uuids: Collection[str]
+) -> tuple[dict[str, tuple[int | None, Mapping[str, Any]]], tuple[str, ...]]:
+    """Return the flavor of each VM with its id, and what went wrong.
+
+    One query for the cells and one in each.
+    """
+    if not uuids:
+        return {}, ()
+    vm, extra = main_models.Instance, main_models.InstanceExtra
+    query = (
+        sa.select(vm.uuid, vm.instance_type_id, extra.flavor)
+        .join(extra, extra.instance_uuid == vm.uuid)
+        .where(vm.deleted == 0)
+    )
+    if len(uuids) <= MAX_LISTED:
+        query = query.where(vm.uuid.in_(sorted(uuids)))
+
+    def in_cell(cell_context: nova_context.RequestContext, _: list[str]) -> list[Any]:
+        with main_db.get_context_manager(cell_context).reader.using(cell_context) as session:
+            return list(session.execute(query).all())
+
+    answers = db.ask_cells(context, None, in_cell)
+    found = {}
+    for uuid, type_id, flavors in answers.rows:
+        if uuid in uuids:
+            stored = json.loads(flavors) if flavors else {}
+            found[uuid] = type_id, flavor_fields(stored.get("cur"))
+    return found, tuple(f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items()))

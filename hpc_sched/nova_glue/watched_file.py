@@ -1,0 +1,92 @@
+"""A file whose content is kept in memory and read again when it changes."""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from oslo_log import log as logging
+
+from hpc_sched import exceptions
+
+LOG = logging.getLogger(__name__)
+
+Content = TypeVar("Content")
+Fingerprint = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held(Generic[Content]):
+    path: str
+    seen: Fingerprint | None  # of the file when it was last looked at, also where it was wrong
+    content: Content | None
+
+
+class WatchedFile(Generic[Content]):
+    """The last good content of a file.
+
+    One object serves all threads: what is held is replaced by one assignment, and one thread
+    at a time reads. A file that becomes wrong is one ERROR per change; its last good content
+    stays in use.
+    """
+
+    def __init__(self, what: str, read: Callable[[str], Content]) -> None:
+        """Watch a file that is named only when it is asked for.
+
+        :param what: what the file is, for the log
+        :param read: reads a path; raises a HPCSchedError that names file and line
+        """
+        self._what = what
+        self._read = read
+        self._held: _Held[Content] | None = None
+        self._lock = threading.Lock()
+
+    def start(self, path: str) -> None:
+        """Read the file for the first time.
+
+        :raises exceptions.HPCSchedError: where it is missing or wrong
+        """
+        with self._lock:
+            seen = fingerprint(path)
+            if self._held is None or (self._held.path, self._held.seen) != (path, seen):
+                self._held = _Held(path, seen, self._read(path))
+
+    def current(self, path: str) -> Content | None:
+        """Return the file's content, read again if it has changed; costs one stat.
+
+        The last good content where it cannot be read now, None where there never was any.
+        """
+        held = self._held
+        if held is not None and (held.path, held.seen) == (path, fingerprint(path)):
+            return held.content
+        with self._lock:
+            seen, held = fingerprint(path), self._held
+            if held is None or (held.path, held.seen) != (path, seen):
+                self._held = _Held(path, seen, self._again(path, held))
+            return self._held.content if self._held is not None else None
+
+    def _again(self, path: str, held: _Held[Content] | None) -> Content | None:
+        try:
+            content = self._read(path)
+        except exceptions.HPCSchedError as error:
+            kept = held.content if held is not None else None
+            LOG.error(
+                "%s; %s",
+                error,
+                f"the last good {self._what} stays in use" if kept is not None else "none is used",
+            )
+            return kept
+        LOG.info("Read %s %s", self._what, path)
+        return content
+
+
+def fingerprint(path: str | None) -> Fingerprint | None:
+    """Return what changes when a file does; None where there is none (its reader says why)."""
+    if not path:
+        return None
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns)

@@ -1,0 +1,141 @@
+"""VMs that exist in Nova's databases alone, thousands at a time: nobody runs them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova import objects
+from nova.compute import vm_states
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from nova.db.main import models as main_models
+from oslo_utils import uuidutils
+
+from hpc_sched.demo.cloud import NovaCloud
+from tests.functional.claims import request
+
+
+def add_vms(
+    cloud: NovaCloud,
+    hosts: Sequence[str],
+    *,
+    extra_specs: Mapping[str, str] | None = None,
+    hints: Mapping[str, list[str]] | None = None,
+    group: str | None = None,
+    siblings: int = 1,
+    reservation_id: str = "r-rows",
+    vcpus: int = 1,
+    memory_mb: int = 512,
+) -> list[str]:
+    """Write one VM for each host named, as Nova leaves them behind once they run.
+
+    :param siblings: of how many VMs their request was made
+    :returns: their uuids, in the order of the hosts
+    """
+    context = nova_context.get_admin_context()
+    cell = cloud.cell_mappings["cell1"]
+    asked = request(
+        count=siblings, group=group, vcpus=vcpus, memory_mb=memory_mb, extra_specs=extra_specs
+    )
+    asked.scheduler_hints = dict(hints or {})
+    spec = json.dumps(asked.obj_to_primitive())
+    flavor = json.dumps({"cur": asked.flavor.obj_to_primitive(), "old": None, "new": None})
+    uuids = [uuidutils.generate_uuid() for _ in hosts]
+    with (
+        nova_context.target_cell(context, cell) as in_cell,
+        main_db.get_context_manager(in_cell).writer.using(in_cell) as session,
+    ):
+        session.execute(
+            sa.insert(main_models.Instance),
+            [
+                {
+                    "uuid": uuid,
+                    "host": host,
+                    "node": host,
+                    "reservation_id": reservation_id,
+                    "instance_type_id": 1,
+                    "vcpus": vcpus,
+                    "memory_mb": memory_mb,
+                    "root_gb": 1,
+                    "ephemeral_gb": 0,
+                    "vm_state": vm_states.ACTIVE,
+                    "hidden": False,
+                    "deleted": 0,
+                }
+                for uuid, host in zip(uuids, hosts, strict=True)
+            ],
+        )
+        session.execute(
+            sa.insert(main_models.InstanceExtra),
+            [{"instance_uuid": uuid, "flavor": flavor, "deleted": 0} for uuid in uuids],
+        )
+    with api_db.context_manager.writer.using(context) as session:
+        session.execute(
+            sa.insert(api_models.InstanceMapping),
+            [
+                {
+                    "instance_uuid": uuid,
+                    "cell_id": cell.id,
+                    "project_id": "project",
+                    "queued_for_delete": False,
+                }
+                for uuid in uuids
+            ],
+        )
+        session.execute(
+            sa.insert(api_models.RequestSpec),
+            [{"instance_uuid": uuid, "spec": spec} for uuid in uuids],
+        )
+    return uuids
+
+
+def change_vm(cloud: NovaCloud, uuid: str, **values: Any) -> None:
+    """Change the columns of a VM in its cell."""
+    _in_cell(
+        cloud, sa.update(main_models.Instance).where(main_models.Instance.uuid == uuid), values
+    )
+
+
+def add_migration(cloud: NovaCloud, uuid: str, **values: Any) -> None:
+    """Write a migration of a VM."""
+    _in_cell(
+        cloud,
+        sa.insert(main_models.Migration),
+        {"instance_uuid": uuid, "hidden": False, "deleted": 0, **values},
+    )
+
+
+def set_flavors(cloud: NovaCloud, uuid: str, **flavors: objects.Flavor | None) -> None:
+    """Set the flavors of a VM that is resized: cur, old, new."""
+    stored = {
+        name: flavor.obj_to_primitive() if flavor else None for name, flavor in flavors.items()
+    }
+    extra = main_models.InstanceExtra
+    _in_cell(
+        cloud,
+        sa.update(extra).where(extra.instance_uuid == uuid),
+        {"flavor": json.dumps(stored)},
+    )
+
+
+def clear(cloud: NovaCloud) -> None:
+    """Remove all VMs."""
+    context = nova_context.get_admin_context()
+    main = (main_models.Migration, main_models.InstanceExtra, main_models.Instance)
+    for model in main:
+        _in_cell(cloud, sa.delete(model), None)
+    with api_db.context_manager.writer.using(context) as session:
+        for model in (api_models.InstanceMapping, api_models.RequestSpec, api_models.BuildRequest):
+            session.execute(sa.delete(model))
+
+
+def _in_cell(cloud: NovaCloud, statement: Any, values: Mapping[str, Any] | None) -> None:
+    context = nova_context.get_admin_context()
+    with (
+        nova_context.target_cell(context, cloud.cell_mappings["cell1"]) as in_cell,
+        main_db.get_context_manager(in_cell).writer.using(in_cell) as session,
+    ):
+        session.execute(statement.values(**values) if values is not None else statement)
