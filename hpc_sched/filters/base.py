@@ -11,7 +11,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue import fabric, record, registry
+from hpc_sched.nova_glue import enabled, fabric, record, registry
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.group import GroupState
 
@@ -56,6 +56,9 @@ class GroupFilter(filters.BaseHostFilter):
             # Overriding this method bypasses Nova's own check for rebuilds.
             if not states or scheduler_utils.request_is_rebuild(spec_obj):
                 return states
+            refused = registry.refusal_of(spec_obj)
+            if refused is not None:
+                raise refused
             return self._keep(states, spec_obj)
         except exceptions.RefusedError as refused:
             return self._told(states, spec_obj, refused)
@@ -85,21 +88,32 @@ class GroupFilter(filters.BaseHostFilter):
     def _refuse(
         self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
     ) -> States:
-        """Tell the operator why, and return what is left of the request: no host."""
+        """Tell the operator why, and return what is left of the request: no host.
+
+        HPCGroupFilter, where it is enabled behind this one, does it in its stead: it can tell
+        the user too.
+        """
+        if not registry.placed(spec) and enabled.group_filter_follows(type(self).__name__):
+            registry.refuse_later(spec, refused)
+            return states
         state = registry.known(spec)
         if state is None:
-            record.tell_wrong_wishes(spec, str(refused))
+            record.tell_early_refusal(spec, str(refused))
         else:
             record.tell_refusal(state, state.positions(states), str(refused))
         return []
 
     def _unproven(self, states: States, spec: objects.RequestSpec) -> States:
         try:
-            needs_proof = request_.read_wishes(spec).needs_proof
+            needs_proof = registry.refusal_of(spec) is not None or self._needs_proof(spec)
         except Exception:
             # The caller has logged what is wrong. Who cannot be read may ask for a guarantee.
             needs_proof = True
         return [] if needs_proof else states
+
+    def _needs_proof(self, spec: objects.RequestSpec) -> bool:
+        """Tell whether a request asks for a guarantee that this filter gives."""
+        return request_.read_wishes(spec).needs_proof
 
 
 def check_members(state: GroupState) -> None:

@@ -37,8 +37,6 @@ class HPCGroupFilter(GroupFilter):
             _check_lonely(spec)
             return states
         _check(state)
-        if state.refusal is not None:
-            raise state.refusal
         positions = state.positions(states)
         answer = state.planning.plan(positions)
         if isinstance(answer, Rejection):
@@ -63,8 +61,7 @@ class HPCGroupFilter(GroupFilter):
         self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
     ) -> States:
         nothing = super()._refuse(states, spec, refused)
-        state = registry.known(spec)
-        if state is not None and state.placed:
+        if registry.placed(spec):
             return nothing
         raise exception.NoValidHost(reason=refused.tenant)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import nova.conf
 import numpy as np
 from nova import objects
@@ -16,8 +14,6 @@ from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue import processors, registry
 
 CONF = nova.conf.CONF
-
-_GROUP_FILTER = "HPCGroupFilter"
 
 
 class HPCHomogeneityFilter(GroupFilter):
@@ -79,15 +75,6 @@ class HPCHomogeneityFilter(GroupFilter):
             f"{'the type of the members' if running else 'one type'}: {most}",
         )
 
-    def _refuse(
-        self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
-    ) -> States:
-        state = registry.known(spec)
-        if state is not None and _group_filter_follows(CONF.filter_scheduler.enabled_filters):
-            state.refusal = refused
-            return states
-        return super()._refuse(states, spec, refused)
-
 
 def _check_types(members: dict[str | None, int]) -> None:
     """Check that the members themselves are on one type.
@@ -108,12 +95,3 @@ def _check_types(members: dict[str | None, int]) -> None:
 
 def _of_members(running: dict[str, int]) -> str:
     return f" on {', '.join(sorted(running))}, where its members run" if running else ""
-
-
-def _group_filter_follows(enabled: Sequence[str]) -> bool:
-    own = HPCHomogeneityFilter.__name__
-    return (
-        own in enabled
-        and _GROUP_FILTER in enabled
-        and list(enabled).index(_GROUP_FILTER) > list(enabled).index(own)
-    )

@@ -1,4 +1,4 @@
-"""What the topology weighers have in common: the way in from Nova, and the guard."""
+"""What the weighers have in common: the way in from Nova, the guard, and the ranks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LOG = logging.getLogger(__name__)
 Array = NDArray[np.int64]
 
 
-class TopologyWeigher(weights.BaseHostWeigher):
-    """Orders the hosts for the VMs of a group; hands their ranks over to Nova.
+class GroupWeigher(weights.BaseHostWeigher):
+    """Orders the hosts for the VMs of a group.
 
-    Requests without a group, and classes that are not placed by topology, get equal weights.
-    A weigher prefers and never refuses: what cannot be read is left out with a WARNING, and an
+    Requests without a group, and classes that the weigher does not place, get equal weights. A
+    weigher prefers and never refuses: what cannot be read is left out with a WARNING, and an
     error of our own makes the weights equal and is logged with its traceback.
 
     One object serves all requests from many threads; it keeps nothing of any of them.
@@ -69,9 +69,9 @@ class TopologyWeigher(weights.BaseHostWeigher):
             if state is None:
                 return [0.0] * len(states)
             answer = [0.0] * len(states)
-            if state.request.by_topology:
+            state.remember(weighed_obj_list)
+            if self._places(state):
                 state.warn_of_faults()
-                state.remember(weighed_obj_list)
                 answer = self._weights(state, state.positions(states))
             if state.planning.answer is not None:
                 record.tell(state, state.planning.answer)
@@ -80,24 +80,55 @@ class TopologyWeigher(weights.BaseHostWeigher):
             LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
             return [0.0] * len(weighed_obj_list)
 
+    def _places(self, state: GroupState) -> bool:
+        """Tell whether the weigher has a say where the VMs of a group go."""
+        raise NotImplementedError
+
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
         """Return the weights of the candidates at these positions."""
-        return ranks(state, positions, self._order(state, positions))
+        raise NotImplementedError
+
+
+class TopologyWeigher(GroupWeigher):
+    """Orders the hosts by where they are in the fabric; hands their ranks over to Nova.
+
+    Where MDOBP chooses the host inside a leaf, all hosts of a leaf have one rank.
+    """
+
+    def _places(self, state: GroupState) -> bool:
+        return state.request.by_topology
+
+    def _weights(self, state: GroupState, positions: Array) -> list[float]:
+        keys = host_keys(state, positions, self._order(state, positions))
+        if state.request.by_mdobp:
+            # All hosts of a leaf that take more VMs are where the best of them is.
+            leaf = state.topology.leaf_index[state.host_index[positions]]
+            least = np.full(len(state.topology.switches), keys.max(initial=0))
+            np.minimum.at(least, leaf, keys)
+            behind = keys // len(state.topology.hosts)
+            keys = np.where(behind == 0, least[leaf], behind * len(state.topology.hosts))
+        return [float(rank) for rank in dense_ranks(keys)]
 
     def _order(self, state: GroupState, positions: Array) -> Array:
         """Return all hosts of the topology, the best for the next VM first."""
         raise NotImplementedError
 
 
-def ranks(state: GroupState, positions: Array, order: Array) -> list[float]:
-    """Return the dense rank of candidates in an order of the topology's hosts.
+def host_keys(state: GroupState, positions: Array, order: Array) -> Array:
+    """Return sort keys of candidates by an order of the topology's hosts, best first.
 
-    Hosts that are full go behind all others, those that lost a claim behind these.
+    Hosts that are full go behind all others, those that lost a claim behind these: a key is a
+    place in the order, plus the number of hosts once or twice.
     """
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     takes_more = state.capacity[positions] > 0
     behind = np.where(np.isin(positions, state.lost), 2, np.where(takes_more, 0, 1))
-    key = place[state.host_index[positions]] + len(order) * behind
-    _, dense = np.unique(-key, return_inverse=True)
-    return [float(rank) for rank in dense]
+    keys: Array = place[state.host_index[positions]] + len(order) * behind
+    return keys
+
+
+def dense_ranks(keys: Array) -> Array:
+    """Return the dense rank of each key, 0 for the greatest."""
+    ranks: Array = np.unique(-keys, return_inverse=True)[1]
+    return ranks

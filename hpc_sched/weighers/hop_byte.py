@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from hpc_sched.core.answers import Plan
-from hpc_sched.core.group_plan import as_many_as_fit
-from hpc_sched.core.ranking import plan_order, spare_order
 from hpc_sched.nova_glue.group import GroupState
 from hpc_sched.weighers.base import Array, TopologyWeigher
 
@@ -21,11 +18,4 @@ class HopByteWeigher(TopologyWeigher):
     multiplier = "hop_byte_weight_multiplier"
 
     def _order(self, state: GroupState, positions: Array) -> Array:
-        problem = state.problem(positions)
-        answer = state.planning.plan(positions)
-        if not isinstance(answer, Plan):
-            answer = as_many_as_fit(problem, state.awaiting)
-        if not isinstance(answer, Plan):
-            # Members on several islands: near any of them is as good as it gets.
-            return spare_order(problem, None)
-        return plan_order(problem, answer, slot=state.slot)
+        return state.planning.order(positions)

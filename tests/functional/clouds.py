@@ -1,17 +1,28 @@
 """Fabrics, flavors and looks at a running cloud that several functional tests share."""
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from nova.tests.functional.api.client import OpenStackApiNotFoundException
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.cloud import NovaCloud, read_options
 from tests.functional.trees import write_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE_CONF = ROOT / "etc" / "nova.conf.sample"
+
+
+def sharing_options(folder: Path) -> dict[tuple[str, str], Any]:
+    """Return the options of the sample's other choice: hosts that applications share."""
+    chosen = folder / "nova.conf"
+    chosen.write_text(re.sub(r"(?m)^#(?=\w+ = )", "", SAMPLE_CONF.read_text()))
+    return {
+        key: value for key, value in read_options(chosen).items() if key[0] == "filter_scheduler"
+    }
 
 
 def four_by_eight() -> dict[str, list[str]]:

@@ -13,12 +13,15 @@ from nova.scheduler import filters, host_manager, weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import conf
+from hpc_sched.core.interference import Application
 from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import fabric
 from hpc_sched.nova_glue import members as members_
+from hpc_sched.nova_glue import neighbours as neighbours_
+from hpc_sched.nova_glue.occupancy import Occupancy
 
 CONF = nova.conf.CONF
 
@@ -44,6 +47,7 @@ def configured(topology: Path) -> Iterator[None]:
             CONF.clear_override(opt.dest, group="hpc_sched")
         CONF.clear_override("host_subset_size", group="filter_scheduler")
         CONF.clear_override("enabled_filters", group="filter_scheduler")
+        CONF.clear_override("weight_classes", group="filter_scheduler")
         CONF.clear_override("max_attempts", group="scheduler")
 
 
@@ -134,6 +138,19 @@ def databases_say(
         orphans=orphans,
     )
     monkeypatch.setattr(members_, "read", lambda _request, _states: read)
+    hosts_have(monkeypatch, {})
+
+
+def hosts_have(
+    monkeypatch: pytest.MonkeyPatch,
+    running: Mapping[str, Sequence[Application]],
+    occupancy: Occupancy | None = None,
+) -> None:
+    """Set what the databases say of the VMs on the hosts, the edge that has no server here."""
+    there = {(host, host): list(applications) for host, applications in running.items()}
+    found = occupancy or Occupancy(at={})
+    monkeypatch.setattr(neighbours_.occupancy, "read", lambda *_: found)
+    monkeypatch.setattr(neighbours_.applications, "read", lambda *_: (there, ()))
 
 
 def run(states: States, request: objects.RequestSpec, *chain: GroupFilter, index: int = 0):

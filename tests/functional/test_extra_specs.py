@@ -198,6 +198,7 @@ def test_nova_api_imports_the_module_and_the_options_but_no_scheduler_and_regist
         "new = set(sys.modules) - before\n"
         "assert new == {\n"
         "    'hpc_sched', 'hpc_sched.conf', 'hpc_sched.exceptions',\n"
+        "    'hpc_sched.core', 'hpc_sched.core.application_name',\n"
         "    'hpc_sched.nova_glue', 'hpc_sched.nova_glue.extra_specs',\n"
         "}, new\n"
         "assert 'nova.scheduler.host_manager' not in sys.modules\n"

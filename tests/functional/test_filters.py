@@ -191,4 +191,4 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
         for turn in range(15)
         for vm in range(3)
     }
-    assert not ours & {kept.instance_uuid for kept in registry._registry.states}
+    assert not ours & {kept.instance_uuid for kept in registry._registry.entries}

@@ -1,0 +1,39 @@
+"""HPCDedicatedHostFilter: class ``extreme`` has hosts of its own (Gupta2013)."""
+
+from __future__ import annotations
+
+from nova import objects
+
+from hpc_sched import exceptions
+from hpc_sched.filters.base import States
+from hpc_sched.filters.neighbours import NeighbourFilter
+from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue.first_sight import Array
+from hpc_sched.nova_glue.neighbours import Neighbours
+
+
+class HPCDedicatedHostFilter(NeighbourFilter):
+    """Keeps VMs of class ``extreme`` and those of others on different hosts.
+
+    A request of class ``extreme`` passes only hosts without VMs from outside its group, and
+    nobody else passes a host with an ``extreme`` VM of another group, whatever the class, group
+    or none. Where a cell does not answer, ``extreme`` passes only its hosts that have no VM at
+    all as far as the scheduler itself knows; the others are let in with a WARNING.
+
+    Nova runs it for the first VM of a request only: those that follow belong to the same group.
+    """
+
+    why = "dedicated hosts"
+
+    def _room(self, neighbours: Neighbours, states: States) -> Array:
+        return neighbours.dedicated_room(states)
+
+    def _refusal(self, neighbours: Neighbours, states: States) -> exceptions.RefusedError:
+        if neighbours.newcomer.app_class == "extreme":
+            why = f"class extreme needs a host without VMs of others: all {len(states)} have some"
+        else:
+            why = f"all {len(states)} hosts are dedicated to applications of class extreme"
+        return exceptions.RefusedError(why)
+
+    def _needs_proof(self, spec: objects.RequestSpec) -> bool:
+        return request_.application_of(spec)[0].app_class == "extreme"

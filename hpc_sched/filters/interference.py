@@ -1,0 +1,54 @@
+"""HPCInterferenceFilter: neighbours that do not thrash each other's cache (Gupta2013)."""
+
+from __future__ import annotations
+
+from nova import objects
+
+from hpc_sched import exceptions
+from hpc_sched.filters.base import States
+from hpc_sched.filters.neighbours import NeighbourFilter
+from hpc_sched.nova_glue import interference
+from hpc_sched.nova_glue.first_sight import Array
+from hpc_sched.nova_glue.neighbours import Neighbours
+
+
+class HPCInterferenceFilter(NeighbourFilter):
+    """Keeps the hosts whose VMs and a new one do not slow each other down.
+
+    The sum of all cache scores stays within ``cache_score_limit`` (alpha), and within
+    ``sync_cache_score_limit`` (beta) where the new VM or one that is there is of class ``sync``;
+    and no VM there runs an application that the interference index marks as bad company. Class
+    ``extreme`` is exempt: it has its hosts to itself, see HPCDedicatedHostFilter.
+
+    Nova runs it for every VM of a request; only the first time are databases read. Alternates,
+    which a compute takes without asking the scheduler, are those that had room at the end of
+    the request.
+    """
+
+    run_filter_once_per_request = False
+    why = "cache scores or bad company"
+
+    def __init__(self) -> None:
+        """Make ready fabric and index.
+
+        :raises exceptions.TopologyError: where the topology is missing or wrong
+        :raises exceptions.InterferenceError: where the index is named and missing or wrong
+        """
+        super().__init__()
+        interference.start()
+
+    def _room(self, neighbours: Neighbours, states: States) -> Array:
+        return neighbours.limited_room(states)
+
+    def _refusal(self, neighbours: Neighbours, states: States) -> exceptions.RefusedError:
+        new = neighbours.newcomer
+        apart = neighbours.in_bad_company(states)
+        company = f", {apart} of them run applications that it is kept apart from" if apart else ""
+        return exceptions.RefusedError(
+            f"no host takes a VM of class {new.app_class} and cache score {new.score:g} beside "
+            f"the VMs that it has: {len(states)} hosts are left out{company}"
+        )
+
+    def _needs_proof(self, spec: objects.RequestSpec) -> bool:
+        # Limits are the operator's and no guarantee that a request asks for.
+        return False

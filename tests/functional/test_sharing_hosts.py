@@ -1,0 +1,349 @@
+"""Dedicated hosts, cache scores and bad company on real HostStates; what runs where is given.
+
+The fabric is that of :mod:`tests.functional.pods`; most tests look at leaf1 alone, n01 to n04.
+"""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import nova.conf
+import pytest
+from nova.scheduler import weights
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from hpc_sched import exceptions
+from hpc_sched.core.interference import Application
+from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
+from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.interference import HPCInterferenceFilter
+from hpc_sched.nova_glue import neighbours as neighbours_
+from hpc_sched.nova_glue.occupancy import Occupancy, Occupant
+from hpc_sched.weighers.hop_byte import HopByteWeigher
+from hpc_sched.weighers.mdobp import MDOBPWeigher
+from tests.functional.pods import names, states_of
+from tests.functional.states import (
+    databases_say,
+    hosts_have,
+    ours,
+    queue_of,
+    run,
+    schedule,
+    spec,
+    weigh,
+    why_refused,
+    wishing,
+)
+
+CONF = nova.conf.CONF
+
+pytestmark = pytest.mark.usefixtures("two_pods")
+
+STOCK = ["ComputeFilter"]
+ALL = [*STOCK, "HPCDedicatedHostFilter", "HPCInterferenceFilter", "HPCGroupFilter"]
+LEAF1 = {"n01", "n02", "n03", "n04"}
+
+
+@pytest.fixture(autouse=True)
+def enabled(two_pods: Path) -> None:
+    CONF.set_override("enabled_filters", ALL, "filter_scheduler")
+
+
+def app(app_class: str = "none", score: float = 0.0, name: str | None = None, group=uuids.other):
+    return Application(app_class, name, score, group)
+
+
+def asks(app_class: str | None = None, group: str | None = None, count: int = 1, **said: object):
+    """Return a request for VMs of one processor of a class, with a score or a name."""
+    wishes = {"app_class": app_class, **said} if app_class else said
+    return spec(group=group, count=count, vcpus=1, extra_specs=wishing(**wishes))
+
+
+# Dedicated hosts
+
+
+def test_extreme_passes_only_hosts_without_vms_of_others(monkeypatch):
+    own = app("extreme", group=uuids.group)
+    hosts_have(monkeypatch, {"n01": [app()], "n02": [own], "n03": [own, app("sync")]})
+    request = asks("extreme", group="group")
+    assert names(run(states_of("leaf1"), request, HPCDedicatedHostFilter())) == {"n02", "n04"}
+
+
+@pytest.mark.parametrize("newcomer", ["none", "async", "sync", "extreme"])
+def test_nobody_joins_an_extreme_vm_of_another_group(monkeypatch, newcomer: str):
+    hosts_have(monkeypatch, {"n01": [app("extreme")], "n02": [app("extreme")]})
+    kept = run(states_of("leaf1"), asks(newcomer), HPCDedicatedHostFilter())
+    assert names(kept) == {"n03", "n04"}
+
+
+def test_the_room_of_extreme_is_bounded_although_the_filter_is_not_enabled(monkeypatch):
+    CONF.set_override("enabled_filters", [*STOCK, "HPCGroupFilter"], "filter_scheduler")
+    databases_say(monkeypatch, queue=queue_of(3), left=3)
+    hosts_have(monkeypatch, {"n01": [app()], "n02": [app()], "n03": [app()]})
+    request = spec(count=3, vcpus=6, extra_specs=wishing(app_class="extreme"))
+    refused = why_refused(states_of("leaf1"), request)
+    assert "group of 3 does not fit: largest gang that fits: 2" in refused
+    assert "hosts left out for the VMs that they have: 3 by the VMs of others" in refused
+
+
+# Cache scores
+
+
+def test_a_host_is_full_when_the_scores_would_exceed_alpha(monkeypatch):
+    hosts_have(monkeypatch, {"n01": [app(score=60)], "n02": [app(score=60.5)], "n03": [app()]})
+    request = asks("async", cache_score="40")
+    kept = run(states_of("leaf1"), request, HPCInterferenceFilter())
+    assert names(kept) == {"n01", "n03", "n04"}
+
+
+def test_beta_holds_where_the_new_vm_or_one_that_is_there_is_sync(monkeypatch):
+    hosts_have(monkeypatch, {"n01": [app("sync", 50)], "n02": [app("async", 50)]})
+    chain = HPCInterferenceFilter()
+    assert names(run(states_of("leaf1"), asks("async", cache_score="20"), chain)) == LEAF1 - {"n01"}
+    kept = run(states_of("leaf1"), asks("sync", cache_score="20"), chain)
+    assert names(kept) == {"n03", "n04"}
+    kept = run(states_of("leaf1"), asks("extreme", cache_score="500"), chain)
+    assert names(kept) == LEAF1
+
+
+def test_each_vm_of_a_request_counts_for_those_behind_it(monkeypatch):
+    hosts_have(monkeypatch, {})
+    request = asks("sync", cache_score="25", count=4)
+    states = states_of("leaf1")[:2]
+    for index in range(4):
+        kept = run(states, request, HPCInterferenceFilter(), index=index)
+        kept[0].consume_from_request(request)
+    assert [state.num_instances for state in states] == [2, 2]
+    assert run(states, request, HPCInterferenceFilter(), index=3) == []
+
+
+def test_limits_of_aggregates_override_the_options_and_the_lowest_counts(monkeypatch, caplog):
+    hosts_have(monkeypatch, {})
+    states = states_of("leaf1")
+    metadata = [
+        [{"cache_score_limit": {"30"}}],
+        [{"cache_score_limit": {"200"}}, {"cache_score_limit": {"90"}}],
+        [{"cache_score_limit": {"plenty", "nan", "-1"}}],
+        [{"cache_score_limit": {"300"}}],
+    ]
+    for state, found in zip(states, metadata, strict=True):
+        state.aggregates = [SimpleNamespace(metadata=of) for of in _plain(found)]
+    kept = run(states, asks("async", cache_score="95"), HPCInterferenceFilter())
+    assert names(kept) == {"n03", "n04"}
+    [warning] = [text for text in ours(caplog) if "Metadata" in text]
+    assert "cache_score_limit='nan'" in warning
+    assert "cache_score_limit='plenty'" in warning
+
+
+def _plain(found):
+    """Return one metadata mapping for each value, as an aggregate has one."""
+    return [{key: value} for of in found for key, values in of.items() for value in sorted(values)]
+
+
+# Bad company
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    path = tmp_path / "index.csv"
+    path.write_text("WRF,LU,0.85,0.99\nWRF,EP,0.95,1.0\nWRF,WRF,0.97,0.97\n")
+    CONF.set_override("interference_file", str(path), "hpc_sched")
+    return path
+
+
+def test_applications_that_the_index_forbids_are_kept_apart_both_ways(monkeypatch, index: Path):
+    hosts_have(monkeypatch, {"n01": [app(name="WRF")], "n02": [app(name="LU")]})
+    chain = HPCInterferenceFilter()
+    assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1 - {"n01"}
+    assert names(run(states_of("leaf1"), asks(app_name="WRF"), chain)) == LEAF1 - {"n02"}
+    assert names(run(states_of("leaf1"), asks(app_name="EP"), chain)) == LEAF1
+    CONF.set_override("interference_tolerance", 0.05, "hpc_sched")
+    assert names(run(states_of("leaf1"), asks(app_name="EP"), chain)) == LEAF1 - {"n01"}
+
+
+def test_an_index_that_changes_is_read_again_and_a_broken_one_keeps_the_last(
+    monkeypatch, index: Path, caplog
+):
+    hosts_have(monkeypatch, {"n01": [app(name="WRF")]})
+    chain = HPCInterferenceFilter()
+    index.write_text("WRF,LU,1,1\nWRF,EP,0.5,1\n")
+    assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1
+    index.write_text("WRF,LU,1,1\nWRF,EP,fast,slow,1\n")
+    for _ in range(3):
+        assert names(run(states_of("leaf1"), asks(app_name="EP"), chain)) == LEAF1 - {"n01"}
+    [error] = [found for found in caplog.records if found.levelname == "ERROR"]
+    assert "index.csv:2: expected 4 columns" in error.getMessage()
+    assert "the last good interference index stays in use" in error.getMessage()
+    index.unlink()
+    assert names(run(states_of("leaf1"), asks(app_name="EP"), chain)) == LEAF1 - {"n01"}
+
+
+def test_an_index_that_is_missing_or_wrong_stops_the_start(index: Path):
+    index.write_text("WRF,LU,0.5,0.5\nLU,WRF,0.6,0.5\n")
+    with pytest.raises(exceptions.InterferenceError, match=r"index\.csv:2: .*on line 1"):
+        HPCInterferenceFilter()
+    CONF.set_override("interference_file", "/nowhere/index.csv", "hpc_sched")
+    with pytest.raises(exceptions.InterferenceError, match=r"/nowhere/index\.csv: cannot be read"):
+        HPCInterferenceFilter()
+
+
+def test_an_application_that_the_index_does_not_know_passes_with_a_warning(
+    monkeypatch, index: Path, caplog
+):
+    hosts_have(monkeypatch, {"n01": [app(name="WRF")]})
+    assert names(run(states_of("leaf1"), asks(app_name="HPL"), HPCInterferenceFilter())) == LEAF1
+    assert [text for text in ours(caplog) if "HPL is not in the interference index" in text]
+
+
+# Refusals
+
+
+def test_the_user_reads_why_no_host_is_left(monkeypatch):
+    hosts_have(monkeypatch, {host: [app(score=90)] for host in LEAF1})
+    request = asks("sync", cache_score="20")
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter(), HPCGroupFilter())
+    refused = why_refused(states_of("leaf1"), request, *chain)
+    assert "no host takes a VM of class sync and cache score 20 beside the VMs" in refused
+    hosts_have(monkeypatch, {host: [app("extreme")] for host in LEAF1})
+    refused = why_refused(states_of("leaf1"), asks(), *chain)
+    assert "all 4 hosts are dedicated to applications of class extreme" in refused
+
+
+def test_without_the_group_filter_behind_it_no_host_is_left(monkeypatch, caplog):
+    CONF.set_override("enabled_filters", ["HPCDedicatedHostFilter"], "filter_scheduler")
+    hosts_have(monkeypatch, {host: [app()] for host in LEAF1})
+    request = asks("extreme")
+    assert run(states_of("leaf1"), request, HPCDedicatedHostFilter()) == []
+    assert [text for text in ours(caplog) if "refused: class extreme needs a host" in text]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"cache_score": "-1"}, "hpc:cache_score='-1': expected a decimal number >= 0"),
+        ({"cache_score": "much"}, "hpc:cache_score='much': expected a decimal number >= 0"),
+        ({"cache_score": "1e3"}, "hpc:cache_score='1e3': expected a decimal number >= 0"),
+        ({"app_name": "a b"}, "hpc:app_name='a b': expected an application's name"),
+        ({"app_class": "fast"}, "hpc:app_class='fast': expected one of extreme, sync"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+@pytest.mark.parametrize("chain", [(), (HPCDedicatedHostFilter, HPCInterferenceFilter)])
+def test_what_cannot_be_read_of_an_application_is_refused_with_its_reason(
+    monkeypatch, said, reason: str, chain
+):
+    databases_say(monkeypatch)
+    monkeypatch.setattr("hpc_sched.nova_glue.members.is_placed", lambda _uuid: False)
+    for group in (None, "group"):
+        request = spec(group=group, vcpus=1, extra_specs=wishing(**said))
+        filters = [made() for made in (*chain, HPCGroupFilter)]
+        assert reason in why_refused(states_of("leaf1"), request, *filters)
+
+
+def test_a_vm_that_moves_is_not_held_fast_by_what_cannot_be_read(monkeypatch):
+    hosts_have(monkeypatch, {}, Occupancy(at={}, is_move=True))
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())
+    assert names(run(states_of("leaf1"), asks(cache_score="-1"), *chain)) == LEAF1
+
+
+def test_rebuilds_pass_untouched(monkeypatch):
+    hosts_have(monkeypatch, {host: [app("extreme")] for host in LEAF1})
+    request = spec(group=None, hints={"_nova_check_type": ["rebuild"]})
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())
+    assert names(run(states_of("leaf1"), request, *chain)) == LEAF1
+
+
+# What is not known
+
+
+def test_hosts_of_a_cell_that_does_not_answer_are_as_the_scheduler_knows_them(monkeypatch):
+    silent = Occupancy(at={}, silent_cells=frozenset([uuids.cell1]))
+    hosts_have(monkeypatch, {}, silent)
+    states = states_of("leaf1")
+    states[0].num_instances = 1
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())
+    assert names(run(states, asks("extreme"), *chain)) == LEAF1 - {"n01"}
+    assert names(run(states, asks("sync"), *chain)) == LEAF1
+
+
+def test_an_error_of_ours_lets_pass_whom_nothing_was_promised(monkeypatch, caplog):
+    def broken(*_: object) -> None:
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(neighbours_, "read", broken)
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())
+    assert names(run(states_of("leaf1"), asks("sync"), *chain)) == LEAF1
+    assert run(states_of("leaf1"), asks("extreme"), *chain) == []
+    assert "HPCDedicatedHostFilter failed" in ours(caplog)
+
+
+# MDOBP
+
+
+@pytest.fixture
+def by_mdobp() -> None:
+    path = "hpc_sched.weighers"
+    CONF.set_override(
+        "weight_classes",
+        [f"{path}.hop_byte.HopByteWeigher", f"{path}.mdobp.MDOBPWeigher"],
+        "filter_scheduler",
+    )
+
+
+def vms(host: str, *sizes: tuple[int, int]) -> dict[tuple[str, str], list[Occupant]]:
+    return {
+        (host, host): [
+            Occupant(f"{host}-{i}", host, host, None, 1, cpu, memory, 0)
+            for i, (cpu, memory) in enumerate(sizes)
+        ]
+    }
+
+
+@pytest.mark.usefixtures("by_mdobp")
+def test_in_a_leaf_the_host_with_the_smallest_angle_is_preferred(monkeypatch):
+    databases_say(monkeypatch, queue=queue_of(1))
+    at = vms("n02", (8, 4096)) | vms("n03", (2, 32768))
+    hosts_have(monkeypatch, {}, Occupancy(at=at))
+    states = states_of("leaf1")
+    for state, used in ((states[1], (8, 4096)), (states[2], (2, 32768))):
+        state.vcpus_used, state.free_ram_mb = used[0], state.free_ram_mb - used[1]
+    # Processors for little memory: n03 has those.
+    request = spec(
+        group_policy="affinity", group="g", vcpus=1, extra_specs=wishing(app_class="sync")
+    )
+    request.flavor.memory_mb = 512
+    assert weigh(MDOBPWeigher(), states, request)[0] == "n03"
+
+
+@pytest.mark.usefixtures("by_mdobp")
+def test_the_topology_weigher_gives_all_hosts_of_a_leaf_one_weight(monkeypatch):
+    databases_say(monkeypatch, queue=queue_of(4), left=4)
+    request = asks("sync", group="group", count=4)
+    states = states_of("leaf1", "leaf2")
+    weighed = [weights.WeighedHost(state, 0) for state in states]
+    found = HopByteWeigher().weigh_objects(weighed, request)
+    assert len(set(found[:4])) == len(set(found[4:])) == 1
+    assert found[0] != found[4]
+
+
+@pytest.mark.usefixtures("by_mdobp")
+@pytest.mark.parametrize("app_class", ["extreme", "none"])
+def test_mdobp_leaves_dedicated_hosts_and_others_alone(monkeypatch, app_class: str):
+    databases_say(monkeypatch, queue=queue_of(1))
+    weighed = [weights.WeighedHost(state, 0) for state in states_of("leaf1")]
+    request = asks(app_class, group="group")
+    assert MDOBPWeigher().weigh_objects(weighed, request) == [0.0] * 4
+
+
+@pytest.mark.usefixtures("by_mdobp")
+def test_async_vms_are_consolidated_wherever_the_hosts_are(monkeypatch):
+    databases_say(monkeypatch, queue=queue_of(20), left=20)
+    request = spec(
+        group="group",
+        group_policy="affinity-less",
+        count=20,
+        vcpus=4,
+        extra_specs=wishing(app_class="async"),
+    )
+    request.flavor.memory_mb = 16384
+    placed, _ = schedule(states_of("leaf1", "leaf5"), request, queue_of(20), MDOBPWeigher())
+    assert placed == [host for host in ("n01", "n02", "n03", "n04", "n17") for _ in range(4)]
