@@ -162,6 +162,14 @@ def test_lines_of_perf_are_summed_up(call, text: str, misses: int, seconds: floa
     ]
 
 
+@pytest.mark.parametrize("again", ["LLC-load-misses:u", "LLC-load-misses:uk", "LLC-load-misses"])
+def test_what_was_counted_twice_is_refused(call, again: str):
+    before = "30,,LLC-load-misses:u,9,100.00,,\n" if again == "LLC-load-misses" else COUNTS
+    code, out, err = call("-", "--seconds", "10", stdin=f"{before}\n30,,{again},9,100.00,,\n")
+    assert (code, out) == (1, "")
+    assert err.startswith("<stdin>:3: expected each mode of LLC-load-misses once, found some")
+
+
 def test_without_a_wall_time_the_run_time_of_the_counter_counts_with_a_warning(call):
     code, out, err = call("-", stdin=COUNTS)
     assert code == 0

@@ -183,7 +183,8 @@ class Characterise(Command):
 
 def _merge(path: Path, index: InterferenceIndex) -> str:
     """Write the index into a file that may hold other pairs; return what was done."""
-    old = interference_file.read_index(path).performance if path.exists() else {}
+    has_content = path.exists() and path.stat().st_size > 0
+    old = interference_file.read_index(path).performance if has_content else {}
     merged = InterferenceIndex({**old, **index.performance})
     interference_file.write_index(path, merged)
     before, now = _pairs(old), _pairs(index.performance)

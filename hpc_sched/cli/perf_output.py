@@ -21,7 +21,8 @@ COMMAND = f"perf stat -e {LOADS},{STORES},duration_time -x, -o FILE"
 ENOUGH_PERCENT = 50.0
 
 # With modifiers (LLC-load-misses:u) and the PMU of hybrid processors (cpu_core/LLC-load-misses/).
-_EVENT = re.compile(rf"(?:\w+/)?({LOADS}|{STORES}|duration_time)(?::\w+)?(?:/\w*)?", re.ASCII)
+_EVENT = re.compile(rf"(?:(\w+)/)?({LOADS}|{STORES}|duration_time)(?::(\w+))?(?:/(\w*))?", re.ASCII)
+_MODES = frozenset("ukh")
 _TIME_STAMP = re.compile(r"\d+\.\d+", re.ASCII)
 _LINE = "value,unit,event,... as perf stat -x, writes them"
 
@@ -42,6 +43,8 @@ class _Count:
 
     line: int
     event: str
+    pmu: str  # what counted it, on processors with cores of two kinds
+    modes: frozenset[str]  # of u, k and h: user space, kernel, hypervisor
     value: float
     stamp: float | None  # seconds since perf began, at the end of the interval
     run_seconds: float | None  # enabled time of the counter, added up over threads and CPUs
@@ -69,6 +72,8 @@ def read(text: str, name: str) -> PerfOutput:
         raise exceptions.InterferenceError(
             f"{name}: expected a line of {LOADS}, found none; record it by: {COMMAND}"
         )
+    for kind in (loads, stores):
+        _check_modes(kind, name)
     warnings = []
     if not stores:
         # Not every processor has the event.
@@ -92,11 +97,12 @@ def _counts(text: str, name: str) -> Iterator[_Count]:
         if len(cells) < 3 or (found is None and (LOADS in content or STORES in content)):
             raise _error(name, number, f"expected {_LINE}, found {content[:60]!r}")
         if found is not None:
-            yield _count(cells, found[0], found[1][1], f"{name}:{number}", number)
+            yield _count(cells, *found, f"{name}:{number}", number)
 
 
-def _count(cells: list[str], place: int, event: str, where: str, line: int) -> _Count:
+def _count(cells: list[str], place: int, named: re.Match[str], where: str, line: int) -> _Count:
     """Return the count of a line whose event stands in the cell ``place``."""
+    pmu, event, *modifiers = named.groups("")
     value = cells[place - 2] if place >= 2 else ""
     if value.startswith("<not "):
         raise exceptions.InterferenceError(
@@ -113,7 +119,10 @@ def _count(cells: list[str], place: int, event: str, where: str, line: int) -> _
         )
     stamped = place > 2 and _TIME_STAMP.fullmatch(cells[0])
     run_time, percent = _run_time(cells, place)
-    return _Count(line, event, number, float(cells[0]) if stamped else None, run_time, percent)
+    # Without a modifier all modes are counted.
+    modes = _MODES.intersection("".join(modifiers)) or _MODES
+    stamp = float(cells[0]) if stamped else None
+    return _Count(line, event, pmu, modes, number, stamp, run_time, percent)
 
 
 def _run_time(cells: list[str], place: int) -> tuple[float | None, float | None]:
@@ -127,6 +136,24 @@ def _run_time(cells: list[str], place: int) -> tuple[float | None, float | None]
             counted = int(run_time) / 1e9
             return (counted * 100 / percent if percent else counted), percent
     return None, None
+
+
+def _check_modes(counts: list[_Count], name: str) -> None:
+    """Check that nothing was counted twice, as it is with and without the modifier u.
+
+    :raises exceptions.InterferenceError: naming the line
+    """
+    before: dict[str, set[frozenset[str]]] = {}
+    for count in counts:
+        others = before.setdefault(count.pmu, set())
+        if any(modes != count.modes and modes & count.modes for modes in others):
+            raise _error(
+                name,
+                count.line,
+                f"expected each mode of {count.event} once, found some counted again: leave the "
+                "lines with modifiers out, or those without",
+            )
+        others.add(count.modes)
 
 
 def _why(value: str) -> str:

@@ -5,7 +5,7 @@ import re
 from decimal import Decimal
 
 # float() would take nan, inf, 1_6 and digits of other scripts.
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def number_in(text: str) -> float | None:

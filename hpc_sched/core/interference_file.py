@@ -34,13 +34,19 @@ _EXPECTED = f"a performance above 0 and at most {decimals.text_of(MAX_PERFORMANC
 def read_index(path: files.Path) -> InterferenceIndex:
     """Return the index that a file holds; linear in its length.
 
-    A pair may be given more than once where the numbers are the same. A file without rows is an
-    index without applications.
+    A pair may be given more than once where the numbers are the same. A file of comments or a
+    header alone is an index without applications; one without a byte is a mistake, or is just
+    being written.
 
     :raises exceptions.InterferenceError: naming file, line and what was expected
     """
     name = os.fspath(path)
     content = files.read_bytes(name, exceptions.InterferenceError, rows.MAX_BYTES)
+    if not content:
+        raise exceptions.InterferenceError(
+            f"{name}: expected rows of {len(_COLUMNS)} columns, or a comment where there are "
+            "none yet, found an empty file"
+        )
     text = files.decode(content, name, exceptions.InterferenceError)
     if _is_yaml(name):
         found = rows.yaml_rows(text.encode(), name)

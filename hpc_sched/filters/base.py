@@ -98,7 +98,7 @@ class GroupFilter(filters.BaseHostFilter):
             return states
         state = registry.known(spec)
         if state is None:
-            record.tell_early_refusal(spec, str(refused))
+            registry.tell_early_refusal(spec, str(refused))
         else:
             record.tell_refusal(state, state.positions(states), str(refused))
         return []

@@ -22,6 +22,7 @@ def nodes_of(
     context: nova_context.RequestContext,
     consumers: Iterable[str],
     node_of_provider: Mapping[str, str],
+    moving_from: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, str], str | None]:
     """Return the nodename of each consumer that holds an allocation, and what went wrong.
 
@@ -31,6 +32,7 @@ def nodes_of(
 
     :param consumers: instance uuids, the most important first
     :param node_of_provider: provider uuid to nodename of the hosts already known
+    :param moving_from: instance uuid to the node that it leaves, which does not count
     :returns: instance uuid to nodename; and None, or why the answer is not whole
     """
     if not CONF.hpc_sched.in_flight_lookups:
@@ -46,25 +48,26 @@ def nodes_of(
         try:
             client = report.report_client_singleton()
             found = client.get_allocs_for_consumer(context, consumer)["allocations"]
-            provider = _host_provider(found)
-            if provider is None:
-                continue
-            if provider not in known:
-                known[provider] = _root_name(client, context, provider)
-            nodes[consumer] = known[provider]
+            left = (moving_from or {}).get(consumer)
+            for provider in _host_providers(found):
+                if provider not in known:
+                    known[provider] = _root_name(client, context, provider)
+                if known[provider] != left:
+                    nodes[consumer] = known[provider]
+                    break
         except Exception as error:
             return nodes, f"Placement: {type(error).__name__}: {error}"
     return nodes, None
 
 
-def _host_provider(allocations: Mapping[str, Any]) -> str | None:
-    """Return the provider of an allocation that is, or is nearest to, the host."""
+def _host_providers(allocations: Mapping[str, Any]) -> list[str]:
+    """Return the providers of an allocation, those first that are, or are nearest to, a host."""
 
     def key(provider: str) -> tuple[bool, str]:
         resources = allocations[provider].get("resources", {})
         return not any(name in resources for name in _OF_THE_HOST), provider
 
-    return min(allocations, key=key, default=None)
+    return sorted(allocations, key=key)
 
 
 def _root_name(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +15,8 @@ from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 
 from hpc_sched.core.interference import Application
-from hpc_sched.nova_glue import db, wishes
-from hpc_sched.nova_glue.occupancy import FIELDS, Occupancy, Occupant, flavor_fields
+from hpc_sched.nova_glue import db, stored, wishes
+from hpc_sched.nova_glue.occupancy import Occupancy, Occupant
 
 CONF = nova.conf.CONF
 
@@ -77,7 +76,7 @@ def read(
         elif uuid in unknown:
             type_id, flavor = flavors.get(uuid, (None, {}))
             application = _judge(occupant, of, flavor)
-            if uuid in flavors:
+            if uuid in flavors and uuid in said:
                 kept[uuid] = type_id, application
         else:
             kept[uuid] = judged[uuid]
@@ -99,53 +98,65 @@ def _is_judged(occupant: Occupant, judged: Mapping[str, tuple[int | None, Applic
     return occupant.uuid in judged and judged[occupant.uuid][0] == occupant.type_id
 
 
-def _judge(occupant: Occupant, said: _Said, flavor: Mapping[str, Any]) -> Application:
+def _judge(occupant: Occupant, said: _Said, flavor: stored.Fields) -> Application:
     in_group = said.group is not None or (
         said.is_one_of_many and bool(CONF.hpc_sched.implicit_groups)
     )
     # What is wrong in them was refused, or logged, when the VM was scheduled.
+    extra_specs = flavor.get("extra_specs")
     application, _ = wishes.application(
-        flavor.get("extra_specs") or {}, said.hints, in_group=in_group
+        extra_specs if isinstance(extra_specs, dict) else {}, said.hints, in_group=in_group
     )
     return dataclasses.replace(application, group=said.group or occupant.reservation_id)
 
 
 def _read_said(context: nova_context.RequestContext, uuids: Collection[str]) -> dict[str, _Said]:
-    """Return what the requests of VMs said; nothing where one left no trace. One query."""
+    """Return what the requests of VMs said. One query.
+
+    Of VMs that were asked for by name also that they left no trace. What cannot be read is left
+    out, and so read again the next time.
+    """
     if not uuids:
         return {}
     spec, mapping = api_models.RequestSpec, api_models.InstanceMapping
     query = sa.select(spec.instance_uuid, spec.spec)
+    found: dict[str, _Said] = {}
     if len(uuids) <= MAX_LISTED:
         query = query.where(spec.instance_uuid.in_(sorted(uuids)))
+        found = dict.fromkeys(uuids, _Said())
     else:
-        # Specs of VMs that are long gone stay until they are archived.
+        # Specs of VMs that are long gone stay until they are archived. One that is deleted
+        # softly may come back; it is then asked for by name.
         query = query.join(mapping, mapping.instance_uuid == spec.instance_uuid).where(
             mapping.queued_for_delete.is_not(sa.true())
         )
-    found = dict.fromkeys(uuids, _Said())
-    for uuid, text in db.api_rows(context, query):
-        if uuid in found:
-            found[uuid] = _said_in(json.loads(text)[FIELDS])
+    for uuid, text in db.each_api_row(context, query):
+        if uuid in uuids:
+            try:
+                found[uuid] = _said_in(stored.fields_in(text))
+            except stored.Unreadable as error:
+                found.pop(uuid, None)
+                stored.warn(uuid, "request", error)
     return found
 
 
-def _said_in(spec: Mapping[str, Any]) -> _Said:
-    hints = spec.get("scheduler_hints") or {}
-    group = (spec.get("instance_group") or {}).get(FIELDS, {}).get("uuid")
+def _said_in(spec: stored.Fields) -> _Said:
+    hints = stored.mapping(spec.get("scheduler_hints"))
+    group = spec.get("instance_group")
+    count = spec.get("num_instances")
     return _Said(
         {key: value for key, value in hints.items() if key.startswith("hpc:")},
-        group or None,
-        (spec.get("num_instances") or 1) > 1,
+        (stored.fields(group).get("uuid") if group is not None else None) or None,
+        isinstance(count, int) and count > 1,
     )
 
 
 def _read_flavors(
     context: nova_context.RequestContext, uuids: Collection[str]
-) -> tuple[dict[str, tuple[int | None, Mapping[str, Any]]], tuple[str, ...]]:
+) -> tuple[dict[str, tuple[int | None, stored.Fields]], tuple[str, ...]]:
     """Return the flavor of each VM with its id, and what went wrong.
 
-    One query for the cells and one in each.
+    One query for the cells and one in each. A flavor that cannot be read is left out.
     """
     if not uuids:
         return {}, ()
@@ -159,13 +170,23 @@ def _read_flavors(
         query = query.where(vm.uuid.in_(sorted(uuids)))
 
     def in_cell(cell_context: nova_context.RequestContext, _: list[str]) -> list[Any]:
+        rows = []
         with main_db.get_context_manager(cell_context).reader.using(cell_context) as session:
-            return list(session.execute(query).all())
+            for uuid, type_id, text in session.execute(db.streamed(query)):
+                if uuid in uuids:
+                    rows.append((uuid, type_id, _current_flavor(uuid, text)))
+        return rows
 
     answers = db.ask_cells(context, None, in_cell)
-    found = {}
-    for uuid, type_id, flavors in answers.rows:
-        if uuid in uuids:
-            stored = json.loads(flavors) if flavors else {}
-            found[uuid] = type_id, flavor_fields(stored.get("cur"))
+    found = {uuid: (type_id, flavor) for uuid, type_id, flavor in answers.rows if flavor}
     return found, tuple(f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items()))
+
+
+def _current_flavor(uuid: str, text: str | None) -> stored.Fields:
+    """Return what matters of a VM's flavor, nothing where it cannot be read."""
+    try:
+        flavor = stored.flavors_in(text).get("cur", {})
+        return {"extra_specs": stored.mapping(flavor.get("extra_specs"))}
+    except stored.Unreadable as error:
+        stored.warn(uuid, "flavor", error)
+        return {}

@@ -6,7 +6,7 @@ once for the cells; each cell that holds a VM of the group is asked once.
 
 import datetime
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -162,6 +162,17 @@ def api_rows(context: nova_context.RequestContext, query: Any) -> Sequence[Any]:
     with api_db.context_manager.reader.using(context) as session:
         rows: Sequence[Any] = session.execute(query).all()
     return rows
+
+
+def each_api_row(context: nova_context.RequestContext, query: Any) -> Iterator[Any]:
+    """Yield the rows of one query to the API database, of which there may be very many."""
+    with api_db.context_manager.reader.using(context) as session:
+        yield from session.execute(streamed(query))
+
+
+def streamed(query: Any) -> Any:
+    """Return a query whose rows are fetched in parts, not held in memory all at once."""
+    return query.execution_options(yield_per=1000)
 
 
 def _instances(context: nova_context.RequestContext, wanted: Any) -> list[PlacedVM]:

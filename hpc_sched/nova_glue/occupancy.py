@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from nova import context as nova_context
+from nova.compute import task_states, vm_states
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 
-from hpc_sched.nova_glue import allocations, db
+from hpc_sched.nova_glue import allocations, db, stored
 
 There = TypeVar("There")
 
 # A migration in any other state holds room on both sides; Nova has no list of those.
 _ENDED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
-FIELDS = "nova_object.data"  # where a serialised object keeps its fields
+# A record of a move that a crash has left behind says nothing: the VM does not move any more.
+_MOVING = (*task_states.resizing_states, *task_states.rebuild_states, task_states.MIGRATING)
 
 
 class Occupant(NamedTuple):
@@ -37,7 +38,9 @@ class Occupant(NamedTuple):
     vcpus: int
     memory_mb: int
     disk_gb: int
-    flavor: Mapping[str, Any] | None = None  # where it is not the one that its cell names
+    flavor: stored.Fields | None = None  # where it is not the one that its cell names
+    moves_from: str | None = None  # the node that it leaves, for one that moves
+    in_flight: bool = False  # its host does not report it yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Occupancy:
     is_move: bool = False  # whether its VM exists in a cell already
     silent_cells: frozenset[str] = frozenset()  # uuids of the cells that have not answered
     problems: tuple[str, ...] = ()
+    in_flight_unknown: str | None = None  # why VMs on their way may be missing
 
     def on(self, state: host_manager.HostState) -> list[Occupant]:
         """Return the VMs on a host, not that of the request."""
@@ -90,6 +94,7 @@ def read(
         context,
         [there.uuid for there in waiting],
         {state.uuid: state.nodename for state in states},
+        {there.uuid: there.moves_from for there in waiting if there.moves_from},
     )
     host_of = {state.nodename: state.host for state in states}
     at: dict[tuple[str, str | None], list[Occupant]] = {}
@@ -101,7 +106,7 @@ def read(
             place = (host_of.get(node, node), node)
             here = at.setdefault(place, [])
             if all(occupant.uuid != other.uuid for other in here):
-                here.append(occupant._replace(host=place[0], nodename=node))
+                here.append(occupant._replace(host=place[0], nodename=node, in_flight=True))
     problems = [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
     return Occupancy(
         at=at,
@@ -109,6 +114,7 @@ def read(
         is_move=bool(found.own),
         silent_cells=frozenset(answers.silent_uuids),
         problems=tuple(problems + ([trouble] if trouble else [])),
+        in_flight_unknown=trouble,
     )
 
 
@@ -119,12 +125,6 @@ def on_host(
     known = by_place.get((state.host, state.nodename), [])
     unnamed = by_place.get((state.host, None))
     return known + unnamed if unnamed else known
-
-
-def flavor_fields(primitive: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return the fields of a serialised flavor, none where there is no flavor."""
-    fields: Mapping[str, Any] = primitive[FIELDS] if primitive else {}
-    return fields
 
 
 def _sorted_out(rows: Sequence[Occupant], own: str) -> _Found:
@@ -144,7 +144,8 @@ def _build_requests(
 ) -> tuple[str | None, list[Occupant]]:
     """Return the reservation id of a VM that is new, and the VMs that no cell knows yet.
 
-    One query. A build request that nobody works on any more is no VM.
+    One query. A build request that nobody works on any more is no VM. The newest come first:
+    theirs is the place that no host has reported.
     """
     request, mapping = api_models.BuildRequest, api_models.InstanceMapping
     query = (
@@ -154,26 +155,63 @@ def _build_requests(
             mapping.cell_id.is_(None),
             sa.or_(request.instance_uuid == own, request.created_at >= db.oldest_build_request()),
         )
-        .order_by(request.id)
+        .order_by(request.id.desc())
     )
     reservation, waiting = None, []
-    for uuid, instance in db.api_rows(context, query):
-        fields = json.loads(instance)[FIELDS] if instance else {}
+    for uuid, text in db.api_rows(context, query):
+        vm, flavor = _requested(uuid, text)
         if uuid == own:
-            reservation = fields.get("reservation_id")
+            reservation = vm.get("reservation_id")
         else:
-            flavor = flavor_fields(fields.get("flavor"))
-            waiting.append(
-                Occupant(uuid, "", None, fields.get("reservation_id"), None, 0, 0, 0, flavor)
-            )
+            waiting.append(_with_flavor(uuid, "", None, vm.get("reservation_id"), flavor))
     return reservation, waiting
 
 
+def _requested(uuid: str, text: str | None) -> tuple[stored.Fields, stored.Fields]:
+    """Return the fields of a VM in its build request, and those of its flavor."""
+    try:
+        vm = stored.fields_in(text)
+        return vm, stored.fields(vm.get("flavor"))
+    except stored.Unreadable as error:
+        stored.warn(uuid, "build request", error)
+        return {}, {}
+
+
+def _with_flavor(
+    uuid: str,
+    host: str,
+    nodename: str | None,
+    reservation_id: str | None,
+    flavor: stored.Fields,
+    moves_from: str | None = None,
+) -> Occupant:
+    """Return a VM that takes what this flavor says."""
+    vcpus, memory, root, ephemeral = (
+        int(flavor.get(name) or 0) for name in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb")
+    )
+    return Occupant(
+        uuid,
+        host,
+        nodename,
+        reservation_id,
+        None,
+        vcpus,
+        memory,
+        root + ephemeral,
+        flavor,
+        moves_from,
+    )
+
+
 def _in_cell(context: nova_context.RequestContext, own: str) -> list[Occupant]:
-    """Return the VMs of a cell by host, those on their way with host "". Two queries."""
+    """Return the VMs of a cell by host, those on their way with host "". Two queries.
+
+    Those on their way come with the newest first; a VM that has been so for long mostly has
+    been forgotten.
+    """
     vm = main_models.Instance
     alive = (vm.deleted == 0, vm.hidden.is_not(sa.true()))
-    columns = (
+    query = sa.select(
         vm.uuid,
         vm.host,
         vm.node,
@@ -183,71 +221,84 @@ def _in_cell(context: nova_context.RequestContext, own: str) -> list[Occupant]:
         vm.memory_mb,
         vm.root_gb,
         vm.ephemeral_gb,
-    )
-    placed = sa.select(*columns).where(
-        *alive,
-        sa.or_(vm.host.is_not(None), vm.uuid == own, db.may_be_on_its_way()),
-    )
-    placed = placed.add_columns(vm.vm_state, vm.task_state)
+        vm.image_ref,
+        vm.vm_state,
+        vm.task_state,
+        sa.func.coalesce(vm.updated_at, vm.created_at),
+    ).where(*alive, sa.or_(vm.host.is_not(None), vm.uuid == own, db.may_be_on_its_way()))
     with main_db.get_context_manager(context).reader.using(context) as session:
-        rows = session.execute(placed).all()
-        moving = session.execute(_migrations(columns, alive)).all()
-    found = []
-    for uuid, host, node, reservation, type_id, vcpus, memory, root, ephemeral, *doing in rows:
-        if host or uuid == own or db.is_on_its_way(*doing):
-            disk = (root or 0) + (ephemeral or 0)
-            found.append(
-                Occupant(
-                    uuid, host or "", node, reservation, type_id, vcpus or 0, memory or 0, disk
-                )
-            )
-    for row in moving:
-        found += _other_sides(row)
-    return found
+        rows = session.execute(query).all()
+        moving = session.execute(_migrations(alive)).all()
+    found, late = [], []
+    for row in rows:
+        uuid, host, node, reservation, type_id, vcpus, memory, root, ephemeral, *more = row
+        image, vm_state, task_state, since = more
+        # Nova keeps "" for a VM that boots from a volume, whose root disk is elsewhere.
+        disk = (0 if image == "" else root or 0) + (ephemeral or 0)
+        there = Occupant(
+            uuid, host or "", node, reservation, type_id, vcpus or 0, memory or 0, disk
+        )
+        if host or uuid == own:
+            found.append(there)
+        elif db.is_on_its_way(vm_state, task_state):
+            late.append((str(since), there))
+    found += [there for _, there in sorted(late, reverse=True)]
+    return found + [side for row in _latest(moving) for side in _other_sides(row)]
 
 
-def _migrations(columns: Sequence[Any], alive: Sequence[Any]) -> Any:
-    """Return the query for the moves that have not ended, with the VMs that are moved."""
+def _migrations(alive: Sequence[Any]) -> Any:
+    """Return the query for the moves that have not ended, with the VMs that are moved.
+
+    Nova's own bookkeeping of a compute counts the same ones.
+    """
     vm, move, extra = main_models.Instance, main_models.Migration, main_models.InstanceExtra
     return (
         sa.select(
-            *columns[:5],
+            vm.uuid,
+            vm.host,
+            vm.node,
+            vm.reservation_id,
             extra.flavor,
             move.source_compute,
             move.source_node,
             move.dest_compute,
             move.dest_node,
-            move.migration_type,
         )
         .join(vm, vm.uuid == move.instance_uuid)
         .outerjoin(extra, extra.instance_uuid == vm.uuid)
-        .where(*alive, move.deleted == 0, move.status.not_in(_ENDED))
+        .where(
+            *alive,
+            move.deleted == 0,
+            move.status.not_in(_ENDED),
+            sa.or_(vm.vm_state == vm_states.RESIZED, vm.task_state.in_(_MOVING)),
+        )
+        .order_by(sa.func.coalesce(move.updated_at, move.created_at), move.id)
     )
 
 
+def _latest(moves: Iterable[Any]) -> list[Any]:
+    """Return the last move of each VM: earlier ones that have not ended were given up."""
+    return list({move.uuid: move for move in moves}.values())
+
+
 def _other_sides(row: Any) -> list[Occupant]:
-    """Return a VM that moves where it is beside the host that its own record names."""
-    uuid, host, node, reservation, _type, flavors, *sides, kind = row
-    stored = json.loads(flavors) if flavors else {}
+    """Return a VM that moves where it is beside the host that its own record names.
+
+    With host "" where only Placement knows: a destination that has been claimed and has not
+    begun. An evacuation holds that claim beside the one on the host that died.
+    """
+    uuid, host, node, reservation, text, *sides = row
+    try:
+        flavors = stored.flavors_in(text)
+    except stored.Unreadable as error:
+        stored.warn(uuid, "flavor", error)
+        flavors = {}
     found = []
     for (there, node_there), which in zip((sides[:2], sides[2:]), ("old", "new"), strict=True):
-        if there and (there, node_there) == (host, node):
+        if there == host and node_there in (node, None):
             continue
-        if not there and (which == "old" or kind == "evacuation" or not host):
+        if not there and (which == "old" or not host):
             continue
-        data = flavor_fields(stored.get(which) or stored.get("cur"))
-        disk = data.get("root_gb", 0) + data.get("ephemeral_gb", 0)
-        found.append(
-            Occupant(
-                uuid,
-                there or "",
-                node_there,
-                reservation,
-                None,
-                data.get("vcpus", 0),
-                data.get("memory_mb", 0),
-                disk,
-                data,
-            )
-        )
+        flavor = flavors.get(which) or flavors.get("cur") or {}
+        found.append(_with_flavor(uuid, there or "", node_there, reservation, flavor, node))
     return found

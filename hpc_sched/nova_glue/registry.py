@@ -12,7 +12,7 @@ from nova import objects
 from nova.scheduler import host_manager
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue import fabric, members, neighbours
+from hpc_sched.nova_glue import fabric, members, neighbours, record
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.group import GroupState
 from hpc_sched.nova_glue.neighbours import Neighbours
@@ -25,7 +25,10 @@ class _Entry:
     is_read: bool = False
     state: GroupState | None = None
     neighbours: Neighbours | None = None
-    refusal: exceptions.RefusedError | None = None  # for HPCGroupFilter to tell
+    told: bool = False  # whether its refusal is, where it has no state
+    # Why it cannot be served, for operator and tenant, for HPCGroupFilter to tell. Not the
+    # exception: its traceback would hold the RequestSpec, and that this entry, for ever.
+    refusal: tuple[str, str] | None = None
 
 
 @dataclass
@@ -92,12 +95,31 @@ def placed(spec: objects.RequestSpec) -> int:
     return max(of_group, entry.neighbours.placed if entry.neighbours is not None else 0)
 
 
+def tell_early_refusal(spec: objects.RequestSpec, why: str) -> None:
+    """Log the refusal of a request of which no group has been read, once.
+
+    Nothing is refused where all VMs of the request have their places and Nova looks for
+    alternates.
+    """
+    entry = _registry.entry(spec)
+    beside = entry.neighbours
+    if entry.told:
+        return
+    if beside is not None:
+        wanted = 1 if beside.occupancy.is_move else request_.count_of(spec)
+        if beside.placed >= wanted:
+            return
+    entry.told = True
+    record.tell_early_refusal(spec, why)
+
+
 def refuse_later(spec: objects.RequestSpec, refused: exceptions.RefusedError) -> None:
     """Note why a request cannot be served, for HPCGroupFilter to tell; the first reason counts."""
     entry = _registry.entry(spec)
-    entry.refusal = entry.refusal or refused
+    entry.refusal = entry.refusal or (str(refused), refused.tenant)
 
 
 def refusal_of(spec: objects.RequestSpec) -> exceptions.RefusedError | None:
     """Return why a request cannot be served, None where nobody has said so."""
-    return _registry.entry(spec).refusal
+    refusal = _registry.entry(spec).refusal
+    return exceptions.RefusedError(*refusal) if refusal is not None else None

@@ -93,7 +93,7 @@ def from_spec(spec: objects.RequestSpec) -> Request | None:
         policy=policy,
         max_per_host=_max_per_host(group, policy),
         member_uuids=frozenset(members or ()),
-        count=_count(spec),
+        count=count_of(spec),
         demand=demand(spec),
         asked=asked,
     )
@@ -103,7 +103,7 @@ def is_group(spec: objects.RequestSpec) -> bool:
     """Tell whether the VM of a request belongs with others."""
     if _server_group(spec) is not None:
         return True
-    return _count(spec) > 1 and bool(CONF.hpc_sched.implicit_groups)
+    return count_of(spec) > 1 and bool(CONF.hpc_sched.implicit_groups)
 
 
 def server_group_of(spec: objects.RequestSpec) -> str | None:
@@ -134,7 +134,8 @@ def demand(spec: objects.RequestSpec) -> dict[str, int]:
     return {name: int(amount) for name, amount in wanted.merged_resources().items() if amount}
 
 
-def _count(spec: objects.RequestSpec) -> int:
+def count_of(spec: objects.RequestSpec) -> int:
+    """Return how many VMs a request was made for, at least 1."""
     count = spec.num_instances if spec.obj_attr_is_set("num_instances") else 1
     return max(count or 1, 1)
 

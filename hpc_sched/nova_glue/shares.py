@@ -28,9 +28,10 @@ def packing(
 ) -> Packing:
     """Return what MDOBP compares on each HostState, as it was at first sight.
 
-    vcpus and memory, disk by option. What a host can give to VMs is what is free and what its
-    VMs hold: memory reserved for the host would tilt the angle, and the emptiest host always
-    win. Where its VMs are not known it is the total.
+    vcpus and memory, disk by option. What a host can give to VMs is what it reports to be free
+    and what its VMs hold: memory reserved for the host would tilt the angle, and the emptiest
+    host always win. Where its VMs are not known it is the total. VMs on their way, which the host
+    does not report yet, are taken off what is free.
 
     :returns: arrays with a row for each HostState
     """
@@ -39,13 +40,15 @@ def packing(
     resources = [cpu, orc.MEMORY_MB] + ([orc.DISK_GB] if CONF.hpc_sched.mdobp_disk else [])
     free, usable = [], []
     for state in states:
-        left, held = _free(state), _held(state, neighbours)
-        whole = (
-            hosts.totals(state)
-            if held is None
-            else {name: left.get(name, 0.0) + held[name] for name in resources}
-        )
-        free.append([left.get(name, 0.0) for name in resources])
+        left = _free(state)
+        there = None if neighbours is None else neighbours.holding(state)
+        if there is None:
+            whole, coming = hosts.totals(state), _size([])
+        else:
+            held = _size([vm for vm in there if not vm.in_flight])
+            coming = _size([vm for vm in there if vm.in_flight])
+            whole = {name: left.get(name, 0.0) + held[name] for name in resources}
+        free.append([left.get(name, 0.0) - coming[name] for name in resources])
         usable.append([whole[name] for name in resources])
     wanted = {**demand, cpu: demand.get(orc.VCPU, 0) + demand.get(orc.PCPU, 0)}
     return Packing(
@@ -63,17 +66,12 @@ def _free(state: host_manager.HostState) -> dict[str, float]:
         return {}  # numbers that are missing or none; one such host must not stop the others
 
 
-def _held(
-    state: host_manager.HostState, neighbours: Neighbours | None
-) -> Mapping[str, float] | None:
-    """Return what the VMs on a host hold, None where that is not known."""
-    there: Sequence[Occupant] | None = None if neighbours is None else neighbours.holding(state)
-    if there is None:
-        return None
-    vcpus = float(sum(vm.vcpus for vm in there))
+def _size(vms: Sequence[Occupant]) -> Mapping[str, float]:
+    """Return what some VMs hold together."""
+    vcpus = float(sum(vm.vcpus for vm in vms))
     return {
         orc.VCPU: vcpus,
         orc.PCPU: vcpus,
-        orc.MEMORY_MB: float(sum(vm.memory_mb for vm in there)),
-        orc.DISK_GB: float(sum(vm.disk_gb for vm in there)),
+        orc.MEMORY_MB: float(sum(vm.memory_mb for vm in vms)),
+        orc.DISK_GB: float(sum(vm.disk_gb for vm in vms)),
     }

@@ -19,15 +19,18 @@ Fingerprint = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class _Held(Generic[Content]):
     path: str
-    seen: Fingerprint | None  # of the file when it was last looked at, also where it was wrong
+    # Of the file when it was last looked at, also where it was wrong; None where it must be
+    # looked at again whatever it is.
+    seen: Fingerprint | None
     content: Content | None
+    wrong: str = ""  # what was said of it last
 
 
 class WatchedFile(Generic[Content]):
     """The last good content of a file.
 
     One object serves all threads: what is held is replaced by one assignment, and one thread
-    at a time reads. A file that becomes wrong is one ERROR per change; its last good content
+    at a time reads. A file that becomes wrong is one ERROR per mistake; its last good content
     stays in use.
     """
 
@@ -63,22 +66,26 @@ class WatchedFile(Generic[Content]):
         with self._lock:
             seen, held = fingerprint(path), self._held
             if held is None or (held.path, held.seen) != (path, seen):
-                self._held = _Held(path, seen, self._again(path, held))
+                self._held = self._again(path, seen, held)
             return self._held.content if self._held is not None else None
 
-    def _again(self, path: str, held: _Held[Content] | None) -> Content | None:
+    def _again(
+        self, path: str, seen: Fingerprint | None, held: _Held[Content] | None
+    ) -> _Held[Content]:
         try:
             content = self._read(path)
         except exceptions.HPCSchedError as error:
             kept = held.content if held is not None else None
-            LOG.error(
-                "%s; %s",
-                error,
-                f"the last good {self._what} stays in use" if kept is not None else "none is used",
+            wrong = f"{error}; " + (
+                f"the last good {self._what} stays in use" if kept is not None else "none is used"
             )
-            return kept
+            if held is None or held.wrong != wrong:
+                LOG.error("%s", wrong)
+            # What the disk would not give may come without the file having changed.
+            again = isinstance(error.__cause__, OSError)
+            return _Held(path, None if again else seen, kept, wrong)
         LOG.info("Read %s %s", self._what, path)
-        return content
+        return _Held(path, seen, content)
 
 
 def fingerprint(path: str | None) -> Fingerprint | None:
@@ -89,4 +96,5 @@ def fingerprint(path: str | None) -> Fingerprint | None:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    return (found.st_ino, found.st_size, found.st_mtime_ns)
+    # The ctime tells of a mode that was mended.
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

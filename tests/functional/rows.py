@@ -20,8 +20,9 @@ from tests.functional.claims import request
 
 def add_vms(
     cloud: NovaCloud,
-    hosts: Sequence[str],
+    hosts: Sequence[str | None],
     *,
+    uuids: Sequence[str] | None = None,
     extra_specs: Mapping[str, str] | None = None,
     hints: Mapping[str, list[str]] | None = None,
     group: str | None = None,
@@ -32,6 +33,7 @@ def add_vms(
 ) -> list[str]:
     """Write one VM for each host named, as Nova leaves them behind once they run.
 
+    :param hosts: None for a VM that has been scheduled and has not reached its host
     :param siblings: of how many VMs their request was made
     :returns: their uuids, in the order of the hosts
     """
@@ -43,7 +45,7 @@ def add_vms(
     asked.scheduler_hints = dict(hints or {})
     spec = json.dumps(asked.obj_to_primitive())
     flavor = json.dumps({"cur": asked.flavor.obj_to_primitive(), "old": None, "new": None})
-    uuids = [uuidutils.generate_uuid() for _ in hosts]
+    made = list(uuids or (uuidutils.generate_uuid() for _ in hosts))
     with (
         nova_context.target_cell(context, cell) as in_cell,
         main_db.get_context_manager(in_cell).writer.using(in_cell) as session,
@@ -61,16 +63,18 @@ def add_vms(
                     "memory_mb": memory_mb,
                     "root_gb": 1,
                     "ephemeral_gb": 0,
-                    "vm_state": vm_states.ACTIVE,
+                    "vm_state": vm_states.ACTIVE if host else vm_states.BUILDING,
+                    "project_id": "project",
+                    "user_id": "user",
                     "hidden": False,
                     "deleted": 0,
                 }
-                for uuid, host in zip(uuids, hosts, strict=True)
+                for uuid, host in zip(made, hosts, strict=True)
             ],
         )
         session.execute(
             sa.insert(main_models.InstanceExtra),
-            [{"instance_uuid": uuid, "flavor": flavor, "deleted": 0} for uuid in uuids],
+            [{"instance_uuid": uuid, "flavor": flavor, "deleted": 0} for uuid in made],
         )
     with api_db.context_manager.writer.using(context) as session:
         session.execute(
@@ -82,14 +86,14 @@ def add_vms(
                     "project_id": "project",
                     "queued_for_delete": False,
                 }
-                for uuid in uuids
+                for uuid in made
             ],
         )
         session.execute(
             sa.insert(api_models.RequestSpec),
-            [{"instance_uuid": uuid, "spec": spec} for uuid in uuids],
+            [{"instance_uuid": uuid, "spec": spec} for uuid in made],
         )
-    return uuids
+    return made
 
 
 def change_vm(cloud: NovaCloud, uuid: str, **values: Any) -> None:
@@ -121,15 +125,69 @@ def set_flavors(cloud: NovaCloud, uuid: str, **flavors: objects.Flavor | None) -
     )
 
 
+def land(cloud: NovaCloud, uuid: str, host: str) -> None:
+    """Let a VM reach its host, as the compute there notes it."""
+    change_vm(cloud, uuid, host=host, node=host, vm_state=vm_states.ACTIVE)
+
+
+def delete(cloud: NovaCloud, uuids: Sequence[str]) -> None:
+    """Delete VMs, as Nova does: their rows stay until they are archived."""
+    for uuid in uuids:
+        change_vm(cloud, uuid, deleted=main_models.Instance.id, vm_state=vm_states.DELETED)
+    queue_for_delete(uuids, True)
+
+
+def queue_for_delete(uuids: Sequence[str], queued: bool) -> None:
+    """Note that VMs are deleted, softly or for ever, or take that back."""
+    mapping = api_models.InstanceMapping
+    _in_api(
+        sa.update(mapping)
+        .where(mapping.instance_uuid.in_(list(uuids)))
+        .values(queued_for_delete=queued)
+    )
+
+
+def write_over(
+    cloud: NovaCloud, uuid: str, *, request_spec: str | None = None, flavor: str | None = None
+) -> None:
+    """Put another text where Nova keeps a VM's request or its flavor."""
+    if request_spec is not None:
+        spec = api_models.RequestSpec
+        _in_api(sa.update(spec).where(spec.instance_uuid == uuid).values(spec=request_spec))
+    if flavor is not None:
+        extra = main_models.InstanceExtra
+        _in_cell(cloud, sa.update(extra).where(extra.instance_uuid == uuid), {"flavor": flavor})
+
+
+def set_usage(cloud: NovaCloud, host: str, *, vcpus: int, memory_mb: int, vms: int) -> None:
+    """Set what a compute reports to be in use."""
+    node = main_models.ComputeNode
+    _in_cell(
+        cloud,
+        sa.update(node).where(node.host == host),
+        {
+            "vcpus_used": vcpus,
+            "memory_mb_used": memory_mb,
+            "free_ram_mb": node.memory_mb - memory_mb,
+            "running_vms": vms,
+            "stats": json.dumps({"num_instances": vms}),
+        },
+    )
+
+
 def clear(cloud: NovaCloud) -> None:
     """Remove all VMs."""
-    context = nova_context.get_admin_context()
     main = (main_models.Migration, main_models.InstanceExtra, main_models.Instance)
     for model in main:
         _in_cell(cloud, sa.delete(model), None)
+    for model in (api_models.InstanceMapping, api_models.RequestSpec, api_models.BuildRequest):
+        _in_api(sa.delete(model))
+
+
+def _in_api(statement: Any) -> None:
+    context = nova_context.get_admin_context()
     with api_db.context_manager.writer.using(context) as session:
-        for model in (api_models.InstanceMapping, api_models.RequestSpec, api_models.BuildRequest):
-            session.execute(sa.delete(model))
+        session.execute(statement)
 
 
 def _in_cell(cloud: NovaCloud, statement: Any, values: Mapping[str, Any] | None) -> None:

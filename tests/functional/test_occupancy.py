@@ -1,5 +1,6 @@
 """Who is on which host and what they run, read from the real databases of a Nova."""
 
+import datetime
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,15 +8,16 @@ from contextlib import contextmanager
 import nova.conf
 import pytest
 import sqlalchemy as sa
+from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 from sqlalchemy.engine import Engine
 
 from hpc_sched.core.interference import Application
 from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import neighbours
+from hpc_sched.nova_glue import applications, neighbours
 from tests.functional import rows
-from tests.functional.claims import request
-from tests.functional.states import host_state, wishing
+from tests.functional.claims import ClaimsOnly, request
+from tests.functional.states import host_state, ours, wishing
 
 CONF = nova.conf.CONF
 
@@ -33,6 +35,35 @@ def cloud(started: NovaCloud) -> Iterator[NovaCloud]:
     rows.clear(started)
     yield started
     rows.clear(started)
+
+
+@pytest.fixture
+def allocate(cloud: NovaCloud, providers: dict[str, str]) -> Iterator[Callable[..., None]]:
+    """Give a VM allocations on some nodes; released after the test."""
+    made: list[str] = []
+
+    def allocate_(vm: str, *nodes: str) -> None:
+        resources = {"resources": {"VCPU": 1, "MEMORY_MB": 512}}
+        body = {
+            "allocations": {providers[node]: resources for node in nodes},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": None,
+        }
+        made.append(vm)
+        assert cloud.placement.put(f"/allocations/{vm}", version="1.28", body=body).status == 204
+
+    yield allocate_
+    for vm in made:
+        cloud.placement.delete(f"/allocations/{vm}", version="1.28")
+
+
+@pytest.fixture(scope="module")
+def providers(started: NovaCloud) -> dict[str, str]:
+    """Return node to provider."""
+    claims = ClaimsOnly(started)
+    claims.add_hosts(dict.fromkeys(HOSTS, 0))
+    return claims.provider_of
 
 
 def states_of(cloud: NovaCloud, hosts=HOSTS):
@@ -102,7 +133,8 @@ def test_only_vms_that_hold_room_count_and_never_the_one_that_is_scheduled(cloud
 
 def test_a_vm_that_moves_is_on_both_hosts_until_that_has_ended(cloud):
     [vm] = rows.add_vms(cloud, ["n1"])
-    sides = {"source_compute": "n2", "source_node": "n2", "dest_compute": "n1", "dest_node": "n1"}
+    sides = sides_of("n2", "n1")
+    rows.change_vm(cloud, vm, vm_state="resized")
     rows.add_migration(cloud, vm, status="finished", migration_type="resize", **sides)
     assert set(seen(cloud)) == {"n1", "n2"}
     other = request(extra_specs={"hpc:app_class": "extreme"}).flavor
@@ -116,6 +148,104 @@ def test_a_vm_that_moves_is_on_both_hosts_until_that_has_ended(cloud):
     [vm] = rows.add_vms(cloud, ["n1"])
     rows.add_migration(cloud, vm, status="confirmed", migration_type="resize", **sides)
     assert set(seen(cloud)) == {"n1"}
+
+
+def sides_of(source: str, destination: str | None) -> dict[str, str | None]:
+    """Return the columns of a migration."""
+    return {
+        "source_compute": source,
+        "source_node": source,
+        "dest_compute": destination,
+        "dest_node": destination,
+    }
+
+
+def test_an_evacuated_vm_is_on_both_hosts_once_its_destination_is_claimed(cloud, allocate):
+    """The compute of the destination notes itself much later, and one claim holds both."""
+    claimed, unclaimed = rows.add_vms(cloud, ["n1", "n1"], extra_specs=SYNC)
+    for vm in (claimed, unclaimed):
+        rows.change_vm(cloud, vm, task_state="rebuilding")
+        rows.add_migration(
+            cloud, vm, status="accepted", migration_type="evacuation", **sides_of("n1", None)
+        )
+    allocate(claimed, "n1", "n3")
+    allocate(unclaimed, "n1")
+    assert {host: len(there) for host, there in seen(cloud).items()} == {"n1": 2, "n3": 1}
+
+
+def test_a_vm_that_has_no_host_yet_is_where_placement_holds_its_place(cloud, allocate):
+    vm, shelved, gone = rows.add_vms(cloud, [None, None, None], extra_specs=SYNC)
+    allocate(vm, "n5")
+    rows.change_vm(cloud, shelved, vm_state="shelved_offloaded", task_state="spawning")
+    allocate(shelved, "n6")
+    rows.change_vm(cloud, gone, task_state="deleting")
+    allocate(gone, "n7")
+    assert set(seen(cloud)) == {"n5", "n6"}
+
+
+def test_those_on_their_way_are_looked_up_newest_first(cloud, allocate):
+    """However many VMs were given up long ago."""
+    old = datetime.datetime(2020, 1, 1)
+    stuck = rows.add_vms(cloud, [None] * 3)
+    for vm in stuck:
+        rows.change_vm(cloud, vm, created_at=old, updated_at=old)
+    [vm] = rows.add_vms(cloud, [None])
+    rows.change_vm(cloud, vm, updated_at=timeutils.utcnow())
+    allocate(vm, "n2")
+    cloud.flags(in_flight_lookups=2, group="hpc_sched")
+    states = states_of(cloud)
+    found = neighbours.read(request(), states)
+    assert [state.host for state in states if found.on(state)] == ["n2"]
+    assert found.occupancy.in_flight_unknown == "more than in_flight_lookups=2 VMs in flight"
+
+
+def test_records_of_moves_that_a_crash_has_left_behind_say_nothing(cloud):
+    [vm] = rows.add_vms(cloud, ["n1"])
+    for status, source, destination in (
+        ("pre-migrating", "n2", "n3"),
+        ("running", "n4", "n5"),
+        ("finished", "n6", "n7"),
+    ):
+        rows.add_migration(
+            cloud, vm, status=status, migration_type="migration", **sides_of(source, destination)
+        )
+    assert set(seen(cloud)) == {"n1"}
+    # Of a VM that does move the last record counts.
+    rows.change_vm(cloud, vm, task_state="migrating")
+    for _ in range(2):
+        rows.add_migration(
+            cloud, vm, status="running", migration_type="live-migration", **sides_of("n1", "n8")
+        )
+    assert {host: len(there) for host, there in seen(cloud).items()} == {"n1": 1, "n8": 1}
+    unnamed = sides_of("n1", "n8") | {"source_node": None}
+    rows.add_migration(cloud, vm, status="running", migration_type="live-migration", **unnamed)
+    assert {host: len(there) for host, there in seen(cloud).items()} == {"n1": 1, "n8": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "null", "[]", "{}", '{"nova_object.data": null}', '{"nova_object.data": []}'],
+)
+def test_a_row_that_cannot_be_read_says_nothing_and_spoils_no_other(cloud, caplog, text: str):
+    spec, flavor, _ = rows.add_vms(cloud, ["n1", "n2", "n3"], extra_specs=SYNC)
+    rows.write_over(cloud, spec, request_spec=text)
+    rows.write_over(cloud, flavor, flavor=text)
+    found = {host: there[0].app_class for host, there in seen(cloud).items()}
+    assert found == {"n1": "sync", "n2": "none", "n3": "sync"}
+    warned = [text for text in ours(caplog) if "cannot be read" in text]
+    assert [uuid for uuid in (spec, flavor) if any(uuid in text for text in warned)]
+    assert len(warned) <= 2
+
+
+def test_a_vm_that_comes_back_from_soft_deletion_is_what_it_was(cloud, monkeypatch):
+    """Its request is not read together with thousands of others while it is queued to go."""
+    monkeypatch.setattr(applications, "MAX_LISTED", 1)
+    server_group = {"group": uuids.group}
+    vm, _, _ = rows.add_vms(cloud, ["n1", "n2", "n3"], extra_specs=SYNC, **server_group)
+    rows.queue_for_delete([vm], True)
+    assert seen(cloud)["n1"][0].group == "r-rows"
+    rows.queue_for_delete([vm], False)
+    assert seen(cloud)["n1"][0].group == uuids.group
 
 
 def test_a_resized_vm_is_read_again(cloud):

@@ -3,21 +3,29 @@
 The fabric is that of :mod:`tests.functional.pods`; most tests look at leaf1 alone, n01 to n04.
 """
 
+import contextlib
+import errno
+import gc
+import os
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
 import nova.conf
 import pytest
+from nova import exception
 from nova.scheduler import weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched import exceptions
+from hpc_sched import exceptions, files
 from hpc_sched.core.interference import Application
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.nova_glue import neighbours as neighbours_
+from hpc_sched.nova_glue import registry
 from hpc_sched.nova_glue.occupancy import Occupancy, Occupant
+from hpc_sched.nova_glue.watched_file import fingerprint
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
 from tests.functional.pods import names, states_of
@@ -177,6 +185,38 @@ def test_an_index_that_changes_is_read_again_and_a_broken_one_keeps_the_last(
     assert names(run(states_of("leaf1"), asks(app_name="EP"), chain)) == LEAF1 - {"n01"}
 
 
+def test_an_index_that_was_read_while_it_was_copied_keeps_the_last(
+    monkeypatch, index: Path, caplog
+):
+    hosts_have(monkeypatch, {"n01": [app(name="WRF")]})
+    chain = HPCInterferenceFilter()
+    index.write_text("")
+    assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1 - {"n01"}
+    assert [text for text in ours(caplog) if "found an empty file; the last good" in text]
+
+
+def test_an_index_that_the_disk_does_not_give_is_asked_for_again(monkeypatch, index: Path, caplog):
+    hosts_have(monkeypatch, {"n01": [app(name="WRF")]})
+    chain, found = HPCInterferenceFilter(), os.stat(index)
+    index.write_text("WRF,EP,0.85,0.99\n")
+    real = files.read_stream
+
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(files, "read_stream", fails)
+    for _ in range(2):
+        assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1 - {"n01"}
+    assert len([text for text in ours(caplog) if "cannot be read: Input/output error" in text]) == 1
+    monkeypatch.setattr(files, "read_stream", real)
+    assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1
+    # A file of the same length and age that only has another owner or mode is looked at too.
+    os.utime(index, ns=(found.st_atime_ns, found.st_mtime_ns))
+    before = fingerprint(str(index))
+    index.chmod(0o640)
+    assert fingerprint(str(index)) != before
+
+
 def test_an_index_that_is_missing_or_wrong_stops_the_start(index: Path):
     index.write_text("WRF,LU,0.5,0.5\nLU,WRF,0.6,0.5\n")
     with pytest.raises(exceptions.InterferenceError, match=r"index\.csv:2: .*on line 1"):
@@ -206,6 +246,41 @@ def test_the_user_reads_why_no_host_is_left(monkeypatch):
     hosts_have(monkeypatch, {host: [app("extreme")] for host in LEAF1})
     refused = why_refused(states_of("leaf1"), asks(), *chain)
     assert "all 4 hosts are dedicated to applications of class extreme" in refused
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        (HPCDedicatedHostFilter, HPCInterferenceFilter, HPCGroupFilter),
+        (HPCInterferenceFilter, HPCGroupFilter),
+        (HPCInterferenceFilter,),
+    ],
+    ids=lambda chain: f"{len(chain)} filters",
+)
+def test_a_refusal_keeps_neither_request_nor_hosts_alive(monkeypatch, chain):
+    kind = "extreme" if len(chain) > 1 else "sync"
+    hosts_have(monkeypatch, {host: [app(kind, 200)] for host in LEAF1})
+    request, states = asks("sync", cache_score="20"), states_of("leaf1")
+    alive = [weakref.ref(request), weakref.ref(states[0])]
+    enabled_ = [made.__name__ for made in chain]
+    CONF.set_override("enabled_filters", enabled_, "filter_scheduler")
+    filters = [made() for made in chain]
+    with contextlib.suppress(exception.NoValidHost):
+        assert run(states, request, *filters) == []
+    del request, states
+    gc.collect()
+    assert [there() for there in alive] == [None, None]
+
+
+def test_nothing_is_told_where_only_alternates_are_missing(monkeypatch, caplog):
+    hosts_have(monkeypatch, {})
+    request, states = asks("none", cache_score="60", count=2), states_of("leaf1")[:2]
+    chain = HPCInterferenceFilter()
+    for index in range(2):
+        kept = run(states, request, chain, index=index)
+        kept[0].consume_from_request(request)
+    assert run(states, request, chain, index=1) == []
+    assert not [text for text in ours(caplog) if "refused" in text]
 
 
 def test_without_the_group_filter_behind_it_no_host_is_left(monkeypatch, caplog):
@@ -265,6 +340,18 @@ def test_hosts_of_a_cell_that_does_not_answer_are_as_the_scheduler_knows_them(mo
     assert names(run(states, asks("sync"), *chain)) == LEAF1
 
 
+def test_extreme_waits_while_vms_on_their_way_are_unknown_unless_it_moves(monkeypatch):
+    unknown = {"at": {}, "in_flight_unknown": "Placement: ConnectFailure"}
+    hosts_have(monkeypatch, {}, Occupancy(**unknown))
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter(), HPCGroupFilter())
+    refused = why_refused(states_of("leaf1"), asks("extreme"), *chain)
+    assert "not known at the moment; try again later" in refused
+    assert "Placement" not in refused
+    assert names(run(states_of("leaf1"), asks("sync"), *chain)) == LEAF1
+    hosts_have(monkeypatch, {}, Occupancy(is_move=True, **unknown))
+    assert names(run(states_of("leaf1"), asks("extreme"), *chain[:2])) == LEAF1
+
+
 def test_an_error_of_ours_lets_pass_whom_nothing_was_promised(monkeypatch, caplog):
     def broken(*_: object) -> None:
         raise RuntimeError("ours")
@@ -312,6 +399,27 @@ def test_in_a_leaf_the_host_with_the_smallest_angle_is_preferred(monkeypatch):
     )
     request.flavor.memory_mb = 512
     assert weigh(MDOBPWeigher(), states, request)[0] == "n03"
+
+
+@pytest.mark.usefixtures("by_mdobp")
+def test_vms_that_a_host_does_not_report_yet_are_taken_off_what_is_free(monkeypatch):
+    """n01 and n02 have the same VM; only n02 has reported it."""
+    databases_say(monkeypatch, queue=queue_of(1))
+    there = vms("n01", (4, 32768)) | vms("n02", (4, 32768))
+    [coming] = there["n01", "n01"]
+    there["n01", "n01"] = [coming._replace(in_flight=True)]
+    hosts_have(monkeypatch, {}, Occupancy(at=there))
+    states = states_of("leaf1")[:2]
+    states[1].vcpus_used, states[1].free_ram_mb = 4, 32768
+    request = asks("sync", group="group")
+    weighed = [weights.WeighedHost(state, 0) for state in states]
+    # Equal but for their names.
+    assert MDOBPWeigher().weigh_objects(weighed, request) == [0.05, 0.0]
+    state = registry.state_of(request, states)
+    found = state.problem().packing
+    rows = state.host_index
+    assert found.free[rows].tolist() == [[12, 32768], [12, 32768]]
+    assert found.usable[rows].tolist() == [[16, 65536], [16, 65536]]
 
 
 @pytest.mark.usefixtures("by_mdobp")

@@ -62,19 +62,19 @@ def test_an_application_is_called_what_is_written(tmp_path: Path, name: str):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("a.csv", ""),
         ("a.csv", "# nothing yet\n\n"),
         ("a.csv", "application,application,performance,performance\n"),
         ("a.yaml", "# nothing yet\n"),
         ("a.yaml", "[]\n"),
     ],
-    ids=["nothing", "comments alone", "a header alone", "comments in YAML", "an empty YAML list"],
+    ids=["comments alone", "a header alone", "comments in YAML", "an empty YAML list"],
 )
-def test_an_empty_file_is_an_empty_index(tmp_path: Path, name: str, content: str):
+def test_a_file_without_rows_is_an_empty_index(tmp_path: Path, name: str, content: str):
     assert read(tmp_path, content, name) == {}
 
 
 BROKEN = [
+    ("nothing, as while it is copied", "", r": expected rows of 4 columns.*found an empty file$"),
     ("too few columns", "# x\nWRF,LU,0.9\n", r":2: expected 4 columns \(.*\), found 3$"),
     ("too many columns", "WRF,LU,0.9,0.9,\n", r":1: expected 4 columns .*found 5$"),
     ("decimal commas", "WRF,LU,0,9,0,8\n", r":1: expected 4 columns .*found 6$"),
