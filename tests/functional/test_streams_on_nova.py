@@ -1,0 +1,104 @@
+"""A seeded stream of requests and deletions through the API of a whole Nova, computes included.
+
+::
+
+                    core
+              /             \\
+           leaf1           leaf2
+           n1 n2           n3 n4
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from hpc_sched.demo.cloud import NovaCloud
+from tests.functional import rules
+from tests.functional.clouds import delete, sharing_options
+from tests.functional.states import wishing
+
+LEAVES = {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}
+HOSTS = [host for below in LEAVES.values() for host in below]
+ALPHA, BETA = 100.0, 60.0
+APART = {frozenset({"LU", "CG"})}
+FLAVORS = {
+    "IS": wishing(app_class="extreme", app_name="IS", cache_score=47),
+    "LU": wishing(app_class="sync", app_name="LU", cache_score="16.5"),
+    "CG": wishing(app_class="sync", app_name="CG", cache_score="29.3"),
+    "FT": wishing(app_class="async", app_name="FT", cache_score="31.7"),
+    "EP": wishing(app_class="async", app_name="EP", cache_score="2.5"),
+    "web": {},
+}
+REQUESTS = 20
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
+) -> NovaCloud:
+    folder = tmp_path_factory.mktemp("conf")
+    index = folder / "index.yaml"
+    index.write_text("- [LU, CG, 0.7, 0.98]\n- [LU, LU, 0.99, 0.99]\n")
+    ours = {
+        "cache_score_limit": ALPHA,
+        "sync_cache_score_limit": BETA,
+        "interference_file": str(index),
+    }
+    options = {("hpc_sched", name): value for name, value in ours.items()}
+    cloud = start_cloud(LEAVES, sharing_options(folder) | options, vcpus=6, memory_mb=32768)
+    cloud.start_computes(HOSTS)
+    for name, said in FLAVORS.items():
+        cloud.flavor(name, memory_mb=2048, extra_specs=said)
+    return cloud
+
+
+@pytest.fixture
+def jobs(cloud: NovaCloud) -> Iterator[list[list[str]]]:
+    """The servers of each request that found room; deleted after the test."""
+    made: list[list[str]] = []
+    yield made
+    delete(cloud, [uuid for servers in made for uuid in servers])
+
+
+def on_hosts(cloud: NovaCloud, groups: dict[str, str]) -> dict[str, list[rules.Running]]:
+    """Return what the API shows on each host."""
+    found: dict[str, list[rules.Running]] = defaultdict(list)
+    for server in cloud._list(detail=True):
+        host = server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+        if host is not None:
+            said = server["flavor"]["extra_specs"]
+            group = groups.get(server["id"], server["OS-EXT-SRV-ATTR:reservation_id"])
+            found[host].append(rules.running(server["id"], said, group))
+    return found
+
+
+def test_what_the_api_shows_breaks_no_rule_whatever_came_and_went(cloud, jobs):
+    dice = random.Random(1)
+    groups: dict[str, str] = {}
+    growing: dict[str, str] = {}  # server group to its flavor
+    refused = 0
+    for _ in range(REQUESTS):
+        while jobs and dice.random() < 0.4:
+            delete(cloud, jobs.pop(dice.randrange(len(jobs))))
+        flavor, group = dice.choice(sorted(FLAVORS)), None
+        if growing and dice.random() < 0.3:
+            group, flavor = dice.choice(sorted(growing.items()))
+        elif dice.random() < 0.3:
+            group = cloud.server_group("job", "soft-affinity")
+            growing[group] = flavor
+        servers = cloud.boot(flavor, count=dice.choice((1, 2, 3, 5)), group=group)
+        if group:
+            groups |= dict.fromkeys(servers, group)
+        hosts = cloud.hosts_of(servers)
+        if hosts:
+            assert hosts.keys() == set(servers)
+            jobs.append(servers)
+        else:
+            refused += 1
+            delete(cloud, servers)
+        for host, there in on_hosts(cloud, groups).items():
+            assert rules.broken(there, ALPHA, BETA, APART) == [], host
+    assert refused >= 3
+    assert len(jobs) >= 3
