@@ -222,9 +222,10 @@ performance of the first beside the second and of the second beside the
 first. ``hpc-sched characterise --timings`` writes it. Applications are
 those that flavors name in ``hpc:app_name``.
 
-The file is read again when it changes. One that is missing or wrong stops
-the start of nova-scheduler; later the last good one stays in use and the
-log names the line that is wrong.
+The file is read again when it changes; replace it as a whole, by mv, so
+that no half of it is read. One that is missing, empty or wrong stops the
+start of nova-scheduler; later the last good one stays in use and the log
+names the line that is wrong. Where there are no pairs yet write a comment.
 """,
     ),
     cfg.FloatOpt(
@@ -249,7 +250,9 @@ up in Placement per request, one call each, and how many of all VMs
 where their neighbours matter (HPCDedicatedHostFilter,
 HPCInterferenceFilter, class ``extreme``). Of the VMs beyond it,
 those that have no instance in a cell yet count as if they had no
-place, the others not at all. 0 looks none up.
+place, the others not at all; a new VM of class ``extreme`` is refused
+meanwhile, for nobody knows where it would be alone. 0 looks none up and
+refuses nothing.
 """,
     ),
     cfg.IntOpt(

@@ -98,7 +98,7 @@ def test_the_demo_packs_the_group_and_keeps_novas_log_off_the_screen(tmp_path: P
         ],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr

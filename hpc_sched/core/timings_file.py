@@ -10,8 +10,6 @@ A run a row; repeated runs are welcome, their median counts::
     LU, WRF, 122.8
 """
 
-import os
-
 from hpc_sched import exceptions, files
 from hpc_sched.core import rows
 from hpc_sched.core.measurement import Run
@@ -23,17 +21,12 @@ _COLUMNS = ("application", "neighbour, empty or - for a dedicated run", "seconds
 _DEDICATED = ("", "-")
 
 
-def read_timings(path: files.Path) -> list[Run]:
+def timings_of(content: bytes, name: str) -> list[Run]:
     """Return the runs of a file, in its order; linear in its length.
 
+    :param name: what errors call the file
     :raises exceptions.InterferenceError: naming file, line and what was expected
     """
-    content = files.read_bytes(path, exceptions.InterferenceError, rows.MAX_BYTES)
-    return timings_of(content, os.fspath(path))
-
-
-def timings_of(content: bytes, name: str) -> list[Run]:
-    """Return the runs of a content that errors call ``name``; see :func:`read_timings`."""
     text = files.decode(content, name, exceptions.InterferenceError)
     return [_run(row) for row in rows.csv_rows(text, name, number_columns=(2,))]
 

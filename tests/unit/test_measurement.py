@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.core.measurement import Run, cache_score, index_of
-from hpc_sched.core.timings_file import read_timings
+from hpc_sched.core.timings_file import timings_of
 from hpc_sched.exceptions import InterferenceError
 
 
@@ -87,7 +87,7 @@ def test_timings_are_read_in_the_order_of_the_file(tmp_path: Path):
     path.write_text(
         "\ufeffapplication,neighbour,seconds\n# May\nWRF,,312.4\nWRF, - ,310\n\nWRF,LU,3.6e2\n"
     )
-    assert read_timings(path) == [
+    assert timings_of(path.read_bytes(), str(path)) == [
         Run("WRF", None, 312.4),
         Run("WRF", None, 310.0),
         Run("WRF", "LU", 360.0),
@@ -109,4 +109,4 @@ def test_a_wrong_row_is_refused_with_its_line(tmp_path: Path, row: str, error: s
     path = tmp_path / "runs.csv"
     path.write_text(f"WRF,-,1\n{row}\n")
     with pytest.raises(InterferenceError, match=rf"runs\.csv:2: {error}"):
-        read_timings(path)
+        timings_of(path.read_bytes(), str(path))
