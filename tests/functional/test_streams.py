@@ -241,7 +241,7 @@ def test_no_host_breaks_a_limit_or_meets_bad_company_or_joins_extreme(nova, seed
     # The stream was one that could break them.
     assert stream.moved > 2 * EVENTS
     assert stream.seen["refused"] > EVENTS / 50
-    assert all(stream.seen[kind] > 10 for kind in ("extreme", "sync", "async", "none", "nothing"))
+    assert all(stream.seen[kind] >= 5 for kind in ("extreme", "sync", "async", "none", "nothing"))
     assert stream.fullest > 0.95
     assert stream.together > 2
 
