@@ -162,12 +162,22 @@ def test_lines_of_perf_are_summed_up(call, text: str, misses: int, seconds: floa
     ]
 
 
-@pytest.mark.parametrize("again", ["LLC-load-misses:u", "LLC-load-misses:uk", "LLC-load-misses"])
-def test_what_was_counted_twice_is_refused(call, again: str):
-    before = "30,,LLC-load-misses:u,9,100.00,,\n" if again == "LLC-load-misses" else COUNTS
-    code, out, err = call("-", "--seconds", "10", stdin=f"{before}\n30,,{again},9,100.00,,\n")
+@pytest.mark.parametrize(
+    ("before", "again"),
+    [("", ":u"), ("", ":G"), ("", ":ppp"), (":u", ""), (":u", ":uk"), (":uG", ":u")],
+)
+def test_what_was_counted_twice_is_refused(call, before: str, again: str):
+    lines = [f"30,,LLC-load-misses{modifier},9,100.00,," for modifier in (before, again)]
+    code, out, err = call("-", "--seconds", "10", stdin="\n".join(lines))
     assert (code, out) == (1, "")
-    assert err.startswith("<stdin>:3: expected each mode of LLC-load-misses once, found some")
+    assert err.startswith("<stdin>:2: expected each mode of LLC-load-misses once, found some")
+
+
+@pytest.mark.parametrize(("one", "other"), [(":u", ":k"), (":G", ":H"), (":u", ":u")])
+def test_modes_that_are_apart_and_lines_of_several_cpus_are_added_up(call, one, other):
+    lines = [f"30,,LLC-load-misses{modifier},9,100.00,," for modifier in (one, other)]
+    code, out, _ = call("-", "--seconds", "10", stdin="\n".join(lines))
+    assert (code, out.splitlines()[0].split()) == (0, ["misses:", "60"])
 
 
 def test_without_a_wall_time_the_run_time_of_the_counter_counts_with_a_warning(call):

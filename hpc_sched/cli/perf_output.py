@@ -22,7 +22,6 @@ ENOUGH_PERCENT = 50.0
 
 # With modifiers (LLC-load-misses:u) and the PMU of hybrid processors (cpu_core/LLC-load-misses/).
 _EVENT = re.compile(rf"(?:(\w+)/)?({LOADS}|{STORES}|duration_time)(?::(\w+))?(?:/(\w*))?", re.ASCII)
-_MODES = frozenset("ukh")
 _TIME_STAMP = re.compile(r"\d+\.\d+", re.ASCII)
 _LINE = "value,unit,event,... as perf stat -x, writes them"
 
@@ -44,7 +43,7 @@ class _Count:
     line: int
     event: str
     pmu: str  # what counted it, on processors with cores of two kinds
-    modes: frozenset[str]  # of u, k and h: user space, kernel, hypervisor
+    modifier: str  # such as u for user space alone
     value: float
     stamp: float | None  # seconds since perf began, at the end of the interval
     run_seconds: float | None  # enabled time of the counter, added up over threads and CPUs
@@ -119,10 +118,8 @@ def _count(cells: list[str], place: int, named: re.Match[str], where: str, line:
         )
     stamped = place > 2 and _TIME_STAMP.fullmatch(cells[0])
     run_time, percent = _run_time(cells, place)
-    # Without a modifier all modes are counted.
-    modes = _MODES.intersection("".join(modifiers)) or _MODES
     stamp = float(cells[0]) if stamped else None
-    return _Count(line, event, pmu, modes, number, stamp, run_time, percent)
+    return _Count(line, event, pmu, "".join(modifiers), number, stamp, run_time, percent)
 
 
 def _run_time(cells: list[str], place: int) -> tuple[float | None, float | None]:
@@ -143,17 +140,30 @@ def _check_modes(counts: list[_Count], name: str) -> None:
 
     :raises exceptions.InterferenceError: naming the line
     """
-    before: dict[str, set[frozenset[str]]] = {}
+    before: dict[str, set[str]] = {}
     for count in counts:
         others = before.setdefault(count.pmu, set())
-        if any(modes != count.modes and modes & count.modes for modes in others):
+        if any(_overlap(count.modifier, other) for other in others):
             raise _error(
                 name,
                 count.line,
                 f"expected each mode of {count.event} once, found some counted again: leave the "
                 "lines with modifiers out, or those without",
             )
-        others.add(count.modes)
+        others.add(count.modifier)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Tell whether two different modifiers count the same misses.
+
+    User space, kernel and hypervisor are apart, and so are guests and the host; who names none
+    of them counts them all.
+    """
+    apart = any(
+        not (set(of) & set(one) or set(of)) & (set(of) & set(other) or set(of))
+        for of in ("ukh", "GH")
+    )
+    return one != other and not apart
 
 
 def _why(value: str) -> str:

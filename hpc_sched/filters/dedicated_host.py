@@ -7,7 +7,6 @@ from nova import objects
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
 from hpc_sched.filters.neighbours import NeighbourFilter
-from hpc_sched.nova_glue import registry
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.first_sight import Array
 from hpc_sched.nova_glue.neighbours import Neighbours
@@ -18,35 +17,34 @@ class HPCDedicatedHostFilter(NeighbourFilter):
 
     A request of class ``extreme`` passes only hosts without VMs from outside its group, and
     nobody else passes a host with an ``extreme`` VM of another group, whatever the class, group
-    or none. Where a cell does not answer, ``extreme`` passes only its hosts that have no VM at
-    all as far as the scheduler itself knows; the others are let in with a WARNING. While the
-    VMs on their way to a host cannot all be looked up in Placement, a new request of class
-    ``extreme`` is refused, for nobody knows where it would be alone.
+    or none. Where a cell does not answer its hosts are no good for ``extreme``; the others are let
+    in with a WARNING. While the VMs on their way to a host cannot all be looked up, a new request
+    of class ``extreme`` is refused, for nobody knows where it would be alone. One that moves
+    passes the hosts that have no VM as far as the scheduler itself knows.
 
     Nova runs it for the first VM of a request only: those that follow belong to the same group.
     """
 
     why = "dedicated hosts"
 
-    def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        neighbours = registry.neighbours_of(spec, states)
-        unknown = neighbours.occupancy.in_flight_unknown
-        is_new = not neighbours.occupancy.is_move
-        if unknown and is_new and neighbours.newcomer.app_class == "extreme":
+    def _check(self, neighbours: Neighbours) -> None:
+        if neighbours.unproven:
             raise exceptions.RefusedError(
-                f"class extreme needs hosts without VMs of others, and those on their way to a "
-                f"host are not all known: {unknown}",
+                "class extreme needs hosts without VMs of others, and those on their way to a "
+                f"host are not all known: {neighbours.unproven}",
                 "class extreme needs hosts of its own, and which are free is not known at the "
                 "moment; try again later",
             )
-        return super()._keep(states, spec)
 
     def _room(self, neighbours: Neighbours, states: States) -> Array:
         return neighbours.dedicated_room(states)
 
     def _refusal(self, neighbours: Neighbours, states: States) -> exceptions.RefusedError:
         if neighbours.newcomer.app_class == "extreme":
-            why = f"class extreme needs a host without VMs of others: all {len(states)} have some"
+            why = (
+                f"class extreme needs a host without VMs of others: all {len(states)} have some, "
+                "or do not tell"
+            )
         else:
             why = f"all {len(states)} hosts are dedicated to applications of class extreme"
         return exceptions.RefusedError(why)

@@ -26,12 +26,19 @@ class NeighbourFilter(GroupFilter):
         neighbours = registry.neighbours_of(spec, states)
         if neighbours.faults:
             raise exceptions.RefusedError("; ".join(neighbours.faults))
+        self._check(neighbours)
         kept = select(states, (self._room(neighbours, states) > 0).tolist())
         if not kept:
             raise self._refusal(neighbours, states)
         if not neighbours.placed:
             neighbours.removed[self.why] += len(states) - len(kept)
         return kept
+
+    def _check(self, neighbours: Neighbours) -> None:
+        """Check that enough is known of the VMs on the hosts.
+
+        :raises exceptions.RefusedError: where it is not
+        """
 
     def _room(self, neighbours: Neighbours, states: States) -> Array:
         """Return how many VMs of the request each host takes."""

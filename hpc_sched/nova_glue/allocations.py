@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import nova.conf
@@ -18,12 +19,21 @@ _OF_THE_HOST = (orc.VCPU, orc.PCPU, orc.MEMORY_MB)
 _VERSION = "1.14"  # the first with root_provider_uuid
 
 
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """Where consumers have their places, as far as Placement was asked."""
+
+    nodes: dict[str, str]  # consumer to nodename, of those that hold an allocation
+    trouble: str | None = None  # why not all were asked for
+    missed: frozenset[str] = frozenset()  # consumers that were not
+
+
 def nodes_of(
     context: nova_context.RequestContext,
     consumers: Iterable[str],
     node_of_provider: Mapping[str, str],
     moving_from: Mapping[str, str] | None = None,
-) -> tuple[dict[str, str], str | None]:
+) -> LookedUp:
     """Return the nodename of each consumer that holds an allocation, and what went wrong.
 
     One call to Placement a consumer, at most ``in_flight_lookups``, none of them begun after
@@ -33,31 +43,34 @@ def nodes_of(
     :param consumers: instance uuids, the most important first
     :param node_of_provider: provider uuid to nodename of the hosts already known
     :param moving_from: instance uuid to the node that it leaves, which does not count
-    :returns: instance uuid to nodename; and None, or why the answer is not whole
     """
     if not CONF.hpc_sched.in_flight_lookups:
-        return {}, None
+        return LookedUp({})
     known = dict(node_of_provider)
     nodes: dict[str, str] = {}
     deadline = time.monotonic() + CONF.hpc_sched.cell_timeout
-    for looked_up, consumer in enumerate(consumers):
+    asked = list(consumers)
+    for looked_up, consumer in enumerate(asked):
         if looked_up >= CONF.hpc_sched.in_flight_lookups:
-            return nodes, f"more than in_flight_lookups={looked_up} VMs in flight"
+            why = f"more than in_flight_lookups={looked_up} VMs in flight"
+            return LookedUp(nodes, why, frozenset(asked[looked_up:]))
         if time.monotonic() > deadline:
-            return nodes, f"Placement took more than {CONF.hpc_sched.cell_timeout} s"
+            why = f"Placement took more than {CONF.hpc_sched.cell_timeout} s"
+            return LookedUp(nodes, why, frozenset(asked[looked_up:]))
         try:
             client = report.report_client_singleton()
             found = client.get_allocs_for_consumer(context, consumer)["allocations"]
-            left = (moving_from or {}).get(consumer)
+            source = (moving_from or {}).get(consumer)
             for provider in _host_providers(found):
                 if provider not in known:
                     known[provider] = _root_name(client, context, provider)
-                if known[provider] != left:
+                if known[provider] != source:
                     nodes[consumer] = known[provider]
                     break
         except Exception as error:
-            return nodes, f"Placement: {type(error).__name__}: {error}"
-    return nodes, None
+            why = f"Placement: {type(error).__name__}: {error}"
+            return LookedUp(nodes, why, frozenset(asked[looked_up:]))
+    return LookedUp(nodes)
 
 
 def _host_providers(allocations: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,8 @@ from nova.db.main import models as main_models
 
 from hpc_sched.core.interference import Application
 from hpc_sched.nova_glue import db, stored, wishes
-from hpc_sched.nova_glue.occupancy import Occupancy, Occupant
+from hpc_sched.nova_glue.occupancy import Occupancy
+from hpc_sched.nova_glue.occupant import Occupant
 
 CONF = nova.conf.CONF
 
@@ -63,9 +64,10 @@ def read(
     everyone = occupancy.everyone()
     uuids = {occupant.uuid for occupant in everyone}
     said = {uuid: before.said[uuid] for uuid in uuids if uuid in before.said}
-    said |= _read_said(context, uuids - said.keys())
+    problems: list[str] = []
+    said |= _read_said(context, uuids - said.keys(), problems)
     unknown = {o.uuid for o in everyone if not _is_judged(o, judged)}
-    flavors, problems = _read_flavors(context, unknown)
+    flavors = _read_flavors(context, unknown, problems)
     kept: dict[str, tuple[int | None, Application]] = {}
     found: dict[Place, list[Application]] = {}
     for occupant in everyone:
@@ -83,7 +85,7 @@ def read(
             application = judged[uuid][1]
         found.setdefault((occupant.host, occupant.nodename), []).append(application)
     _cache = _Cache(settings, said, kept)
-    return found, problems
+    return found, tuple(problems)
 
 
 def _settings() -> tuple[Any, ...]:
@@ -110,7 +112,9 @@ def _judge(occupant: Occupant, said: _Said, flavor: stored.Fields) -> Applicatio
     return dataclasses.replace(application, group=said.group or occupant.reservation_id)
 
 
-def _read_said(context: nova_context.RequestContext, uuids: Collection[str]) -> dict[str, _Said]:
+def _read_said(
+    context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
+) -> dict[str, _Said]:
     """Return what the requests of VMs said. One query.
 
     Of VMs that were asked for by name also that they left no trace. What cannot be read is left
@@ -136,7 +140,7 @@ def _read_said(context: nova_context.RequestContext, uuids: Collection[str]) -> 
                 found[uuid] = _said_in(stored.fields_in(text))
             except stored.Unreadable as error:
                 found.pop(uuid, None)
-                stored.warn(uuid, "request", error)
+                problems.append(stored.problem(uuid, "request", error))
     return found
 
 
@@ -152,14 +156,14 @@ def _said_in(spec: stored.Fields) -> _Said:
 
 
 def _read_flavors(
-    context: nova_context.RequestContext, uuids: Collection[str]
-) -> tuple[dict[str, tuple[int | None, stored.Fields]], tuple[str, ...]]:
-    """Return the flavor of each VM with its id, and what went wrong.
+    context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
+) -> dict[str, tuple[int | None, stored.Fields]]:
+    """Return the flavor of each VM with its id. One query for the cells and one in each.
 
-    One query for the cells and one in each. A flavor that cannot be read is left out.
+    A flavor that cannot be read is left out.
     """
     if not uuids:
-        return {}, ()
+        return {}
     vm, extra = main_models.Instance, main_models.InstanceExtra
     query = (
         sa.select(vm.uuid, vm.instance_type_id, extra.flavor)
@@ -170,23 +174,31 @@ def _read_flavors(
         query = query.where(vm.uuid.in_(sorted(uuids)))
 
     def in_cell(cell_context: nova_context.RequestContext, _: list[str]) -> list[Any]:
-        rows = []
         with main_db.get_context_manager(cell_context).reader.using(cell_context) as session:
-            for uuid, type_id, text in session.execute(db.streamed(query)):
-                if uuid in uuids:
-                    rows.append((uuid, type_id, _current_flavor(uuid, text)))
-        return rows
+            return [
+                # Not the text, of which there may be very much.
+                (uuid, type_id, _current_flavor(text))
+                for uuid, type_id, text in session.execute(db.streamed(query))
+                if uuid in uuids
+            ]
 
     answers = db.ask_cells(context, None, in_cell)
-    found = {uuid: (type_id, flavor) for uuid, type_id, flavor in answers.rows if flavor}
-    return found, tuple(f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items()))
+    problems += [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
+    found = {}
+    for uuid, type_id, flavor in answers.rows:
+        if isinstance(flavor, stored.Unreadable):
+            problems.append(stored.problem(uuid, "flavor", flavor))
+        else:
+            found[uuid] = type_id, flavor
+    return found
 
 
-def _current_flavor(uuid: str, text: str | None) -> stored.Fields:
-    """Return what matters of a VM's flavor, nothing where it cannot be read."""
+def _current_flavor(text: str | None) -> stored.Fields | stored.Unreadable:
+    """Return what matters of a VM's flavor, or why that cannot be read."""
     try:
-        flavor = stored.flavors_in(text).get("cur", {})
+        flavor = stored.flavors_in(text)["cur"]
         return {"extra_specs": stored.mapping(flavor.get("extra_specs"))}
     except stored.Unreadable as error:
-        stored.warn(uuid, "flavor", error)
-        return {}
+        return error
+    except KeyError:
+        return stored.Unreadable("no flavor")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nova import context as nova_context
@@ -37,17 +37,23 @@ class Group:
         return max(len(self.queue), self.left)
 
 
-def read(request: request_.Request, states: Sequence[host_manager.HostState]) -> Group:
+def read(
+    request: request_.Request,
+    states: Sequence[host_manager.HostState],
+    in_flight: Mapping[str, str],
+) -> Group:
     """Return members and awaiting of a group, from Nova's databases and Placement.
 
     Queries: two in the API database (one for an implicit group being created), one in each
     cell that holds a VM of the group, and look-ups in Placement as
     :func:`allocations.nodes_of` says. Where a part does not answer, what HostState and the
     RequestSpec know takes its place, with one WARNING.
+
+    :param in_flight: instance uuid to nodename, of VMs that have been looked up already
     """
     context = nova_context.get_admin_context()
     try:
-        group = _read(context, request, states)
+        group = _read(context, request, states, in_flight)
     except Exception as error:
         LOG.exception("Cannot read group %s from the API database", request.group_id)
         own = request.instance_uuid
@@ -75,6 +81,7 @@ def _read(
     context: nova_context.RequestContext,
     request: request_.Request,
     states: Sequence[host_manager.HostState],
+    known: Mapping[str, str],
 ) -> Group:
     own = request.instance_uuid
     vms = db.group_vms(context, request.group_uuid, request.member_uuids | {own})
@@ -95,7 +102,7 @@ def _read(
     problems = [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
 
     members: Counter[tuple[str, str | None]] = Counter()
-    in_flight = []
+    in_flight: list[str] = []
     for placed in answers.rows:
         if placed.uuid == own:
             continue
@@ -113,13 +120,15 @@ def _read(
     orphans = [vm.uuid for vm in unmapped if vm.orphan and vm.uuid != own]
     if not is_move and own not in waiting:
         waiting.append(own)
-    nodes, trouble = allocations.nodes_of(
+    unplaced = sorted(in_flight) + _may_be_in_flight(waiting, own, request, is_move) + orphans
+    looked_up = allocations.nodes_of(
         context,
-        sorted(in_flight) + _may_be_in_flight(waiting, own, request, is_move) + orphans,
+        [uuid for uuid in unplaced if uuid not in known],
         {state.uuid: state.nodename for state in states},
     )
-    if trouble:
-        problems.append(trouble)
+    nodes = looked_up.nodes | {uuid: known[uuid] for uuid in unplaced if uuid in known}
+    if looked_up.trouble:
+        problems.append(looked_up.trouble)
         # A VM that its cell knows without a host has been claimed somewhere. One that only has
         # a build request mostly has not.
         is_partial = is_partial or not nodes.keys() >= set(in_flight)

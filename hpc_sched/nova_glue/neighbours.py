@@ -18,11 +18,14 @@ from hpc_sched.core.interference import Application, dedicated_room, room
 from hpc_sched.nova_glue import applications, interference, occupancy
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.first_sight import Array, FirstSight
-from hpc_sched.nova_glue.occupancy import Occupancy, Occupant, on_host
+from hpc_sched.nova_glue.occupancy import Occupancy, on_host
+from hpc_sched.nova_glue.occupant import Occupant
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
+# How many things that could not be read are told of one request.
+MAX_TOLD = 5
 # A VM of which only its presence is known.
 _ANYBODY = Application("none")
 
@@ -66,7 +69,12 @@ class Neighbours:
         """Return how many more VMs of the request each host takes by dedication."""
         if self._dedicated is None:
             self._dedicated = np.array(
-                [dedicated_room(self.newcomer, self.on(state)) for state in self._first.states],
+                [
+                    0
+                    if self._must_be_known and self._is_silent(state)
+                    else dedicated_room(self.newcomer, self.on(state))
+                    for state in self._first.states
+                ],
                 np.int64,
             )
         return self._now(self._dedicated, states)
@@ -96,16 +104,29 @@ class Neighbours:
 
     def on(self, state: host_manager.HostState) -> list[Application]:
         """Return what runs on a host, not the request's own VMs."""
-        if state.cell_uuid in self.occupancy.silent_cells:
+        if self._is_silent(state):
             # What the scheduler itself knows: how many they are.
             return [_ANYBODY] * int(state.num_instances or 0)
         return on_host(self._running, state)
 
     def holding(self, state: host_manager.HostState) -> list[Occupant] | None:
         """Return the VMs that hold room on a host; None where they are not known."""
-        if state.cell_uuid in self.occupancy.silent_cells:
+        if self._is_silent(state):
             return None
         return self.occupancy.on(state)
+
+    def _is_silent(self, state: host_manager.HostState) -> bool:
+        return state.cell_uuid in self.occupancy.silent_cells
+
+    @property
+    def _must_be_known(self) -> bool:
+        """Tell whether a host is no good of which nobody knows who is on it, or on the way."""
+        return self.newcomer.app_class == "extreme" and not self.occupancy.is_move
+
+    @property
+    def unproven(self) -> str | None:
+        """Why nobody knows on which hosts the request would be alone, None where that is known."""
+        return self.occupancy.in_flight_unknown if self._must_be_known else None
 
     def _now(self, room_at_first: Array, states: Sequence[host_manager.HostState]) -> Array:
         left = (room_at_first - self._first.placed())[self._first.positions(states)]
@@ -129,14 +150,22 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
     except Exception as error:
         LOG.exception("Cannot read which VMs are on the hosts")
         cells = frozenset(state.cell_uuid for state in states)
-        found = Occupancy(at={}, silent_cells=cells)
+        # A VM that has a host already moves; Nova shows it where it is.
+        is_move = any(spec.instance_uuid in state.instances for state in states)
         problems = (f"{type(error).__name__}: {error}",)
+        found = Occupancy(at={}, silent_cells=cells, is_move=is_move, in_flight_unknown=problems[0])
     if problems:
         LOG.warning(
             "Instance %s: not all VMs on the hosts are known: %s",
             spec.instance_uuid,
-            "; ".join(dict.fromkeys(problems)),
+            _first_of(list(dict.fromkeys(problems))),
         )
     group = request_.server_group_of(spec) or found.reservation_id or spec.instance_uuid
     newcomer = dataclasses.replace(newcomer, group=group)
     return Neighbours(newcomer, faults, found, running, states)
+
+
+def _first_of(problems: Sequence[str]) -> str:
+    """Return the first few of what may be very many."""
+    more = [f"and {len(problems) - MAX_TOLD} more"] if len(problems) > MAX_TOLD else []
+    return "; ".join([*problems[:MAX_TOLD], *more])

@@ -64,9 +64,9 @@ def state_of(
         request = request_.from_spec(spec)
         if request is not None:
             beside = neighbours_of(spec, states) if request.minds_neighbours else None
-            entry.state = GroupState(
-                request, members.read(request, states), states, fabric.current(), beside
-            )
+            in_flight = beside.occupancy.in_flight if beside is not None else {}
+            group = members.read(request, states, in_flight)
+            entry.state = GroupState(request, group, states, fabric.current(), beside)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
         entry.state.record.seconds += time.perf_counter() - began

@@ -12,7 +12,7 @@ from nova.scheduler import host_manager
 from hpc_sched.core.packing import Packing
 from hpc_sched.nova_glue import hosts
 from hpc_sched.nova_glue.neighbours import Neighbours
-from hpc_sched.nova_glue.occupancy import Occupant
+from hpc_sched.nova_glue.occupant import Occupant
 from hpc_sched.nova_glue.request import Request
 
 CONF = nova.conf.CONF

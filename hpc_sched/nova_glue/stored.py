@@ -6,10 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from oslo_log import log as logging
-
-LOG = logging.getLogger(__name__)
-
 _FIELDS = "nova_object.data"
 
 Fields = Mapping[str, Any]
@@ -61,9 +57,20 @@ def mapping(value: Any) -> Fields:
     return value
 
 
-def warn(uuid: str, what: str, error: Unreadable) -> None:
-    """Tell the operator which VM has a row that cannot be read: it counts as saying nothing."""
-    LOG.warning("Instance %s: its %s in Nova's database cannot be read: %s", uuid, what, error)
+def number(found: Fields, name: str) -> int:
+    """Return a field that is a whole number, 0 where it is null or absent.
+
+    :raises Unreadable: where it is something else
+    """
+    value = found.get(name) or 0
+    if not isinstance(value, int):
+        raise Unreadable(f"{name} is no whole number")
+    return value
+
+
+def problem(uuid: str, what: str, error: Unreadable) -> str:
+    """Return what the operator is told of a row that cannot be read."""
+    return f"the {what} of instance {uuid} in Nova's database cannot be read: {error}"
 
 
 def _parsed(text: str | None) -> Any:

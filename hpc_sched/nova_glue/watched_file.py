@@ -1,7 +1,9 @@
 """A file whose content is kept in memory and read again when it changes."""
 
+import math
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -12,6 +14,9 @@ from hpc_sched import exceptions
 
 LOG = logging.getLogger(__name__)
 
+# How many seconds a file that the disk does not give is left alone.
+AGAIN_AFTER = 10.0
+
 Content = TypeVar("Content")
 Fingerprint = tuple[int, ...]
 
@@ -19,11 +24,14 @@ Fingerprint = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class _Held(Generic[Content]):
     path: str
-    # Of the file when it was last looked at, also where it was wrong; None where it must be
-    # looked at again whatever it is.
-    seen: Fingerprint | None
+    seen: Fingerprint | None  # of the file when it was last looked at, also where it was wrong
     content: Content | None
     wrong: str = ""  # what was said of it last
+    again_at: float = math.inf  # a time.monotonic() to look at it again although it is the same
+
+    def is_of(self, path: str, seen: Fingerprint | None) -> bool:
+        """Tell whether nothing is to be read."""
+        return (self.path, self.seen) == (path, seen) and time.monotonic() < self.again_at
 
 
 class WatchedFile(Generic[Content]):
@@ -52,7 +60,7 @@ class WatchedFile(Generic[Content]):
         """
         with self._lock:
             seen = fingerprint(path)
-            if self._held is None or (self._held.path, self._held.seen) != (path, seen):
+            if self._held is None or self._held.wrong or not self._held.is_of(path, seen):
                 self._held = _Held(path, seen, self._read(path))
 
     def current(self, path: str) -> Content | None:
@@ -61,11 +69,11 @@ class WatchedFile(Generic[Content]):
         The last good content where it cannot be read now, None where there never was any.
         """
         held = self._held
-        if held is not None and (held.path, held.seen) == (path, fingerprint(path)):
+        if held is not None and held.is_of(path, fingerprint(path)):
             return held.content
         with self._lock:
             seen, held = fingerprint(path), self._held
-            if held is None or (held.path, held.seen) != (path, seen):
+            if held is None or not held.is_of(path, seen):
                 self._held = self._again(path, seen, held)
             return self._held.content if self._held is not None else None
 
@@ -83,7 +91,8 @@ class WatchedFile(Generic[Content]):
                 LOG.error("%s", wrong)
             # What the disk would not give may come without the file having changed.
             again = isinstance(error.__cause__, OSError)
-            return _Held(path, None if again else seen, kept, wrong)
+            again_at = time.monotonic() + AGAIN_AFTER if again else math.inf
+            return _Held(path, seen, kept, wrong, again_at)
         LOG.info("Read %s %s", self._what, path)
         return _Held(path, seen, content)
 

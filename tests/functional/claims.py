@@ -128,18 +128,24 @@ class ClaimsOnly:
         spec: objects.RequestSpec,
         scheduler: manager.SchedulerManager | None = None,
         alternates: bool = False,
+        uuids: Sequence[str] = (),
     ) -> list[list[objects.Selection]]:
-        """Return the selections for every VM of a request, claimed in Placement."""
+        """Return the selections for every VM of a request, claimed in Placement.
+
+        :param uuids: of its VMs, the first being that of the spec; random ones by default
+        """
         chosen = scheduler or self.cloud.scheduler.manager
         self.know_no_instances(chosen)
-        uuids = [spec.instance_uuid]
-        uuids += [uuidutils.generate_uuid() for _ in range(spec.num_instances - 1)]
-        self.consumers += uuids
+        vms = list(uuids) or [
+            spec.instance_uuid,
+            *(uuidutils.generate_uuid() for _ in range(spec.num_instances - 1)),
+        ]
+        self.consumers += vms
         try:
             return chosen.select_destinations(
                 self.context,
                 spec_obj=spec,
-                instance_uuids=uuids,
+                instance_uuids=vms,
                 return_objects=True,
                 return_alternates=alternates,
             )

@@ -112,6 +112,12 @@ def add_migration(cloud: NovaCloud, uuid: str, **values: Any) -> None:
     )
 
 
+def change_migrations(cloud: NovaCloud, uuid: str, **values: Any) -> None:
+    """Change the migrations of a VM."""
+    migration = main_models.Migration
+    _in_cell(cloud, sa.update(migration).where(migration.instance_uuid == uuid), values)
+
+
 def set_flavors(cloud: NovaCloud, uuid: str, **flavors: objects.Flavor | None) -> None:
     """Set the flavors of a VM that is resized: cur, old, new."""
     stored = {

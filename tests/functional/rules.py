@@ -17,11 +17,14 @@ class Running:
     group: str
 
 
-def running(uuid: str, extra_specs: Mapping[str, str], group: str) -> Running:
-    """Return what a VM runs."""
+def running(uuid: str, extra_specs: Mapping[str, str], group: str, in_group: bool) -> Running:
+    """Return what a VM runs.
+
+    :param in_group: whether it belongs with others; it is ``sync`` then where it says nothing
+    """
     return Running(
         uuid,
-        extra_specs.get("hpc:app_class", "none"),
+        extra_specs.get("hpc:app_class", "sync" if in_group else "none"),
         extra_specs.get("hpc:app_name"),
         Fraction(extra_specs.get("hpc:cache_score", "0")),
         group,

@@ -137,7 +137,7 @@ def databases_say(
         is_partial=is_partial,
         orphans=orphans,
     )
-    monkeypatch.setattr(members_, "read", lambda _request, _states: read)
+    monkeypatch.setattr(members_, "read", lambda *_: read)
     hosts_have(monkeypatch, {})
 
 

@@ -157,7 +157,7 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
     start = threading.Barrier(8)
     home = {getattr(uuids, f"g{number}"): f"leaf{number + 1}" for number in range(8)}
 
-    def read(request: request_.Request, _states: object) -> members_.Group:
+    def read(request: request_.Request, *_: object) -> members_.Group:
         host = FABRIC.hosts_of(home[request.group_uuid])[0]
         return members_.Group(Counter({(host, host): 1}), (request.instance_uuid,), 3, False)
 

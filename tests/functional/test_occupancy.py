@@ -1,6 +1,7 @@
 """Who is on which host and what they run, read from the real databases of a Nova."""
 
 import datetime
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,6 +9,8 @@ from contextlib import contextmanager
 import nova.conf
 import pytest
 import sqlalchemy as sa
+from nova import context as nova_context
+from nova import objects
 from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 from sqlalchemy.engine import Engine
@@ -194,9 +197,20 @@ def test_those_on_their_way_are_looked_up_newest_first(cloud, allocate):
     allocate(vm, "n2")
     cloud.flags(in_flight_lookups=2, group="hpc_sched")
     states = states_of(cloud)
-    found = neighbours.read(request(), states)
-    assert [state.host for state in states if found.on(state)] == ["n2"]
-    assert found.occupancy.in_flight_unknown == "more than in_flight_lookups=2 VMs in flight"
+
+    def read():
+        found = neighbours.read(request(), states)
+        return [state.host for state in states if found.on(state)], found.occupancy
+
+    hosts, occupancy = read()
+    assert hosts == ["n2"]
+    assert occupancy.problems == ("more than in_flight_lookups=2 VMs in flight",)
+    # None of those that may have a place was left out.
+    assert occupancy.in_flight_unknown is None
+    for vm in stuck:
+        rows.change_vm(cloud, vm, updated_at=timeutils.utcnow())
+    _, occupancy = read()
+    assert occupancy.in_flight_unknown == "more than in_flight_lookups=2 VMs in flight"
 
 
 def test_records_of_moves_that_a_crash_has_left_behind_say_nothing(cloud):
@@ -224,17 +238,89 @@ def test_records_of_moves_that_a_crash_has_left_behind_say_nothing(cloud):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "null", "[]", "{}", '{"nova_object.data": null}', '{"nova_object.data": []}'],
+    ["", "{", "null", "[]", "{}", '{"nova_object.data": null}', '{"cur": {"nova_object.data": 1}}'],
 )
 def test_a_row_that_cannot_be_read_says_nothing_and_spoils_no_other(cloud, caplog, text: str):
     spec, flavor, _ = rows.add_vms(cloud, ["n1", "n2", "n3"], extra_specs=SYNC)
     rows.write_over(cloud, spec, request_spec=text)
     rows.write_over(cloud, flavor, flavor=text)
-    found = {host: there[0].app_class for host, there in seen(cloud).items()}
-    assert found == {"n1": "sync", "n2": "none", "n3": "sync"}
-    warned = [text for text in ours(caplog) if "cannot be read" in text]
-    assert [uuid for uuid in (spec, flavor) if any(uuid in text for text in warned)]
-    assert len(warned) <= 2
+    states = states_of(cloud)
+    found = neighbours.read(request(), states)
+    classes = {state.host: there.app_class for state in states for there in found.on(state)}
+    assert classes == {"n1": "sync", "n2": "none", "n3": "sync"}
+    # One line for the request, naming both.
+    [warned] = [text for text in ours(caplog) if "cannot be read" in text]
+    assert f"the request of instance {spec}" in warned
+    assert f"the flavor of instance {flavor}" in warned
+
+
+ODD = {"vcpus": "x", "memory_mb": [1], "root_gb": 1e300, "ephemeral_gb": 0}
+
+
+def test_a_flavor_whose_sizes_are_no_numbers_spoils_no_other(cloud):
+    text = json.dumps({"cur": {"nova_object.data": ODD}, "old": None, "new": None})
+    moving, _ = rows.add_vms(cloud, ["n1", "n2"], extra_specs=SYNC)
+    rows.write_over(cloud, moving, flavor=text)
+    rows.change_vm(cloud, moving, task_state="resize_migrating")
+    rows.add_migration(
+        cloud, moving, status="migrating", migration_type="resize", **sides_of("n1", "n3")
+    )
+    states = states_of(cloud)
+    found = neighbours.read(request(), states)
+    assert {state.host for state in states if found.on(state)} == {"n1", "n2"}
+    [problem] = found.occupancy.problems
+    assert f"the flavors of instance {moving} in Nova's database cannot be read: vcpus" in problem
+
+
+def test_a_resize_counts_with_its_new_flavor_before_the_destination_knows_of_it(cloud, allocate):
+    """Nova's scheduler has given the place; the new flavor is in the API database alone."""
+    extreme = cloud.flavor("to-be-extreme", vcpus=2, extra_specs=wishing(app_class="extreme"))
+    [new_id] = [
+        flavor.id
+        for flavor in objects.FlavorList.get_all(nova_context.get_admin_context())
+        if flavor.flavorid == extreme
+    ]
+    [vm] = rows.add_vms(cloud, ["n1"], extra_specs=SYNC)
+    rows.change_vm(cloud, vm, task_state="resize_prep")
+    rows.add_migration(
+        cloud,
+        vm,
+        status="pre-migrating",
+        migration_type="resize",
+        old_instance_type_id=1,
+        new_instance_type_id=new_id,
+        **sides_of("n1", None),
+    )
+    allocate(vm, "n4")
+    found = {host: [one.app_class for one in there] for host, there in seen(cloud).items()}
+    assert found == {"n1": ["sync"], "n4": ["extreme"]}
+
+
+def test_a_resize_on_the_same_host_counts_with_both_flavors(cloud, allocate):
+    [vm] = rows.add_vms(cloud, ["n1"], extra_specs=SYNC)
+    old = request(extra_specs=SYNC).flavor
+    new = request(extra_specs=wishing(app_class="extreme")).flavor
+    types = {"old_instance_type_id": 1, "new_instance_type_id": 2}
+    rows.change_vm(cloud, vm, task_state="resize_prep")
+    rows.set_flavors(cloud, vm, cur=old, old=None, new=new)
+    rows.add_migration(
+        cloud, vm, status="pre-migrating", migration_type="resize", **types, **sides_of("n1", None)
+    )
+    allocate(vm, "n1")
+
+    def classes() -> list[str]:
+        return sorted(one.app_class for one in seen(cloud)["n1"])
+
+    assert classes() == ["extreme", "sync"]
+    rows.change_migrations(cloud, vm, status="migrating", **sides_of("n1", "n1"))
+    assert classes() == ["extreme", "sync"]
+    rows.change_vm(cloud, vm, task_state=None, vm_state="resized", instance_type_id=2)
+    rows.set_flavors(cloud, vm, cur=new, old=old, new=new)
+    rows.change_migrations(cloud, vm, status="finished")
+    assert classes() == ["extreme", "sync"]
+    rows.change_vm(cloud, vm, vm_state="active")
+    rows.change_migrations(cloud, vm, status="confirmed")
+    assert classes() == ["extreme"]
 
 
 def test_a_vm_that_comes_back_from_soft_deletion_is_what_it_was(cloud, monkeypatch):

@@ -33,12 +33,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
         if getattr(ours, "reading", False) and statement.lstrip().upper().startswith("SELECT"):
             sql.append(" ".join(statement.split()))
 
-    def read(request, states):
+    def read(*args):
         sql.clear()
         calls.clear()
         ours.reading = True
         try:
-            return real(request, states)
+            return real(*args)
         finally:
             ours.reading = False
             reads.append((list(sql), list(calls)))

@@ -4,9 +4,10 @@ The fabric is that of :mod:`tests.functional.pods`; most tests look at leaf1 alo
 """
 
 import contextlib
+import dataclasses
 import errno
 import gc
-import os
+import time
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,9 +24,9 @@ from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.nova_glue import neighbours as neighbours_
-from hpc_sched.nova_glue import registry
-from hpc_sched.nova_glue.occupancy import Occupancy, Occupant
-from hpc_sched.nova_glue.watched_file import fingerprint
+from hpc_sched.nova_glue import registry, watched_file
+from hpc_sched.nova_glue.occupancy import Occupancy
+from hpc_sched.nova_glue.occupant import Occupant
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
 from tests.functional.pods import names, states_of
@@ -197,7 +198,9 @@ def test_an_index_that_was_read_while_it_was_copied_keeps_the_last(
 
 def test_an_index_that_the_disk_does_not_give_is_asked_for_again(monkeypatch, index: Path, caplog):
     hosts_have(monkeypatch, {"n01": [app(name="WRF")]})
-    chain, found = HPCInterferenceFilter(), os.stat(index)
+    chain = HPCInterferenceFilter()
+    now = time.monotonic()
+    monkeypatch.setattr(watched_file.time, "monotonic", lambda: now)
     index.write_text("WRF,EP,0.85,0.99\n")
     real = files.read_stream
 
@@ -209,12 +212,29 @@ def test_an_index_that_the_disk_does_not_give_is_asked_for_again(monkeypatch, in
         assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1 - {"n01"}
     assert len([text for text in ours(caplog) if "cannot be read: Input/output error" in text]) == 1
     monkeypatch.setattr(files, "read_stream", real)
+    assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1 - {"n01"}
+    now += watched_file.AGAIN_AFTER
     assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1
-    # A file of the same length and age that only has another owner or mode is looked at too.
-    os.utime(index, ns=(found.st_atime_ns, found.st_mtime_ns))
-    before = fingerprint(str(index))
-    index.chmod(0o640)
-    assert fingerprint(str(index)) != before
+
+
+def test_a_file_that_only_has_another_mode_is_looked_at_again(index: Path):
+    before = watched_file.fingerprint(str(index))
+    for _ in range(1000):
+        # The clock of some file systems ticks every few ms.
+        index.chmod(0o640)
+        if watched_file.fingerprint(str(index)) != before:
+            return
+        time.sleep(0.002)
+    raise AssertionError("the same for two seconds")
+
+
+def test_an_index_that_has_vanished_stops_a_second_start_too(monkeypatch, index: Path):
+    hosts_have(monkeypatch, {})
+    chain = HPCInterferenceFilter()
+    index.unlink()
+    assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1
+    with pytest.raises(exceptions.InterferenceError, match="cannot be read"):
+        HPCInterferenceFilter()
 
 
 def test_an_index_that_is_missing_or_wrong_stops_the_start(index: Path):
@@ -335,9 +355,28 @@ def test_hosts_of_a_cell_that_does_not_answer_are_as_the_scheduler_knows_them(mo
     hosts_have(monkeypatch, {}, silent)
     states = states_of("leaf1")
     states[0].num_instances = 1
+    states[1].cell_uuid = uuids.cell2
     chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())
-    assert names(run(states, asks("extreme"), *chain)) == LEAF1 - {"n01"}
+    assert names(run(states, asks("extreme"), *chain)) == {"n02"}
     assert names(run(states, asks("sync"), *chain)) == LEAF1
+    hosts_have(monkeypatch, {}, dataclasses.replace(silent, is_move=True))
+    assert names(run(states, asks("extreme"), *chain)) == LEAF1 - {"n01"}
+
+
+def test_without_the_databases_extreme_waits_unless_it_moves(monkeypatch):
+    def broken(*_: object) -> None:
+        raise RuntimeError("no database")
+
+    monkeypatch.setattr(neighbours_.occupancy, "read", broken)
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter(), HPCGroupFilter())
+    request = asks("extreme")
+    assert "try again later" in why_refused(states_of("leaf1"), request, *chain)
+    assert names(run(states_of("leaf1"), asks("sync"), *chain)) == LEAF1
+    states = states_of("leaf1")
+    states[0].instances = {request.instance_uuid: None}
+    states[1].num_instances = 1
+    moved = asks("extreme")
+    assert names(run(states, moved, *chain[:2])) == LEAF1 - {"n02"}
 
 
 def test_extreme_waits_while_vms_on_their_way_are_unknown_unless_it_moves(monkeypatch):
@@ -347,6 +386,9 @@ def test_extreme_waits_while_vms_on_their_way_are_unknown_unless_it_moves(monkey
     refused = why_refused(states_of("leaf1"), asks("extreme"), *chain)
     assert "not known at the moment; try again later" in refused
     assert "Placement" not in refused
+    # What can never be is said first.
+    refused = why_refused(states_of("leaf1"), asks("extreme", cache_score="-1"), *chain)
+    assert "expected a decimal number" in refused
     assert names(run(states_of("leaf1"), asks("sync"), *chain)) == LEAF1
     hosts_have(monkeypatch, {}, Occupancy(is_move=True, **unknown))
     assert names(run(states_of("leaf1"), asks("extreme"), *chain[:2])) == LEAF1

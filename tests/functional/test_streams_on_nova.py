@@ -45,6 +45,8 @@ def cloud(
         "cache_score_limit": ALPHA,
         "sync_cache_score_limit": BETA,
         "interference_file": str(index),
+        # A machine that stalls must not make a cell one that does not answer.
+        "cell_timeout": 600,
     }
     options = {("hpc_sched", name): value for name, value in ours.items()}
     cloud = start_cloud(LEAVES, sharing_options(folder) | options, vcpus=6, memory_mb=32768)
@@ -63,14 +65,18 @@ def jobs(cloud: NovaCloud) -> Iterator[list[list[str]]]:
 
 
 def on_hosts(cloud: NovaCloud, groups: dict[str, str]) -> dict[str, list[rules.Running]]:
-    """Return what the API shows on each host."""
+    """Return what the API shows on each host.
+
+    :param groups: server to what it belongs to with others
+    """
     found: dict[str, list[rules.Running]] = defaultdict(list)
     for server in cloud._list(detail=True):
         host = server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
         if host is not None:
             said = server["flavor"]["extra_specs"]
-            group = groups.get(server["id"], server["OS-EXT-SRV-ATTR:reservation_id"])
-            found[host].append(rules.running(server["id"], said, group))
+            group = groups.get(server["id"], server["id"])
+            vm = rules.running(server["id"], said, group, server["id"] in groups)
+            found[host].append(vm)
     return found
 
 
@@ -84,13 +90,13 @@ def test_what_the_api_shows_breaks_no_rule_whatever_came_and_went(cloud, jobs):
             delete(cloud, jobs.pop(dice.randrange(len(jobs))))
         flavor, group = dice.choice(sorted(FLAVORS)), None
         if growing and dice.random() < 0.3:
-            group, flavor = dice.choice(sorted(growing.items()))
+            group, flavor = dice.choice(list(growing.items()))
         elif dice.random() < 0.3:
             group = cloud.server_group("job", "soft-affinity")
             growing[group] = flavor
         servers = cloud.boot(flavor, count=dice.choice((1, 2, 3, 5)), group=group)
-        if group:
-            groups |= dict.fromkeys(servers, group)
+        if group or len(servers) > 1:
+            groups |= dict.fromkeys(servers, group or servers[0])
         hosts = cloud.hosts_of(servers)
         if hosts:
             assert hosts.keys() == set(servers)
@@ -100,5 +106,4 @@ def test_what_the_api_shows_breaks_no_rule_whatever_came_and_went(cloud, jobs):
             delete(cloud, servers)
         for host, there in on_hosts(cloud, groups).items():
             assert rules.broken(there, ALPHA, BETA, APART) == [], host
-    assert refused >= 2
-    assert len(jobs) >= 2
+    assert refused
