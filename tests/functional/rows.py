@@ -182,12 +182,19 @@ def set_usage(cloud: NovaCloud, host: str, *, vcpus: int, memory_mb: int, vms: i
 
 
 def clear(cloud: NovaCloud) -> None:
-    """Remove all VMs."""
+    """Remove all VMs and server groups."""
     main = (main_models.Migration, main_models.InstanceExtra, main_models.Instance)
     for model in main:
         _in_cell(cloud, sa.delete(model), None)
-    for model in (api_models.InstanceMapping, api_models.RequestSpec, api_models.BuildRequest):
-        _in_api(sa.delete(model))
+    for api_model in (
+        api_models.InstanceMapping,
+        api_models.RequestSpec,
+        api_models.BuildRequest,
+        api_models.InstanceGroupMember,
+        api_models.InstanceGroupPolicy,
+        api_models.InstanceGroup,
+    ):
+        _in_api(sa.delete(api_model))
 
 
 def _in_api(statement: Any) -> None:
