@@ -50,13 +50,14 @@ def nodes_of(
     nodes: dict[str, str] = {}
     deadline = time.monotonic() + CONF.hpc_sched.cell_timeout
     asked = list(consumers)
-    for looked_up, consumer in enumerate(asked):
+    looked_up, trouble = 0, None
+    for consumer in asked:
         if looked_up >= CONF.hpc_sched.in_flight_lookups:
-            why = f"more than in_flight_lookups={looked_up} VMs in flight"
-            return LookedUp(nodes, why, frozenset(asked[looked_up:]))
+            trouble = f"more than in_flight_lookups={looked_up} VMs in flight"
+            break
         if time.monotonic() > deadline:
-            why = f"Placement took more than {CONF.hpc_sched.cell_timeout} s"
-            return LookedUp(nodes, why, frozenset(asked[looked_up:]))
+            trouble = f"Placement took more than {CONF.hpc_sched.cell_timeout} s"
+            break
         try:
             client = report.report_client_singleton()
             found = client.get_allocs_for_consumer(context, consumer)["allocations"]
@@ -68,9 +69,10 @@ def nodes_of(
                     nodes[consumer] = known[provider]
                     break
         except Exception as error:
-            why = f"Placement: {type(error).__name__}: {error}"
-            return LookedUp(nodes, why, frozenset(asked[looked_up:]))
-    return LookedUp(nodes)
+            trouble = f"Placement: {type(error).__name__}: {error}"
+            break
+        looked_up += 1
+    return LookedUp(nodes, trouble, frozenset(asked[looked_up:]))
 
 
 def _host_providers(allocations: Mapping[str, Any]) -> list[str]:

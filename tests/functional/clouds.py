@@ -16,13 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLE_CONF = ROOT / "etc" / "nova.conf.sample"
 
 
-def sharing_options(folder: Path) -> dict[tuple[str, str], Any]:
-    """Return the options of the sample's other choice: hosts that applications share."""
+def sharing_options(folder: Path, **ours: Any) -> dict[tuple[str, str], Any]:
+    """Return the options of the sample's other choice, hosts that applications share, and ours."""
     chosen = folder / "nova.conf"
     chosen.write_text(re.sub(r"(?m)^#(?=\w+ = )", "", SAMPLE_CONF.read_text()))
-    return {
+    found = {
         key: value for key, value in read_options(chosen).items() if key[0] == "filter_scheduler"
     }
+    return found | {("hpc_sched", name): value for name, value in ours.items()}
 
 
 def four_by_eight() -> dict[str, list[str]]:

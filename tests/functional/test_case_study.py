@@ -33,8 +33,7 @@ Boot = Callable[[str], list[str]]
 def cloud(
     start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
 ) -> NovaCloud:
-    options = sharing_options(tmp_path_factory.mktemp("conf"))
-    options[("hpc_sched", "cache_score_limit")] = 100
+    options = sharing_options(tmp_path_factory.mktemp("conf"), cache_score_limit=100)
     cloud = start_cloud({"rack1": HOSTS}, options, vcpus=4, memory_mb=8192)
     cloud.start_computes(HOSTS)
     for name, (_, app_class, score) in APPLICATIONS.items():

@@ -89,8 +89,7 @@ def nova(
         "cell_timeout": 600,
         "in_flight_lookups": 1000,
     }
-    options = {("hpc_sched", name): value for name, value in ours.items()}
-    cloud = start_cloud(LEAVES, sharing_options(folder) | options | STAYS_UP)
+    cloud = start_cloud(LEAVES, sharing_options(folder, **ours) | STAYS_UP)
     claims = ClaimsOnly(cloud)
     claims.add_hosts(dict.fromkeys(HOSTS, 0))
     aggregate = cloud.api.post_aggregate({"aggregate": {"name": "strict"}})
@@ -140,7 +139,7 @@ def arrive(nova: ClaimsOnly, stream: Stream, dice: random.Random) -> list[str]:
         for uuid in uuids:
             assert not cloud._get_allocations_by_server_uuid(uuid)
         return []
-    hosts, job = hosts_of(placed), f"r-{len(stream.host_of)}-{stream.moved}"
+    hosts, job = hosts_of(placed), f"r-{stream.moved}"
     rows.add_vms(cloud, [None] * count, uuids=uuids, siblings=count, reservation_id=job, **shape)
     if group:
         objects.InstanceGroup.add_members(nova.context, group, uuids)

@@ -48,8 +48,7 @@ def cloud(
         # A machine that stalls must not make a cell one that does not answer.
         "cell_timeout": 600,
     }
-    options = {("hpc_sched", name): value for name, value in ours.items()}
-    cloud = start_cloud(LEAVES, sharing_options(folder) | options, vcpus=6, memory_mb=32768)
+    cloud = start_cloud(LEAVES, sharing_options(folder, **ours), vcpus=6, memory_mb=32768)
     cloud.start_computes(HOSTS)
     for name, said in FLAVORS.items():
         cloud.flavor(name, memory_mb=2048, extra_specs=said)
