@@ -6,7 +6,20 @@ class HPCSchedError(Exception):
 
 
 class TopologyError(HPCSchedError, ValueError):
-    """The fabric's description is missing or wrong; the text names file, line or key."""
+    """The fabric's description is missing or wrong; the text names file, line or key.
+
+    :attr:`problems` holds a sentence for everything that was found wrong, ``str`` says the first.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        first, *others = self.problems or ("",)
+        if not others:
+            return first
+        return f"{first} (and {len(others)} more problem{'s' if len(others) > 1 else ''})"
 
 
 class InterferenceError(HPCSchedError, ValueError):

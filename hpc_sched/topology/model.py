@@ -2,13 +2,21 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-from hpc_sched.topology.tree import Switch, Tree, TreeReader, frozen, level_names, name_rank
+from hpc_sched.topology.tree import (
+    Details,
+    Switch,
+    Tree,
+    TreeReader,
+    frozen,
+    level_names,
+    name_rank,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -24,6 +32,8 @@ class Topology:
     ``host_processors`` holds the processor types that single hosts state for themselves; what a
     switch states for all below it is in ``switches``. Ask :meth:`processor_of` for either.
 
+    ``remarks`` are what the description's reader put right or doubts, a sentence each.
+
     Built with :meth:`from_tree` or by a driver; never changed afterwards.
     """
 
@@ -35,6 +45,7 @@ class Topology:
     host_processors: Mapping[str, str]
     _host_index: dict[str, int]
     _switch_index: dict[str, int]
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def from_tree(
@@ -43,6 +54,8 @@ class Topology:
         levels: Sequence[str] = (),
         processors: Mapping[str, str] | None = None,
         host_processors: Mapping[str, str] | None = None,
+        details: Details | None = None,
+        remarks: Sequence[str] = (),
     ) -> "Topology":
         """Return the topology of nested switches, ``{"core": {"leaf1": ["h1", "h2"]}}``.
 
@@ -51,11 +64,13 @@ class Topology:
         :param levels: names of the levels, bottom up; as many as the tree is deep, or none
         :param processors: switch name to the processor type of the hosts below it
         :param host_processors: host name to its own processor type, whatever its switches say
+        :param details: all that is known of switches, in place of ``processors``
+        :param remarks: what the description's reader put right or doubts
         :raises exceptions.TopologyError: for an empty tree or switch, a switch or host that
             stands twice, a wrong number of level names, or a processor type of a host that
             the tree does not have
         """
-        parts = TreeReader(processors or {}).read(tree, tuple(levels))
+        parts = TreeReader(details or Details(processors or {})).read(tree, tuple(levels))
         own = dict(host_processors or {})
         unknown = sorted(own.keys() - parts.host_index.keys())
         if unknown:
@@ -71,6 +86,32 @@ class Topology:
             host_processors=own,
             _host_index=parts.host_index,
             _switch_index=parts.switch_index,
+            remarks=tuple(remarks),
+        )
+
+    def renamed(self, names: Mapping[str, str]) -> "Topology":
+        """Return the same fabric with other names for some hosts. O(hosts).
+
+        :param names: host to its new name; those that are no hosts here do not matter
+        :raises exceptions.TopologyError: where two hosts would have one name
+        """
+        hosts = tuple(names.get(host, host) for host in self.hosts)
+        if hosts == self.hosts:
+            return self
+        index: dict[str, int] = {}
+        for i, host in enumerate(hosts):
+            if index.setdefault(host, i) != i:
+                first = self.hosts[index[host]]
+                raise exceptions.TopologyError(
+                    f"hosts {first!r} and {self.hosts[i]!r} would both be called {host!r}"
+                )
+        own = {names.get(host, host): type_ for host, type_ in self.host_processors.items()}
+        return replace(
+            self,
+            hosts=hosts,
+            name_rank=name_rank(hosts),
+            host_processors=own,
+            _host_index=index,
         )
 
     def __repr__(self) -> str:
@@ -207,9 +248,7 @@ class Topology:
         parent = roots[0] if len(roots) == 1 else -1
         if parent >= 0 and switches[parent].level == 1:
             # One leaf is the whole fabric: the newcomers need a switch to meet it at.
-            switches[parent] = Switch(
-                switches[parent].name, 1, len(switches), switches[parent].processor
-            )
+            switches[parent] = replace(switches[parent], parent=len(switches))
             parent = len(switches)
             switches.append(Switch(_free_name("root", self._switch_index), 2, -1))
             groups = np.vstack([groups, np.full((1, groups.shape[1]), parent)])
@@ -234,6 +273,7 @@ class Topology:
             host_processors=self.host_processors,
             _host_index=index,
             _switch_index=taken,
+            remarks=self.remarks,
         )
 
     def check(self) -> None:

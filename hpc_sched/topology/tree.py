@@ -1,7 +1,7 @@
 """Nested switches read into dense arrays: how a Topology is built."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,32 @@ Tree = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Links:
+    """What the links of a switch carry together, in Gb/s."""
+
+    down: float  # to its hosts, or to the switches below it
+    up: float  # to the switches above it
+
+    @property
+    def oversubscription(self) -> float | None:
+        """How many times the traffic from below is more than the links upward; None at a top."""
+        return self.down / self.up if self.up else None
+
+
+@dataclass(frozen=True, slots=True)
 class Switch:
-    """One switch: its name, its level (leaf = 1) and the index of the switch above it."""
+    """One switch: its name, its level (leaf = 1) and the index of the switch above it.
+
+    One node of the tree may stand for several switches of the fabric, :attr:`members`: the
+    spines of a fat tree, or the leaf switches that the same hosts hang on with several rails.
+    """
 
     name: str
     level: int
     parent: int  # index in Topology.switches, -1 at a root
     processor: str | None = None  # processor type of the hosts below, where it is known
+    members: tuple[str, ...] = ()  # the switches that it stands for; none where it is just itself
+    links: Links | None = None  # where the description tells of links
 
 
 def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
@@ -64,11 +83,20 @@ class TreeParts:
     switch_index: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What is known of switches beyond their place, each by the switch's name."""
+
+    processors: Mapping[str, str] = field(default_factory=dict)
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    links: Mapping[str, Links] = field(default_factory=dict)
+
+
 class TreeReader:
     """Collects switches and hosts of a nested tree, depth first."""
 
-    def __init__(self, processors: Mapping[str, str]) -> None:
-        self.processors = processors
+    def __init__(self, details: Details) -> None:
+        self.details = details
         self.names: list[str] = []
         self.parents: list[int] = []
         self.heights: list[int] = []
@@ -99,7 +127,14 @@ class TreeReader:
         return TreeParts(
             hosts=tuple(self.hosts),
             switches=tuple(
-                Switch(name, self.heights[s], self.parents[s], self.processors.get(name))
+                Switch(
+                    name,
+                    self.heights[s],
+                    self.parents[s],
+                    self.details.processors.get(name),
+                    self.details.members.get(name, ()),
+                    self.details.links.get(name),
+                )
                 for s, name in enumerate(self.names)
             ),
             levels=level_names(depth, levels),

@@ -1,0 +1,276 @@
+"""A tree from leaves and how near they are to each other.
+
+What a fabric's source tells of is a graph: spines side by side, leaves with several parents, and
+sometimes no tree at all. A tree's hops are an ultrametric; here the graph's distances become the
+smallest ultrametric that is not below them, which on a fat tree are the distances themselves.
+
+build        the entry: level by level
+  _merged      which clusters of leaves are one on the next level
+  _Builder     the nodes of the tree that stand for clusters, with their names
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpc_sched import exceptions
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.tree import Details, Links
+
+MAX_LEVELS = 32
+# A longer list of names stands for nobody in a log line.
+MAX_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Hosts that hang on the same leaf switch, or on the same set of them."""
+
+    switches: tuple[str, ...]
+    hosts: tuple[str, ...]
+    links: Links | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Upper:
+    """A switch above the leaves."""
+
+    name: str
+    level: int
+    below: int  # the leaves below it: bit i for leaf i
+    links: Links | None = None
+
+
+def build(
+    leaves: Sequence[Leaf],
+    near: Sequence[Sequence[int]],
+    uppers: Iterable[Upper],
+    remarks: Sequence[str] = (),
+    processors: dict[str, str] | None = None,
+) -> Topology:
+    """Return the tree of leaves that are so near to each other.
+
+    On each level clusters of leaves become one where all their pairs are near enough, the first
+    that fits in the order of ``leaves``: no two clusters of a level could be one more, so no
+    smaller ultrametric is still not below the distances. Where the distances are those of a tree
+    the order does not matter. Switches above with the same leaves below are one node. What is not
+    connected becomes islands. O(leaves**2) at worst, in steps of 64 leaves; linear on trees.
+
+    :param leaves: in the order in which the topology has them
+    :param near: ``near[d - 1][i]`` are the leaves, a bit each, with at most d switches on the
+        path from a host below leaf i, itself included
+    :param uppers: the switches above, which give the nodes of the tree their names
+    :param remarks: what the reader has put right already
+    :param processors: switch to the processor type of the hosts below
+    :raises exceptions.TopologyError: for more than ``MAX_LEVELS`` levels
+    """
+    by_level: dict[int, list[Upper]] = {}
+    for upper in uppers:
+        by_level.setdefault(upper.level, []).append(upper)
+    highest = max([len(near) // 2 + 1, *by_level])
+    if highest > MAX_LEVELS:
+        raise exceptions.TopologyError(
+            f"{highest} levels of switches, {MAX_LEVELS} at most: there is no tree to be seen"
+        )
+    builder = _Builder(leaves)
+    error = _Error()
+    for level in range(2, highest + 1):
+        within = near[min(2 * level - 1, len(near)) - 1]
+        parts = _merged([cluster.leaves for cluster in builder.clusters], within)
+        for children in parts:
+            if len(children) > 1:
+                joined = [builder.clusters[i].leaves for i in children]
+                error.note(level, joined, near)
+        builder.join(level, parts, by_level.get(level, []))
+    said = [*remarks, *error.remark(leaves)]
+    return builder.topology(said, processors or {})
+
+
+def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
+    """Return which clusters become one, as lists of their positions."""
+    parts: list[list[int]] = []
+    members: list[int] = []
+    common: list[int] = []  # per part: the leaves that are near all of its members
+    by_common: dict[int, int] = {}
+    for i, cluster in enumerate(clusters):
+        near_all = -1
+        for leaf in bits(cluster):
+            near_all &= within[leaf]
+        # On a tree all members of a part are near the same leaves, which finds it at once.
+        likely = by_common.get(near_all)
+        tried = () if likely is None else (likely,)
+        # A cluster that is near nobody else needs no search.
+        others = range(len(parts)) if near_all != cluster else ()
+        found = next(
+            (
+                part
+                for part in itertools.chain(tried, others)
+                if not cluster & ~common[part] and not members[part] & ~near_all
+            ),
+            None,
+        )
+        if found is None:
+            by_common[near_all] = len(parts)
+            parts.append([i])
+            members.append(cluster)
+            common.append(near_all)
+        else:
+            parts[found].append(i)
+            members[found] |= cluster
+            common[found] &= near_all
+            by_common[common[found]] = found
+    return parts
+
+
+@dataclass
+class _Error:
+    """How far the tree is from the graph, at its worst pair of leaves."""
+
+    hops: int = 0
+    switches: int = 0
+    pair: tuple[int, int] = (0, 0)
+
+    def note(self, level: int, joined: Sequence[int], near: Sequence[Sequence[int]]) -> None:
+        """Compare the leaves that become one cluster with how near they are."""
+        hops = 2 * level - 1
+        everyone = 0
+        for cluster in joined:
+            everyone |= cluster
+        # Only pairs that would be further wrong than the worst so far matter.
+        for switches in range(1, hops - (self.hops - self.switches)):
+            within = near[min(switches, len(near)) - 1]
+            for cluster in joined:
+                others = everyone & ~cluster
+                for leaf in bits(cluster):
+                    met = within[leaf] & others
+                    if met:
+                        self.hops, self.switches = hops, switches
+                        self.pair = (leaf, next(bits(met)))
+                        return
+
+    def remark(self, leaves: Sequence[Leaf]) -> Iterator[str]:
+        """Yield a sentence where the graph is no tree."""
+        if self.hops > self.switches:
+            a, b = (_name_of(leaves[i].switches) for i in self.pair)
+            yield (
+                "the fabric is no tree: distances are rounded up to one, at worst from "
+                f"{self.switches} to {self.hops} switches, between {a} and {b}"
+            )
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """Leaves that are one on some level, and the part of the tree that holds them."""
+
+    leaves: int
+    name: str
+    height: int
+    below: Any  # as Topology.from_tree takes it
+
+
+@dataclass
+class _Builder:
+    """The clusters of the level reached so far."""
+
+    given: Sequence[Leaf]
+    clusters: list[_Cluster] = field(default_factory=list)
+    members: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    links: dict[str, Links] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for i, leaf in enumerate(self.given):
+            name = self._named(leaf.switches, leaf.links)
+            self.clusters.append(_Cluster(1 << i, name, 1, list(leaf.hosts)))
+
+    def join(self, level: int, parts: Sequence[Sequence[int]], uppers: Sequence[Upper]) -> None:
+        """Go one level up."""
+        joined = []
+        exact: dict[int, list[Upper]] = {}
+        for upper in uppers:
+            exact.setdefault(upper.below, []).append(upper)
+        for part in parts:
+            children = [self.clusters[i] for i in part]
+            leaves = 0
+            for child in children:
+                leaves |= child.leaves
+            same = exact.get(leaves, [])
+            if len(children) == 1 and not same:
+                joined.append(children[0])
+                continue
+            if not same:
+                # No switch has just these leaves below: those that connect some of them.
+                same = [
+                    upper
+                    for upper in uppers
+                    if not upper.below & ~leaves
+                    and all(upper.below & ~child.leaves for child in children)
+                ]
+            first = min(bits(leaves))
+            names = [upper.name for upper in same] or [f"{self._leaf_name(first)}-level{level}"]
+            carried = [upper.links for upper in same if upper.links is not None]
+            total = (
+                Links(sum(part.down for part in carried), sum(part.up for part in carried))
+                if carried
+                else None
+            )
+            if max(child.height for child in children) < level - 1:
+                children = [self._padded(child, level - 1) for child in children]
+            name = self._named(names, total)
+            below = {child.name: child.below for child in children}
+            joined.append(_Cluster(leaves, name, level, below))
+        self.clusters = joined
+
+    def topology(self, remarks: Sequence[str], processors: dict[str, str]) -> Topology:
+        """Return the tree."""
+        return Topology.from_tree(
+            {cluster.name: cluster.below for cluster in self.clusters},
+            details=Details(processors, self.members, self.links),
+            remarks=remarks,
+        )
+
+    def _padded(self, cluster: _Cluster, height: int) -> _Cluster:
+        """Return a cluster below as many nodes as its place on a level wants."""
+        while cluster.height < height:
+            name = self._named([f"{cluster.name}-level{cluster.height + 1}"], None)
+            cluster = _Cluster(
+                cluster.leaves, name, cluster.height + 1, {cluster.name: cluster.below}
+            )
+        return cluster
+
+    def _leaf_name(self, leaf: int) -> str:
+        return _name_of(self.given[leaf].switches)
+
+    def _named(self, switches: Sequence[str], links: Links | None) -> str:
+        """Return a name that no other node has, and note what the node stands for."""
+        wanted = name = _name_of(switches)
+        count = 1
+        while name in self.names:
+            count += 1
+            name = f"{wanted}#{count}"
+        self.names.add(name)
+        if len(switches) > 1:
+            self.members[name] = tuple(sorted(switches))
+        if links is not None:
+            self.links[name] = links
+        return name
+
+
+def _name_of(switches: Sequence[str]) -> str:
+    """Return what several switches are called together."""
+    if len(switches) == 1:
+        return switches[0]
+    folded = hostlist.fold(switches)
+    if len(folded) <= MAX_NAME:
+        return folded
+    return f"{min(switches)}+{len(switches) - 1}"
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the positions of the bits of a mask, lowest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
