@@ -1,47 +1,44 @@
 """The ``yaml`` driver: a topology file written by hand.
 
 The file is read as a tree of YAML nodes rather than of values, so that every error can name
-the line that is wrong.
+the line that is wrong; a switch or host that is wrong does not hide what is wrong after it.
 """
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
-from hpc_sched import exceptions, files, yaml_nodes
+from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology import hostlist
-from hpc_sched.topology.base import TopologyDriver
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.text import TextDriver
 from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 
 MAX_LEVELS = 32
 # A level of switches nests a list and its keys.
 MAX_NESTING = 4 * MAX_LEVELS
+# Who reads more of them mends the first ones first.
+MAX_PROBLEMS = 100
 _TOP_KEYS = ("levels", "switches")
 _SWITCH_KEYS = ("name", "switches", "hosts", "processor")
 _HOST_KEYS = ("name", "processor")
 
 
-class YamlFileDriver(TopologyDriver):
+class YamlFileDriver(TextDriver):
     """Reads a file of nested switches with folded host names."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """:param path: the file"""
-        self.path = os.fspath(path)
+    def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
+        """Return the fabric that a file describes; linear in its length.
 
-    def load(self) -> Topology:
-        """Return the fabric that the file describes; linear in its length.
-
-        :raises exceptions.TopologyError: naming file, line and what was expected
+        :raises exceptions.TopologyError: with every problem: file, line and what was expected
         """
-        content = files.read_bytes(self.path, exceptions.TopologyError)
-        root = yaml_nodes.compose(content, self.path, exceptions.TopologyError, MAX_NESTING)
+        root = yaml_nodes.compose(content, name, exceptions.TopologyError, MAX_NESTING)
         if root is None:
-            raise exceptions.TopologyError(f"{self.path}: the file is empty")
-        return _Reader(self.path).read(root)
+            raise exceptions.TopologyError(f"{name}: the file is empty")
+        return _Reader(name).read(root)
 
 
 @dataclass
@@ -53,6 +50,7 @@ class _Reader:
     host_leaf: dict[str, str] = field(default_factory=dict)
     processors: dict[str, str] = field(default_factory=dict)
     host_processors: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
 
     def read(self, root: yaml.Node) -> Topology:
         items = self._mapping(root, "the file", _TOP_KEYS)
@@ -65,6 +63,8 @@ class _Reader:
             levels = [self._text(item, "a level's name") for item in self._list(node, "levels")]
             if not levels:
                 raise self._error(node, "levels: expected a name for every level, found none")
+        if self.problems:
+            raise exceptions.TopologyError(*self.problems)
         try:
             return Topology.from_tree(
                 tree,
@@ -81,26 +81,34 @@ class _Reader:
             raise self._error(node, f"more than {MAX_LEVELS} levels of switches")
         owner = f"switch {above[-1]!r}" if above else "the file"
         tree: dict[str, Any] = {}
-        for item in self._list(node, "switches"):
-            keys = self._mapping(item, f"a switch of {owner}", _SWITCH_KEYS)
-            if "name" not in keys:
-                raise self._error(item, f"a switch of {owner} has no name")
-            name = self._text(keys["name"], "a switch's name")
-            self._check_parent(name, keys["name"], above)
-            self.switch_line[name] = line_of(keys["name"])
-            if "processor" in keys:
-                self.processors[name] = self._text(keys["processor"], "processor")
-            if "hosts" in keys and "switches" in keys:
-                raise self._error(item, f"switch {name!r} has both 'hosts' and 'switches'")
-            if "hosts" in keys:
-                tree[name] = self._hosts(keys["hosts"], name)
-            elif "switches" in keys:
-                tree[name] = self._switches(keys["switches"], (*above, name))
-            else:
-                raise self._error(item, f"switch {name!r} has neither 'hosts' nor 'switches'")
-        if not tree:
+        items = self._list(node, "switches")
+        if not items:
             raise self._error(node, f"{owner} has no switches")
+        for item in items:
+            with self._going_on():
+                keys = self._mapping(item, f"a switch of {owner}", _SWITCH_KEYS)
+                if "name" not in keys:
+                    raise self._error(item, f"a switch of {owner} has no name")
+                name = self._text(keys["name"], "a switch's name")
+                self._check_parent(name, keys["name"], above)
+                self.switch_line[name] = line_of(keys["name"])
+                tree[name] = self._below(item, keys, (*above, name))
         return tree
+
+    def _below(
+        self, item: yaml.Node, keys: Mapping[str, yaml.Node], path: tuple[str, ...]
+    ) -> Mapping[str, Any] | list[str]:
+        """Return what stands below a switch, the last of the names on the way down."""
+        name = path[-1]
+        if "processor" in keys:
+            self.processors[name] = self._text(keys["processor"], "processor")
+        if "hosts" in keys and "switches" in keys:
+            raise self._error(item, f"switch {name!r} has both 'hosts' and 'switches'")
+        if "hosts" in keys:
+            return self._hosts(keys["hosts"], name)
+        if "switches" in keys:
+            return self._switches(keys["switches"], path)
+        raise self._error(item, f"switch {name!r} has neither 'hosts' nor 'switches'")
 
     def _check_parent(self, name: str, node: yaml.Node, above: tuple[str, ...]) -> None:
         if name in above:
@@ -119,25 +127,29 @@ class _Reader:
             items = [node]
         else:
             items = self._list(node, f"hosts of leaf {leaf!r}")
-        hosts = []
+        if not items:
+            raise self._error(node, f"leaf {leaf!r} has no hosts")
+        hosts: list[str] = []
         for item in items:
-            name, processor = self._host(item, leaf)
-            text = self._text(name, "a host's name")
-            try:
-                names = hostlist.expand(text)
-            except ValueError as error:
-                raise self._error(name, f"leaf {leaf!r}: {error}") from error
-            for host in names:
-                if host in self.host_leaf:
-                    raise self._error(name, self._twice(host, leaf))
-                self.host_leaf[host] = leaf
-                if processor is not None:
-                    self.host_processors[host] = processor
-            hosts.extend(names)
+            with self._going_on():
+                hosts += self._named_hosts(item, leaf)
             if len(self.host_leaf) > hostlist.MAX_HOSTS:
                 raise self._error(item, f"more than {hostlist.MAX_HOSTS} hosts")
-        if not hosts:
-            raise self._error(node, f"leaf {leaf!r} has no hosts")
+        return hosts
+
+    def _named_hosts(self, item: yaml.Node, leaf: str) -> list[str]:
+        name, processor = self._host(item, leaf)
+        text = self._text(name, "a host's name")
+        try:
+            hosts = hostlist.expand(text)
+        except ValueError as error:
+            raise self._error(name, f"leaf {leaf!r}: {error}") from error
+        for host in hosts:
+            if host in self.host_leaf:
+                raise self._error(name, self._twice(host, leaf))
+            self.host_leaf[host] = leaf
+            if processor is not None:
+                self.host_processors[host] = processor
         return hosts
 
     def _host(self, item: yaml.Node, leaf: str) -> tuple[yaml.Node, str | None]:
@@ -187,6 +199,16 @@ class _Reader:
         if not text:
             raise self._error(node, f"{what} is empty")
         return text
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Note what is wrong with one item, so that the next one is read too."""
+        try:
+            yield
+        except exceptions.TopologyError as error:
+            if len(self.problems) >= MAX_PROBLEMS:
+                raise
+            self.problems += error.problems
 
     def _error(self, node: yaml.Node, text: str) -> exceptions.TopologyError:
         return exceptions.TopologyError(f"{self.path}:{line_of(node)}: {text}")

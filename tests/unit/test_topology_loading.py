@@ -85,13 +85,18 @@ def test_two_packages_with_a_driver_of_one_name_are_told_apart_by_nobody(install
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        pytest.param({}, "'yaml' does not take these options: .*'path'", id="an option missing"),
         pytest.param(
-            {"path": "x", "command": "y"},
-            "'yaml' does not take these options: .*'command'",
+            {"path": "x", "paht": "y"},
+            "'yaml' does not take these options: .*'paht'",
             id="an option too many",
         ),
-        pytest.param({"path": None}, "'yaml' does not take these options", id="no path"),
+        pytest.param({}, "a file .* or a command .*, found neither", id="no source"),
+        pytest.param({"path": None}, "a file .* or a command .*, found neither", id="no path"),
+        pytest.param(
+            {"path": "x", "command": ["y"]},
+            "a file .* or a command .*, found both",
+            id="two sources",
+        ),
         pytest.param({"path": 7}, "'yaml' does not take these options", id="a number for a path"),
     ],
 )
