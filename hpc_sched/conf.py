@@ -1,6 +1,8 @@
 """The options of nova.conf's section [hpc_sched]. Nothing registers at import."""
 
 import math
+import re
+from typing import Any
 
 from oslo_config import cfg
 
@@ -29,16 +31,82 @@ OPTS = [
 Where the fabric's description comes from: the name of a driver in
 the stevedore group hpc_sched.topology.
 
-* ``yaml``: a file of nested switches, see ``topology_file``
+* ``yaml``: a file of nested switches, see etc/topology.yaml.sample
+* ``slurm``: Slurm's topology.conf or topology.yaml
+* ``ibnetdiscover``: what ibnetdiscover prints, saved or run
+* ``aggregates``: host aggregates with metadata ``hpc:leaf``, ``hpc:pod`` and
+  further levels; needs neither a file nor a command
 """,
     ),
     cfg.StrOpt(
         "topology_file",
+        mutable=True,
         help="""
-The file that describes the fabric. Required by drivers that read
-a file; start from etc/topology.yaml.sample. nova-scheduler does
-not start when the file is missing or wrong, and reads it once at
-start.
+The file that describes the fabric, for drivers that read one; start
+from etc/topology.yaml.sample. nova-scheduler does not start when it is
+missing or wrong.
+
+The file is read again when it changes; replace it as a whole, by mv, so
+that no half of it is read. One that becomes missing or wrong changes
+nothing: the last good fabric stays in use and the log names the line that
+is wrong. ``hpc-sched topology validate`` tells beforehand.
+""",
+    ),
+    cfg.ListOpt(
+        "topology_command",
+        default=[],
+        mutable=True,
+        help="""
+A command in place of ``topology_file``, program and arguments separated by
+commas: what it prints is the description. It is run without a shell, as
+the user of nova-scheduler, at start and every
+``topology_reload_interval``. Example: sudo,ibnetdiscover
+""",
+    ),
+    cfg.FloatOpt(
+        "topology_command_timeout",
+        default=30.0,
+        min=0.1,
+        max=3600,
+        mutable=True,
+        help="""
+Seconds after which ``topology_command`` is killed; the last good fabric then
+stays in use.
+""",
+    ),
+    cfg.IntOpt(
+        "topology_reload_interval",
+        default=60,
+        min=0,
+        max=86400,
+        mutable=True,
+        help="""
+Seconds between two looks at whether the description has changed. A change
+is taken over in the background, as a whole: requests that are being
+scheduled keep the fabric that they began with. 0 looks only on SIGHUP.
+""",
+    ),
+    cfg.StrOpt(
+        "topology_name_map",
+        mutable=True,
+        help="""
+A file that gives hosts of the description the names that Nova has for
+them: a line has a name, or the GUID of a host channel adapter, and the
+nodename (on bare metal the node's UUID). The node name map of OpenSM and
+infiniband-diags is such a file and names switches too. Not used by
+``aggregates``.
+""",
+    ),
+    cfg.StrOpt(
+        "topology_host_pattern",
+        mutable=True,
+        help=r"""
+For ``ibnetdiscover``: a regular expression for the descriptions of host
+channel adapters; what its first group matches, or all of it without a
+group, is the host's name, and an adapter that it does not match belongs to
+no host. By default a description is a host name and the adapter's, as in
+"node0001 HCA-1" and "node0001 mlx5_0", or a host name alone. Example:
+^(\S+) mlx5_[0-3]$
 """,
     ),
     cfg.FloatOpt(
@@ -291,6 +359,19 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
+def topology_source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:
+    """Return the name of the topology driver and the options that are set for it."""
+    ours = conf.hpc_sched
+    options: dict[str, Any] = {
+        "path": ours.topology_file,
+        "command": ours.topology_command,
+        "timeout": ours.topology_command_timeout if ours.topology_command else None,
+        "name_map": ours.topology_name_map,
+        "host_pattern": ours.topology_host_pattern,
+    }
+    return ours.topology_driver, {name: value for name, value in options.items() if value}
+
+
 def check(conf: cfg.ConfigOpts) -> None:
     """Read every option of the section once, so that a wrong value stops the start.
 
@@ -304,6 +385,13 @@ def check(conf: cfg.ConfigOpts) -> None:
             raise exceptions.ConfigError(
                 f"[hpc_sched] {opt.dest} = {value}: expected a finite number"
             )
+    pattern = conf.hpc_sched.topology_host_pattern
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise exceptions.ConfigError(
+            f"[hpc_sched] topology_host_pattern = {pattern}: not a regular expression: {error}"
+        ) from error
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:

@@ -1,0 +1,100 @@
+"""Where a command takes its topology from: a file, or what nova.conf says."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from oslo_config import cfg
+
+from hpc_sched import conf, exceptions, files
+from hpc_sched.topology import base, detection
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.text import MAX_BYTES, Text, TextDriver
+
+STDIN = "<stdin>"
+HELP = (
+    "file with a topology, - for standard input; which driver reads it is seen from its content, "
+    "or stands before it, as in slurm:/etc/slurm/topology.conf (default: what [hpc_sched] of "
+    "nova.conf says)"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say how a source is read."""
+    group = parser.add_argument_group("topology")
+    group.add_argument(
+        "--config-file",
+        metavar="FILE",
+        action="append",
+        help="nova.conf to read [hpc_sched] from; may be given several times (default: where "
+        "Nova's services look)",
+    )
+    group.add_argument(
+        "--name-map",
+        metavar="FILE",
+        help="names that hosts have in Nova (default: topology_name_map of nova.conf, where the "
+        "topology comes from there)",
+    )
+    group.add_argument(
+        "--host-pattern",
+        metavar="REGEX",
+        help="host name in the description of an InfiniBand port (default: likewise)",
+    )
+
+
+def topology_of(args: argparse.Namespace, source: str | None) -> Topology:
+    """Return the fabric of a source, or where there is none that of nova.conf.
+
+    :param args: parsed arguments, with those of :func:`add_arguments`
+    :param source: as :data:`HELP` says
+    :raises exceptions.TopologyError: where it cannot be read or is wrong
+    :raises exceptions.ConfigError: where nova.conf cannot be read or names no topology
+    """
+    given = {
+        name: value
+        for name, value in (("name_map", args.name_map), ("host_pattern", args.host_pattern))
+        if value
+    }
+    if source is None:
+        configured, options = conf.topology_source(configuration(args))
+        return base.load(configured, **(options | given))
+    said, path = _split(source)
+    if path == "-":
+        content = files.read_stream(sys.stdin.buffer, STDIN, exceptions.TopologyError, MAX_BYTES)
+    else:
+        content = files.read_bytes(path, exceptions.TopologyError, MAX_BYTES)
+    shown = STDIN if path == "-" else path
+    name = said or detection.driver_of(content, shown)
+    driver = base.driver(name, path=path, **given)
+    if not isinstance(driver, TextDriver):
+        return driver.load()
+    names = args.name_map and files.read_bytes(args.name_map, exceptions.TopologyError, MAX_BYTES)
+    return driver.parse(Text(content, shown, names or None))
+
+
+def configuration(args: argparse.Namespace) -> cfg.ConfigOpts:
+    """Return nova.conf as far as it is about us.
+
+    :raises exceptions.ConfigError: where there is none, or it cannot be read
+    """
+    found = cfg.ConfigOpts()
+    conf.register_opts(found)
+    paths = args.config_file or cfg.find_config_files(project="nova", prog="nova-scheduler")
+    if not paths:
+        raise exceptions.ConfigError(
+            "there is no nova.conf where Nova's services look: name a topology, or a nova.conf "
+            "with --config-file"
+        )
+    try:
+        found(args=[], project="nova", default_config_files=[str(Path(path)) for path in paths])
+    except cfg.Error as error:
+        raise exceptions.ConfigError(str(error)) from error
+    return found
+
+
+def _split(source: str) -> tuple[str | None, str]:
+    """Return the driver that stands before a path, None where none does, and the path."""
+    name, colon, path = source.partition(":")
+    if colon and path and name in base.driver_names():
+        return name, path
+    return None, source
