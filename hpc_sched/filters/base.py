@@ -12,7 +12,6 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.nova_glue import enabled, fabric, record, registry
-from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.group import GroupState
 
 CONF = nova.conf.CONF
@@ -113,7 +112,7 @@ class GroupFilter(filters.BaseHostFilter):
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
         """Tell whether a request asks for a guarantee that this filter gives."""
-        return request_.read_wishes(spec).needs_proof
+        return registry.wishes_of(spec).needs_proof
 
 
 def check_members(state: GroupState) -> None:

@@ -101,7 +101,7 @@ def _check_lonely(spec: objects.RequestSpec) -> None:
 
     :raises exceptions.RefusedError: with what the user can do
     """
-    asked = request_.read_wishes(spec)
+    asked = registry.wishes_of(spec)
     if not asked.faults and not asked.stated:
         return
     if members.is_placed(spec.instance_uuid):

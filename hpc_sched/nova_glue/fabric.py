@@ -1,16 +1,21 @@
-"""The fabric that this nova-scheduler places on: loaded at start, shared by all requests."""
+"""The fabric that this nova-scheduler places on: loaded at start, reloaded when it changes."""
 
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import nova.conf
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
-from hpc_sched import topology as topology_
+from hpc_sched.nova_glue import reload as reload_
 from hpc_sched.nova_glue.watched_file import fingerprint
-from hpc_sched.topology import hostlist
+from hpc_sched.topology import base as topology_base
+from hpc_sched.topology import command as command_
+from hpc_sched.topology import difference, hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.names import HostNames
 
@@ -19,6 +24,9 @@ LOG = logging.getLogger(__name__)
 
 # Folding names without a pattern (UUIDs) takes its time, and this happens within a request.
 MAX_LISTED = 1000
+_MAX_PROBLEMS = 20
+# How many seconds after a look at a command's output or a database the start takes it as it was.
+_START = 30.0
 
 
 class Fabric:
@@ -78,35 +86,20 @@ def names_in(
     return names, unknown
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The fabric in use, and the description that was looked at last."""
+
+    source: tuple[str, dict[str, Any]]  # driver and options
+    seen: object  # the description, also where it was wrong; None where the driver cannot tell
+    fabric: Fabric
+    files: tuple[object, ...] = ()  # what tells that the source's files are the same
+    read_at: float = 0.0  # a time.monotonic()
+    wrong: str = ""  # what was said of a description that is wrong
+
+
 _lock = threading.Lock()
-_current: tuple[object, Fabric] | None = None
-
-
-def load() -> Fabric:
-    """Return the fabric that the configuration names, read anew only if that has changed.
-
-    Called when filters and weighers are built, so that a scheduler whose topology is missing
-    or wrong does not start.
-
-    :raises exceptions.TopologyError: naming file, line or key, and what was expected
-    """
-    global _current
-    conf.register_opts(CONF)
-    path = CONF.hpc_sched.topology_file
-    with _lock:
-        seen = (CONF.hpc_sched.topology_driver, path, fingerprint(path))
-        if _current is not None and _current[0] == seen:
-            return _current[1]
-        fabric = Fabric(_read(CONF.hpc_sched.topology_driver, path))
-        _current = (seen, fabric)
-    LOG.info(
-        "Topology loaded: %d hosts, %d leaves, depth %d (%s)",
-        len(fabric.topology.hosts),
-        len(fabric.topology.leaves),
-        fabric.topology.depth,
-        path or CONF.hpc_sched.topology_driver,
-    )
-    return fabric
+_held: _Held | None = None
 
 
 def start() -> None:
@@ -118,16 +111,127 @@ def start() -> None:
     conf.register_opts(CONF)
     conf.check(CONF)
     load()
+    # One function however often it is registered: a set.
+    CONF.register_mutate_hook(_on_mutate)
+
+
+def load() -> Fabric:
+    """Return the fabric that the configuration names, read anew only if that has changed.
+
+    Called when filters and weighers are built, so that a scheduler whose topology is missing
+    or wrong does not start.
+
+    :raises exceptions.TopologyError: naming file, line or key, and what was expected
+    """
+    global _held
+    conf.register_opts(CONF)
+    source = conf.topology_source(CONF)
+    with _lock:
+        held = _held
+        seen = _fingerprints(source[1])
+        # Every filter and weigher asks; a command or the database is asked once for all.
+        if (
+            held is not None
+            and not held.wrong
+            and (held.source, held.files) == (source, seen)
+            and (source[1].get("path") or time.monotonic() - held.read_at < _START)
+        ):
+            return held.fabric
+        driver = topology_base.driver(source[0], **source[1])
+        description = driver.read()
+        fabric = Fabric(driver.parse(description))
+        _held = _Held(source, description, fabric, seen, time.monotonic())
+    LOG.info("Topology loaded: %s (%s)", _size(fabric.topology), _name(source))
+    _log_remarks(fabric.topology)
+    return fabric
+
+
+def reload() -> bool:
+    """Read the fabric again if its description has changed, and tell whether it is another now.
+
+    It is replaced as a whole, by one assignment: who has it keeps what it has. A description that
+    is wrong is one ERROR a mistake, and the last good fabric stays in use.
+    """
+    global _held
+    with _lock:
+        held = _held
+        if held is None:
+            return False
+        source = conf.topology_source(CONF)
+        files = _fingerprints(source[1])
+        description: object = None
+        try:
+            driver = topology_base.driver(source[0], **source[1])
+            description = driver.read()
+            if description is not None and (held.source, held.seen) == (source, description):
+                _held = replace(held, files=files, read_at=time.monotonic())
+                return False
+            new = driver.parse(description)
+        except exceptions.TopologyError as error:
+            wrong = "; ".join(error.problems[:_MAX_PROBLEMS])
+            if held.wrong != wrong:
+                LOG.error("%s; the last good topology stays in use", wrong)
+            _held = replace(held, source=source, seen=description, files=files, wrong=wrong)
+            return False
+        change = difference.between(held.fabric.topology, new)
+        # The same fabric keeps its note of the hosts that have been reported.
+        fabric = Fabric(new) if change else held.fabric
+        _held = _Held(source, description, fabric, files, time.monotonic())
+    if change:
+        LOG.info("Topology changed: %s; now %s (%s)", change.summary(), _size(new), _name(source))
+        _log_remarks(new)
+    elif held.wrong:
+        LOG.info("The topology is right again, and unchanged (%s)", _name(source))
+    return bool(change)
+
+
+_watch = reload_.Watch(reload, lambda: float(CONF.hpc_sched.topology_reload_interval))
 
 
 def current() -> Fabric:
-    """Return the fabric as it was loaded last; loads it where nothing was."""
-    return _current[1] if _current is not None else load()
+    """Return the fabric as it was loaded last; loads it where nothing was.
+
+    From the first call in a process on, a thread looks for changes.
+    """
+    held = _held
+    fabric = held.fabric if held is not None else load()
+    _watch.start()
+    return fabric
 
 
-def _read(driver: str, path: str | None) -> Topology:
-    if driver == "yaml" and not path:
-        raise exceptions.TopologyError(
-            "[hpc_sched] topology_file is not set: expected the path of a topology file"
+def _on_mutate(_conf: object, _fresh: object) -> None:
+    """Look for a change now: Nova's service has got SIGHUP.
+
+    In the parent of the workers nobody is served: it reads at once, so that the workers which it
+    forks next begin with what is right. A worker's thread does it in the background.
+    """
+    if not _watch.wake():
+        try:
+            reload()
+        except Exception:
+            LOG.exception("Reading the topology again failed; the last good one stays in use")
+
+
+def _fingerprints(options: Mapping[str, Any]) -> tuple[object, ...]:
+    return tuple(fingerprint(options.get(name)) for name in ("path", "name_map"))
+
+
+def _name(source: tuple[str, Mapping[str, Any]]) -> str:
+    """Return what the log calls a source."""
+    driver, options = source
+    command = options.get("command")
+    return str(options.get("path") or (command_.shown(command) if command else driver))
+
+
+def _size(topology: Topology) -> str:
+    return f"{len(topology.hosts)} hosts, {len(topology.leaves)} leaves, depth {topology.depth}"
+
+
+def _log_remarks(topology: Topology) -> None:
+    for remark in topology.remarks[:_MAX_PROBLEMS]:
+        LOG.warning("Topology: %s", remark)
+    if len(topology.remarks) > _MAX_PROBLEMS:
+        LOG.warning(
+            "Topology: %d more remarks, see hpc-sched topology validate",
+            len(topology.remarks) - _MAX_PROBLEMS,
         )
-    return topology_.load(driver, **({"path": path} if path else {}))

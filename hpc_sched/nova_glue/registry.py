@@ -12,7 +12,7 @@ from nova import objects
 from nova.scheduler import host_manager
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue import fabric, members, neighbours, record
+from hpc_sched.nova_glue import fabric, members, neighbours, record, wishes
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.group import GroupState
 from hpc_sched.nova_glue.neighbours import Neighbours
@@ -22,6 +22,7 @@ from hpc_sched.nova_glue.neighbours import Neighbours
 class _Entry:
     """One request; used by the one thread that serves it."""
 
+    fabric: fabric.Fabric  # as it was when the request came
     is_read: bool = False
     state: GroupState | None = None
     neighbours: Neighbours | None = None
@@ -42,7 +43,10 @@ class _Registry:
 
     def entry(self, spec: objects.RequestSpec) -> _Entry:
         with self.lock:
-            return self.entries.setdefault(spec, _Entry())
+            found = self.entries.get(spec)
+            if found is None:
+                found = self.entries[spec] = _Entry(fabric.current())
+            return found
 
 
 _registry = _Registry()
@@ -61,16 +65,21 @@ def state_of(
     began = time.perf_counter()
     if not entry.is_read or (entry.state is not None and not entry.state.knows(states)):
         entry.is_read, entry.state = True, None
-        request = request_.from_spec(spec)
+        request = request_.from_spec(spec, entry.fabric.topology.levels)
         if request is not None:
             beside = neighbours_of(spec, states) if request.minds_neighbours else None
             in_flight = beside.occupancy.in_flight if beside is not None else {}
             group = members.read(request, states, in_flight)
-            entry.state = GroupState(request, group, states, fabric.current(), beside)
+            entry.state = GroupState(request, group, states, entry.fabric, beside)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
         entry.state.record.seconds += time.perf_counter() - began
     return entry.state
+
+
+def wishes_of(spec: objects.RequestSpec) -> wishes.Asked:
+    """Return what a request says of its group, judged by the levels of its fabric."""
+    return wishes.read(spec, _registry.entry(spec).fabric.topology.levels)
 
 
 def neighbours_of(

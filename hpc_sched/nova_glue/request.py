@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import nova.conf
@@ -9,7 +10,7 @@ from nova import objects
 from nova.scheduler import utils as scheduler_utils
 
 from hpc_sched.core.interference import Application
-from hpc_sched.nova_glue import enabled, fabric, wishes
+from hpc_sched.nova_glue import enabled, wishes
 
 CONF = nova.conf.CONF
 
@@ -73,15 +74,17 @@ class Request:
         return frozenset(found)
 
 
-def from_spec(spec: objects.RequestSpec) -> Request | None:
+def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> Request | None:
     """Return what a RequestSpec asks for, or None where there is no group to place.
 
     None for a rebuild, a single VM without a server group, a multi-create where
     ``implicit_groups`` is off, and class ``none``.
+
+    :param levels: the names of the fabric's levels
     """
     if scheduler_utils.request_is_rebuild(spec) or not is_group(spec):
         return None
-    asked = read_wishes(spec)
+    asked = wishes.read(spec, levels)
     if asked.app_class == "none":
         return None
     group = _server_group(spec)
@@ -114,11 +117,6 @@ def server_group_of(spec: objects.RequestSpec) -> str | None:
 
 def _server_group(spec: objects.RequestSpec) -> objects.InstanceGroup | None:
     return spec.instance_group if spec.obj_attr_is_set("instance_group") else None
-
-
-def read_wishes(spec: objects.RequestSpec) -> wishes.Asked:
-    """Return what a request says of its group, judged by the current fabric's levels."""
-    return wishes.read(spec, fabric.current().topology.levels)
 
 
 def application_of(spec: objects.RequestSpec) -> tuple[Application, tuple[str, ...]]:

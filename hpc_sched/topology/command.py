@@ -1,17 +1,19 @@
 """The output of a command that describes the fabric."""
 
 import os
+import selectors
 import shlex
 import signal
 import subprocess
-import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
 
 _SHOWN = 200
-_POLL = 0.05
+_PART = 65536
 
 
 def shown(command: Sequence[str]) -> str:
@@ -23,62 +25,65 @@ def shown(command: Sequence[str]) -> str:
 def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
     """Return what a command prints; it and its children are killed when it takes too long.
 
-    Its output goes to a file and not to memory, so that one that never stops costs no more than
-    ``max_bytes`` and a moment's writing.
-
     :param timeout: seconds
     :raises exceptions.TopologyError: where it cannot be started, fails, takes longer or prints more
     """
     name = shown(command)
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as talk:
+    try:
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise exceptions.TopologyError(f"{name}: cannot be run: {why}") from error
+    with process:
         try:
-            process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=talk,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise exceptions.TopologyError(f"{name}: cannot be run: {why}") from error
-        try:
-            code = _wait(process, timeout, output.fileno(), max_bytes)
+            deadline = time.monotonic() + timeout
+            said = _read(process, deadline, max_bytes)
+            if said is not None and len(said.output) <= max_bytes:
+                process.wait(max(deadline - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            said = None  # it has closed its output and goes on
         finally:
+            # Its children are in its group; itself is waited for only below.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        if code is None:
-            raise exceptions.TopologyError(f"{name}: no end within {timeout:g} s")
-        size = os.fstat(output.fileno()).st_size
-        if size > max_bytes:
-            raise exceptions.TopologyError(
-                f"{name}: expected at most {max_bytes} bytes, found more"
-            )
-        if code != 0:
-            raise exceptions.TopologyError(f"{name}: exit code {code}{_last_line(talk.fileno())}")
-        output.seek(0)
-        return output.read()
+    if said is None:
+        raise exceptions.TopologyError(f"{name}: no end within {timeout:g} s")
+    if len(said.output) > max_bytes:
+        raise exceptions.TopologyError(f"{name}: prints more than {max_bytes} bytes")
+    if process.returncode != 0:
+        last = said.talk.decode("utf-8", "replace").strip().splitlines()[-1:]
+        why = f": {last[0].strip()[:_SHOWN]}" if last else ""
+        raise exceptions.TopologyError(f"{name}: exit code {process.returncode}{why}")
+    return bytes(said.output)
 
 
-def _wait(
-    process: subprocess.Popen[bytes], timeout: float, output: int, max_bytes: int
-) -> int | None:
-    """Return the exit code; None where time ran out, 0 where it has printed too much."""
-    left = timeout
-    while True:
-        try:
-            return process.wait(min(_POLL, max(left, 0)))
-        except subprocess.TimeoutExpired:
-            left -= _POLL
-        if os.fstat(output).st_size > max_bytes:
-            return 0
-        if left <= 0:
-            return None
+@dataclass
+class _Said:
+    output: bytearray = field(default_factory=bytearray)
+    talk: bytearray = field(default_factory=bytearray)  # the end of it
 
 
-def _last_line(talk: int) -> str:
-    """Return what a command said last, for an error."""
-    size = os.fstat(talk).st_size
-    tail = os.pread(talk, 4096, max(size - 4096, 0)).decode("utf-8", "replace").strip()
-    return f": {tail.splitlines()[-1].strip()[:_SHOWN]}" if tail else ""
+def _read(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> _Said | None:
+    """Return what a process says until it ends or has printed too much; None where time ran out."""
+    said = _Said()
+    with selectors.DefaultSelector() as selector:
+        for stream, target in ((process.stdout, said.output), (process.stderr, said.talk)):
+            if stream is not None:
+                selector.register(stream, selectors.EVENT_READ, target)
+        while selector.get_map() and len(said.output) <= max_bytes:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            for key, _ in selector.select(left):
+                part = os.read(key.fd, _PART)
+                if not part:
+                    selector.unregister(key.fileobj)
+                key.data.extend(part)
+            del said.talk[:-_PART]
+    return said

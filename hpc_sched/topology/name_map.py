@@ -47,14 +47,17 @@ def read(content: bytes, path: str) -> dict[str, str]:
                 f"found {line.strip()[:_SHOWN]!r}"
             )
             continue
-        if names.get(key, name) != name:
+        forms = [key, guid(key) or key] if key.lower().startswith("0x") else [key]
+        other = next((form for form in forms if names.get(form, name) != name), None)
+        if other is not None:
             problems.append(
-                f"{path}:{number}: {key!r} is {name!r} here and {names[key]!r} on line {first[key]}"
+                f"{path}:{number}: {key!r} is {name!r} here and {names[other]!r} on line "
+                f"{first[other]}"
             )
             continue
-        for form in {key, guid(key) if key.lower().startswith("0x") else None} - {None}:
-            names[str(form)] = name
-            first[str(form)] = number
+        for form in forms:
+            names[form] = name
+            first.setdefault(form, number)
     if problems:
         raise exceptions.TopologyError(*problems)
     return names

@@ -47,7 +47,8 @@ class TextDriver(TopologyDriver):
         if bool(path) == bool(command):
             found = "both" if path else "neither"
             raise exceptions.TopologyError(
-                f"expected a file (topology_file) or a command (topology_command), found {found}"
+                "expected a file ([hpc_sched] topology_file) or a command (topology_command), "
+                f"found {found}"
             )
         self.path = os.fspath(path) if path else None
         self.command = tuple(shlex.split(command) if isinstance(command, str) else command)

@@ -44,6 +44,8 @@ def start_cloud(
             )
             cloud.options = cloud_.read_options(SAMPLE_CONF) | {
                 ("hpc_sched", "topology_file"): str(path),
+                # Nothing in the background: a test that changes the file says when it is read.
+                ("hpc_sched", "topology_reload_interval"): 0,
                 **(options or {}),
             }
         running.append(cloud)

@@ -38,6 +38,8 @@ def configured(topology: Path) -> Iterator[None]:
     conf.register_opts(CONF)
     CONF([], default_config_files=[])
     CONF.set_override("topology_file", str(topology), "hpc_sched")
+    # Nothing in the background: a test that changes the file says when it is read.
+    CONF.set_override("topology_reload_interval", 0, "hpc_sched")
     fabric.load()
     try:
         yield

@@ -37,6 +37,10 @@ def options(tmp_path) -> Iterator[None]:
         yield
 
 
+def from_spec(request: objects.RequestSpec) -> request_.Request | None:
+    return request_.from_spec(request, fabric.current().topology.levels)
+
+
 def all_hosts() -> list[host_manager.HostState]:
     return [host_state(host) for below in LEAVES.values() for host in below]
 
@@ -75,7 +79,7 @@ def test_the_capacity_of_a_host(fields, demand, expected):
 
 
 def bounded(states, room, *, members=(), placed=None, left=4, leaf=None, **request) -> list[int]:
-    asked = request_.from_spec(spec(count=left, **request))
+    asked = from_spec(spec(count=left, **request))
     leaf = np.zeros(len(states), np.int64) if leaf is None else np.array(leaf)
     limit = policy.bound(asked, Counter(dict(members)), states, leaf)
     placed = np.zeros(len(states), np.int64) if placed is None else np.array(placed)
@@ -129,7 +133,7 @@ def test_affinity_without_members_leaves_the_hosts_that_take_all():
 
 
 def limited(states, members=(), leaf=None, **request) -> policy.Bound:
-    asked = request_.from_spec(spec(**request))
+    asked = from_spec(spec(**request))
     leaf = np.zeros(len(states), np.int64) if leaf is None else np.array(leaf)
     return policy.bound(asked, Counter(dict(members)), states, leaf)
 
@@ -200,18 +204,18 @@ def test_requests_without_a_group_to_place_get_equal_weights(request_spec):
 
 
 def test_implicit_groups_can_be_switched_off():
-    assert request_.from_spec(spec(group=None, count=2)) is not None
+    assert from_spec(spec(group=None, count=2)) is not None
     CONF.set_override("implicit_groups", False, "hpc_sched")
-    assert request_.from_spec(spec(group=None, count=2)) is None
+    assert from_spec(spec(group=None, count=2)) is None
 
 
 def test_hints_count_only_where_they_are_allowed_and_the_flavor_wins():
     hint = {"hpc:app_class": ["none"]}
-    assert request_.from_spec(spec(hints=hint)) is not None
+    assert from_spec(spec(hints=hint)) is not None
     CONF.set_override("allow_user_hints", True, "hpc_sched")
-    assert request_.from_spec(spec(hints=hint)) is None
+    assert from_spec(spec(hints=hint)) is None
     flavor = {"hpc:app_class": "extreme"}
-    assert request_.from_spec(spec(hints=hint, extra_specs=flavor)).app_class == "extreme"
+    assert from_spec(spec(hints=hint, extra_specs=flavor)).app_class == "extreme"
 
 
 @pytest.mark.parametrize("hint", [["fast"], ["sync", "none"], ["x" * 5000]])

@@ -5,9 +5,8 @@ import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import hosts
+from hpc_sched.nova_glue import hosts, registry
 from hpc_sched.nova_glue import members as members_
-from hpc_sched.nova_glue import request as request_
 from tests.functional.pods import (
     FABRIC,
     NAMES,
@@ -163,7 +162,7 @@ MISREAD = [
 def test_a_request_is_unclear_where_a_guarantee_is_asked_for_in_words_nobody_can_read(
     wishes, is_unclear
 ):
-    asked = request_.read_wishes(spec(extra_specs=wishing(**wishes)))
+    asked = registry.wishes_of(spec(extra_specs=wishing(**wishes)))
     assert asked.faults
     assert asked.is_unclear == is_unclear
 

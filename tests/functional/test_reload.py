@@ -1,0 +1,333 @@
+"""The fabric changes while the scheduler runs: in the background, as a whole, last good kept."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nova.conf
+import pytest
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova import objects
+from sqlalchemy.engine import Engine
+
+from hpc_sched import exceptions
+from hpc_sched.nova_glue import db, fabric, registry
+from hpc_sched.nova_glue import reload as reload_
+from hpc_sched.nova_glue.aggregates import AggregatesDriver
+from hpc_sched.weighers.hop_byte import HopByteWeigher
+from tests.functional.clouds import four_by_eight, write_topology
+from tests.functional.states import configured, host_state, place, spec, weigh
+
+CONF = nova.conf.CONF
+LEAVES = four_by_eight()
+# The same hosts, leaf4 gone and its hosts under leaf1.
+MOVED = {
+    **{k: v for k, v in LEAVES.items() if k != "leaf4"},
+    "leaf1": LEAVES["leaf1"] + LEAVES["leaf4"],
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    """Read the fabric of four leaves of eight from a file."""
+    path = write_topology(tmp_path, LEAVES)
+    with configured(path):
+        yield path
+
+
+@pytest.fixture
+def change(path: Path, tmp_path: Path) -> Callable[[dict[str, list[str]] | str], None]:
+    """Replace the file by another, as an operator does: by a move."""
+
+    def change_(new: dict[str, list[str]] | str) -> None:
+        folder = tmp_path / "new"
+        folder.mkdir(exist_ok=True)
+        if isinstance(new, str):
+            beside = folder / "text"
+            beside.write_text(new)
+        else:
+            beside = write_topology(folder, new)
+        beside.replace(path)
+
+    return change_
+
+
+def said(caplog: pytest.LogCaptureFixture, level: str) -> list[str]:
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.startswith("hpc_sched") and record.levelname == level
+    ]
+
+
+def test_a_file_that_changes_is_read_again_and_told_in_one_line(change, caplog):
+    caplog.clear()
+    change(MOVED)
+    assert fabric.reload()
+    assert len(fabric.current().topology.leaves) == 3
+    [line] = said(caplog, "INFO")
+    assert "leaf4" in line
+    assert "now 32 hosts, 3 leaves" in line
+
+
+def test_a_file_that_is_touched_or_only_written_in_another_way_changes_nothing(
+    path, change, caplog
+):
+    before = fabric.current()
+    caplog.clear()
+    os.utime(path, (1, 1))
+    assert not fabric.reload()
+    change(path.read_text() + "\n# a remark\n")
+    assert not fabric.reload()
+    assert fabric.current() is before
+    assert said(caplog, "INFO") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("switches: 7\n", ":1: switches: expected a list"),
+        ("", ": the file is empty"),
+        (None, ": cannot be read: No such file"),
+    ],
+    ids=["a wrong one", "an empty one", "none"],
+)
+def test_the_last_good_fabric_is_kept_with_one_error_until_the_file_is_right_again(
+    path, change, caplog, text, error
+):
+    before, good = fabric.current(), path.read_text()
+    caplog.clear()
+    if text is None:
+        path.unlink()
+    else:
+        change(text)
+    for _ in range(3):
+        assert not fabric.reload()
+    assert fabric.current() is before
+    [line] = said(caplog, "ERROR")
+    assert f"{path}{error}" in line
+    assert "the last good topology stays in use" in line
+    change(good)
+    assert not fabric.reload()
+    assert said(caplog, "INFO") == [f"The topology is right again, and unchanged ({path})"]
+    change(MOVED)
+    assert fabric.reload()
+
+
+def test_every_new_mistake_is_an_error_of_its_own(change, caplog):
+    caplog.clear()
+    for text in ("switches: 7\n", "switches: 8\n", "switches: 8\n"):
+        change(text)
+        fabric.reload()
+    assert len(said(caplog, "ERROR")) == 2
+
+
+def test_a_new_scheduler_does_not_start_with_what_an_old_one_keeps(change):
+    change("switches: 7\n")
+    assert not fabric.reload()
+    with pytest.raises(ValueError, match="expected a list"):
+        HopByteWeigher()
+
+
+def test_a_request_keeps_the_fabric_that_it_began_with(group, change):
+    group(left=8)
+    request = spec(count=8)
+    states = [host_state(host) for below in LEAVES.values() for host in below]
+    weigher = HopByteWeigher()
+    first = place(states, weigh(weigher, states, request), request)
+    leaf = fabric.current().topology.leaf_of(first)
+    change({"all": [host for below in LEAVES.values() for host in below][::-1]})
+    assert fabric.reload()
+    placed = {first}
+    for _ in range(7):
+        placed.add(place(states, weigh(weigher, states, request), request))
+    assert placed == set(LEAVES[leaf])
+    assert len(registry.known(request).topology.leaves) == 4
+    assert fabric.current().topology.leaves == ("all",)
+
+
+def test_options_that_change_are_taken_over_on_sighup(path, change, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    CONF.set_override("topology_file", str(write_topology(other, MOVED)), "hpc_sched")
+    # What Nova's service does on SIGHUP; the hook has been there since the first weigher.
+    HopByteWeigher()
+    CONF.set_override("topology_file", str(path), "hpc_sched")
+    CONF.mutate_config_files()
+    wait_until(lambda: len(fabric.current().topology.leaves) == 4)
+
+
+def test_a_command_is_run_again_and_may_take_the_place_of_the_file(path):
+    command = [sys.executable, "-c", "print('switches: [{name: a, hosts: [h1]}]')"]
+    CONF.set_override("topology_file", None, "hpc_sched")
+    CONF.set_override("topology_command", command, "hpc_sched")
+    assert fabric.reload()
+    assert fabric.current().topology.hosts == ("h1",)
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_change_is_seen_in_the_background_while_requests_go_on(change, monkeypatch):
+    watch = reload_.Watch(fabric.reload, lambda: 0.05)
+    monkeypatch.setattr(fabric, "_watch", watch)
+    fabric.current()
+    change(MOVED)
+    wait_until(lambda: len(fabric.current().topology.leaves) == 3)
+    change(LEAVES)
+    wait_until(lambda: len(fabric.current().topology.leaves) == 4)
+    watch._interval = lambda: 0  # the thread ends with the process
+
+
+def test_the_watch_looks_once_at_its_start_and_then_only_when_it_is_woken():
+    looks: list[float] = []
+    watch = reload_.Watch(lambda: looks.append(0), lambda: 3600)
+    assert not watch.wake()
+    watch.start()
+    watch.start()
+    wait_until(lambda: len(looks) == 1)
+    assert watch.wake()
+    wait_until(lambda: len(looks) == 2)
+    time.sleep(0.2)
+    assert len(looks) == 2
+
+
+def test_without_an_interval_the_watch_looks_only_when_it_is_woken():
+    looks: list[float] = []
+    watch = reload_.Watch(lambda: looks.append(0), lambda: 0)
+    watch.start()
+    time.sleep(0.2)
+    assert looks == []
+    watch.wake()
+    wait_until(lambda: len(looks) == 1)
+
+
+def test_the_watch_goes_on_after_an_error(caplog):
+    looks: list[float] = []
+
+    def look() -> None:
+        looks.append(0)
+        raise ZeroDivisionError("boom")
+
+    watch = reload_.Watch(look, lambda: 0.05)
+    watch.start()
+    wait_until(lambda: len(looks) >= 3)
+    watch._interval = lambda: 0
+    assert "Looking for changes of the fabric failed" in caplog.text
+
+
+def test_many_threads_start_one_watch():
+    before = threading.active_count()
+    watch = reload_.Watch(lambda: None, lambda: 0)
+    threads = [threading.Thread(target=watch.start) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert threading.active_count() == before + 1
+
+
+def test_a_worker_that_is_forked_has_a_watch_of_its_own(tmp_path):
+    """Nova builds weighers in the parent and forks its workers."""
+    code = """
+import os, sys, time
+from hpc_sched.nova_glue import reload
+looks = []
+watch = reload.Watch(lambda: looks.append(os.getpid()), lambda: 0.05)
+watch.start()
+while not looks: time.sleep(0.01)
+child = os.fork()
+if not child:
+    looks.clear()
+    assert not watch.wake()
+    watch.start()
+    deadline = time.monotonic() + 10
+    while not looks and time.monotonic() < deadline: time.sleep(0.01)
+    os._exit(0 if looks and set(looks) == {os.getpid()} else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_aggregates_that_change_take_effect_without_a_restart(start_cloud, monkeypatch):
+    """Through the API of a real Nova; the fabric is what its database says."""
+    cloud = start_cloud()
+    api = cloud.api
+    cloud.start_computes(["n01", "n02", "n03", "n04"])
+
+    def aggregate(name: str, hosts: list[str], **metadata: str) -> int:
+        made = api.post_aggregate({"aggregate": {"name": name}})
+        for host in hosts:
+            api.add_host_to_aggregate(made["id"], host)
+        said = {f"hpc:{key}": value for key, value in metadata.items()}
+        api.post_aggregate_action(made["id"], {"set_metadata": {"metadata": said}})
+        return int(made["id"])
+
+    aggregate("rack1", ["n01", "n02"], leaf="l1", pod="p1")
+    second = aggregate("rack2", ["n03"], leaf="l2", pod="p1")
+    aggregate("no rack", ["n04"], processor="gold")
+    CONF.set_override("topology_driver", "aggregates", "hpc_sched")
+    CONF.set_override("topology_file", None, "hpc_sched")
+    CONF.set_override("topology_reload_interval", 0, "hpc_sched")
+    HopByteWeigher()
+    fabric.reload()
+    known = fabric.current().topology
+    assert known.leaves == ("l1", "l2")
+    assert known.hops("n01", "n03") == 3
+    assert "n04" not in known
+
+    monkeypatch.setattr(fabric, "_watch", reload_.Watch(fabric.reload, lambda: 0.1))
+    fabric.current()
+    api.add_host_to_aggregate(second, "n04")
+    wait_until(lambda: fabric.current().topology.hosts_of("l2") == ("n03", "n04"))
+    api.post_aggregate_action(second, {"set_metadata": {"metadata": {"hpc:pod": "p2"}}})
+    wait_until(lambda: fabric.current().topology.hops("n01", "n03") == 5)
+    fabric._watch._interval = lambda: 0
+    # A contradiction: n01 would be under two leaves.
+    aggregate("rack3", ["n01"], leaf="l3")
+    assert not fabric.reload()
+    assert "host 'n01' is under leaf 'l1' (aggregate 'rack1')" in cloud.stdlog.logger.output
+    assert fabric.current().topology.leaf_of("n01") == "l1"
+
+
+def test_aggregates_are_read_with_two_queries_however_many_there_are(start_cloud):
+    start_cloud()
+    context = nova_context.get_admin_context()
+    for number in range(20):
+        made = objects.Aggregate(context, name=f"a{number}", metadata={"hpc:leaf": f"l{number}"})
+        made.create()
+        for host in range(5):
+            made.add_host(f"n{number}-{host}")
+    me, statements = threading.get_ident(), []
+
+    def note(_conn, _cursor, statement, *_rest) -> None:
+        if threading.get_ident() == me and statement.startswith("SELECT"):
+            statements.append(statement)
+
+    sa.event.listen(Engine, "before_cursor_execute", note)
+    try:
+        found = AggregatesDriver().load()
+    finally:
+        sa.event.remove(Engine, "before_cursor_execute", note)
+    assert len(found.hosts) == 100
+    assert len(statements) == 2
+
+
+def test_a_database_that_does_not_answer_is_an_error_that_says_so(path, monkeypatch):
+    def broken(*_args: object) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(db, "api_rows", broken)
+    with pytest.raises(
+        exceptions.TopologyError, match="the API database does not answer: no route"
+    ):
+        AggregatesDriver().load()
