@@ -1,0 +1,118 @@
+"""A real nova-scheduler, its master and workers as processes of their own, gets SIGHUP."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.functional.trees import write_tree
+
+BIN = Path(sys.executable).parent
+SECONDS = 120  # a slow machine; it takes some ten
+
+CONFIG = """
+[DEFAULT]
+transport_url = fake://
+state_path = {folder}
+host = here
+[api_database]
+connection = sqlite:///{folder}/api.db
+[database]
+connection = sqlite:///{folder}/cell.db
+[scheduler]
+workers = 2
+[filter_scheduler]
+available_filters = nova.scheduler.filters.all_filters
+available_filters = hpc_sched.filters.all_filters
+enabled_filters = ComputeFilter,HPCGroupFilter
+weight_classes = nova.scheduler.weights.all_weighers,hpc_sched.weighers.hop_byte.HopByteWeigher
+[placement]
+auth_type = none
+endpoint_override = http://127.0.0.1:1/
+[hpc_sched]
+topology_file = {topology}
+"""
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with nova.conf and the databases of one cell."""
+    config = tmp_path / "nova.conf"
+    topology = write_tree(tmp_path / "topology.yaml", {"leaf1": ["n1", "n2"]})
+    config.write_text(CONFIG.format(folder=tmp_path, topology=topology))
+    manage = (str(BIN / "nova-manage"), "--config-file", str(config))
+    run(*manage, "api_db", "sync")
+    run(*manage, "db", "sync", "--local_cell")
+    cell0 = f"sqlite:///{tmp_path}/cell0.db"
+    run(*manage, "cell_v2", "map_cell0", "--database_connection", cell0)
+    run(*manage, "cell_v2", "create_cell", "--name", "cell1")
+    return tmp_path
+
+
+@pytest.fixture
+def scheduler(folder: Path) -> Iterator[subprocess.Popen]:
+    """Return nova-scheduler's master process, its workers running."""
+    log = folder / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [BIN / "nova-scheduler", "--config-file", folder / "nova.conf"],
+            stdout=stream,
+            stderr=stream,
+            env={**os.environ, "OS_NOVA_DISABLE_EVENTLET_PATCHING": "true"},
+            start_new_session=True,
+        )
+    try:
+        wait_for(log, "Starting scheduler node", 2)
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_for(log: Path, text: str, count: int = 1) -> list[str]:
+    """Return the lines of a log that hold a text, once there are that many."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        found = [line for line in log.read_text().splitlines() if text in line]
+        if len(found) >= count:
+            return found
+        assert time.monotonic() < deadline, log.read_text()[-2000:]
+        time.sleep(0.1)
+
+
+def test_sighup_reads_the_file_and_changed_options_and_keeps_what_was_good(folder, scheduler):
+    log = folder / "log"
+    wait_for(log, "Topology loaded: 2 hosts, 1 leaves, depth 1")
+
+    write_tree(folder / "topology.yaml", {"leaf1": ["n1", "n2"], "leaf2": ["n3"]})
+    scheduler.send_signal(signal.SIGHUP)
+    [line] = wait_for(log, "Topology changed")
+    assert "hosts new: n3; switches new: leaf2; now 3 hosts, 2 leaves" in line
+    # Nova replaces its workers, which begin with what their parent has read.
+    wait_for(log, "Starting scheduler node", 4)
+
+    (folder / "topology.yaml").write_text("switches: 7\n")
+    scheduler.send_signal(signal.SIGHUP)
+    [line] = wait_for(log, "the last good topology stays in use")
+    assert "topology.yaml:1: switches: expected a list, found '7'" in line
+    wait_for(log, "Starting scheduler node", 6)
+
+    other = write_tree(folder / "other.yaml", {"leaf9": ["n1", "n2", "n3"]})
+    config = folder / "nova.conf"
+    config.write_text(config.read_text().replace(str(folder / "topology.yaml"), str(other)))
+    scheduler.send_signal(signal.SIGHUP)
+    line = wait_for(log, "Topology changed", 2)[-1]
+    assert "leaf9" in line
+    assert str(other) in line
+    wait_for(log, "Starting scheduler node", 8)
+    assert scheduler.poll() is None
