@@ -27,29 +27,33 @@ OPTS = [
     cfg.StrOpt(
         "topology_driver",
         default="yaml",
+        mutable=True,
         help="""
 Where the fabric's description comes from: the name of a driver in
 the stevedore group hpc_sched.topology.
 
-* ``yaml``: a file of nested switches, see etc/topology.yaml.sample
+* ``yaml``: a file of nested switches, see
+  etc/topology.yaml.sample
 * ``slurm``: Slurm's topology.conf or topology.yaml
 * ``ibnetdiscover``: what ibnetdiscover prints, saved or run
-* ``aggregates``: host aggregates with metadata ``hpc:leaf``, ``hpc:pod`` and
-  further levels; needs neither a file nor a command
+* ``aggregates``: host aggregates with metadata ``hpc:leaf``,
+  ``hpc:pod`` and further levels; needs neither a file nor a
+  command
 """,
     ),
     cfg.StrOpt(
         "topology_file",
         mutable=True,
         help="""
-The file that describes the fabric, for drivers that read one; start
-from etc/topology.yaml.sample. nova-scheduler does not start when it is
-missing or wrong.
+The file that describes the fabric, for drivers that read one;
+start from etc/topology.yaml.sample. nova-scheduler does not start
+when it is missing or wrong.
 
-The file is read again when it changes; replace it as a whole, by mv, so
-that no half of it is read. One that becomes missing or wrong changes
-nothing: the last good fabric stays in use and the log names the line that
-is wrong. ``hpc-sched topology validate`` tells beforehand.
+The file is read again when it changes; replace it as a whole, by
+mv, so that no half of it is read. One that becomes missing or
+wrong changes nothing: the last good fabric stays in use and the
+log names the line that is wrong. ``hpc-sched topology validate``
+tells beforehand.
 """,
     ),
     cfg.ListOpt(
@@ -57,9 +61,9 @@ is wrong. ``hpc-sched topology validate`` tells beforehand.
         default=[],
         mutable=True,
         help="""
-A command in place of ``topology_file``, program and arguments separated by
-commas: what it prints is the description. It is run without a shell, as
-the user of nova-scheduler, at start and every
+A command in place of ``topology_file``, program and arguments
+separated by commas: what it prints is the description. It is run
+without a shell, as the user of nova-scheduler, at start and every
 ``topology_reload_interval``. Example: sudo,ibnetdiscover
 """,
     ),
@@ -70,8 +74,8 @@ the user of nova-scheduler, at start and every
         max=3600,
         mutable=True,
         help="""
-Seconds after which ``topology_command`` is killed; the last good fabric then
-stays in use.
+Seconds after which ``topology_command`` is killed; the last good
+fabric then stays in use.
 """,
     ),
     cfg.IntOpt(
@@ -81,32 +85,33 @@ stays in use.
         max=86400,
         mutable=True,
         help="""
-Seconds between two looks at whether the description has changed. A change
-is taken over in the background, as a whole: requests that are being
-scheduled keep the fabric that they began with. 0 looks only on SIGHUP.
+Seconds between two looks at whether the description has changed.
+A change is taken over in the background, as a whole: requests
+that are being scheduled keep the fabric that they began with. 0
+looks only on SIGHUP.
 """,
     ),
     cfg.StrOpt(
         "topology_name_map",
         mutable=True,
         help="""
-A file that gives hosts of the description the names that Nova has for
-them: a line has a name, or the GUID of a host channel adapter, and the
-nodename (on bare metal the node's UUID). The node name map of OpenSM and
-infiniband-diags is such a file and names switches too. Not used by
-``aggregates``.
+A file that gives hosts of the description the names that Nova has
+for them: a line has a name, or the GUID of a host channel
+adapter, and the nodename (on bare metal the node's UUID). The
+node name map of OpenSM and infiniband-diags is such a file and
+names switches too. Not used by ``aggregates``.
 """,
     ),
     cfg.StrOpt(
         "topology_host_pattern",
         mutable=True,
         help=r"""
-For ``ibnetdiscover``: a regular expression for the descriptions of host
-channel adapters; what its first group matches, or all of it without a
-group, is the host's name, and an adapter that it does not match belongs to
-no host. By default a description is a host name and the adapter's, as in
-"node0001 HCA-1" and "node0001 mlx5_0", or a host name alone. Example:
-^(\S+) mlx5_[0-3]$
+For ``ibnetdiscover``: a regular expression for the descriptions
+of host channel adapters; what its first group matches, or all of
+it without a group, is the host's name, and an adapter that it
+does not match belongs to no host. By default a description is a
+host name and the adapter's, as in "node0001 HCA-1" and "node0001
+mlx5_0", or a host name alone. Example: ^(\S+) mlx5_[0-3]$
 """,
     ),
     cfg.FloatOpt(
