@@ -1,0 +1,85 @@
+"""Screens and pictures of the documentation, made by the code when the documentation is built.
+
+``.. screen:: COMMAND`` runs a command of hpc-sched in the folder ``examples`` and shows what it
+prints; a command that ends with another code than ``:exit:`` (0 unless given) fails the build.
+``.. fabric-picture:: NAME`` draws one of the fabrics of ``examples.py``.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+HERE = Path(__file__).resolve().parent
+WIDTH = 100
+SECONDS = 300
+
+
+class Screen(SphinxDirective):
+    """What a command prints."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"exit": directives.nonnegative_int}  # noqa: RUF012 - as docutils has it
+
+    def run(self) -> list[nodes.Node]:
+        """Return the command line and its output."""
+        command = " ".join(self.arguments[0].split())
+        program, *arguments = shlex.split(command)
+        done = subprocess.run(
+            [sys.executable, "-m", {"hpc-sched": "hpc_sched.cli.main"}[program], *arguments],
+            cwd=self.env.app.examples,
+            env={**os.environ, "COLUMNS": str(WIDTH), "PYTHONIOENCODING": "utf-8"},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=SECONDS,
+            check=False,
+        )
+        if done.returncode != self.options.get("exit", 0):
+            raise self.error(f"{command}: exit code {done.returncode}\n{done.stderr}")
+        shown = f"$ {command}\n{done.stderr}{done.stdout}"
+        block = nodes.literal_block(shown, shown, language="text")
+        self.set_source_info(block)
+        return [block]
+
+
+class FabricPicture(SphinxDirective):
+    """A drawing of a fabric as ``hpc-sched topology convert --to svg`` makes it."""
+
+    required_arguments = 1
+    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012 - as docutils has it
+
+    def run(self) -> list[nodes.Node]:
+        """Return the image."""
+        import examples
+
+        name = self.arguments[0]
+        target = Path(self.env.srcdir) / "_build" / f"{name}.svg"
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(examples.picture(name), encoding="utf-8")
+        relative, _ = self.env.relfn2path(f"/_build/{name}.svg")
+        image = nodes.image(uri=f"/{relative}", alt=self.options.get("alt", name))
+        self.set_source_info(image)
+        return [image]
+
+
+def _prepare(app: Sphinx) -> None:
+    import examples
+
+    app.examples = Path(app.doctreedir).parent / "examples"
+    examples.write(app.examples)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives."""
+    app.add_directive("screen", Screen)
+    app.add_directive("fabric-picture", FabricPicture)
+    app.connect("builder-inited", _prepare)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}
