@@ -8,15 +8,11 @@ import nova.conf
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 
+from hpc_sched.core.extra_specs import SHARING_CLASSES, TOPOLOGY_CLASSES, Asked
 from hpc_sched.core.interference import Application
 from hpc_sched.nova_glue import enabled, fabric, wishes
 
 CONF = nova.conf.CONF
-
-# Classes that are placed by topology; async is consolidated, none is not HPC at all.
-TOPOLOGY_CLASSES = frozenset({"extreme", "sync"})
-# Classes that share hosts with others; extreme has its own, and fills the fewest.
-SHARING_CLASSES = frozenset({"sync", "async"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +26,7 @@ class Request:
     member_uuids: frozenset[str]  # as the RequestSpec has them; the database knows better
     count: int  # VMs of the request when it was made
     demand: dict[str, int]  # resource class to amount, one VM
-    asked: wishes.Asked
+    asked: Asked
 
     @property
     def group_id(self) -> str:
@@ -116,7 +112,7 @@ def _server_group(spec: objects.RequestSpec) -> objects.InstanceGroup | None:
     return spec.instance_group if spec.obj_attr_is_set("instance_group") else None
 
 
-def read_wishes(spec: objects.RequestSpec) -> wishes.Asked:
+def read_wishes(spec: objects.RequestSpec) -> Asked:
     """Return what a request says of its group, judged by the current fabric's levels."""
     return wishes.read(spec, fabric.current().topology.levels)
 
