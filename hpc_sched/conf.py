@@ -14,13 +14,6 @@ GROUP = cfg.OptGroup(
     help="Options of the out-of-tree filters and weighers of hpc_sched, read by nova-scheduler.",
 )
 
-APP_CLASSES = ("extreme", "sync", "async", "none")
-
-# A cache score: float() would take nan, inf, signs and exponents. 255 digits, Nova's limit for
-# an extra spec, are finite.
-DECIMAL = r"[0-9]+(\.[0-9]+)?"
-MAX_DIGITS = 255
-
 INTERFERENCE_TOLERANCE = 0.1
 
 OPTS = [

@@ -1,7 +1,10 @@
 """Processor types, and which of them a group should run on (Gupta2012, homogeneity)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+METADATA = "hpc:processor"  # of host aggregates
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,30 @@ class Processor:
     def label(self) -> str:
         """Name the type without its features: vendor, model, sockets x cores x threads."""
         return f"{self.vendor} {self.model} {self.sockets}x{self.cores}x{self.threads}".strip()
+
+
+def of_cpu_info(found: Any) -> Processor | None:
+    """Return what a hypervisor's cpu_info says, or None where it cannot be understood.
+
+    :param found: a mapping as libvirt's driver makes it
+    """
+    try:
+        topology = found.get("topology") or {}
+        return Processor(
+            vendor=str(found.get("vendor") or ""),
+            model=str(found.get("model") or ""),
+            sockets=int(topology.get("sockets") or 1) * int(topology.get("cells") or 1),
+            cores=int(topology.get("cores") or 1),
+            threads=int(topology.get("threads") or 1),
+            features=frozenset(str(name) for name in found.get("features") or ()),
+        )
+    except (AttributeError, OverflowError, TypeError, ValueError):
+        return None
+
+
+def stated_type(values: Iterable[str]) -> str | None:
+    """Return the type that the metadata of aggregates state; several that differ are one more."""
+    return ", ".join(sorted({value.strip() for value in values if value.strip()})) or None
 
 
 def type_names(processors: Sequence[Processor | None]) -> list[str | None]:

@@ -12,8 +12,8 @@ come by here. Where the two differ, the API is the stricter one.
 from nova import exception
 from nova.api.validation.extra_specs import base
 
-from hpc_sched import conf
 from hpc_sched.core import application_name
+from hpc_sched.core.extra_specs import APP_CLASSES, DECIMAL
 
 HOMOGENEOUS = ("true", "prefer", "false")
 
@@ -50,7 +50,7 @@ def register() -> list[base.ExtraSpecValidator]:
     return [
         _one_of(
             "hpc:app_class",
-            conf.APP_CLASSES,
+            APP_CLASSES,
             "What the group's VMs run, which decides how they are placed. ``extreme``: tightly "
             "coupled, packed under as few leaf switches as possible, on hosts without VMs of "
             "others. ``sync``: tightly coupled, packed by leaf, with little interference from "
@@ -69,7 +69,7 @@ def register() -> list[base.ExtraSpecValidator]:
         ),
         _text(
             "hpc:cache_score",
-            conf.DECIMAL,
+            DECIMAL,
             "a decimal number >= 0 without sign or exponent, such as 12.5",
             "How hard one VM uses the last-level cache, in units of 100,000 misses per second. "
             "A host takes VMs until the sum of their scores reaches ``[hpc_sched] "

@@ -71,19 +71,7 @@ def names_in(
 
     A short name that two hosts of the cloud would share belongs to neither.
     """
-    found = [current.names.find(state.host, state.nodename) for state in states]
-    nodes: dict[str, set[str]] = {}
-    for name, state in zip(found, states, strict=True):
-        if name is not None and name not in (state.host, state.nodename):
-            nodes.setdefault(name, set()).add(state.nodename)
-    shared = {name for name, same in nodes.items() if len(same) > 1}
-    names, unknown = [], []
-    for name, state in zip(found, states, strict=True):
-        if name is None or (name in shared and name not in (state.host, state.nodename)):
-            name = state.nodename or state.host
-            unknown.append(name)
-        names.append(name)
-    return names, unknown
+    return current.names.find_all([(state.host, state.nodename) for state in states])
 
 
 @dataclass(frozen=True, slots=True)

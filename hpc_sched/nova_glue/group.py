@@ -14,19 +14,20 @@ from numpy.typing import NDArray
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
+from hpc_sched.core import policy
 from hpc_sched.core.answers import Rejection
 from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.extra_specs import GROUP_SIZE
 from hpc_sched.core.packing import Packing
 from hpc_sched.core.problem import Problem, tie_order
 from hpc_sched.core.wishes import NO_WISHES
-from hpc_sched.nova_glue import fabric, hosts, members, policy, shares
+from hpc_sched.nova_glue import fabric, hosts, members, shares
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.enabled import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue.first_sight import FirstSight
 from hpc_sched.nova_glue.neighbours import Neighbours
 from hpc_sched.nova_glue.planning import Planning
 from hpc_sched.nova_glue.record import Record
-from hpc_sched.nova_glue.wishes import GROUP_SIZE
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
@@ -92,7 +93,11 @@ class GroupState:
             shares.packing(request, self._states, neighbours) if request.by_mdobp else None
         )
         self._bound = policy.bound(
-            request, group.members, self._states, self.topology.leaf_index[self.host_index]
+            request.policy,
+            request.max_per_host,
+            group.members,
+            [(state.host, state.nodename) for state in self._states],
+            self.topology.leaf_index[self.host_index],
         )
         self._queue = list(group.queue)
         self._current_uuid: str | None = None
@@ -363,7 +368,7 @@ class GroupState:
         whole = np.array(
             [hosts.whole(state, self.request.demand) for state in self._states], dtype=np.int64
         )
-        most = policy.most_per_host(self.request)
+        most = policy.most_per_host(self.request.max_per_host)
         largest = min(int(whole.max(initial=0)), most)
         capacity = np.full(len(self.topology.hosts), largest, dtype=np.int64)
         if size_of is not None:

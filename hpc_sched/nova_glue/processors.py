@@ -21,13 +21,11 @@ from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from oslo_log import log as logging
 
-from hpc_sched.core.processors import Processor, type_names
+from hpc_sched.core.processors import METADATA, Processor, of_cpu_info, stated_type, type_names
 from hpc_sched.nova_glue import db
 from hpc_sched.nova_glue.group import GroupState
 
 LOG = logging.getLogger(__name__)
-
-METADATA = "hpc:processor"
 
 Place = tuple[str, str | None]  # host and nodename
 
@@ -56,12 +54,12 @@ def types_of(state: GroupState) -> Types:
         (place for place in state.group.members if place not in position),
         key=lambda place: (place[0], place[1] or ""),
     )
-    stated = [_stated(_metadata(found.aggregates or ())) for found in states]
+    stated = [stated_type(_metadata(found.aggregates or ())) for found in states]
     reported: list[Processor | None] = [_processor(found.cpu_info) for found in states]
     if elsewhere:
         metadata, cpu_info = _read(elsewhere, state.group.cells)
         places += elsewhere
-        stated += [_stated(metadata.get(host, ())) for host, _ in elsewhere]
+        stated += [stated_type(metadata.get(host, ())) for host, _ in elsewhere]
         reported += [_processor(cpu_info.get(place)) for place in elsewhere]
     fabric = state.fabric
     names: list[str | None] = []
@@ -90,27 +88,13 @@ def _metadata(aggregates: Iterable[Any]) -> list[str]:
     return [found.metadata[METADATA] for found in aggregates if METADATA in found.metadata]
 
 
-def _stated(values: Iterable[str]) -> str | None:
-    """Return what aggregates say; several that differ are a type of their own."""
-    return ", ".join(sorted({value.strip() for value in values if value.strip()})) or None
-
-
 # As many entries as a cloud has kinds of hosts; hosts of one kind report the same text.
 @functools.lru_cache(maxsize=256)
 def _processor(cpu_info: str | None) -> Processor | None:
     """Return what a hypervisor's cpu_info says, or None where it cannot be understood."""
     try:
-        found = json.loads(cpu_info or "")
-        topology = found.get("topology") or {}
-        return Processor(
-            vendor=str(found.get("vendor") or ""),
-            model=str(found.get("model") or ""),
-            sockets=int(topology.get("sockets") or 1) * int(topology.get("cells") or 1),
-            cores=int(topology.get("cores") or 1),
-            threads=int(topology.get("threads") or 1),
-            features=frozenset(str(name) for name in found.get("features") or ()),
-        )
-    except (AttributeError, OverflowError, RecursionError, TypeError, ValueError):
+        return of_cpu_info(json.loads(cpu_info or ""))
+    except (RecursionError, TypeError, ValueError):
         return None
 
 

@@ -12,6 +12,7 @@ from nova import objects
 from nova.scheduler import host_manager
 
 from hpc_sched import exceptions
+from hpc_sched.core.extra_specs import Asked
 from hpc_sched.nova_glue import fabric, members, neighbours, record, wishes
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.group import GroupState
@@ -77,7 +78,7 @@ def state_of(
     return entry.state
 
 
-def wishes_of(spec: objects.RequestSpec) -> wishes.Asked:
+def wishes_of(spec: objects.RequestSpec) -> Asked:
     """Return what a request says of its group, judged by the levels of its fabric."""
     return wishes.read(spec, _registry.entry(spec).fabric.topology.levels)
 

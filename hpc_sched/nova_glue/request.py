@@ -9,15 +9,11 @@ import nova.conf
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 
+from hpc_sched.core.extra_specs import SHARING_CLASSES, TOPOLOGY_CLASSES, Asked
 from hpc_sched.core.interference import Application
 from hpc_sched.nova_glue import enabled, wishes
 
 CONF = nova.conf.CONF
-
-# Classes that are placed by topology; async is consolidated, none is not HPC at all.
-TOPOLOGY_CLASSES = frozenset({"extreme", "sync"})
-# Classes that share hosts with others; extreme has its own, and fills the fewest.
-SHARING_CLASSES = frozenset({"sync", "async"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +27,7 @@ class Request:
     member_uuids: frozenset[str]  # as the RequestSpec has them; the database knows better
     count: int  # VMs of the request when it was made
     demand: dict[str, int]  # resource class to amount, one VM
-    asked: wishes.Asked
+    asked: Asked
 
     @property
     def group_id(self) -> str:

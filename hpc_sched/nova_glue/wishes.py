@@ -1,91 +1,26 @@
-"""What a flavor and the hints of a request say of the group, read and judged."""
+"""What a flavor and the hints of a request say of the group, as Nova hands them over."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import nova.conf
 from nova import objects
 
-from hpc_sched import conf, exceptions
-from hpc_sched.core import application_name
+from hpc_sched.core import extra_specs as extra_specs_
+from hpc_sched.core.extra_specs import Asked, Defaults
 from hpc_sched.core.interference import Application
-from hpc_sched.core.wishes import Wishes
 
 CONF = nova.conf.CONF
-
-APP_CLASS = "hpc:app_class"
-APP_NAME = "hpc:app_name"
-CACHE_SCORE = "hpc:cache_score"
-GROUP_SIZE = "hpc:group_size"
-REQUIRE = "hpc:require"
-PREFER = "hpc:prefer"
-MAX_LEAVES = "hpc:max_leaves"
-HOMOGENEOUS = "hpc:homogeneous"
-GUARANTEES = (REQUIRE, MAX_LEAVES, HOMOGENEOUS)
-
-# More VMs or leaves than any cloud has; keeps sums of them far from the end of an int64.
-MAX_NUMBER = 999_999
-_MAX_SHOWN = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a request says, with what was wrong in it left out."""
-
-    app_class: str
-    wishes: Wishes
-    homogeneous: str
-    stated: tuple[str, ...]  # keys that only a group can have
-    faults: tuple[str, ...]  # a sentence each, without names of switches or hosts
-    is_unclear: bool = False  # a guarantee is asked for in words that cannot be read
-
-    @property
-    def needs_place(self) -> bool:
-        """Tell whether the request asks for a guarantee of where its VMs are in the fabric."""
-        return self.wishes.require is not None or self.wishes.max_leaves is not None
-
-    @property
-    def needs_proof(self) -> bool:
-        """Tell whether the request asks for a guarantee rather than a preference."""
-        return self.needs_place or self.is_unclear or self.homogeneous == "true"
 
 
 def read(spec: objects.RequestSpec, levels: Sequence[str]) -> Asked:
     """Return what a request asks for; never raises for what a user wrote.
 
-    The flavor's extra spec wins over the hint of the same name, and hints count only where
-    ``allow_user_hints`` is on. Class ``none`` has no wishes, whatever else is said.
-
     :param levels: the names of the topology's levels
     """
-    reader = _Reader(extra_specs_of(spec.flavor), hints_of(spec), levels)
-    app_class = reader.application(in_group=True).app_class
-    if app_class == "none":
-        if APP_CLASS not in reader.seen:
-            reader.fault_of_unclassed()
-        return Asked(app_class, Wishes(), "false", (), tuple(reader.faults))
-    wishes = Wishes(
-        require=reader.level(REQUIRE),
-        prefer=reader.level(PREFER),
-        max_leaves=reader.number(MAX_LEAVES),
-        group_size=reader.number(GROUP_SIZE),
-    )
-    homogeneous = reader.choice(HOMOGENEOUS, ("true", "prefer", "false"))
-    stated = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
-    if homogeneous == "true":
-        stated.append(HOMOGENEOUS)
-    return Asked(
-        app_class,
-        wishes,
-        homogeneous or CONF.hpc_sched.default_homogeneous,
-        tuple(stated),
-        tuple(reader.faults),
-        is_unclear=not reader.unread.isdisjoint(GUARANTEES),
-    )
+    return extra_specs_.read(extra_specs_of(spec.flavor), hints_of(spec), levels, _defaults())
 
 
 def application(
@@ -93,13 +28,10 @@ def application(
 ) -> tuple[Application, tuple[str, ...]]:
     """Return what a VM runs as its flavor and hints have it, and what is wrong in them.
 
-    The rules are those of :func:`read`, for requests and for VMs that run already.
-
     :param in_group: whether the VM belongs with others; one that does not and names no class
         is of class ``none``
     """
-    reader = _Reader(extra_specs, hints, ())
-    return reader.application(in_group=in_group), tuple(reader.faults)
+    return extra_specs_.application(extra_specs, hints, _defaults(), in_group=in_group)
 
 
 def extra_specs_of(flavor: objects.Flavor) -> Mapping[str, Any]:
@@ -112,102 +44,6 @@ def hints_of(spec: objects.RequestSpec) -> Mapping[str, Any]:
     return (spec.scheduler_hints or {}) if spec.obj_attr_is_set("scheduler_hints") else {}
 
 
-class _Reader:
-    """Reads one value after the other and notes what is wrong with them."""
-
-    def __init__(
-        self,
-        extra_specs: Mapping[str, Any],
-        hints: Mapping[str, Any],
-        levels: Sequence[str],
-    ) -> None:
-        self.specs = extra_specs
-        self.hints = hints if CONF.hpc_sched.allow_user_hints else {}
-        self.levels = levels
-        self.seen: set[str] = set()
-        self.unread: set[str] = set()
-        self.faults: list[str] = []
-
-    def application(self, *, in_group: bool) -> Application:
-        default = CONF.hpc_sched.default_app_class if in_group else "none"
-        return Application(
-            app_class=self.choice(APP_CLASS, conf.APP_CLASSES) or default,
-            name=self.name(APP_NAME),
-            score=self.decimal(CACHE_SCORE),
-        )
-
-    def fault_of_unclassed(self) -> None:
-        """Note the wishes of a request that is of class ``none`` because it names no class."""
-        stated = [key for key in GUARANTEES if self._value(key) not in (None, "false", "prefer")]
-        if stated:
-            self.unread.update(stated)
-            self.faults.append(
-                f"{', '.join(stated)}: only HPC applications can have that; the flavor must say "
-                f"{APP_CLASS}=sync or extreme, for without it requests here are of class none"
-            )
-
-    def choice(self, key: str, choices: Sequence[str]) -> str | None:
-        value = self._value(key)
-        if value is None or value.lower() in choices:
-            return None if value is None else value.lower()
-        self._fault(key, value, f"one of {', '.join(choices)}")
-        return None
-
-    def level(self, key: str) -> str | None:
-        value = self._value(key)
-        if value is None or value in self.levels:
-            return value
-        self._fault(key, value, f"one of the levels {', '.join(self.levels)}")
-        return None
-
-    def number(self, key: str) -> int | None:
-        value = self._value(key)
-        if value is None:
-            return None
-        if re.fullmatch("[0-9]{1,20}", value) and 1 <= int(value) <= MAX_NUMBER:
-            return int(value)
-        self._fault(key, value, f"a whole number from 1 to {MAX_NUMBER}")
-        return None
-
-    def name(self, key: str) -> str | None:
-        value = self._value(key)
-        if value is None or application_name.is_name(value):
-            return value
-        self._fault(key, value, application_name.EXPECTED)
-        return None
-
-    def decimal(self, key: str) -> float:
-        value = self._value(key)
-        if value is None:
-            return 0.0
-        if len(value) <= conf.MAX_DIGITS and re.fullmatch(conf.DECIMAL, value):
-            return float(value)
-        self._fault(key, value, "a decimal number >= 0 such as 12.5")
-        return 0.0
-
-    def _value(self, key: str) -> str | None:
-        try:
-            value = self._wish(key)
-        except exceptions.RequestError as error:
-            self.unread.add(key)
-            self.faults.append(str(error))
-            return None
-        if value is not None:
-            self.seen.add(key)
-        return value
-
-    def _wish(self, key: str) -> str | None:
-        if key in self.specs:
-            return str(self.specs[key]).strip()
-        values = self.hints.get(key)
-        if not values:
-            return None
-        if isinstance(values, list | tuple):
-            if len(values) > 1:
-                raise exceptions.RequestError(f"{key}: expected one value, found {len(values)}")
-            values = values[0]
-        return str(values).strip()
-
-    def _fault(self, key: str, value: str, expected: str) -> None:
-        self.unread.add(key)
-        self.faults.append(f"{key}={value[:_MAX_SHOWN]!r}: expected {expected}")
+def _defaults() -> Defaults:
+    ours = CONF.hpc_sched
+    return Defaults(ours.default_app_class, ours.default_homogeneous, ours.allow_user_hints)

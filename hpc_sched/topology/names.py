@@ -1,6 +1,7 @@
 """Which host of the topology a hypervisor of the cloud is."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from hpc_sched.topology.model import Topology
 
@@ -25,6 +26,28 @@ class HostNames:
         count = Counter(short for short, _ in shorts)
         self._topology = topology
         self._by_short = {short: host for short, host in shorts if short and count[short] == 1}
+
+    def find_all(self, places: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+        """Return the topology's name of each hypervisor, and the names it does not know.
+
+        A hypervisor that the topology does not name has its own name. A short name that two of
+        them would share belongs to neither.
+
+        :param places: service host and nodename of each
+        """
+        found = [self.find(*place) for place in places]
+        nodes: dict[str, set[str]] = {}
+        for name, place in zip(found, places, strict=True):
+            if name is not None and name not in place:
+                nodes.setdefault(name, set()).add(place[1])
+        shared = {name for name, same in nodes.items() if len(same) > 1}
+        names, unknown = [], []
+        for name, place in zip(found, places, strict=True):
+            if name is None or (name in shared and name not in place):
+                name = place[1] or place[0]
+                unknown.append(name)
+            names.append(name)
+        return names, unknown
 
     def find(self, host: str, nodename: str | None = None) -> str | None:
         """Return the topology's name of a hypervisor, or None where it has none. O(1)."""

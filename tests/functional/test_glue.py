@@ -14,11 +14,11 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights as nova_weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched import conf
+from hpc_sched.core import extra_specs, policy
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import fabric, hosts, policy, registry
+from hpc_sched.nova_glue import fabric, hosts, registry
 from hpc_sched.nova_glue import members as members_
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.weighers import bunch
@@ -81,7 +81,7 @@ def test_the_capacity_of_a_host(fields, demand, expected):
 def bounded(states, room, *, members=(), placed=None, left=4, leaf=None, **request) -> list[int]:
     asked = from_spec(spec(count=left, **request))
     leaf = np.zeros(len(states), np.int64) if leaf is None else np.array(leaf)
-    limit = policy.bound(asked, Counter(dict(members)), states, leaf)
+    limit = bound_of(asked, members, states, leaf)
     placed = np.zeros(len(states), np.int64) if placed is None else np.array(placed)
     return policy.apply(limit, np.array(room), placed, [left]).tolist()
 
@@ -135,7 +135,12 @@ def test_affinity_without_members_leaves_the_hosts_that_take_all():
 def limited(states, members=(), leaf=None, **request) -> policy.Bound:
     asked = from_spec(spec(**request))
     leaf = np.zeros(len(states), np.int64) if leaf is None else np.array(leaf)
-    return policy.bound(asked, Counter(dict(members)), states, leaf)
+    return bound_of(asked, members, states, leaf)
+
+
+def bound_of(asked, members, states, leaf) -> policy.Bound | None:
+    places = [(state.host, state.nodename) for state in states]
+    return policy.bound(asked.policy, asked.max_per_host, Counter(dict(members)), places, leaf)
 
 
 TWO_LEAVES_OF_ONE_SERVICE = [
@@ -174,7 +179,7 @@ def test_affinity_is_tried_on_one_service_after_the_other_that_takes_all():
     assert not policy.keeps(limit, np.array([1, 0, 0, 0]), np.array([0, 0, 0, 1]))
 
 
-@pytest.mark.parametrize("app_class", conf.APP_CLASSES)
+@pytest.mark.parametrize("app_class", extra_specs.APP_CLASSES)
 def test_no_class_of_application_makes_an_error_of_ours(group, caplog, app_class):
     """The guard would hide it: its answer looks like a good one."""
     group(left=4)

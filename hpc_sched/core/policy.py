@@ -3,18 +3,14 @@
 Nova checks hard policies by service host; on bare metal one service host owns many nodes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from nova.scheduler import host_manager
 from numpy.typing import NDArray
 
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.nova_glue.request import Request
 
 Array = NDArray[np.int64]
 
@@ -25,37 +21,41 @@ class Bound:
 
     policy: str
     max_per_service: int
-    service: Array  # per HostState: index of its service host
+    service: Array  # per hypervisor: index of its service host
     members: Array  # per service host: VMs of the group there at first sight
-    leaf: Array  # per HostState: its leaf switch
-    order: Array  # HostStates by nodename
+    leaf: Array  # per hypervisor: its leaf switch
+    order: Array  # hypervisors by nodename
 
 
 def bound(
-    request: Request,
+    policy: str | None,
+    max_per_host: int | None,
     members: Counter[tuple[str, str | None]],
-    states: Sequence[host_manager.HostState],
+    places: Sequence[tuple[str, str]],
     leaf: Array,
 ) -> Bound | None:
-    """Return the group's hard policy over these hosts, or None where it has none.
+    """Return the group's hard policy over these hypervisors, or None where it has none.
 
-    :param leaf: per HostState, the index of its leaf switch
+    :param max_per_host: most VMs of the group on one service host, where bounded
+    :param members: VMs of the group per service host and nodename, None where that is not known
+    :param places: service host and nodename of each hypervisor
+    :param leaf: per hypervisor, the index of its leaf switch
     """
-    if request.policy not in ("affinity", "anti-affinity"):
+    if policy not in ("affinity", "anti-affinity"):
         return None
     index: dict[str, int] = {}
-    service = np.array([index.setdefault(state.host, len(index)) for state in states], np.int64)
+    service = np.array([index.setdefault(host, len(index)) for host, _ in places], np.int64)
     on_service = np.zeros(len(index), dtype=np.int64)
     for (host, _node), count in members.items():
         if host in index:
             on_service[index[host]] += count
-        elif request.policy == "affinity":
+        elif policy == "affinity":
             # The group is bound to a host that is not among the candidates.
             on_service = np.append(on_service, count)
-    order = sorted(range(len(states)), key=lambda i: (states[i].nodename, states[i].host))
+    order = sorted(range(len(places)), key=lambda i: places[i][::-1])
     return Bound(
-        policy=request.policy,
-        max_per_service=most_per_host(request),
+        policy=policy,
+        max_per_service=most_per_host(max_per_host),
         service=service,
         leaf=leaf,
         members=on_service,
@@ -63,20 +63,20 @@ def bound(
     )
 
 
-def most_per_host(request: Request) -> int:
+def most_per_host(max_per_host: int | None) -> int:
     """Return the most VMs of the group that its policy ever lets stand on one host."""
-    return UNBOUNDED if request.max_per_host is None else request.max_per_host
+    return UNBOUNDED if max_per_host is None else max_per_host
 
 
 def apply(limit: Bound | None, room: Array, placed: Array, sizes: Sequence[int]) -> Array:
-    """Return the room per HostState that the policy leaves.
+    """Return the room per hypervisor that the policy leaves.
 
     Anti-affinity leaves max_server_per_host less the members there; affinity only the
     members' host, or while there are none the hosts that take the whole group, in the first
     of its sizes that any takes.
 
-    :param room: per HostState, what it takes without the policy
-    :param placed: per HostState, VMs that this request has placed
+    :param room: per hypervisor, what it takes without the policy
+    :param placed: per hypervisor, VMs that this request has placed
     :param sizes: numbers of VMs to plan for, the most wanted first
     """
     if limit is None:
@@ -99,7 +99,7 @@ def apply(limit: Bound | None, room: Array, placed: Array, sizes: Sequence[int])
 def by_service(
     limit: Bound | None, room: Array, placed: Array, sizes: Sequence[int]
 ) -> Iterator[Array]:
-    """Yield rooms per HostState of which every use keeps a policy of many-node services.
+    """Yield rooms per hypervisor of which every use keeps a policy of many-node services.
 
     Anti-affinity: what a service may take is shared out once among all its nodes. Affinity:
     one service after the other that takes the VMs that must fit, by the name of its nodes.
@@ -118,7 +118,7 @@ def by_service(
 
 
 def keeps(limit: Bound | None, planned: Array, placed: Array) -> bool:
-    """Tell whether planned VMs per HostState keep the policy, counted by service."""
+    """Tell whether planned VMs per hypervisor keep the policy, counted by service."""
     if limit is None:
         return True
     members = _members(limit, placed)
@@ -129,7 +129,7 @@ def keeps(limit: Bound | None, planned: Array, placed: Array) -> bool:
 
 
 def open_room(limit: Bound | None, room: Array, placed: Array) -> Array:
-    """Return the room per HostState of the services that may take VMs of the group at all."""
+    """Return the room per hypervisor of the services that may take VMs of the group at all."""
     if limit is None:
         return room
     members = _members(limit, placed)
@@ -146,7 +146,7 @@ def _members(limit: Bound, placed: Array) -> Array:
 
 
 def _shared_out(limit: Bound, room: Array, allowed: Array, part: Array) -> Array:
-    """Return the room per HostState, what a service may take given once in each part."""
+    """Return the room per hypervisor, what a service may take given once in each part."""
     bounded = np.zeros_like(room)
     given: dict[tuple[int, int], int] = {}
     for i in limit.order:
