@@ -1,6 +1,7 @@
 """Drivers that know where a fabric's description comes from."""
 
 import abc
+from importlib import metadata
 from typing import Any
 
 import stevedore
@@ -48,8 +49,8 @@ class TopologyDriver(abc.ABC):
 
 
 def driver_names() -> list[str]:
-    """Return the names of the installed drivers, sorted."""
-    return sorted(stevedore.ExtensionManager(NAMESPACE).names())
+    """Return the names of the installed drivers, sorted; none of them is imported."""
+    return sorted({point.name for point in metadata.entry_points(group=NAMESPACE)})
 
 
 def driver(name: str, **options: Any) -> TopologyDriver:
