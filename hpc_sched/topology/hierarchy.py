@@ -6,6 +6,7 @@ smallest ultrametric that is not below them, which on a fat tree are the distanc
 
 build        the entry: level by level
   _merged      which clusters of leaves are one on the next level
+  _torn        what is connected and ends on different islands all the same
   _Builder     the nodes of the tree that stand for clusters, with their names
 """
 
@@ -69,7 +70,9 @@ def build(
     by_level: dict[int, list[Upper]] = {}
     for upper in uppers:
         by_level.setdefault(upper.level, []).append(upper)
-    highest = max([len(near) // 2 + 1, *by_level])
+    # Leaves that share a switch of several are 1 switch apart, and different all the same.
+    apart = any(mask != 1 << i for i, mask in enumerate(near[-1]))
+    highest = max([len(near) // 2 + 1, 2 if apart else 1, *by_level])
     if highest > MAX_LEVELS:
         raise exceptions.TopologyError(
             f"{highest} levels of switches, {MAX_LEVELS} at most: there is no tree to be seen"
@@ -84,7 +87,7 @@ def build(
                 joined = [builder.clusters[i].leaves for i in children]
                 error.note(level, joined, near)
         builder.join(level, parts, by_level.get(level, []))
-    said = [*remarks, *error.remark(leaves)]
+    said = [*remarks, *error.remark(leaves), *_torn(builder.clusters, leaves, near)]
     return builder.topology(said, processors or {})
 
 
@@ -158,6 +161,28 @@ class _Error:
                 "the fabric is no tree: distances are rounded up to one, at worst from "
                 f"{self.switches} to {self.hops} switches, between {a} and {b}"
             )
+
+
+def _torn(
+    islands: Sequence["_Cluster"], leaves: Sequence[Leaf], near: Sequence[Sequence[int]]
+) -> Iterator[str]:
+    """Yield a sentence where leaves that reach each other are on different islands.
+
+    Hosts with several rails may reach two hosts that do not reach each other.
+    """
+    for island in islands:
+        for leaf in bits(island.leaves):
+            others = near[-1][leaf] & ~island.leaves
+            if others:
+                other = next(bits(others))
+                switches = next(d for d, row in enumerate(near, 1) if row[leaf] >> other & 1)
+                yield (
+                    f"the fabric is no tree: {_name_of(leaves[leaf].switches)} and "
+                    f"{_name_of(leaves[other].switches)} are "
+                    f"{switches} switch{'es' if switches > 1 else ''} apart and on different "
+                    "islands, for not all that reach the one reach the other"
+                )
+                return
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """Trees made of graphs: exact on fat trees, the smallest ultrametric above distances elsewhere."""
 
 import itertools
+import math
 
 import pytest
 from hypothesis import given
@@ -79,13 +80,24 @@ def test_an_even_distance_is_rounded_up():
     assert "from 2 to 3 switches" in fabric.remarks[0]
 
 
-def test_hosts_that_share_a_switch_of_several_are_in_different_leaves_all_the_same():
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_hosts_that_share_a_switch_of_several_are_in_different_leaves_all_the_same(rows: int):
     # Two leaves of two rails each that have one rail switch in common: 1 switch on the path.
     rails = [Leaf(("a1", "a2"), ("h0",)), Leaf(("a2", "a3"), ("h1",))]
-    fabric = build(rails, [[3, 3], [3, 3], [3, 3]], [])
+    fabric = build(rails, [[3, 3]] * rows, [])
     assert fabric.leaves == ("a[1-2]", "a[2-3]")
     assert hops(fabric, 0, 1) == 3
     assert "from 1 to 3 switches" in fabric.remarks[0]
+
+
+def test_who_reaches_two_that_do_not_reach_each_other_is_on_the_island_of_one():
+    # Two rails without a link: leaf1 has both.
+    fabric = build(leaves(3), [[1, 2, 4], [1, 2, 4], [3, 7, 6]], [])
+    assert [hops(fabric, *pair) for pair in ((0, 1), (0, 2), (1, 2))] == [3, math.inf, math.inf]
+    assert fabric.remarks == (
+        "the fabric is no tree: leaf1 and leaf2 are 3 switches apart and on different islands, "
+        "for not all that reach the one reach the other",
+    )
 
 
 def test_a_switch_above_a_single_leaf_keeps_its_level():
