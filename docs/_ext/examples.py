@@ -1,0 +1,122 @@
+"""The fabrics and the cloud of the documentation's screens and pictures.
+
+Four leaf switches of eight hosts in two pods; on some hosts VMs of others, one host disabled, one
+that the topology does not name. Group job1 stands where the planner puts it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hpc_sched import topology
+from hpc_sched.core import planner
+from hpc_sched.core.answers import Plan
+from hpc_sched.snapshot import file
+from hpc_sched.snapshot.model import Flavor, Group, Hypervisor, Server, Snapshot
+from hpc_sched.topology import svg
+from hpc_sched.topology.model import Topology
+
+FOLDER = Path(__file__).resolve().parents[1] / "examples"
+TOPOLOGY = (FOLDER / "topology.yaml").read_text()
+NEW = TOPOLOGY.replace("node[09-16]", "node[09-18]").replace("node[17-24]", "node[19-24]")
+BROKEN = TOPOLOGY.replace("node[09-16]", "node[08-16]").replace("node[25-32]", "node[25-")
+
+OTHERS = ["node01", "node02", "node03", "node04", "node18", "node26", "node27"]
+DISABLED = "node32"
+UNNAMED = "login1"
+GROUP = "2f9a41d0-6c1d-4f0e-9a38-0f6f2f5a7c11"
+RANK = Flavor("hpc.rank", vcpus=32, memory_mb=131072, root_gb=20)
+OTHER = Flavor("m1.large", vcpus=8, memory_mb=16384, root_gb=40)
+COUNT = 8
+
+
+def fabric() -> Topology:
+    """Return the fabric of the screens."""
+    return topology.load("yaml", path=FOLDER / "topology.yaml")
+
+
+def places() -> Mapping[str, int]:
+    """Return where the VMs of the group are: where the planner puts them."""
+    known = fabric()
+    free = {host: 1 for host in known.hosts if host not in (*OTHERS, DISABLED)}
+    plan = planner.plan(topology=known, capacity=free, members={}, count=COUNT, group_id=GROUP)
+    assert isinstance(plan, Plan)
+    return plan.hosts
+
+
+def cloud() -> Snapshot:
+    """Return the cloud of the screens."""
+    group = sorted(places())
+    on = [(host, OTHER, f"web-{i}") for i, host in enumerate(OTHERS, 1)]
+    on += [(host, RANK, f"rank-{i}") for i, host in enumerate(group, 1)]
+    servers = [
+        Server(
+            uuid=f"{number:08x}-0000-4000-8000-{number:012x}",
+            name=name,
+            project_id="physics" if flavor is RANK else "web",
+            status="ACTIVE",
+            host=host,
+            nodename=host,
+            flavor=flavor,
+            created="2026-05-04T08:00:00+00:00",
+        )
+        for number, (host, flavor, name) in enumerate(on, 1)
+    ]
+    used = {server.nodename: server.flavor for server in servers}
+    hypervisors = [
+        Hypervisor(
+            host=host,
+            nodename=host,
+            enabled=host != DISABLED,
+            up=True,
+            capacity={"VCPU": 32.0, "MEMORY_MB": 196608.0, "DISK_GB": 900.0},
+            used={
+                "VCPU": float(used[host].vcpus),
+                "MEMORY_MB": float(used[host].memory_mb),
+                "DISK_GB": float(used[host].root_gb),
+            }
+            if host in used
+            else {},
+        )
+        for host in (UNNAMED, *fabric().hosts)
+    ]
+    members = tuple(server.uuid for server in servers if server.flavor is RANK)
+    return Snapshot(
+        taken="2026-05-04T08:05:00+00:00",
+        hypervisors=tuple(hypervisors),
+        servers=tuple(sorted(servers, key=lambda server: (server.name, server.uuid))),
+        groups=(Group(GROUP, "job1", "physics", "soft-anti-affinity", members),),
+        flavors=(RANK, OTHER),
+        topology=TOPOLOGY,
+        filters=("HPCHomogeneityFilter", "HPCGroupFilter", "HPCRackCapacityFilter"),
+        weighers=("hpc_sched.weighers.hop_byte.HopByteWeigher",),
+    )
+
+
+def write(folder: Path) -> None:
+    """Write the files that the screens' commands name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for example in sorted(FOLDER.iterdir()):
+        (folder / example.name).write_bytes(example.read_bytes())
+    (folder / "topology-new.yaml").write_text(NEW)
+    (folder / "broken.yaml").write_text(BROKEN)
+    file.write(folder / "cloud.json", cloud())
+
+
+def picture(name: str) -> str:
+    """Return one of the pictures as SVG."""
+    if name == "thousand":
+        pods = {
+            f"pod{pod}": {
+                f"leaf{pod}{leaf:02d}": [
+                    f"node{20 * (10 * (pod - 1) + leaf - 1) + i:04d}" for i in range(1, 21)
+                ]
+                for leaf in range(1, 11)
+            }
+            for pod in range(1, 6)
+        }
+        return svg.text_of(Topology.from_tree({"core": pods}), "1,000 hosts")
+    group, known = places(), fabric()
+    states = {host: svg.FREE for host in known.hosts}
+    states |= dict.fromkeys(OTHERS, svg.USED) | dict.fromkeys(group, svg.GROUP)
+    states[DISABLED] = svg.OFF
+    return svg.text_of(known, "job1", states)
