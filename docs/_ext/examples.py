@@ -116,7 +116,7 @@ def picture(name: str) -> str:
         }
         return svg.text_of(Topology.from_tree({"core": pods}), "1,000 hosts")
     group, known = places(), fabric()
-    states = {host: svg.FREE for host in known.hosts}
+    states = dict.fromkeys(known.hosts, svg.FREE)
     states |= dict.fromkeys(OTHERS, svg.USED) | dict.fromkeys(group, svg.GROUP)
     states[DISABLED] = svg.OFF
     return svg.text_of(known, "job1", states)
