@@ -29,6 +29,13 @@ class InterferenceError(HPCSchedError, ValueError):
     """
 
 
+class SnapshotError(HPCSchedError, ValueError):
+    """The state of a cloud cannot be read, from its APIs or from a saved file.
+
+    The text names the call and the right that it needs, or file, key and what was expected.
+    """
+
+
 class ConfigError(HPCSchedError, ValueError):
     """An option in nova.conf or on the command line has a value that cannot be used."""
 

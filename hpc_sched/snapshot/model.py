@@ -30,6 +30,7 @@ class Hypervisor:
     # (total - reserved) * allocation ratio, and what they have taken.
     capacity: Mapping[str, float]
     used: Mapping[str, float]
+    cpu_info: Mapping[str, Any] | None = None  # vendor, model, topology, features, where told
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +82,8 @@ class Snapshot:
     aggregates: tuple[Aggregate, ...] = ()
     topology: str | None = None  # the fabric as a file of driver yaml
     options: Mapping[str, Any] = field(default_factory=dict)  # [hpc_sched], where it was readable
+    # [filter_scheduler] enabled_filters and weight_classes; None where nova.conf was not readable.
+    filters: tuple[str, ...] | None = None
+    weighers: tuple[str, ...] | None = None
     decisions: tuple[Mapping[str, Any], ...] = ()  # the newest records of the decision log
+    notes: tuple[str, ...] = ()  # what could not be read, a sentence each

@@ -1,0 +1,109 @@
+"""The APIs of a cloud, reached as every OpenStack client reaches them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hpc_sched import exceptions
+
+# The last one whose list of hypervisors tells the processor and asks no compute for its uptime.
+NOVA_VERSION = "2.87"
+# With the whole trees of providers in the summaries (1.29).
+PLACEMENT_VERSION = "1.36"
+# A large Placement needs its time for all candidates.
+TIMEOUT = 300.0
+
+MISSING = (
+    "the live state of a cloud needs openstacksdk: pip install 'hpc-sched[cloud]', or ask a "
+    "snapshot with --snapshot FILE"
+)
+
+_RIGHTS = {
+    "compute": "needs the role admin, or reader with scope system, and all projects' servers",
+    "placement": "needs the role admin, or reader with scope system",
+}
+_NAMES = {"compute": "Nova", "placement": "Placement"}
+
+_error = exceptions.SnapshotError
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One service's API at one microversion."""
+
+    service: str  # as the catalog calls it
+    adapter: Any  # a keystoneauth adapter
+    version: str
+
+    def get(self, path: str, **query: str) -> Mapping[str, Any]:
+        """Return the document of a call.
+
+        :raises exceptions.SnapshotError: naming the call, what went wrong and the right it needs
+        """
+        from keystoneauth1 import exceptions as keystone
+        from openstack import exceptions as sdk
+
+        call = f"{_NAMES[self.service]}: GET {path}"
+        try:
+            answer = self.adapter.get(
+                path,
+                params=query,
+                microversion=self.version,
+                # Of openstacksdk's proxies the catalog's type of Nova goes into the header.
+                headers={"Accept": "application/json"},
+                raise_exc=False,
+                timeout=TIMEOUT,
+            )
+        except (keystone.ClientException, sdk.SDKException) as failure:
+            raise _error(f"{call}: {_why(failure)}") from failure
+        if answer.status_code in (401, 403):
+            raise _error(f"{call}: HTTP {answer.status_code}: {_RIGHTS[self.service]}")
+        if answer.status_code != 200:
+            raise _error(f"{call}: HTTP {answer.status_code}: {_first_line(answer.text)}")
+        try:
+            document = answer.json()
+        except ValueError as failure:
+            raise _error(f"{call}: the answer is not JSON: {failure}") from failure
+        if not isinstance(document, dict):
+            raise _error(f"{call}: expected a mapping, found another answer")
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class Apis:
+    """What is asked for the state of a cloud."""
+
+    nova: Api
+    placement: Api
+
+
+def open_(cloud: str | None) -> Apis:
+    """Return the APIs of a cloud; nothing is asked yet but perhaps for a token.
+
+    :param cloud: its name in clouds.yaml; by default that of OS_CLOUD, or the OS_* variables
+    :raises exceptions.SnapshotError: where openstacksdk is missing, the cloud is not known or
+        a service has no endpoint
+    """
+    try:
+        import openstack
+        from keystoneauth1 import exceptions as keystone
+        from openstack import exceptions as sdk
+    except ImportError as failure:
+        raise _error(MISSING) from failure
+    name = f"cloud {cloud}" if cloud else "cloud of the OS_* variables"
+    try:
+        found = openstack.connect(cloud=cloud)
+        return Apis(
+            Api("compute", found.compute, NOVA_VERSION),
+            Api("placement", found.placement, PLACEMENT_VERSION),
+        )
+    except (keystone.ClientException, sdk.SDKException) as failure:
+        raise _error(f"{name}: {_why(failure)}") from failure
+
+
+def _why(failure: Exception) -> str:
+    return _first_line(str(failure)) or type(failure).__name__
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip()[:300] for line in text.splitlines() if line.strip()), "")
