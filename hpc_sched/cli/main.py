@@ -1,5 +1,6 @@
 """The command hpc-sched."""
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -42,7 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     :param argv: arguments without the program's name; those of this process by default
     """
-    code = _run(list(sys.argv[1:] if argv is None else argv))
+    handlers = list(logging.root.handlers)
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+    finally:
+        # cliff adds one a run: who calls this twice would read the second run's errors twice.
+        logging.root.handlers[:] = handlers
     try:
         sys.stdout.flush()
     except OSError as error:

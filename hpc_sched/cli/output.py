@@ -19,6 +19,16 @@ def write(text: str, stream: TextIO) -> None:
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
+def write_utf8(text: str, stream: TextIO) -> None:
+    """Write what is a file's content, whatever the encoding that people read in."""
+    binary = getattr(stream, "buffer", None)
+    if binary is None:
+        stream.write(text)
+        return
+    stream.flush()
+    binary.write(text.encode())
+
+
 def save(text: str, path: str) -> None:
     """Write text as UTF-8 into a file, whole or not at all.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpc_sched.snapshot.occupancy import Occupancy, Totals
-from hpc_sched.topology import findings, hostlist
+from hpc_sched.topology import counts, findings, hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Switch
 
@@ -170,15 +170,16 @@ def _numbers(totals: Totals) -> list[str]:
 
 
 def _processors(topology: Topology, node: Node) -> str:
-    types = sorted({topology.processor_of(host) or "" for host in node.hosts} - {""})
+    found = {topology.processor_of(host) or "" for host in node.hosts}
+    if found == {""}:
+        return ""
+    types = sorted(type_ or "unknown" for type_ in found)
     return ", ".join(types) if len(types) <= _MAX_PROCESSORS else f"{len(types)} types"
 
 
 def _below(node: Node) -> str:
     """Return what a line says of the hosts below a switch."""
-    leaves = (
-        "" if node.switch.level == 1 else f"{node.leaves} lea{'f' if node.leaves == 1 else 'ves'}"
-    )
+    leaves = "" if node.switch.level == 1 else counts.text(node.leaves, "leaf", "leaves")
     names = hostlist.fold(node.hosts) if node.lowest else ""
     text = ": ".join(part for part in (leaves, names) if part)
     members = hostlist.fold(node.switch.members)

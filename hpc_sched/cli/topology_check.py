@@ -8,7 +8,7 @@ from hpc_sched.cli.text_lister import Answer, TextLister
 from hpc_sched.cli.topology_validate import summary
 from hpc_sched.snapshot import occupancy
 from hpc_sched.snapshot.occupancy import Occupancy
-from hpc_sched.topology import findings, hostlist
+from hpc_sched.topology import counts, findings, hostlist
 
 MISSING, ABSENT, DOUBLED = "missing", "absent", "doubled"
 KINDS = (MISSING, ABSENT, DOUBLED, *findings.KINDS)
@@ -68,10 +68,12 @@ class TopologyCheck(TextLister):
             *((finding.kind, finding.sentence) for finding in findings.of(topology)),
         ]
         rows = [(kind, text) for kind, text in rows if kind not in args.ignore]
-        nodes = len(snapshot.hypervisors)
-        counts = f"{summary(topology)}; {nodes} hypervisor{'' if nodes == 1 else 's'} in Nova"
+        nodes = counts.text(len(snapshot.hypervisors), "hypervisor")
         end = f"found {len(rows)}" if rows else "ok"
-        lines = [*(f"{kind}: {text}" for kind, text in rows), f"{end}: {counts}"]
+        lines = [
+            *(f"{kind}: {text}" for kind, text in rows),
+            f"{end}: {summary(topology)}; {nodes} in Nova",
+        ]
         text = "".join(f"{line}\n" for line in lines)
         return Answer(text, ("Kind", "Finding"), rows, int(bool(rows)))
 
@@ -80,18 +82,14 @@ def _hosts(uses: Occupancy) -> Iterator[tuple[str, str]]:
     if uses.strangers:
         yield (
             MISSING,
-            f"{_hosts_of(uses.strangers)} in Nova, but not in the topology: "
+            f"{counts.text(len(uses.strangers), 'host')} in Nova, but not in the topology: "
             f"{hostlist.fold(uses.strangers)}",
         )
     if uses.absent:
         yield (
             ABSENT,
-            f"{_hosts_of(uses.absent)} in the topology, but not in Nova: "
+            f"{counts.text(len(uses.absent), 'host')} in the topology, but not in Nova: "
             f"{hostlist.fold(uses.absent)}",
         )
     for host, nodes in uses.doubled.items():
         yield DOUBLED, f"host {host} of the topology is {len(nodes)} in Nova: {', '.join(nodes)}"
-
-
-def _hosts_of(names: tuple[str, ...]) -> str:
-    return "1 host" if len(names) == 1 else f"{len(names)} hosts"

@@ -68,7 +68,7 @@ class TopologyConvert(Command):
         for warning in done.warnings:
             output.say(f"warning: {warning}")
         if args.output == "-":
-            output.write(done.text, self.app.stdout)
+            output.write_utf8(done.text, self.app.stdout)
         else:
             output.save(done.text, args.output)
             output.say(f"{args.output}: wrote {summary(topology)}")

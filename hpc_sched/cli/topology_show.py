@@ -6,6 +6,7 @@ from hpc_sched import exceptions
 from hpc_sched.cli import output, sources, state, switch_tree
 from hpc_sched.cli.text_lister import Answer, TextLister
 from hpc_sched.snapshot import occupancy
+from hpc_sched.topology import counts
 from hpc_sched.topology.model import Topology
 
 _EPILOG = """\
@@ -70,14 +71,13 @@ class TopologyShow(TextLister):
         asked = args.cloud is not None or args.snapshot is not None
         uses = occupancy.of(topology, state.snapshot_of(args)) if asked else None
         if topology.remarks:
-            count = len(topology.remarks)
             output.say(
-                f"{count} remark{'' if count == 1 else 's'} on this topology: see hpc-sched "
+                f"{counts.text(len(topology.remarks), 'remark')} on this topology: see hpc-sched "
                 "topology validate"
             )
         if uses and uses.strangers:
             output.say(
-                f"{len(uses.strangers)} hosts of the cloud are not in this topology: see "
+                f"{counts.text(len(uses.strangers), 'hypervisor')} not in this topology: see "
                 "hpc-sched topology check"
             )
         drawn = "".join(switch_tree.UNICODE)

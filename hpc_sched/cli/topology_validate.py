@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hpc_sched import exceptions
 from hpc_sched.cli import sources
 from hpc_sched.cli.text_lister import Answer, TextLister
-from hpc_sched.topology import findings, hostlist
+from hpc_sched.topology import counts, findings, hostlist
 from hpc_sched.topology.model import Topology
 
 PROBLEM, REMARK, MERGED, OK, FAILED = "problem", "remark", "merged", "ok", "failed"
@@ -54,7 +54,7 @@ class TopologyValidate(TextLister):
             if failed:
                 # A problem ends the reading: there are no counts to be told of.
                 found = [(kind, text) for kind, text in found if kind != OK]
-                found.append((FAILED, f"{failed} problem{'' if failed == 1 else 's'}"))
+                found.append((FAILED, counts.text(failed, "problem")))
             rows += [(name, kind, text) for kind, text in found]
         several = len(args.sources) > 1
         lines = [_line(row, several) for row in rows]
@@ -88,11 +88,7 @@ def _said(args: argparse.Namespace, source: str | None) -> Iterator[tuple[str, s
 
 def summary(topology: Topology) -> str:
     """Return a fabric's counts, and its oversubscription where links are known."""
-    hosts, leaves = len(topology.hosts), len(topology.leaves)
-    text = (
-        f"{hosts} host{'' if hosts == 1 else 's'}, {leaves} lea{'f' if leaves == 1 else 'ves'}, "
-        f"depth {topology.depth}"
-    )
+    text = counts.of(topology)
     usual = findings.oversubscription(topology)
     if not usual:
         return text

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hpc_sched.snapshot.model import Hypervisor, Snapshot
-from hpc_sched.topology import svg
+from hpc_sched.topology import counts, svg
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.names import HostNames
 
@@ -113,15 +113,15 @@ def _vms(snapshot: Snapshot) -> dict[tuple[str, str], int]:
     nodes: dict[str, list[str]] = {}
     for node in snapshot.hypervisors:
         nodes.setdefault(node.host, []).append(node.nodename)
-    counts: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, str], int] = {}
     for server in snapshot.servers:
         if server.host is None:
             continue
         of_host = nodes.get(server.host, [])
         # Without its node a VM is on the only one that its host has.
         nodename = server.nodename or (of_host[0] if len(of_host) == 1 else "")
-        counts[server.host, nodename] = counts.get((server.host, nodename), 0) + 1
-    return counts
+        found[server.host, nodename] = found.get((server.host, nodename), 0) + 1
+    return found
 
 
 def _use(nodes: Iterable[Hypervisor], vms: Mapping[tuple[str, str], int]) -> HostUse:
@@ -136,7 +136,7 @@ def _use(nodes: Iterable[Hypervisor], vms: Mapping[tuple[str, str], int]) -> Hos
 
 
 def _note(use: HostUse) -> str:
-    parts = ["1 VM" if use.vms == 1 else f"{use.vms} VMs"]
+    parts = [counts.text(use.vms, "VM")]
     if use.vcpus:
         parts.append(f"{use.vcpus_used:g} of {use.vcpus:g} vcpus used")
     if not use.enabled:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hpc_sched.topology import hostlist
+from hpc_sched.topology import counts, hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Switch
 
@@ -107,7 +107,11 @@ def _single(sizes: Mapping[str, int]) -> Iterator[Finding]:
     names = [name for name, size in sizes.items() if size == 1]
     if names and len(names) < len(sizes):
         verb = "has" if len(names) == 1 else "have"
-        yield Finding(SINGLE, f"{_leaves(len(names))} {verb} a single host: {hostlist.fold(names)}")
+        yield Finding(
+            SINGLE,
+            f"{counts.text(len(names), 'leaf', 'leaves')} {verb} a single host: "
+            f"{hostlist.fold(names)}",
+        )
 
 
 def _odd_sizes(sizes: Mapping[str, int]) -> Iterator[Finding]:
@@ -130,8 +134,8 @@ def _odd_sizes(sizes: Mapping[str, int]) -> Iterator[Finding]:
     for size in sorted(odd):
         yield Finding(
             SIZE,
-            f"{_leaves(len(odd[size]))} with {size} hosts, where {alike} of {len(sizes)} have "
-            f"{usual:g}: {hostlist.fold(odd[size])}",
+            f"{counts.text(len(odd[size]), 'leaf', 'leaves')} with {size} hosts, where {alike} of "
+            f"{len(sizes)} have {usual:g}: {hostlist.fold(odd[size])}",
         )
 
 
@@ -162,16 +166,12 @@ def _ratios(topology: Topology) -> dict[int, list[float]]:
 
 
 def _sizes(topology: Topology) -> dict[str, int]:
-    counts = Counter(topology.leaf_index.tolist())
+    found = Counter(topology.leaf_index.tolist())
     return {
-        switch.name: counts[i] for i, switch in enumerate(topology.switches) if switch.level == 1
+        switch.name: found[i] for i, switch in enumerate(topology.switches) if switch.level == 1
     }
 
 
 def _most_frequent(numbers: Sequence[float]) -> float:
-    counts = Counter(numbers)
-    return max(counts, key=lambda number: (counts[number], number))
-
-
-def _leaves(number: int) -> str:
-    return "1 leaf" if number == 1 else f"{number} leaves"
+    found = Counter(numbers)
+    return max(found, key=lambda number: (found[number], number))

@@ -1,18 +1,15 @@
 """A picture of a fabric as SVG: switches by level, a leaf's hosts as small squares.
 
-Text is set in a font whose letters are all equally wide, so that what is too long for its box can
-be cut without knowing the font; tooltips have it whole.
+What is too long for its box is cut; tooltips have it whole.
 """
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
-from xml.sax.saxutils import escape
 
-from hpc_sched.topology import hostlist, layout
+from hpc_sched.topology import counts, hostlist, layout
 from hpc_sched.topology.layout import CELL, HEADING, PADDING, Box, Layout
+from hpc_sched.topology.lettering import FONT, cut, legal, width_of
 from hpc_sched.topology.model import Topology
 
 # What a host can be shown as.
@@ -39,12 +36,7 @@ _MARGIN = 16
 _TOP = 52  # heading and the names of the levels
 _LEGEND = 20
 _BETWEEN = 2  # two hosts
-_FONT = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
-_EM = 0.61  # width of a letter; the widest of these fonts have 0.602
 _TITLE, _NAME, _SMALL = 14, 10, 9  # sizes of letters
-
-# What XML 1.0 cannot hold, not even escaped.
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def text_of(
@@ -61,26 +53,26 @@ def text_of(
     :param notes: host to what its tooltip says beside its name
     """
     places = layout.of(topology)
-    heading = f"{title}: {_counts(topology)}" if title else _counts(topology)
+    heading = f"{title}: {counts.of(topology)}" if title else counts.of(topology)
     legend = [] if states is None else _legend(Counter(states.get(h, OFF) for h in topology.hosts))
     width = 2 * _MARGIN + max(
         places.width,
-        _width(heading, _TITLE),
-        sum(_width(text, _NAME) + CELL + 24 for _, text in legend),
+        width_of(heading, _TITLE),
+        sum(width_of(text, _NAME) + CELL + 24 for _, text in legend),
     )
     top = _TOP + (_LEGEND if legend else 0)
     height = places.height + top + _MARGIN
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img">',
-        f"<title>{_text(heading)}</title>",
+        f"<title>{legal(heading)}</title>",
         _style(),
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        f'<text class="t" x="{_MARGIN}" y="{_MARGIN + 10}">{_text(heading)}</text>',
+        f'<text class="t" x="{_MARGIN}" y="{_MARGIN + 10}">{legal(heading)}</text>',
         *_drawn_legend(legend),
         f'<g transform="translate({_MARGIN} {top})">',
         *(
-            f'<text class="l" x="{x}" y="-8">{_text(_cut(name, _room_of(level), _NAME))}</text>'
+            f'<text class="l" x="{x}" y="-8">{legal(cut(name, _room_of(level), _NAME))}</text>'
             for level, (x, name) in enumerate(
                 zip(places.columns, topology.levels, strict=True), start=1
             )
@@ -104,15 +96,16 @@ def _leaf(topology: Topology, box: Box, hosts: list[str]) -> Iterator[str]:
     """Yield a leaf's box with its texts; the group is left open for the cells."""
     switch = topology.switches[box.switch]
     names, count = hostlist.fold(hosts), str(len(hosts))
+    told = [*_told(topology, box.switch), f"{counts.text(len(hosts), 'host')}: {names}"]
     room = box.width - 2 * PADDING
-    yield f"<g>{_tooltip([*_told(topology, box.switch), f'{count} hosts: {names}'])}"
+    yield f"<g>{_tooltip(told)}"
     yield f'<rect class="b" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}"/>'
-    name = _cut(switch.name, room - _width(count + " ", _NAME), _NAME)
-    yield f'<text class="n" x="{box.x + PADDING}" y="{box.y + 13}">{_text(name)}</text>'
+    name = cut(switch.name, room - width_of(count + " ", _NAME), _NAME)
+    yield f'<text class="n" x="{box.x + PADDING}" y="{box.y + 13}">{legal(name)}</text>'
     right = box.x + box.width - PADDING
     yield f'<text class="k" x="{right}" y="{box.y + 13}">{count}</text>'
-    shown = _cut(names, room, _SMALL)
-    yield f'<text class="h" x="{box.x + PADDING}" y="{box.y + 24}">{_text(shown)}</text>'
+    shown = cut(names, room, _SMALL)
+    yield f'<text class="h" x="{box.x + PADDING}" y="{box.y + 24}">{legal(shown)}</text>'
 
 
 def _cells(
@@ -151,15 +144,15 @@ def _upper(topology: Topology, box: Box, hosts: int, leaves: int) -> Iterator[st
     """Yield the bar of a switch above the leaves; the group is left open."""
     switch = topology.switches[box.switch]
     room = box.width - 2 * PADDING
-    lines = [f"{hosts} hosts", _plural(leaves, "leaf", "leaves")]
+    lines = [counts.text(hosts, "host"), counts.text(leaves, "leaf", "leaves")]
     yield f"<g>{_tooltip([*_told(topology, box.switch), *lines])}"
     yield f'<rect class="u" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}"/>'
-    name = _cut(switch.name, room, _NAME)
-    yield f'<text class="n" x="{box.x + PADDING}" y="{box.y + 13}">{_text(name)}</text>'
+    name = cut(switch.name, room, _NAME)
+    yield f'<text class="n" x="{box.x + PADDING}" y="{box.y + 13}">{legal(name)}</text>'
     for i, line in enumerate(lines):
         y = box.y + 25 + 12 * i
-        shown = _cut(line, room, _SMALL)
-        yield f'<text class="h" x="{box.x + PADDING}" y="{y}">{_text(shown)}</text>'
+        shown = cut(line, room, _SMALL)
+        yield f'<text class="h" x="{box.x + PADDING}" y="{y}">{legal(shown)}</text>'
 
 
 def _told(topology: Topology, index: int) -> Iterator[str]:
@@ -174,11 +167,11 @@ def _told(topology: Topology, index: int) -> Iterator[str]:
         yield f"processor: {switch.processor}"
 
 
-def _legend(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+def _legend(hosts: Mapping[str, int]) -> list[tuple[str, str]]:
     return [
-        (state, f"{look.meaning} ({counts.get(state, 0)})")
+        (state, f"{look.meaning} ({hosts.get(state, 0)})")
         for state, look in _LOOKS.items()
-        if state != GROUP or counts.get(state)
+        if state != GROUP or hosts.get(state)
     ]
 
 
@@ -186,14 +179,14 @@ def _drawn_legend(legend: Iterable[tuple[str, str]]) -> Iterator[str]:
     x = _MARGIN
     for state, text in legend:
         yield _square(x, 34, CELL, state, "")
-        yield f'<text class="l" x="{x + CELL + 4}" y="42">{_text(text)}</text>'
-        x += _width(text, _NAME) + CELL + 24
+        yield f'<text class="l" x="{x + CELL + 4}" y="42">{legal(text)}</text>'
+        x += width_of(text, _NAME) + CELL + 24
 
 
 def _style() -> str:
     looks = {**_LOOKS, "host": _PLAIN}
     rules = [
-        f"text{{font-family:{_FONT};fill:#1a1a1a}}",
+        f"text{{font-family:{FONT};fill:#1a1a1a}}",
         f".t{{font-size:{_TITLE}px;font-weight:bold}}",
         f".l{{font-size:{_NAME}px;fill:#444444}}",
         f".n{{font-size:{_NAME}px;font-weight:bold}}",
@@ -212,13 +205,6 @@ def _room_of(level: int) -> int:
     return layout.MIN_COLUMNS * CELL if level == 1 else layout.COLUMN - layout.GAP
 
 
-def _counts(topology: Topology) -> str:
-    return (
-        f"{_plural(len(topology.hosts), 'host')}, "
-        f"{_plural(len(topology.leaves), 'leaf', 'leaves')}, depth {topology.depth}"
-    )
-
-
 def _hosts_by_leaf(topology: Topology) -> dict[int, list[str]]:
     below: dict[int, list[str]] = {}
     for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
@@ -228,45 +214,18 @@ def _hosts_by_leaf(topology: Topology) -> dict[int, list[str]]:
 
 def _counts_by_switch(topology: Topology) -> list[tuple[int, int]]:
     """Return the hosts and leaves below each switch."""
-    counts = [[0, int(switch.level == 1)] for switch in topology.switches]
+    found = [[0, int(switch.level == 1)] for switch in topology.switches]
     for leaf in topology.leaf_index.tolist():
-        counts[leaf][0] += 1
-    by_level = sorted(range(len(counts)), key=lambda i: (topology.switches[i].level, i))
+        found[leaf][0] += 1
+    by_level = sorted(range(len(found)), key=lambda i: (topology.switches[i].level, i))
     for i in by_level:
         parent = topology.switches[i].parent
         if parent >= 0:
-            counts[parent][0] += counts[i][0]
-            counts[parent][1] += counts[i][1]
-    return [(hosts, leaves) for hosts, leaves in counts]
-
-
-def _width(text: str, size: int) -> int:
-    """Return the width of a text, rounded up."""
-    return int(_letters(text) * size * _EM) + 1
-
-
-def _letters(text: str) -> int:
-    """Return the width of a text in letters: those of East Asia take the room of two."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
-
-
-def _cut(text: str, room: int, size: int) -> str:
-    """Return a text as far as there is room for it, with an ellipsis where that is not all."""
-    if _width(text, size) <= room:
-        return text
-    while text and _width(text + "\N{HORIZONTAL ELLIPSIS}", size) > room:
-        text = text[:-1]
-    return text + "\N{HORIZONTAL ELLIPSIS}"
+            found[parent][0] += found[i][0]
+            found[parent][1] += found[i][1]
+    return [(hosts, leaves) for hosts, leaves in found]
 
 
 def _tooltip(lines: Iterable[str]) -> str:
     text = "\n".join(lines)
-    return f"<title>{_text(text)}</title>" if text else ""
-
-
-def _text(text: str) -> str:
-    return escape(_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text))
-
-
-def _plural(number: int, one: str, many: str | None = None) -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    return f"<title>{legal(text)}</title>" if text else ""
