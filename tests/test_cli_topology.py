@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -197,6 +198,23 @@ def test_show_with_a_cloud_tells_what_runs_below_each_switch(call, snapshot):
         ),
         "1 hypervisor not in this topology: see hpc-sched topology check\n",
     )
+
+
+def test_the_fabric_of_a_snapshot_is_taken_where_none_is_named(call, snapshot):
+    held = replace(snapshot_file.read(snapshot), topology=FABRIC)
+    snapshot_file.write("held.json", held)
+    assert (
+        call("show", "--snapshot", "held.json")[1]
+        == (call("show", "fabric.yaml", "--snapshot", snapshot)[1])
+    )
+    assert call("check", "--snapshot", "held.json")[1].endswith("11 hypervisors in Nova\n")
+    assert call("convert", "--snapshot", "held.json", "--to", "dot")[0] == 0
+    Path("one.yaml").write_text("switches: [{name: leaf, hosts: n01}]")
+    assert "n01" in call("show", "one.yaml", "--snapshot", "held.json")[1].splitlines()[-1]
+    snapshot_file.write("held.json", replace(held, topology="switches: []"))
+    code, _, err = call("show", "--snapshot", "held.json")
+    assert code == 1
+    assert err == "held.json: topology:1: the file has no switches\n"
 
 
 def test_show_gives_programs_a_row_a_leaf(call, snapshot):
@@ -402,7 +420,7 @@ def test_convert_reads_standard_input(call):
     [
         (["fabric.yaml"], 2, "the following arguments are required: --to"),
         (["fabric.yaml", "--to", "pdf"], 2, "invalid choice: 'pdf'"),
-        (["fabric.yaml", "--to", "dot", "--snapshot", "x"], 2, "--snapshot means nothing with"),
+        (["fabric.yaml", "--to", "dot", "--cloud", "x"], 2, "--cloud means nothing with --to dot"),
         (["fabric.yaml", "--to", "dot", "--title", "x"], 2, "--title means nothing with --to dot"),
         (["no.yaml", "--to", "dot"], 1, "no.yaml: cannot be read: No such file or directory"),
         (
@@ -586,7 +604,7 @@ def test_check_tells_oversubscription_and_hosts_that_are_several(call, monkeypat
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_check_that_cannot_be_says_why(call, arguments: list[str], code: int, error: str):
+def test_check_that_cannot_be_says_why(call, snapshot, arguments: list[str], code: int, error: str):
     result, out, err = call("check", *arguments)
     assert (result, out) == (code, "")
     assert error in err.splitlines()[-1]

@@ -3,10 +3,9 @@
 import argparse
 from collections.abc import Iterator
 
-from hpc_sched.cli import sources, state
+from hpc_sched.cli import observed
 from hpc_sched.cli.text_lister import Answer, TextLister
 from hpc_sched.cli.topology_validate import summary
-from hpc_sched.snapshot import occupancy
 from hpc_sched.snapshot.occupancy import Occupancy
 from hpc_sched.topology import counts, findings, hostlist
 
@@ -42,7 +41,6 @@ class TopologyCheck(TextLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the command's own arguments."""
         parser = super().get_parser(prog_name)
-        parser.add_argument("source", nargs="?", metavar="SOURCE", help=sources.HELP)
         parser.add_argument(
             "--ignore",
             metavar="KIND",
@@ -51,8 +49,7 @@ class TopologyCheck(TextLister):
             default=[],
             help="do not look for this (may be given several times): " + ", ".join(KINDS),
         )
-        sources.add_arguments(parser)
-        state.add_arguments(parser)
+        observed.add_arguments(parser)
         return parser
 
     def get_epilog(self) -> str:
@@ -61,14 +58,13 @@ class TopologyCheck(TextLister):
 
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return what was found."""
-        topology = sources.topology_of(args, args.source)
-        snapshot = state.snapshot_of(args)
-        rows = [
-            *_hosts(occupancy.of(topology, snapshot)),
+        topology, uses = observed.cloud_of(args)
+        every = [
+            *_hosts(uses),
             *((finding.kind, finding.sentence) for finding in findings.of(topology)),
         ]
-        rows = [(kind, text) for kind, text in rows if kind not in args.ignore]
-        nodes = counts.text(len(snapshot.hypervisors), "hypervisor")
+        rows = [(kind, text) for kind, text in every if kind not in args.ignore]
+        nodes = counts.text(uses.hypervisors, "hypervisor")
         end = f"found {len(rows)}" if rows else "ok"
         lines = [
             *(f"{kind}: {text}" for kind, text in rows),

@@ -3,9 +3,8 @@
 import argparse
 
 from hpc_sched import exceptions
-from hpc_sched.cli import output, sources, state, switch_tree
+from hpc_sched.cli import observed, output, switch_tree
 from hpc_sched.cli.text_lister import Answer, TextLister
-from hpc_sched.snapshot import occupancy
 from hpc_sched.topology import counts
 from hpc_sched.topology.model import Topology
 
@@ -46,7 +45,6 @@ class TopologyShow(TextLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the command's own arguments."""
         parser = super().get_parser(prog_name)
-        parser.add_argument("source", nargs="?", metavar="SOURCE", help=sources.HELP)
         parser.add_argument("--switch", metavar="NAME", help="this switch and all below it")
         cut = parser.add_mutually_exclusive_group()
         cut.add_argument(
@@ -55,8 +53,7 @@ class TopologyShow(TextLister):
         cut.add_argument(
             "--level", metavar="NAME", help="nothing below this level, such as leaf or pod"
         )
-        sources.add_arguments(parser)
-        state.add_arguments(parser)
+        observed.add_arguments(parser)
         return parser
 
     def get_epilog(self) -> str:
@@ -65,11 +62,9 @@ class TopologyShow(TextLister):
 
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the tree, and the rows of its lowest switches."""
-        topology = sources.topology_of(args, args.source)
+        topology, uses = observed.fabric_of(args)
         cut = switch_tree.Cut(args.switch, args.depth, _level(topology, args.level))
         shown = switch_tree.nodes(topology, cut)
-        asked = args.cloud is not None or args.snapshot is not None
-        uses = occupancy.of(topology, state.snapshot_of(args)) if asked else None
         if topology.remarks:
             output.say(
                 f"{counts.text(len(topology.remarks), 'remark')} on this topology: see hpc-sched "

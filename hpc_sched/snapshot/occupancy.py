@@ -52,6 +52,7 @@ class Totals:
 class Occupancy:
     """A fabric and a cloud brought together."""
 
+    hypervisors: int  # that Nova has
     hosts: Mapping[str, HostUse]  # by the topology's name; those that Nova knows
     absent: tuple[str, ...]  # hosts of the topology that Nova does not know
     strangers: tuple[str, ...]  # nodenames that the topology does not name, sorted
@@ -97,6 +98,7 @@ def of(topology: Topology, snapshot: Snapshot) -> Occupancy:
         else:
             found.setdefault(host, []).append(node)
     return Occupancy(
+        hypervisors=len(snapshot.hypervisors),
         hosts={host: _use(found[host], vms) for host in topology.hosts if host in found},
         absent=tuple(host for host in topology.hosts if host not in found),
         strangers=tuple(sorted(strangers)),
