@@ -1,7 +1,6 @@
 """hpc-sched characterise: standard output, standard error and exit code."""
 
 import io
-import logging
 import sys
 from pathlib import Path
 
@@ -33,10 +32,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
     def run(*arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
         if stdin is not None:
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        handlers = list(logging.root.handlers)
         code = main.main(["characterise", *arguments])
-        # cliff adds a handler a run, each of which would repeat the next run's errors.
-        logging.root.handlers[:] = handlers
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

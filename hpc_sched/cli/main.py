@@ -1,13 +1,19 @@
 """The command hpc-sched."""
 
+import logging
+import os
 import sys
 from collections.abc import Sequence
 
 from cliff.app import App
+from cliff.command import Command
 from cliff.commandmanager import CommandManager
 
 import hpc_sched
 from hpc_sched import exceptions
+
+# What a shell reports of a program that a closed pipe has ended: 128 + SIGPIPE.
+CLOSED_PIPE = 141
 
 
 class HPCSchedApp(App):
@@ -26,13 +32,36 @@ class HPCSchedApp(App):
             deferred_help=True,
         )
 
+    def clean_up(self, cmd: Command, result: int, err: BaseException | None) -> None:
+        """Tell what else was wrong: cliff has told the first problem."""
+        for problem in getattr(err, "problems", ())[1:]:
+            self.LOG.error(problem)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     :param argv: arguments without the program's name; those of this process by default
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    handlers = list(logging.root.handlers)
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+    finally:
+        # cliff adds one a run: who calls this twice would read the second run's errors twice.
+        logging.root.handlers[:] = handlers
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # What is left would be written, and fail once more, when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return CLOSED_PIPE
+        print(f"standard output: cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     try:
         # cliff would open a shell of its own; a command without arguments wants help.
         return int(HPCSchedApp().run(arguments or ["--help"]))

@@ -3,16 +3,14 @@
 between        the entry
   _renamed       switches with the same hosts and other names
   _placed        what came, went or hangs elsewhere
-  _hop_changes   how many pairs of hosts are nearer or farther than before
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
-import numpy as np
-
-from hpc_sched.topology import hostlist
+from hpc_sched.topology import counts, hop_changes, hostlist
+from hpc_sched.topology.hop_changes import HopChange
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Links
 
@@ -29,15 +27,6 @@ class Change:
     names: tuple[str, ...]
     old: str | None  # the switch above, or what is said of them; None where they have come
     new: str | None  # None where they have gone
-
-
-@dataclass(frozen=True, slots=True)
-class HopChange:
-    """Pairs of hosts, of those in both fabrics, that are as far apart as others are not."""
-
-    pairs: int
-    old: float  # hops; infinite between islands
-    new: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +52,8 @@ class Difference:
     def sentences(self) -> tuple[str, ...]:
         """Return a sentence for every change, all names folded."""
         return (
-            *_moves("host", self.hosts),
-            *_moves("switch", self.switches),
+            *_moves("host", "hosts", self.hosts),
+            *_moves("switch", "switches", self.switches),
             *(f"switch renamed: {old} is now {new}" for old, new in self.renamed),
             *(f"levels: {change.old} became {change.new}" for change in self.levels),
             *_became("processor", self.processors),
@@ -72,7 +61,7 @@ class Difference:
             *_became("links", self.links),
             *(
                 f"hops: {_hops(change.old)} became {_hops(change.new)} for "
-                f"{_counted(change.pairs, 'pair')} of hosts"
+                f"{counts.text(change.pairs, 'pair')} of hosts"
                 for change in self.hops
             ),
         )
@@ -106,7 +95,7 @@ class Difference:
                 yield f"{word}: {_few(_names_in(changes))}"
         if self.hops:
             pairs = sum(change.pairs for change in self.hops)
-            yield f"hops changed: {_counted(pairs, 'pair')} of hosts"
+            yield f"hops changed: {counts.text(pairs, 'pair')} of hosts"
 
 
 def between(old: Topology, new: Topology) -> Difference:
@@ -149,7 +138,7 @@ def between(old: Topology, new: Topology) -> Difference:
         links=_grouped(
             (b.name, _carried(a.links), _carried(b.links)) for a, b in pairs if a.links and b.links
         ),
-        hops=_hop_changes(old, new, common),
+        hops=hop_changes.between(old, new, common),
     )
 
 
@@ -221,37 +210,10 @@ def _grouped(all_: Iterable[tuple[str, str | None, str | None]]) -> tuple[Change
     return tuple(sorted(changes, key=lambda change: change.names))
 
 
-def _hop_changes(old: Topology, new: Topology, hosts: list[str]) -> tuple[HopChange, ...]:
-    """Return how many pairs of hosts are as far apart as they were not before.
-
-    Counts, for each two levels, the pairs that share a switch up to both of them.
-    """
-    if len(hosts) < 2:
-        return ()
-    before = old.groups[:, [old.index_of(host) for host in hosts]]
-    after = new.groups[:, [new.index_of(host) for host in hosts]]
-    nobody = np.zeros((1, len(hosts)), dtype=np.int64)
-    # Above the highest level all pairs share the sky: islands are that far apart.
-    before, after = np.vstack([before, nobody]), np.vstack([after, nobody])
-    shared = np.zeros((len(before) + 1, len(after) + 1), dtype=np.int64)
-    for a, row in enumerate(before, start=1):
-        for b, other in enumerate(after, start=1):
-            sizes = np.unique(row * len(new.switches) + other, return_counts=True)[1]
-            shared[a, b] = (sizes * (sizes - 1) // 2).sum()
-    exact = np.diff(np.diff(shared, axis=0), axis=1)
-    distances = [[*range(1, 2 * topology.depth, 2), math.inf] for topology in (old, new)]
-    return tuple(
-        HopChange(int(exact[a, b]), was, now)
-        for a, was in enumerate(distances[0])
-        for b, now in enumerate(distances[1])
-        if exact[a, b] and was != now
-    )
-
-
-def _moves(word: str, changes: Iterable[Change]) -> Iterator[str]:
+def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
     """Yield a sentence for what came, went or moved."""
     for change in changes:
-        noun = _plural(word, len(change.names))
+        noun = word if len(change.names) == 1 else many
         names = hostlist.fold(change.names)
         if change.new is None:
             yield f"{noun} gone from {change.old}: {names}"
@@ -283,13 +245,3 @@ def _carried(links: Links) -> str:
 
 def _hops(number: float) -> str:
     return "infinite" if math.isinf(number) else str(number)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {_plural(noun, number)}"
-
-
-def _plural(noun: str, number: int) -> str:
-    if number == 1:
-        return noun
-    return noun + ("es" if noun.endswith("ch") else "s")

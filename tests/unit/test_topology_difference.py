@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.topology import Topology, difference
-from hpc_sched.topology.difference import Change, HopChange
+from hpc_sched.topology.difference import Change
+from hpc_sched.topology.hop_changes import HopChange
 from hpc_sched.topology.tree import Details, Links
 
 #            core

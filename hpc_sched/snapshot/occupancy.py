@@ -1,0 +1,148 @@
+"""What runs on the hosts of a fabric, and which of its hosts Nova knows."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hpc_sched.snapshot.model import Hypervisor, Snapshot
+from hpc_sched.topology import counts, svg
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.names import HostNames
+
+# Shared and dedicated processors of the host.
+_VCPUS = ("VCPU", "PCPU")
+
+
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """One host of the fabric that Nova knows."""
+
+    vms: int
+    vcpus_used: float
+    vcpus: float  # 0 on bare metal
+    enabled: bool
+    up: bool
+
+    @property
+    def state(self) -> str:
+        """What it is shown as in a picture, see ``topology.svg``."""
+        if not (self.enabled and self.up):
+            return svg.OFF
+        return svg.USED if self.vms else svg.FREE
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What some hosts have together."""
+
+    vms: int = 0
+    vcpus_used: float = 0
+    vcpus: float = 0
+    free: int = 0  # hosts that take VMs and have none
+    disabled: int = 0  # hosts
+    down: int = 0  # hosts that are enabled
+    absent: int = 0  # hosts that Nova does not know
+
+    @property
+    def off(self) -> int:
+        """Hosts that take no VMs."""
+        return self.disabled + self.down + self.absent
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """A fabric and a cloud brought together."""
+
+    hypervisors: int  # that Nova has
+    hosts: Mapping[str, HostUse]  # by the topology's name; those that Nova knows
+    absent: tuple[str, ...]  # hosts of the topology that Nova does not know
+    strangers: tuple[str, ...]  # nodenames that the topology does not name, sorted
+    # Hosts of the topology that are several hypervisors at once, with their nodenames.
+    doubled: Mapping[str, tuple[str, ...]]
+
+    def totals(self, hosts: Iterable[str]) -> Totals:
+        """Return what hosts of the topology have together."""
+        vms = free = disabled = down = absent = 0
+        used = vcpus = 0.0
+        for host in hosts:
+            use = self.hosts.get(host)
+            if use is None:
+                absent += 1
+                continue
+            vms += use.vms
+            used += use.vcpus_used
+            vcpus += use.vcpus
+            free += use.state == svg.FREE
+            disabled += not use.enabled
+            down += use.enabled and not use.up
+        return Totals(vms, used, vcpus, free, disabled, down, absent)
+
+    def states(self) -> dict[str, str]:
+        """Return what each host is shown as in a picture."""
+        return {host: use.state for host, use in self.hosts.items()}
+
+    def notes(self) -> dict[str, str]:
+        """Return what a picture says of each host."""
+        return {host: _note(use) for host, use in self.hosts.items()}
+
+
+def of(topology: Topology, snapshot: Snapshot) -> Occupancy:
+    """Return what runs on the hosts of a fabric. Linear in hosts and VMs."""
+    names = HostNames(topology)
+    vms = _vms(snapshot)
+    found: dict[str, list[Hypervisor]] = {}
+    strangers = []
+    for node in snapshot.hypervisors:
+        host = names.find(node.host, node.nodename)
+        if host is None:
+            strangers.append(node.nodename)
+        else:
+            found.setdefault(host, []).append(node)
+    return Occupancy(
+        hypervisors=len(snapshot.hypervisors),
+        hosts={host: _use(found[host], vms) for host in topology.hosts if host in found},
+        absent=tuple(host for host in topology.hosts if host not in found),
+        strangers=tuple(sorted(strangers)),
+        doubled={
+            host: tuple(sorted(node.nodename for node in found[host]))
+            for host in topology.hosts
+            if len(found.get(host, ())) > 1
+        },
+    )
+
+
+def _vms(snapshot: Snapshot) -> dict[tuple[str, str], int]:
+    """Return how many VMs each pair of service host and nodename has."""
+    nodes: dict[str, list[str]] = {}
+    for node in snapshot.hypervisors:
+        nodes.setdefault(node.host, []).append(node.nodename)
+    found: dict[tuple[str, str], int] = {}
+    for server in snapshot.servers:
+        if server.host is None:
+            continue
+        of_host = nodes.get(server.host, [])
+        # Without its node a VM is on the only one that its host has.
+        nodename = server.nodename or (of_host[0] if len(of_host) == 1 else "")
+        found[server.host, nodename] = found.get((server.host, nodename), 0) + 1
+    return found
+
+
+def _use(nodes: Iterable[Hypervisor], vms: Mapping[tuple[str, str], int]) -> HostUse:
+    every = list(nodes)
+    return HostUse(
+        vms=sum(vms.get((node.host, node.nodename), 0) for node in every),
+        vcpus_used=sum(node.used.get(name, 0) for node in every for name in _VCPUS),
+        vcpus=sum(node.capacity.get(name, 0) for node in every for name in _VCPUS),
+        enabled=all(node.enabled for node in every),
+        up=all(node.up for node in every),
+    )
+
+
+def _note(use: HostUse) -> str:
+    parts = [counts.text(use.vms, "VM")]
+    if use.vcpus:
+        parts.append(f"{use.vcpus_used:g} of {use.vcpus:g} vcpus used")
+    if not use.enabled:
+        parts.append("disabled")
+    if not use.up:
+        parts.append("down")
+    return ", ".join(parts)

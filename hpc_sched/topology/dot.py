@@ -1,0 +1,63 @@
+"""A fabric as a graph for Graphviz: a node a switch, a leaf's hosts folded into its label."""
+
+import re
+from collections.abc import Iterator
+
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.model import Topology
+
+# A label that goes on makes the whole picture as wide; the tooltip has all hosts.
+MAX_LABEL = 60
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def text_of(topology: Topology) -> str:
+    """Return a fabric in the language of Graphviz. Linear but for the folding of names.
+
+    Switches of one level stand in one row; an edge says what its links carry upward, where that
+    is known.
+    """
+    return "\n".join(["graph topology {", *(f"  {line}" for line in _lines(topology)), "}", ""])
+
+
+def _lines(topology: Topology) -> Iterator[str]:
+    yield 'node [shape=box, style=filled, fillcolor="#e8eef2", fontname="monospace"];'
+    yield 'edge [color="#888888", fontname="monospace", fontsize=10];'
+    below: list[list[str]] = [[] for _ in topology.switches]
+    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
+        below[leaf].append(host)
+    levels: dict[int, list[int]] = {}
+    for i, switch in enumerate(topology.switches):
+        levels.setdefault(switch.level, []).append(i)
+        label, tooltip = [switch.name], [f"{switch.name} ({topology.levels[switch.level - 1]})"]
+        if switch.members:
+            tooltip.append(f"stands for {hostlist.fold(switch.members)}")
+        if switch.level == 1:
+            names = hostlist.fold(below[i])
+            label.append(f"{len(below[i])}: {_cut(names)}")
+            tooltip.append(names)
+        fill = ', fillcolor="#fafafa"' if switch.level == 1 else ""
+        yield f"s{i} [label={_quoted(label)}, tooltip={_quoted(tooltip)}{fill}];"
+    for level in sorted(levels, reverse=True):
+        yield "{ rank=same; " + " ".join(f"s{i};" for i in levels[level]) + " }"
+    for i, switch in enumerate(topology.switches):
+        if switch.parent >= 0:
+            links = switch.links
+            carried = f" [label={_quoted([f'{links.up:g} Gb/s'])}]" if links else ""
+            yield f"s{switch.parent} -- s{i}{carried};"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_LABEL:
+        return text
+    return text[: MAX_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _quoted(lines: list[str]) -> str:
+    r"""Return lines as one string; \n is the language's own way to begin a new one."""
+    escaped = [
+        _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line).replace("\\", "\\\\").replace('"', '\\"')
+        for line in lines
+    ]
+    return '"' + "\\n".join(escaped) + '"'

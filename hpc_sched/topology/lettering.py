@@ -1,0 +1,39 @@
+"""Text in a picture that never runs out of its box.
+
+It is set in a font whose letters are all equally wide, so that its width is known without the font.
+"""
+
+import re
+import unicodedata
+from xml.sax.saxutils import escape
+
+FONT = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
+
+_EM = 0.61  # width of a letter of size 1; the widest of these fonts have 0.602
+_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+# What XML 1.0 cannot hold, not even escaped.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def width_of(text: str, size: int) -> int:
+    """Return the width of a text in pixels, rounded up.
+
+    :param size: of its letters, in pixels; letters of East Asia take the room of two
+    """
+    letters = sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+    return int(letters * size * _EM) + 1
+
+
+def cut(text: str, room: int, size: int) -> str:
+    """Return a text as far as there is room for it, with an ellipsis where that is not all."""
+    if width_of(text, size) <= room:
+        return text
+    text = text[: int(room / (size * _EM))]
+    while text and width_of(text + _ELLIPSIS, size) > room:
+        text = text[:-1]
+    return text + _ELLIPSIS
+
+
+def legal(text: str) -> str:
+    """Return a text as XML can hold it."""
+    return escape(_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text))
