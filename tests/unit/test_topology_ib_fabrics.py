@@ -150,7 +150,7 @@ def test_a_leaf_switch_whose_hcas_have_no_names_is_no_spine():
         fabric.hca(f"hca{i}", "MT4129 ConnectX7   Mellanox Technologies", "unnamed")
     found = fabric.topology()
     assert found.switches == wanted.switches
-    assert "2 HCAs carry no name of a host" in found.remarks[0]
+    assert "HCAs without the name of a host, which count for none: 2" in found.remarks[0]
 
 
 def test_a_core_above_a_single_pod_is_left_out():
