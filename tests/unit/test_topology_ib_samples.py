@@ -8,7 +8,7 @@ from pathlib import Path
 import networkx
 import pytest
 
-from hpc_sched.topology import Topology
+from hpc_sched.topology import Topology, detection
 from tests import sample_data
 from tests.ib_dumps import read, switches_between
 
@@ -57,6 +57,13 @@ def test_a_simulated_fat_tree(name: str, leaves: int, hosts: int, spines: int):
     distances = distances_in(content, r"(node\d+) HCA-1")
     assert len(distances) == len(fabric.hosts) * (len(fabric.hosts) - 1)
     assert all(fabric.hops(*pair) == switches for pair, switches in distances.items())
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf[root@mgmt ~]# ibnetdiscover\r\n"])
+def test_a_dump_is_known_by_its_content(start: bytes):
+    content = start + content_of("ib/dgx-superpod.out")
+    assert detection.driver_of(content, "dump") == "ibnetdiscover"
+    assert len(read(content).hosts) == 121
 
 
 @pytest.fixture(scope="module")
