@@ -155,12 +155,14 @@ class _Reader:
             )
         remarks = []
         if self.strays:
-            others = f", and {self.strays - 1} more such lines" if self.strays > 1 else ""
-            remarks.append(f"{self.first_stray} is no line of ibnetdiscover{others}: passed over")
+            remarks.append(
+                f"{self.first_stray} is no line of ibnetdiscover{_and_more(self.strays)}: "
+                "passed over"
+            )
         if self.contradictions:
-            count = self.contradictions
-            others = f" ({count - 1} more such lines)" if count > 1 else ""
-            remarks.append(f"{self.first_contradiction}: the first line counts{others}")
+            remarks.append(
+                f"{self.first_contradiction}{_and_more(self.contradictions)}: the first line counts"
+            )
         cables = tuple(
             Cable(a, b, self.rates.get(a, self.rates.get(b)))
             for a, b in self.other_end.items()
@@ -237,6 +239,11 @@ class _Reader:
 def _guid(text: str) -> str:
     """Return a GUID in the form of the name map."""
     return text.lower().rjust(16, "0")
+
+
+def _and_more(lines: int) -> str:
+    """Return how many lines there are beside the one that is shown."""
+    return f", and {lines - 1} more such line{'s' if lines > 2 else ''}" if lines > 1 else ""
 
 
 def _shown(port: Port) -> str:

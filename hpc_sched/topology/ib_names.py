@@ -87,7 +87,7 @@ def switch_names(nodes: Iterable[Node], names: Mapping[str, str]) -> dict[str, s
     count = Counter(short.values())
     placed = Counter(long.values())
     # Either all the switches of one name can be told apart by their place, or none.
-    unclear = {short[id_] for id_ in short if placed[long[id_]] > 1}
+    unclear = {name for id_, name in short.items() if placed[long[id_]] > 1 or long[id_] == name}
     found: dict[str, str] = {}
     taken: set[str] = set()
     for node in ordered:

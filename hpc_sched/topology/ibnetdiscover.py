@@ -66,14 +66,14 @@ class IbnetdiscoverDriver(TextDriver):
         switches = [node for node in dump.nodes.values() if node.kind == SWITCH]
         if not hosts:
             raise exceptions.TopologyError(
-                f"{name}: expected a switch that carries a host, found {len(switches)} switches "
-                f"and {len(hcas) - len(inner)} HCAs without the name of a host"
+                f"{name}: expected a switch that carries a host, found switches: "
+                f"{len(switches)}, HCAs without the name of a host: {len(nameless)}"
                 f"{_example(nameless)}; see {_OPTIONS}"
             )
         remarks = list(dump.remarks)
         if nameless:
             remarks.append(
-                f"{len(nameless)} HCAs carry no name of a host and count for none"
+                f"HCAs without the name of a host, which count for none: {len(nameless)}"
                 f"{_example(nameless)}; see {_OPTIONS}"
             )
         try:

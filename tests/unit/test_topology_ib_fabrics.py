@@ -79,6 +79,24 @@ def test_four_levels_are_four_levels():
     assert topology.ancestors("n000") == ("leaf000", "spine00", "core0", "top")
 
 
+def test_the_same_fabric_written_as_a_tree_has_the_same_hops():
+    fabric = three_levels(3, 2, 2).topology()
+    written = Topology.from_tree(
+        {
+            "cores": {
+                f"pod{pod}": {
+                    f"leaf{pod}{leaf}": [f"p{pod}l{leaf}n{i}" for i in range(2)]
+                    for leaf in range(2)
+                }
+                for pod in range(3)
+            }
+        }
+    )
+    assert set(fabric.hosts) == set(written.hosts)
+    for a, b in combinations(fabric.hosts, 2):
+        assert fabric.hops(a, b) == written.hops(a, b)
+
+
 def test_spines_side_by_side_are_one_node():
     topology = two_levels(3, 4, 1).topology()
     assert topology.roots == ("spine[1-4]",)
@@ -150,7 +168,7 @@ def test_a_leaf_switch_whose_hcas_have_no_names_is_no_spine():
         fabric.hca(f"hca{i}", "MT4129 ConnectX7   Mellanox Technologies", "unnamed")
     found = fabric.topology()
     assert found.switches == wanted.switches
-    assert "2 HCAs carry no name of a host" in found.remarks[0]
+    assert "HCAs without the name of a host, which count for none: 2" in found.remarks[0]
 
 
 def test_a_core_above_a_single_pod_is_left_out():

@@ -1,0 +1,115 @@
+"""Fabrics of the sample data, compared with an independent reading of the same files."""
+
+import gzip
+import re
+from collections import Counter
+from pathlib import Path
+
+import networkx
+import pytest
+
+from hpc_sched.topology import Topology, detection
+from tests import sample_data
+from tests.ib_dumps import read, switches_between
+
+_SECTION = re.compile(r'^Switch\s+\d+ "(S-\w+)".*\n((?:\[.*\n)*)', re.MULTILINE)
+_PORT = re.compile(r'^\[\d+\]\s+"(\S+)"\[\d+\].*# "(.*)" lid', re.MULTILINE)
+
+
+def content_of(name: str) -> bytes:
+    path: Path = sample_data.path(name)
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix == ".gz" else content
+
+
+def distances_in(content: bytes, host: str) -> dict[tuple[str, str], float]:
+    """Return the switches between hosts, as the sections of switches alone tell.
+
+    :param host: regular expression for the whole description of a host's HCA
+    """
+    graph = networkx.Graph()
+    hosts: dict[str, list[str]] = {}
+    for switch, ports in _SECTION.findall(content.decode()):
+        graph.add_node(switch)
+        for peer, description in _PORT.findall(ports):
+            named = re.fullmatch(host, description)
+            if peer[0] == "S":
+                graph.add_edge(switch, peer)
+            elif named:
+                hosts.setdefault(named[1], []).append(switch)
+    return switches_between(graph, hosts)
+
+
+@pytest.mark.parametrize(
+    ("name", "leaves", "hosts", "spines"),
+    [("ib/ft2-2s4l32h.out", 4, 8, 2), ("ib/ft2-18s36l648h.out.gz", 36, 18, 18)],
+)
+def test_a_simulated_fat_tree(name: str, leaves: int, hosts: int, spines: int):
+    content = content_of(name)
+    fabric = read(content)
+    fabric.check()
+    assert fabric.leaves == tuple(f"leaf{i:02}" for i in range(1, leaves + 1))
+    assert fabric.hosts == tuple(f"node{i:04}" for i in range(1, leaves * hosts + 1))
+    assert {len(fabric.hosts_of(leaf)) for leaf in fabric.leaves} == {hosts}
+    assert fabric.roots == (f"spine[01-{spines:02}]",)
+    assert len(fabric.switches[0].members) == spines
+    assert fabric.remarks == ()
+    distances = distances_in(content, r"(node\d+) HCA-1")
+    assert len(distances) == len(fabric.hosts) * (len(fabric.hosts) - 1)
+    assert all(fabric.hops(*pair) == switches for pair, switches in distances.items())
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf[root@mgmt ~]# ibnetdiscover\r\n"])
+def test_a_dump_is_known_by_its_content(start: bytes):
+    content = start + content_of("ib/dgx-superpod.out")
+    assert detection.driver_of(content, "dump") == "ibnetdiscover"
+    assert len(read(content).hosts) == 121
+
+
+@pytest.fixture(scope="module")
+def superpod() -> Topology:
+    return read(content_of("ib/dgx-superpod.out"))
+
+
+def test_the_dgx_fabric_has_nine_leaves_on_31_switches(superpod: Topology):
+    superpod.check()
+    assert len(superpod.hosts) == 121
+    assert sum("-dgx-" in host for host in superpod.hosts) == 119
+    assert {"ubuntu", "B11-P1-CUFM-02"} < set(superpod.hosts)
+    assert "localhost" not in superpod.hosts
+    leaves = [switch for switch in superpod.switches if switch.level == 1]
+    sizes = Counter((len(leaf.members), len(superpod.hosts_of(leaf.name))) for leaf in leaves)
+    assert sizes == Counter([(4, n) for n in (18, 18, 17, 16, 15, 14, 11)] + [(3, 10), (2, 2)])
+    assert len({switch for leaf in leaves for switch in leaf.members}) == 31
+    [root] = [switch for switch in superpod.switches if switch.level == 2]
+    assert len(root.members) == 9
+    assert all("IBSPINE" in name for name in root.members)
+
+
+def test_hcas_of_the_dgx_fabric_without_a_name_are_told(superpod: Topology):
+    # 69 are described by their model and 3 as localhost; the 40 aggregation nodes are no hosts.
+    [told] = [remark for remark in superpod.remarks if "HCAs without the name" in remark]
+    assert "count for none: 72, such as 'MT4129 ConnectX7   Mellanox Technologies'" in told
+
+
+def test_hops_of_the_dgx_fabric_are_above_its_distances_where_leaves_share_switches(
+    superpod: Topology,
+):
+    distances = distances_in(
+        content_of("ib/dgx-superpod.out"), r"(?!localhost|Mellanox|MT)(\S+) \S+"
+    )
+    assert {host for host, _ in distances} == set(superpod.hosts)
+    for (a, b), switches in distances.items():
+        hops = superpod.hops(a, b)
+        # Two hosts have no HCA known on two of the rails of their neighbours.
+        shared = superpod.leaf_of(a) != superpod.leaf_of(b) and switches == 1
+        assert hops == (3 if shared else switches)
+    assert any("at worst from 1 to 3 switches" in remark for remark in superpod.remarks)
+
+
+def test_links_of_the_dgx_fabric_are_hardly_oversubscribed(superpod: Topology):
+    for switch in superpod.switches:
+        assert switch.links is not None
+        if switch.level == 1:
+            assert switch.links.oversubscription is not None
+            assert 0.9 < switch.links.oversubscription < 1.1
