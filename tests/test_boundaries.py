@@ -15,6 +15,7 @@ PACKAGE = ROOT / "hpc_sched"
 # Everything that must run where no Nova is installed.
 PURE = [
     "hpc_sched.topology",
+    "hpc_sched.topology.slurm",
     "hpc_sched.topology.yaml_file",
     "hpc_sched.topology.names",
     "hpc_sched.core.build_plan",

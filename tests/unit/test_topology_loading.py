@@ -60,7 +60,7 @@ def test_a_driver_of_another_package_is_found_and_gets_its_options(install: Inst
     install("site_good", GOOD, "[hpc_sched.topology]\nsite = site_good:Driver\n")
     assert load("site").leaves == ("sw1",)
     assert load("site", leaf="sw9").leaves == ("sw9",)
-    assert base.driver_names() == ["site", "yaml"]
+    assert {"site", "yaml"} <= set(base.driver_names())
 
 
 def test_an_unknown_driver_is_refused_with_the_names_of_the_installed_ones(install: Install):
@@ -68,7 +68,7 @@ def test_an_unknown_driver_is_refused_with_the_names_of_the_installed_ones(insta
     with pytest.raises(
         exceptions.TopologyError,
         match=r"no topology driver 'nope' in the entry points of hpc_sched.topology; "
-        r"installed: site, yaml\Z",
+        r"installed: (\w+, )*site, (\w+, )*yaml\Z",
     ):
         load("nope")
 
@@ -132,7 +132,7 @@ def test_a_broken_driver_beside_it_does_not_hurt_a_good_one(install: Install, tm
     path = tmp_path / "topology.yaml"
     path.write_text("switches:\n- {name: sw1, hosts: [h1]}\n")
     assert load("yaml", path=path).hosts == ("h1",)
-    assert base.driver_names() == ["yaml"]
+    assert "site" not in base.driver_names()
 
 
 def test_what_a_driver_finds_wrong_is_passed_on_as_it_is(install: Install):
