@@ -1,7 +1,7 @@
 """Folded host names, ``node[001-018]``, read and printed with ClusterShell's NodeSet."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.RangeSet import RangeSetException
@@ -126,3 +126,21 @@ def _rows(names: Iterable[str]) -> list[str]:
         together = str(NodeSet.fromlist([f"x{part}" for part in rest], resolver=RESOLVER_NOGROUP))
         folded += [f"{before}{part.strip().removeprefix('x')}" for part in _parts(together)]
     return folded
+
+
+def written(names: Sequence[str]) -> list[str]:
+    """Return texts that :func:`expand` reads as just these names: folded ones first.
+
+    :raises ValueError: for a name that no text stands for, such as one with a comma
+    """
+    plain = [name for name in names if _PLAIN.match(name)]
+    texts = [fold(plain)] if plain else []
+    if texts and sorted(expand(texts[0])) != sorted(plain):
+        texts = plain
+    for name in names:
+        if _PLAIN.match(name):
+            continue
+        if expand(name) != [name]:
+            raise ValueError(f"{name!r} would be read as {', '.join(expand(name)[:3])}")
+        texts.append(name)
+    return texts
