@@ -96,6 +96,15 @@ names switches too. Not used by ``aggregates``.
 """,
     ),
     cfg.StrOpt(
+        "topology_name",
+        mutable=True,
+        help="""
+For ``slurm``: which tree of a topology.yaml is read, by its name
+there. By default the first topology with
+``cluster_default: true``, or the only tree of the file.
+""",
+    ),
+    cfg.StrOpt(
         "topology_host_pattern",
         mutable=True,
         help=r"""
@@ -366,6 +375,7 @@ def topology_source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:
         "timeout": ours.topology_command_timeout if ours.topology_command else None,
         "name_map": ours.topology_name_map,
         "host_pattern": ours.topology_host_pattern,
+        "tree": ours.topology_name,
     }
     return ours.topology_driver, {name: value for name, value in options.items() if value}
 

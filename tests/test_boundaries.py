@@ -16,6 +16,9 @@ PACKAGE = ROOT / "hpc_sched"
 PURE = [
     "hpc_sched.topology",
     "hpc_sched.topology.ibnetdiscover",
+    "hpc_sched.topology.slurm",
+    "hpc_sched.topology.slurm_writer",
+    "hpc_sched.topology.yaml_writer",
     "hpc_sched.topology.yaml_file",
     "hpc_sched.topology.difference",
     "hpc_sched.topology.dot",

@@ -40,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="REGEX",
         help="host name in the description of an InfiniBand port (default: likewise)",
     )
+    group.add_argument(
+        "--topology-name",
+        metavar="NAME",
+        help="tree of Slurm's topology.yaml (default: likewise)",
+    )
 
 
 def topology_of(args: argparse.Namespace, source: str | None) -> Topology:
@@ -52,7 +57,11 @@ def topology_of(args: argparse.Namespace, source: str | None) -> Topology:
     """
     given = {
         name: value
-        for name, value in (("name_map", args.name_map), ("host_pattern", args.host_pattern))
+        for name, value in (
+            ("name_map", args.name_map),
+            ("host_pattern", args.host_pattern),
+            ("tree", args.topology_name),
+        )
         if value
     }
     if source is None:

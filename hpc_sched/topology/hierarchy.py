@@ -97,6 +97,7 @@ def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
     members: list[int] = []
     common: list[int] = []  # per part: the leaves that are near all of its members
     by_common: dict[int, int] = {}
+    part_of: dict[int, int] = {}  # by leaf
     for i, cluster in enumerate(clusters):
         near_all = -1
         for leaf in bits(cluster):
@@ -104,8 +105,11 @@ def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
         # On a tree all members of a part are near the same leaves, which finds it at once.
         likely = by_common.get(near_all)
         tried = () if likely is None else (likely,)
-        # A cluster that is near nobody else needs no search.
-        others = range(len(parts)) if near_all != cluster else ()
+        others: Iterable[int] = range(len(parts))
+        neighbours = near_all & ~cluster
+        if neighbours.bit_count() < len(parts):
+            # All of a part are near, or it does not fit: only the parts of those few come in.
+            others = sorted({part_of[leaf] for leaf in bits(neighbours) if leaf in part_of})
         found = next(
             (
                 part
@@ -124,6 +128,8 @@ def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
             members[found] |= cluster
             common[found] &= near_all
             by_common[common[found]] = found
+        part = len(parts) - 1 if found is None else found
+        part_of.update(dict.fromkeys(bits(cluster), part))
     return parts
 
 
@@ -214,8 +220,10 @@ class _Builder:
         """Go one level up."""
         joined = []
         exact: dict[int, list[Upper]] = {}
-        for upper in uppers:
+        by_first: dict[int, list[int]] = {}  # their positions, by the first leaf below
+        for i, upper in enumerate(uppers):
             exact.setdefault(upper.below, []).append(upper)
+            by_first.setdefault((upper.below & -upper.below).bit_length() - 1, []).append(i)
         for part in parts:
             children = [self.clusters[i] for i in part]
             leaves = 0
@@ -227,9 +235,10 @@ class _Builder:
                 continue
             if not same:
                 # No switch has just these leaves below: those that connect some of them.
+                within = sorted(i for leaf in bits(leaves) for i in by_first.get(leaf, ()))
                 same = [
                     upper
-                    for upper in uppers
+                    for upper in (uppers[i] for i in within)
                     if not upper.below & ~leaves
                     and all(upper.below & ~child.leaves for child in children)
                 ]

@@ -1,7 +1,7 @@
 """Folded host names, ``node[001-018]``, read and printed with ClusterShell's NodeSet."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.RangeSet import RangeSetException
@@ -14,7 +14,10 @@ _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"\s*([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?\s*\Z")
 # NodeSet's own language has groups (which may run commands), set operators and wildcards;
 # a topology names hosts and nothing else.
-_FORBIDDEN = re.compile(r"[@!&^*?%\s]")
+_FORBIDDEN = re.compile(r"[@!&^*?%\s\x00-\x1f\x7f]")
+_LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)\Z")
+_MANY = 500  # names that NodeSet folds at a time
+_NUMBER = re.compile(r"[0-9]+")
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
@@ -61,10 +64,38 @@ def expand(text: str) -> list[str]:
         raise ValueError(f"bad range in {text!r}: a bracket without its partner")
     if _count(stripped) > MAX_HOSTS:
         raise ValueError(f"{text!r} stands for more than {MAX_HOSTS} hosts")
+    # NodeSet joins the parts before it lists them, which takes the square of their number where
+    # names have several numbers: it gets one at a time.
+    parts = _parts(stripped)
+    if "" in parts:
+        raise ValueError(f"bad range in {text!r}: a comma too many")
     try:
-        return [str(node) for node in NodeSet(stripped, resolver=RESOLVER_NOGROUP)]
+        names = [name for part in parts for name in _unfolded(part)]
     except (NodeSetException, RangeSetException) as error:
         raise ValueError(f"bad range in {text!r}: {error}") from error
+    return names if len(parts) == 1 else sorted(dict.fromkeys(names), key=_natural)
+
+
+def _parts(text: str) -> list[str]:
+    """Return what stands between the commas outside brackets, empty parts included."""
+    marked = _BRACKETS.sub(lambda found: found.group().replace(",", "\0"), text)
+    return [part.strip().replace("\0", ",") for part in marked.split(",")]
+
+
+def _unfolded(part: str) -> list[str]:
+    """Return the names of a text without commas outside brackets."""
+    if _PLAIN.match(part):
+        return [part]
+    return [str(node) for node in NodeSet(part, resolver=RESOLVER_NOGROUP)]
+
+
+def _natural(name: str) -> tuple[list[str], list[tuple[int, str, int]]]:
+    """Return a key that orders names by their text, then by their numbers, however long."""
+    numbers = []
+    for digits in _NUMBER.findall(name):
+        value = digits.lstrip("0")
+        numbers.append((len(value), value, len(digits)))
+    return _NUMBER.split(name), numbers
 
 
 def fold(names: Iterable[str]) -> str:
@@ -75,5 +106,41 @@ def fold(names: Iterable[str]) -> str:
     ordered = sorted(names)
     plain = [name for name in ordered if _PLAIN.match(name)]
     odd = [name for name in ordered if not _PLAIN.match(name)]
-    folded = str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP))
-    return ",".join(([folded] if folded else []) + odd)
+    if len(plain) > _MANY:
+        plain = _rows(plain)
+    if len(plain) <= _MANY:
+        plain = [str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP))] if plain else []
+    return ",".join(plain + odd)
+
+
+def _rows(names: Iterable[str]) -> list[str]:
+    """Return names folded by their last number alone; linear but for sorting."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name in names:
+        found = _LAST_NUMBER.match(name)
+        before, number, after = found.groups() if found else (name, "", "")
+        rows.setdefault((before, after), []).append(f"{number}{after}")
+    folded = []
+    for (before, _), rest in rows.items():
+        # Other numbers stay out of NodeSet's sight, or they would be folded too.
+        together = str(NodeSet.fromlist([f"x{part}" for part in rest], resolver=RESOLVER_NOGROUP))
+        folded += [f"{before}{part.strip().removeprefix('x')}" for part in _parts(together)]
+    return folded
+
+
+def written(names: Sequence[str]) -> list[str]:
+    """Return texts that :func:`expand` reads as just these names: folded ones first.
+
+    :raises ValueError: for a name that no text stands for, such as one with a comma
+    """
+    plain = [name for name in names if _PLAIN.match(name)]
+    texts = [fold(plain)] if plain else []
+    if texts and sorted(expand(texts[0])) != sorted(plain):
+        texts = plain
+    for name in names:
+        if _PLAIN.match(name):
+            continue
+        if expand(name) != [name]:
+            raise ValueError(f"{name!r} would be read as {', '.join(expand(name)[:3])}")
+        texts.append(name)
+    return texts

@@ -1,0 +1,112 @@
+"""A topology as a file of the driver ``yaml``."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import yaml
+
+from hpc_sched import exceptions
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.tree import Switch
+from hpc_sched.topology.yaml_file import MAX_LEVELS
+
+# What needs no quotes: it cannot be a number, a day, or a mark of YAML.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*(?:\[[0-9,-]+\][A-Za-z0-9._-]*)*\Z")
+# Words that other readers of YAML take for something else than text.
+_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
+
+
+def text_of(topology: Topology) -> str:
+    """Return a file that describes a topology; linear in hosts and switches.
+
+    The hosts of a leaf are folded, and come in the order of their names. The switches that a node
+    of the tree stands for are a comment.
+
+    :raises exceptions.TopologyError: for a name or a depth that the driver would not read
+    """
+    if topology.depth > MAX_LEVELS:
+        raise exceptions.TopologyError(
+            f"expected at most {MAX_LEVELS} levels of switches, found {topology.depth}"
+        )
+    below: dict[int, list[int]] = {}
+    for s, switch in enumerate(topology.switches):
+        below.setdefault(switch.parent, []).append(s)
+    hosts: dict[int, list[str]] = {}
+    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
+        hosts.setdefault(leaf, []).append(host)
+    levels = ", ".join(_scalar(name, "level") for name in topology.levels)
+    lines = [f"levels: [{levels}]", "switches:"]
+    # Last come, first written: a switch's children follow it at once.
+    waiting = [(s, "") for s in reversed(below[-1])]
+    while waiting:
+        s, indent = waiting.pop()
+        switch = topology.switches[s]
+        lines += [indent + line for line in _head(switch)]
+        if s in below:
+            lines.append(f"{indent}  switches:")
+            waiting += [(child, indent + "  ") for child in reversed(below[s])]
+        else:
+            lines += [indent + line for line in _hosts(topology, switch, hosts[s])]
+    return "\n".join(lines) + "\n"
+
+
+def _head(switch: Switch) -> Iterator[str]:
+    if switch.members:
+        yield f"# stands for {comment(hostlist.fold(switch.members))}"
+    yield f"- name: {_scalar(switch.name, 'switch')}"
+    if switch.processor is not None:
+        yield f"  processor: {_scalar(switch.processor, 'processor')}"
+
+
+def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a leaf's hosts."""
+    items = []
+    for type_, names in groupby(hosts, key=topology.host_processors.get):
+        try:
+            texts = hostlist.written(tuple(names))
+        except ValueError as error:
+            raise exceptions.TopologyError(
+                f"leaf {leaf.name!r}: host cannot be written: {error}"
+            ) from error
+        for text in texts:
+            item = _scalar(text, "host")
+            if type_ is not None:
+                item = f"{{name: {_quoted(text)}, processor: {_quoted_text(type_, 'processor')}}}"
+            items.append(item)
+    if len(items) == 1 and not items[0].startswith("{"):
+        yield f"  hosts: {items[0]}"
+        return
+    yield "  hosts:"
+    yield from (f"  - {item}" for item in items)
+
+
+def comment(text: str) -> str:
+    """Return a text as it can stand in a comment: on one line, in any encoding."""
+    return text.encode("unicode_escape").decode("ascii")
+
+
+def _scalar(text: str, what: str) -> str:
+    """Return a name as YAML reads it, in quotes where it needs them."""
+    if _PLAIN.match(text) and text.lower() not in _WORDS:
+        # In a list of one line, commas and brackets would be marks.
+        return text if what == "host" or "[" not in text else _quoted(text)
+    return _quoted_text(text, what)
+
+
+def _quoted_text(text: str, what: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise exceptions.TopologyError(f"{what} {text!r} cannot be written: {error}") from error
+    if not text or text != text.strip():
+        raise exceptions.TopologyError(
+            f"{what} {text!r} cannot be written: expected a text without blanks around it"
+        )
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    made: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=float("inf"))
+    return made.rstrip("\n")
