@@ -169,4 +169,12 @@ def _flavors(context: nova_context.RequestContext) -> dict[tuple[str, str], list
 
 def _topology() -> Topology:
     driver, options = conf.topology_source(CONF)
-    return topology_.load(driver, **options)
+    try:
+        return topology_.load(driver, **options)
+    except exceptions.TopologyError:
+        raise
+    except Exception as error:
+        # A site's own driver, or a database that one reads, may raise anything.
+        raise exceptions.TopologyError(
+            f"topology driver {driver!r} failed: {type(error).__name__}: {error}"
+        ) from error

@@ -60,26 +60,36 @@ class Enabled:
         return max(abs(self.multiplier(aggregate)) for aggregate in [None, *aggregates])
 
 
-def load() -> tuple[list[Enabled], list[str]]:
-    """Return the weighers in Nova's order, and a sentence for each that cannot be had.
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An entry of weight_classes that Nova cannot load."""
+
+    path: str
+    why: str  # a sentence
+
+
+def load() -> tuple[list[Enabled], list[Missing]]:
+    """Return the weighers in Nova's order, and what cannot be had.
 
     Ours are not built as Nova does it, for that would load the topology.
     """
     found: list[Enabled] = []
-    problems: list[str] = []
+    missing: list[Missing] = []
     for path in CONF.filter_scheduler.weight_classes:
         try:
             classes = weights.HostWeightHandler().get_matching_classes([path])
         except Exception as error:
             # Importing somebody's module may raise anything.
-            problems.append(f"weight_classes names {path!r}, which cannot be imported: {error}.")
+            why = f"weight_classes names {path!r}, which cannot be imported: {error}."
+            missing.append(Missing(path, why))
             continue
         for weigher in classes:
             try:
                 found.append(Enabled(path, _made(weigher)))
             except Exception as error:
-                problems.append(f"{weigher.__name__} of {path} cannot be built: {error}.")
-    return found, problems
+                why = f"{weigher.__name__} of {path} cannot be built: {error}."
+                missing.append(Missing(path, why))
+    return found, missing
 
 
 def names(weighers: Sequence[Enabled]) -> str:

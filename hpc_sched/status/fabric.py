@@ -1,11 +1,15 @@
 """Check: the topology loads, and names every compute that takes VMs."""
 
+import nova.conf
+
 from hpc_sched import conf, exceptions
 from hpc_sched.nova_glue import fabric
-from hpc_sched.status.cloud import CONF, Cloud
+from hpc_sched.status.cloud import Cloud
 from hpc_sched.status.findings import Finding, counted, failure, good, shortened, warning
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
+
+CONF = nova.conf.CONF
 
 
 def check(cloud: Cloud) -> list[Finding]:
@@ -16,7 +20,7 @@ def check(cloud: Cloud) -> list[Finding]:
         texts = shortened(error.problems)
         return [
             *(failure(text) for text in texts),
-            failure(f"nova-scheduler does not start with this topology. Mend {source()}."),
+            failure(f"nova-scheduler does not start with this topology ({source()}): mend it."),
         ]
     found = [
         good(

@@ -54,7 +54,18 @@ def check(cloud: Cloud) -> list[Finding]:
     found = [warning(text) for text in unsure]
     guards = [one for one in weighers if isinstance(one.weigher, GUARDS)]
     novas = [one for one in weighers if one not in ours and one not in guards]
-    others = sum(one.most(aggregates) for one in novas)
+    others = 0.0
+    for one in novas:
+        try:
+            others += one.most(aggregates)
+        except Exception as error:
+            # A weigher of somebody else's may want to know more of a host.
+            found.append(
+                warning(
+                    f"The multiplier of {one.name} cannot be asked for, {type(error).__name__}: "
+                    f"{error}. Add it to the sum of the other multipliers yourself."
+                )
+            )
     packer = next((one for one in ours if one.is_mdobp), None)
     for one in ours:
         if one.is_topology:

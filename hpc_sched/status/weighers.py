@@ -5,7 +5,6 @@ from collections import Counter
 
 import nova.conf
 
-from hpc_sched import weighers as our_weighers
 from hpc_sched.nova_glue import enabled
 from hpc_sched.status import enabled_weighers
 from hpc_sched.status.cloud import Cloud
@@ -17,12 +16,20 @@ NOVAS = "nova.scheduler.weights.all_weighers"
 ALL_OURS = "hpc_sched.weighers.all_weighers"
 HOP_BYTE = "hpc_sched.weighers.hop_byte.HopByteWeigher"
 MDOBP = "hpc_sched.weighers.mdobp.MDOBPWeigher"
+OURS = (
+    "hpc_sched.weighers.bunch.BunchWeigher",
+    HOP_BYTE,
+    MDOBP,
+    "hpc_sched.weighers.rack_capacity.RackCapacityWeigher",
+)
 
 
 def check(_cloud: Cloud) -> list[Finding]:
     """Return what is wrong in weight_classes."""
-    weighers, problems = enabled_weighers.load()
-    found = [failure(f"{text} nova-scheduler does not start. {_meant(text)}") for text in problems]
+    weighers, missing = enabled_weighers.load()
+    found = [
+        failure(f"{one.why} nova-scheduler does not start. {_meant(one.path)}") for one in missing
+    ]
     by_topology = [weigher for weigher in weighers if weigher.is_topology]
     deciding = [weigher for weigher in by_topology if weigher.multiplier() != 0]
     if len(deciding) > 1:
@@ -33,7 +40,7 @@ def check(_cloud: Cloud) -> list[Finding]:
                 f"{_line(without=by_topology)}"
             )
         )
-    elif not by_topology and not problems:
+    elif not by_topology and not missing:
         found.append(
             warning(
                 "No weigher by topology is enabled: hosts are chosen by Nova's weighers alone. "
@@ -78,14 +85,14 @@ def _line(
     return f"weight_classes = {', '.join(dict.fromkeys(paths))}"
 
 
-def _meant(text: str) -> str:
+def _meant(path: str) -> str:
     """Return the weigher that a path may mean."""
-    known = [f"{weigher.__module__}.{weigher.__name__}" for weigher in our_weighers.all_weighers()]
-    path = text.split("'")[1] if "'" in text else ""
-    if "#" in path:
+    if "#" in path or ";" in path:
         return "nova.conf has no comments behind a value: put it on a line of its own."
-    close = difflib.get_close_matches(path, [NOVAS, *known], 1)
-    return f"Did you mean {close[0]}?" if close else "Remove it, or install its package."
+    close = difflib.get_close_matches(path, [NOVAS, *OURS], 1)
+    if close and close[0] != path:
+        return f"Did you mean {close[0]}?"
+    return "Remove it, or mend its package."
 
 
 def _twice(weighers: list[enabled_weighers.Enabled]) -> list[Finding]:

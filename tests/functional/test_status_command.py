@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oslo_config import cfg
 
 from hpc_sched.demo import cloud  # noqa: F401 - first of all Nova: it chooses native threads
 from tests.functional.clouds import SAMPLE_CONF
@@ -173,6 +174,16 @@ def test_wrong_usage_and_a_nova_conf_that_cannot_be_read_are_errors_not_failures
         assert error in done.stderr
         assert "Traceback" not in done.stderr
         assert done.stdout == ""
+
+
+@pytest.mark.skipif(
+    bool(cfg.find_config_files(project="nova", prog="nova-scheduler")),
+    reason="this machine has a nova.conf",
+)
+def test_without_any_nova_conf_there_is_nothing_to_check():
+    done = run("upgrade", "check")
+    assert done.returncode == 255
+    assert "there is no nova.conf where Nova's services look" in done.stderr
 
 
 def test_help_and_version_are_no_errors():
