@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Sequence
 
+from oslo_config import cfg
+
 PROGRAM = "hpc-sched-status"
 # As in Nova's own command: neither of the codes of the checks, which are 0, 1 and 2.
 ERROR = 255
@@ -20,12 +22,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from hpc_sched.status import command
     except ImportError as error:
-        print(
-            f"{PROGRAM}: {error}. Run this where nova-scheduler runs, in its Python environment, "
-            "or pip install 'hpc-sched[nova]'",
-            file=sys.stderr,
+        return _error(
+            f"{error}. Run this where nova-scheduler runs, in its Python environment, or "
+            "pip install 'hpc-sched[nova]'"
         )
-        return ERROR
+    except cfg.Error as error:
+        # Nova looks into nova.conf already when it is imported, for the threads it is to use.
+        return _error(str(error))
     try:
         return command.run(arguments)
     except KeyboardInterrupt:
@@ -33,6 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         # argparse ends wrong usage with 2, which would look like a failed check.
         return ERROR if end.code else 0
+
+
+def _error(text: str) -> int:
+    print(f"{PROGRAM}: {text}", file=sys.stderr)
+    return ERROR
 
 
 if __name__ == "__main__":
