@@ -55,5 +55,9 @@ class RefusedError(HPCSchedError):
         self.tenant = tenant if tenant is not None else operator
 
 
+class DatabaseError(HPCSchedError):
+    """Nova's databases do not say what a command wants to know of them."""
+
+
 class UnknownHostError(HPCSchedError, LookupError):
     """A host or switch is not part of the topology."""

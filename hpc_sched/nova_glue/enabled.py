@@ -7,6 +7,16 @@ CONF = nova.conf.CONF
 GROUP_FILTER = "HPCGroupFilter"
 DEDICATED_FILTER = "HPCDedicatedHostFilter"
 INTERFERENCE_FILTER = "HPCInterferenceFilter"
+HOMOGENEITY_FILTER = "HPCHomogeneityFilter"
+RACK_FILTER = "HPCRackCapacityFilter"
+# Behind Nova's own, in this order; the last one prunes.
+FILTER_ORDER = (
+    DEDICATED_FILTER,
+    INTERFERENCE_FILTER,
+    HOMOGENEITY_FILTER,
+    GROUP_FILTER,
+    RACK_FILTER,
+)
 MDOBP_WEIGHER = "MDOBPWeigher"
 _ALL_OURS = "hpc_sched.weighers.all_weighers"
 # Class to the option that holds its multiplier.

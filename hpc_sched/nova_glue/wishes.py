@@ -34,6 +34,11 @@ def application(
     return extra_specs_.application(extra_specs, hints, _defaults(), in_group=in_group)
 
 
+def names_class(extra_specs: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
+    """Tell whether a flavor or hints name an application class that there is."""
+    return _Reader(extra_specs, hints, ()).choice(APP_CLASS, conf.APP_CLASSES) is not None
+
+
 def extra_specs_of(flavor: objects.Flavor) -> Mapping[str, Any]:
     """Return a flavor's extra specs, none where they are not loaded."""
     return (flavor.extra_specs or {}) if "extra_specs" in flavor else {}

@@ -1,0 +1,58 @@
+"""Check: what flavors say of classes and caches has a filter or weigher that minds it."""
+
+import nova.conf
+
+from hpc_sched import exceptions
+from hpc_sched.nova_glue import enabled, wishes
+from hpc_sched.status.cloud import Cloud
+from hpc_sched.status.findings import Finding, counted, failure, good, shortened, warning
+
+CONF = nova.conf.CONF
+
+
+def check(cloud: Cloud) -> list[Finding]:
+    """Return the extra specs of flavors that nothing enabled here reads."""
+    try:
+        said = cloud.flavors()
+    except exceptions.DatabaseError as error:
+        return [failure(str(error))]
+    flavors: dict[str, list[str]] = {}
+    for (key, value), names in said.items():
+        flavors.setdefault(f"{key}={value}" if key == wishes.APP_CLASS else key, []).extend(names)
+    unminded = []
+    if not enabled.has_filter(enabled.DEDICATED_FILTER):
+        unminded.append(
+            (
+                f"{wishes.APP_CLASS}=extreme",
+                "other VMs may join their hosts",
+                f"Add {enabled.DEDICATED_FILTER} to enabled_filters",
+            )
+        )
+    if not enabled.has_filter(enabled.INTERFERENCE_FILTER):
+        unminded += [
+            (
+                key,
+                "no host is kept from them for its neighbours",
+                f"Add {enabled.INTERFERENCE_FILTER} to enabled_filters",
+            )
+            for key in (wishes.CACHE_SCORE, wishes.APP_NAME)
+        ]
+    if not enabled.has_mdobp():
+        unminded.append(
+            (
+                f"{wishes.APP_CLASS}=async",
+                "their VMs are not consolidated",
+                "Add hpc_sched.weighers.mdobp.MDOBPWeigher to weight_classes, with a multiplier "
+                "other than 0",
+            )
+        )
+    found = [
+        warning(
+            f"{counted(len(flavors[key]), 'flavor')} with {key} "
+            f"({', '.join(shortened(sorted(flavors[key])))}): {what}. {do}, or remove {key}."
+        )
+        for key, what, do in unminded
+        if key in flavors
+    ]
+    number = len({name for names in said.values() for name in names})
+    return found or [good(f"{counted(number, 'flavor')} with extra specs of hpc:, all minded.")]

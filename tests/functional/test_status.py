@@ -1,0 +1,938 @@
+"""Every check of hpc-sched-status, on a real Nova: where all is well, and each fault by itself."""
+
+import importlib.metadata
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import nova.conf
+import pytest
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova.scheduler import weights
+from oslo_upgradecheck.upgradecheck import Code
+from sqlalchemy.engine import Engine
+
+from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import db
+from hpc_sched.status import (
+    app_classes,
+    checks,
+    extra_specs,
+    fabric,
+    filters,
+    multipliers,
+    options,
+    packed_groups,
+    release,
+    scheduler_options,
+    weighers,
+)
+from hpc_sched.status import cloud as cloud_module
+from hpc_sched.status.cloud import Cloud
+from tests.functional.clouds import delete, write_topology
+
+CONF = nova.conf.CONF
+
+# n4 is not enabled; x1 is not there.
+#
+#                core
+#           /            \
+#         leaf1         leaf2
+#        n1 n2 n3      n4 n5 x1
+LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "x1"]}
+COMPUTES = ["n1", "n2", "n3", "n4", "n5"]
+HOP_BYTE = "hpc_sched.weighers.hop_byte.HopByteWeigher"
+BUNCH = "hpc_sched.weighers.bunch.BunchWeigher"
+MDOBP = "hpc_sched.weighers.mdobp.MDOBPWeigher"
+NOVAS = "nova.scheduler.weights.all_weighers"
+ALL_FILTERS = ["nova.scheduler.filters.all_filters", "hpc_sched.filters.all_filters"]
+
+
+@pytest.fixture(scope="module")
+def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
+    cloud = start_cloud(LEAVES)
+    cloud.start_computes(COMPUTES)
+    [service] = cloud.api.get_services(binary="nova-compute", host="n4")
+    cloud.api.put_service(service["id"], {"status": "disabled"})
+    cloud.flavor("plain")
+    cloud.flavor("hpc", extra_specs={"hpc:app_class": "sync"})
+    return cloud
+
+
+@pytest.fixture
+def set_(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
+    """Set options of nova.conf for one test: section, then names with their values."""
+    before: list[tuple[str, str, dict[str, Any]]] = []
+
+    def set__(group: str, **values: Any) -> None:
+        for name, value in values.items():
+            info = CONF._get_opt_info(name, group)
+            kept = {key: info[key] for key in ("override", "location") if key in info}
+            before.append((group, name, kept))
+            CONF.set_override(name, value, group)
+
+    yield set__
+    for group, name, kept in reversed(before):
+        CONF.clear_override(name, group)
+        # That leaves behind where the value came from, which one check asks for.
+        info = CONF._get_opt_info(name, group)
+        info.pop("location")
+        info.update(kept)
+
+
+@pytest.fixture
+def aggregate(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
+    """Make host aggregates with metadata for one test."""
+    made: list[tuple[int, list[str]]] = []
+
+    def aggregate_(name: str, hosts: list[str], **metadata: str) -> None:
+        number = cloud.api.post_aggregate({"aggregate": {"name": name}})["id"]
+        made.append((number, hosts))
+        for host in hosts:
+            cloud.api.add_host_to_aggregate(number, host)
+        body = {"set_metadata": {"metadata": metadata}}
+        cloud.api.post_aggregate_action(number, body)
+
+    yield aggregate_
+    for number, hosts in made:
+        for host in hosts:
+            cloud.api.remove_host_from_aggregate(number, host)
+        cloud.api.delete_aggregate(number)
+
+
+def told(check: checks.Check, view: Cloud | None = None) -> tuple[Code, str]:
+    found = checks.judge(check, view or Cloud())
+    return found.code, found.details or ""
+
+
+@pytest.fixture(autouse=True)
+def running(cloud: NovaCloud) -> NovaCloud:
+    """Have the cloud for every test; checks read it past the API."""
+    return cloud
+
+
+# The command
+
+
+def test_the_table_and_the_exit_code_are_those_of_oslo_upgradecheck(set_, capsys):
+    set_("hpc_sched", default_app_class="sync")
+    assert checks.UpgradeCommands().check() == Code.SUCCESS
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].strip("| ") == "Upgrade Check Results"
+    assert [line[9:].strip("| ") for line in lines if line.startswith("| Check: ")] == [
+        name for name, _ in checks.CHECKS
+    ]
+
+
+def test_the_worst_check_is_the_exit_code(set_, capsys):
+    set_("hpc_sched", default_app_class="sync")
+    set_("filter_scheduler", host_subset_size=2)
+    assert checks.UpgradeCommands().check() == Code.WARNING
+    set_("filter_scheduler", enabled_filters=["Nobody"])
+    assert checks.UpgradeCommands().check() == Code.FAILURE
+    assert "Result: Failure" in capsys.readouterr().out
+
+
+def test_a_uuid_is_not_broken_over_lines_and_each_finding_begins_a_line(cloud, capsys):
+    group = cloud.server_group("a-group-with-a-name-that-fills-the-rest-of-the-line", "affinity")
+    checks.UpgradeCommands().check()
+    cloud.api.delete_server_group(group)
+    out = capsys.readouterr().out
+    assert group in out
+    assert "|   a-group-with" in out
+
+
+# The topology
+
+
+def test_a_topology_that_names_every_enabled_compute_is_success(cloud):
+    assert told(fabric.check) == (
+        Code.SUCCESS,
+        f"6 hosts, 2 leaves, depth 2 (yaml: {CONF.hpc_sched.topology_file}).\n"
+        "All 4 enabled computes are in it.\n"
+        "1 host of the topology are no computes: x1. They do no harm.",
+    )
+
+
+def test_computes_that_the_topology_does_not_name_are_a_warning_folded(set_, tmp_path):
+    path = write_topology(tmp_path, {"leaf1": ["n1"]})
+    set_("hpc_sched", topology_file=str(path))
+    code, text = told(fabric.check)
+    assert code == Code.WARNING
+    # n4 is disabled.
+    assert "3 of 4 enabled computes are not in the topology" in text
+    assert "n[2-3,5]. Add them to the topology, or disable them." in text
+
+
+def test_where_no_name_fits_the_name_map_is_mentioned(set_, tmp_path):
+    path = write_topology(tmp_path, {"leaf1": ["ib1", "ib2"]})
+    set_("hpc_sched", topology_file=str(path))
+    code, text = told(fabric.check)
+    assert code == Code.WARNING
+    assert "(or name them in topology_name_map)" in text
+    assert "2 hosts of the topology are no computes: ib[1-2]" in text
+
+
+def test_short_names_in_the_topology_are_found_for_long_ones_of_computes(set_, tmp_path):
+    path = write_topology(tmp_path, {"leaf1": [f"{name}.example.org" for name in COMPUTES]})
+    set_("hpc_sched", topology_file=str(path))
+    assert told(fabric.check)[0] == Code.SUCCESS
+
+
+def test_remarks_of_the_driver_are_a_warning(set_, monkeypatch, tmp_path):
+    # No YAML gives a remark; drivers of other files do.
+    real = Cloud().topology()
+    view = Cloud()
+    monkeypatch.setattr(
+        cloud_module, "_topology", lambda: replace(real, remarks=("leaf 'a' is also 'b'",))
+    )
+    code, text = told(fabric.check, view)
+    assert code == Code.WARNING
+    assert text.startswith("leaf 'a' is also 'b'\n")
+
+
+def test_a_topology_that_does_not_load_is_a_failure_with_all_its_problems(set_, tmp_path):
+    path = tmp_path / "topology.yaml"
+    path.write_text(
+        "switches:\n- name: a\n  hosts: n1\n- name: a\n  hosts: n2\n- name: b\n  hosts: n1\n"
+    )
+    set_("hpc_sched", topology_file=str(path))
+    code, text = told(fabric.check)
+    assert code == Code.FAILURE
+    assert f"{path}:4: " in text
+    assert f"{path}:7: " in text
+    assert "nova-scheduler does not start with this topology" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"topology_file": None}, "expected a file (topology_file)"),
+        ({"topology_file": "/nowhere"}, "/nowhere: cannot be read: No such file or directory"),
+        ({"topology_driver": "nope"}, "no topology driver 'nope'"),
+    ],
+    ids=["none is named", "it is missing", "an unknown driver"],
+)
+def test_a_topology_that_cannot_be_had_is_a_failure(set_, values, error):
+    set_("hpc_sched", **values)
+    code, text = told(fabric.check)
+    assert code == Code.FAILURE
+    assert error in text
+
+
+def test_a_driver_that_fails_in_a_way_of_its_own_is_a_failure(monkeypatch):
+    def load(*_: Any, **__: Any) -> None:
+        raise OSError("no such database")
+
+    monkeypatch.setattr(cloud_module.topology_, "load", load)
+    code, text = told(fabric.check)
+    assert code == Code.FAILURE
+    assert "topology driver 'yaml' failed: OSError: no such database" in text
+
+
+# Filters
+
+
+def test_the_filters_of_the_sample_are_success():
+    assert told(filters.check) == (
+        Code.SUCCESS,
+        "enabled_filters ends in HPCHomogeneityFilter, HPCGroupFilter, HPCRackCapacityFilter.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("available", "error"),
+    [
+        (ALL_FILTERS[:1], "Add a line available_filters = hpc_sched.filters.all_filters"),
+        (ALL_FILTERS[1:], "Add a line available_filters = nova.scheduler.filters.all_filters"),
+        (
+            [ALL_FILTERS[0], f"{ALL_FILTERS[1]}  # ours"],
+            "nova.conf has no comments behind a value",
+        ),
+        ([", ".join(ALL_FILTERS)], f"Repeat it: available_filters = {ALL_FILTERS[0]}; "),
+        ([ALL_FILTERS[0], "hpc_sched.all_filters"], "cannot be imported: "),
+    ],
+    ids=["ours missing", "Nova's missing", "a comment", "two on a line", "a wrong path"],
+)
+def test_available_filters_that_stop_the_start_are_a_failure(set_, available, error):
+    set_("filter_scheduler", available_filters=available)
+    code, text = told(filters.check)
+    assert code == Code.FAILURE
+    assert error in text
+    assert "nova-scheduler does not start" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("HPCGroupFliter", "Did you mean HPCGroupFilter?"),
+        ("HPCRackFilter", "Did you mean HPCRackCapacityFilter?"),
+        ("DedicatedHostFilter", "Did you mean HPCDedicatedHostFilter?"),
+        ("ComputeFliter", "Did you mean ComputeFilter?"),
+        ("Xyzzy", "Remove it, or add its available_filters"),
+        ("HPCGroupFilter # packs", "nova.conf has no comments behind a value"),
+    ],
+)
+def test_a_filter_that_does_not_exist_is_a_failure_that_names_what_was_meant(set_, name, error):
+    set_("filter_scheduler", enabled_filters=["ComputeFilter", name])
+    code, text = told(filters.check)
+    assert code == Code.FAILURE
+    assert f"enabled_filters names '{name}'" in text
+    assert error in text
+
+
+def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_):
+    set_("filter_scheduler", enabled_filters=["HPCRackCapacityFilter", "ComputeFilter"])
+    code, text = told(filters.check)
+    assert code == Code.FAILURE  # for the order
+    assert (
+        "HPCGroupFilter is not enabled: a group that does not fit is spread instead of refused"
+        in text
+    )
+    assert "Set enabled_filters = ComputeFilter, HPCGroupFilter, HPCRackCapacityFilter" in text
+    set_("filter_scheduler", enabled_filters=["ComputeFilter"])
+    assert told(filters.check)[0] == Code.WARNING
+
+
+@pytest.mark.parametrize(
+    ("names", "code", "error"),
+    [
+        (
+            ["HPCGroupFilter", "ComputeFilter", "HPCRackCapacityFilter"],
+            Code.WARNING,
+            "HPCGroupFilter before ComputeFilter",
+        ),
+        (
+            ["ComputeFilter", "HPCGroupFilter", "HPCHomogeneityFilter"],
+            Code.WARNING,
+            "HPCGroupFilter before HPCHomogeneityFilter",
+        ),
+        (
+            ["HPCInterferenceFilter", "HPCDedicatedHostFilter", "HPCGroupFilter"],
+            Code.WARNING,
+            "HPCInterferenceFilter before HPCDedicatedHostFilter",
+        ),
+        (
+            ["HPCRackCapacityFilter", "ComputeFilter", "HPCGroupFilter"],
+            Code.FAILURE,
+            "ComputeFilter, HPCGroupFilter behind HPCRackCapacityFilter",
+        ),
+    ],
+)
+def test_a_wrong_order_says_the_right_line(set_, names, code, error):
+    set_("filter_scheduler", enabled_filters=names)
+    found, text = told(filters.check)
+    assert found == code
+    assert error in text
+    line = re.search("enabled_filters = (.*)", text)
+    assert line
+    set_("filter_scheduler", enabled_filters=line[1].split(", "))
+    assert told(filters.check)[0] == Code.SUCCESS
+
+
+def test_a_filter_that_is_named_twice_is_a_warning(set_):
+    set_("filter_scheduler", enabled_filters=["HPCGroupFilter", "HPCGroupFilter"])
+    assert told(filters.check) == (
+        Code.WARNING,
+        "HPCGroupFilter stands 2 times in enabled_filters and is run as often. Name it once.",
+    )
+
+
+# Weighers
+
+
+def test_the_weighers_of_the_sample_are_success():
+    assert told(weighers.check) == (Code.SUCCESS, "HopByteWeigher places by topology.")
+
+
+@pytest.mark.parametrize(
+    ("classes", "code", "error", "line"),
+    [
+        ([NOVAS], Code.WARNING, "No weigher by topology is enabled", [NOVAS, HOP_BYTE]),
+        (
+            [NOVAS, BUNCH, HOP_BYTE],
+            Code.FAILURE,
+            "2 weighers by topology are enabled, BunchWeigher, HopByteWeigher",
+            [NOVAS, HOP_BYTE],
+        ),
+        (
+            [NOVAS, "hpc_sched.weighers.all_weighers"],
+            Code.FAILURE,
+            "3 weighers by topology are enabled, BunchWeigher, HopByteWeigher, RackCapacityWeigher",
+            [NOVAS, HOP_BYTE, MDOBP],
+        ),
+        (
+            [HOP_BYTE],
+            Code.WARNING,
+            "None of Nova's own weighers is enabled",
+            [NOVAS, HOP_BYTE],
+        ),
+        ([NOVAS, HOP_BYTE, NOVAS], Code.WARNING, "RAMWeigher is enabled 2 times", None),
+        (
+            [NOVAS, "hpc_sched.weighers.hopbyte.HopByteWeigher"],
+            Code.FAILURE,
+            f"cannot be imported: .* nova-scheduler does not start. Did you mean {HOP_BYTE}\\?",
+            None,
+        ),
+        ([f"{HOP_BYTE} # ours"], Code.FAILURE, "nova.conf has no comments behind a value", None),
+        ([NOVAS, "os.path"], Code.FAILURE, "names 'os.path', which cannot be imported", None),
+    ],
+    ids=["none", "two", "all of ours", "ours alone", "twice", "misspelt", "a comment", "no class"],
+)
+def test_weighers_that_do_not_place_by_one_topology(set_, classes, code, error, line):
+    set_("filter_scheduler", weight_classes=classes)
+    found, text = told(weighers.check)
+    assert found == code
+    assert re.search(error, text)
+    if line is not None:
+        assert f"Set weight_classes = {', '.join(line)}" in text
+        set_("filter_scheduler", weight_classes=line)
+        assert told(weighers.check)[0] == Code.SUCCESS
+
+
+def test_a_second_weigher_by_topology_that_is_switched_off_is_none(set_):
+    set_("filter_scheduler", weight_classes=[NOVAS, BUNCH, HOP_BYTE])
+    set_("hpc_sched", bunch_weight_multiplier=0)
+    assert told(weighers.check)[0] == Code.SUCCESS
+
+
+def test_hosts_that_are_shared_want_mdobp(set_):
+    names = [*CONF.filter_scheduler.enabled_filters, "HPCInterferenceFilter"]
+    set_("filter_scheduler", enabled_filters=names)
+    code, text = told(weighers.check)
+    assert code == Code.WARNING
+    assert "HPCInterferenceFilter without MDOBPWeigher" in text
+    assert f"Set weight_classes = {NOVAS}, {HOP_BYTE}, {MDOBP}" in text
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
+    assert told(weighers.check)[0] == Code.SUCCESS
+
+
+class Unbuildable(weights.BaseHostWeigher):
+    def __init__(self) -> None:
+        raise RuntimeError("no licence")
+
+    def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
+        return 0.0
+
+
+class Curious(weights.BaseHostWeigher):
+    def weight_multiplier(self, host_state: Any) -> float:
+        return float(host_state.vcpus_total)
+
+    def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
+        return 0.0
+
+
+def test_a_weigher_that_cannot_be_built_is_a_failure(set_):
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, f"{__name__}.Unbuildable"])
+    code, text = told(weighers.check)
+    assert code == Code.FAILURE
+    assert f"Unbuildable of {__name__}.Unbuildable cannot be built: no licence" in text
+
+
+# Multipliers: four computes are enabled, so that three steps make a multiplier
+
+
+def test_the_delivered_multiplier_decides_strictly():
+    assert told(multipliers.check) == (
+        Code.SUCCESS,
+        "HopByteWeigher decides strictly: with 4 enabled computes the smallest step of 4 ranks "
+        "is 100000 / 3 = 33333.33, more than 8, the sum of the other multipliers.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "code", "how"),
+    [
+        (24.1, Code.SUCCESS, "decides strictly"),
+        (24, Code.WARNING, "decides mostly"),
+        (8.1, Code.WARNING, "decides mostly"),
+        (8, Code.WARNING, "hardly decides"),
+        (0, Code.WARNING, "HopByteWeigher is switched off"),
+        (-1, Code.FAILURE, "turns the order round"),
+    ],
+)
+def test_a_multiplier_is_compared_with_the_sum_of_the_others(set_, multiplier, code, how):
+    set_("hpc_sched", hop_byte_weight_multiplier=multiplier)
+    found, text = told(multipliers.check)
+    assert (found, how in text) == (code, True), text
+    if multiplier > 0 and code == Code.WARNING:
+        # One step, value / 3, must be more than 8.
+        assert "Set [hpc_sched] hop_byte_weight_multiplier = 25 for it to decide strictly" in text
+        set_("hpc_sched", hop_byte_weight_multiplier=25)
+        assert told(multipliers.check)[0] == Code.SUCCESS
+
+
+def test_the_multipliers_of_all_enabled_weighers_count_whatever_their_sign(set_):
+    set_("filter_scheduler", ram_weight_multiplier=-40000.0)
+    code, text = told(multipliers.check)
+    assert code == Code.WARNING
+    assert "40007, the sum of the other multipliers" in text
+    assert "hop_byte_weight_multiplier = 130000 for" in text
+    set_("filter_scheduler", weight_classes=["nova.scheduler.weights.cpu.CPUWeigher", HOP_BYTE])
+    assert "more than 1, the sum" in told(multipliers.check)[1]
+
+
+def test_a_weigher_whose_multiplier_depends_on_the_host_is_told(set_):
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, f"{__name__}.Curious"])
+    code, text = told(multipliers.check)
+    assert code == Code.WARNING
+    assert "The multiplier of Curious cannot be asked for" in text
+    assert "HopByteWeigher decides strictly" in text
+
+
+def test_metrics_count_only_where_some_are_named(set_):
+    set_("metrics", weight_multiplier=50000.0)
+    assert told(multipliers.check)[0] == Code.SUCCESS
+    set_("metrics", weight_setting=["power=1.0"])
+    assert told(multipliers.check)[0] == Code.WARNING
+
+
+def test_a_multiplier_not_below_that_of_build_failures_is_a_warning(set_):
+    set_("filter_scheduler", build_failure_weight_multiplier=1000000.0)
+    set_("hpc_sched", hop_byte_weight_multiplier=999999.0)
+    assert told(multipliers.check)[0] == Code.SUCCESS
+    set_("hpc_sched", hop_byte_weight_multiplier=1000000.0)
+    code, text = told(multipliers.check)
+    assert code == Code.WARNING
+    assert "is not below the multiplier of BuildFailureWeigher, 1000000" in text
+    assert "is not below the multiplier of CrossCellWeigher, 1000000" in text
+    assert "VMs go to hosts on which builds fail. Lower it" in text
+
+
+def test_listing_1_as_published_has_much_smaller_steps(set_):
+    set_("filter_scheduler", weight_classes=[NOVAS, BUNCH])
+    set_("hpc_sched", bunch_weight_multiplier=100.0)
+    assert told(multipliers.check)[0] == Code.SUCCESS
+    set_("hpc_sched", bunch_weight_scale="listing1")
+    code, text = told(multipliers.check)
+    assert code == Code.WARNING
+    # leaf1 has 3 hosts: up to 3 * (3 + 1) + 3.
+    assert "of Listing 1 for a group of 3 is 100 / 15 = 6.67, not more than 8" in text
+
+
+def test_mdobp_stands_between_topology_and_novas_weighers(set_):
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
+    code, text = told(multipliers.check)
+    assert code == Code.SUCCESS
+    assert "MDOBPWeigher decides strictly: the step between two hosts of a leaf is 9.00" in text
+    set_("hpc_sched", mdobp_weight_multiplier=160.0)
+    code, text = told(multipliers.check)
+    assert code == Code.WARNING
+    assert "MDOBPWeigher decides mostly inside a leaf" in text
+    assert "Set [hpc_sched] mdobp_weight_multiplier = 170" in text
+    # Two leaves, three ranks of steps; three hosts of a leaf are 0.1 apart: 3 * (8 + 0.1 * 2e6).
+    set_("hpc_sched", mdobp_weight_multiplier=2000000.0)
+    code, text = told(multipliers.check)
+    assert code == Code.WARNING
+    assert "HopByteWeigher hardly decides" not in text
+    assert "HopByteWeigher decides mostly" in text
+    assert "hop_byte_weight_multiplier = 610000 for it to decide strictly" in text
+    set_("hpc_sched", mdobp_weight_multiplier=0.0)
+    assert "MDOBPWeigher is switched off" in told(multipliers.check)[1]
+
+
+def test_aggregates_that_override_a_multiplier_are_listed(aggregate):
+    aggregate("islands", ["n1", "n2"], hop_byte_weight_multiplier="5")
+    assert told(multipliers.check)[0] == Code.WARNING
+    text = told(multipliers.check)[1]
+    assert "Aggregate islands overrides hop_byte_weight_multiplier with 5 for 2 hosts" in text
+
+
+def test_novas_multipliers_in_aggregates_count_too(aggregate):
+    aggregate("quiet", ["n1"], io_ops_weight_multiplier="-50000")
+    code, text = told(multipliers.check)
+    assert code == Code.WARNING
+    assert "not more than 50007, the sum" in text
+
+
+def test_a_topology_that_does_not_load_leaves_the_multipliers_to_be_checked(set_):
+    set_("hpc_sched", topology_file="/nowhere")
+    assert told(multipliers.check)[0] == Code.SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(24, 25), (79992, 80000), (80000, 81000), (99, 100), (0, 1), (0.5, 0.51), (9.99, 10)],
+)
+def test_a_value_to_set_has_two_digits_and_is_above_the_least(number, expected):
+    assert multipliers.above(number) == pytest.approx(expected)
+    assert multipliers.above(number) > number
+
+
+# What flavors say
+
+
+def test_flavors_whose_wishes_are_minded_are_success():
+    assert told(app_classes.check) == (
+        Code.SUCCESS,
+        "1 flavor with extra specs of hpc:, all minded.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "error", "remedy"),
+    [
+        ("hpc:app_class", "extreme", "hpc:app_class=extreme (f): other VMs may join", "Dedicated"),
+        ("hpc:app_class", "async", "hpc:app_class=async (f): their VMs are not", "MDOBP"),
+        ("hpc:cache_score", "12", "hpc:cache_score (f): no host is kept", "Interference"),
+        ("hpc:app_name", "LU", "hpc:app_name (f): no host is kept", "Interference"),
+    ],
+)
+def test_what_a_flavor_says_and_nothing_minds_is_a_warning(cloud, set_, spec, value, error, remedy):
+    cloud.flavor("f", extra_specs={spec: value})
+    try:
+        code, text = told(app_classes.check)
+        assert code == Code.WARNING
+        assert f"1 flavor with {error}" in text
+        ours = ["HPCDedicatedHostFilter", "HPCInterferenceFilter"]
+        assert any(remedy in name for name in [*ours, MDOBP] if f"Add {name}" in text)
+        set_("filter_scheduler", enabled_filters=ours, weight_classes=[NOVAS, HOP_BYTE, MDOBP])
+        assert told(app_classes.check)[0] == Code.SUCCESS
+    finally:
+        cloud.api.delete_flavor("f")
+
+
+# Server groups
+
+
+@pytest.fixture
+def group(cloud: NovaCloud) -> Iterator[Callable[..., str]]:
+    """Make server groups, with a VM of each flavor that is named; gone after the test."""
+    made: list[str] = []
+    servers: list[str] = []
+
+    def group_(name: str, policy: str, *flavors: str, **boot: Any) -> str:
+        made.append(cloud.server_group(name, policy))
+        new = [
+            server for flavor in flavors for server in cloud.boot(flavor, group=made[-1], **boot)
+        ]
+        servers.extend(new)
+        cloud.wait(new)
+        return made[-1]
+
+    yield group_
+    delete(cloud, servers)
+    for uuid in made:
+        cloud.api.delete_server_group(uuid)
+
+
+def test_without_groups_an_unset_class_is_success_that_says_so():
+    code, text = told(packed_groups.check)
+    assert code == Code.SUCCESS
+    assert "default_app_class is not set, but there is no server group" in text
+
+
+def test_groups_that_would_be_packed_are_a_failure_and_listed(group):
+    empty = group("empty", "affinity")
+    web = group("web", "anti-affinity", "plain")
+    mixed = group("mixed", "soft-anti-affinity", "hpc", "plain")
+    group("job", "soft-anti-affinity", "hpc", "hpc")
+    code, text = told(packed_groups.check)
+    assert code == Code.FAILURE
+    first, *listed = text.splitlines()
+    assert "default_app_class is not set: 3 server groups" in first
+    assert "Set [hpc_sched] default_app_class = none" in first
+    for line, name, uuid, policy, number in zip(
+        listed,
+        ("web", "mixed", "empty"),
+        (web, mixed, empty),
+        ("anti-affinity", "soft-anti-affinity", "affinity"),
+        ("1 VM", "2 VMs", "0 VMs"),
+        strict=True,
+    ):
+        assert re.fullmatch(rf"{name} \({uuid}, project \w+, {policy}, {number}\)", line)
+
+
+@pytest.mark.parametrize("value", ["sync", "none"])
+def test_a_class_that_is_set_is_success_be_it_the_default(group, set_, value):
+    group("web", "anti-affinity")
+    set_("hpc_sched", default_app_class=value)
+    assert told(packed_groups.check) == (Code.SUCCESS, f"default_app_class = {value} is set.")
+
+
+def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
+    uuid = group("gone", "anti-affinity", "hpc")
+    assert told(packed_groups.check)[0] == Code.SUCCESS
+    delete(cloud, [server["id"] for server in cloud.api.get_servers(detail=False)])
+    code, text = told(packed_groups.check)
+    assert code == Code.FAILURE
+    assert f"gone ({uuid}" in text
+    assert "0 VMs" in text
+
+
+def test_hints_name_a_class_where_they_count(group, set_):
+    group("hinted", "soft-affinity", "plain", hints={"hpc:app_class": "sync"})
+    assert told(packed_groups.check)[0] == Code.FAILURE
+    set_("hpc_sched", allow_user_hints=True)
+    assert told(packed_groups.check)[0] == Code.SUCCESS
+
+
+def test_of_very_many_groups_twenty_are_listed(group):
+    for number in range(23):
+        group(f"g{number:02d}", "soft-affinity")
+    code, text = told(packed_groups.check)
+    assert code == Code.FAILURE
+    lines = text.splitlines()
+    assert "23 server groups" in lines[0]
+    assert lines[20].startswith("g19 (")
+    assert lines[21:] == ["and 3 more"]
+
+
+# Options of Nova's scheduler
+
+
+def test_options_as_delivered_are_success():
+    for check in (
+        scheduler_options.check_placement_results,
+        scheduler_options.check_host_subset_size,
+        scheduler_options.check_shuffle,
+        scheduler_options.check_instance_tracking,
+    ):
+        assert told(check)[0] == Code.SUCCESS
+
+
+def test_less_results_of_placement_than_computes_are_a_warning(set_):
+    set_("scheduler", max_placement_results=4)
+    assert told(scheduler_options.check_placement_results)[0] == Code.SUCCESS
+    set_("scheduler", max_placement_results=3)
+    code, text = told(scheduler_options.check_placement_results)
+    assert code == Code.WARNING
+    assert "at most 3 of 4 enabled computes" in text
+    assert "Set [scheduler] max_placement_results = 1000" in text
+
+
+@pytest.mark.parametrize(
+    ("check", "option", "value", "error"),
+    [
+        (scheduler_options.check_host_subset_size, "host_subset_size", 3, "Set it to 1"),
+        (
+            scheduler_options.check_shuffle,
+            "shuffle_best_same_weighed_hosts",
+            True,
+            "Set it to false",
+        ),
+        (
+            scheduler_options.check_instance_tracking,
+            "track_instance_changes",
+            False,
+            "Set it to true",
+        ),
+    ],
+)
+def test_options_that_make_groups_less_compact_are_a_warning(set_, check, option, value, error):
+    set_("filter_scheduler", **{option: value})
+    code, text = told(check)
+    assert code == Code.WARNING
+    assert f"[filter_scheduler] {option} = {str(value).lower()}: " in text
+    assert error in text
+
+
+# Our own options
+
+
+def test_options_that_can_be_used_are_success():
+    assert told(options.check) == (Code.SUCCESS, "All options of [hpc_sched] can be used.")
+
+
+def test_a_value_that_cannot_be_used_is_a_failure(set_):
+    set_("hpc_sched", mdobp_weight_multiplier=float("nan"))
+    code, text = told(options.check)
+    assert code == Code.FAILURE
+    assert "mdobp_weight_multiplier = nan: expected a finite number" in text
+
+
+def test_misspelt_options_are_a_warning_that_names_the_file(tmp_path):
+    first, second = tmp_path / "nova.conf", tmp_path / "more.conf"
+    first.write_text("[filter_scheduler]\nanything = 1\n[hpc_sched]\ntopolgy_file = x\n")
+    second.write_text("[hpc_sched]\ntopology_file = x\nxyzzy = 1\n")
+    found = options.unknown_names([str(first), str(second), str(tmp_path / "none.conf")])
+    assert [(finding.code, finding.text) for finding in found] == [
+        (
+            Code.WARNING,
+            f"{first}: [hpc_sched] topolgy_file is no option and has no effect: did you mean "
+            "topology_file?",
+        ),
+        (Code.WARNING, f"{second}: [hpc_sched] xyzzy is no option and has no effect: remove it."),
+        (
+            Code.FAILURE,
+            f"{tmp_path}/none.conf: cannot be read: [Errno 2] No such file or directory: "
+            f"'{tmp_path}/none.conf'.",
+        ),
+    ]
+
+
+def test_the_interference_file_is_read_where_its_filter_is_enabled(set_, tmp_path):
+    path = tmp_path / "index.csv"
+    set_("hpc_sched", interference_file=str(path))
+    code, text = told(options.check)
+    assert code == Code.WARNING
+    assert "is not used: HPCInterferenceFilter is not enabled" in text
+    set_("filter_scheduler", enabled_filters=["HPCInterferenceFilter"])
+    code, text = told(options.check)
+    assert code == Code.FAILURE
+    assert f"{path}: cannot be read: No such file or directory" in text
+    path.write_text("WRF, LU, 0.87, 0.98\n")
+    assert told(options.check) == (Code.SUCCESS, f"{path} knows 2 applications.")
+
+
+def test_a_decision_log_that_cannot_be_written_is_a_warning(set_, tmp_path):
+    set_("hpc_sched", decision_log=str(tmp_path / "decisions"))
+    assert told(options.check)[0] == Code.SUCCESS
+    for path in (tmp_path, tmp_path / "none" / "decisions"):
+        set_("hpc_sched", decision_log=str(path))
+        code, text = told(options.check)
+        assert code == Code.WARNING
+        assert f"decision_log = {path} cannot be written" in text
+    assert not (tmp_path / "decisions").exists()
+
+
+# What is installed
+
+
+def test_the_installed_releases_are_supported():
+    code, text = told(release.check)
+    assert code == Code.SUCCESS
+    assert f"nova {importlib.metadata.version('nova')}" in text
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Install a package that is nothing but its metadata; return its name."""
+
+    def package_(metadata: str = "", entry_points: str = "") -> str:
+        folder = tmp_path / "stray-1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: stray\nVersion: 1\n{metadata}"
+        )
+        (folder / "entry_points.txt").write_text(entry_points)
+        monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+        return "stray"
+
+    return package_
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error"),
+    [
+        (
+            'Requires-Dist: nova<34,>=33; extra == "nova"',
+            r"Nova 34\S* is not supported: .*tested with <34,>=33",
+        ),
+        ("Requires-Python: >=4", "Python 3.* is not supported: expected >=4"),
+        ("Requires-Dist: numpy>=99", r"numpy \S+ is not supported: pip install 'numpy>=99'"),
+        ("Requires-Dist: xyzzy>=1", "xyzzy is not installed: pip install 'xyzzy>=1'"),
+    ],
+    ids=["Nova", "Python", "a library", "a library that is missing"],
+)
+def test_a_release_that_is_not_supported_is_a_failure(package, metadata, error):
+    name = package(metadata + '\nRequires-Dist: pytest>=99; extra == "test"\n')
+    found = release.check(Cloud(), name)
+    assert [finding.code for finding in found] == [Code.FAILURE]
+    assert re.search(error, found[0].text)
+
+
+def test_the_validators_of_extra_specs_are_installed():
+    code, text = told(extra_specs.check)
+    assert code == Code.SUCCESS
+    assert text.startswith("8 extra specs are validated by nova-api")
+
+
+def test_validators_that_are_missing_or_broken_are_told(package):
+    [found] = extra_specs.check(Cloud(), "nobody")
+    assert found.code == Code.WARNING
+    assert "There is no entry point hpc_sched in nobody" in found.text
+    package(entry_points="[broken]\nhpc_sched = xyzzy.nothing\n")
+    [found] = extra_specs.check(Cloud(), "broken")
+    assert found.code == Code.FAILURE
+    assert "No module named 'xyzzy'" in found.text
+
+
+# How the databases are read
+
+
+def break_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_context: Any, _: list[str]) -> list[Any]:
+        raise OSError("gone")
+
+    monkeypatch.setattr(cloud_module, "_compute_nodes", broken)
+
+
+def test_a_cell_that_does_not_answer_is_a_warning_where_its_computes_matter(monkeypatch):
+    break_cell(monkeypatch)
+    view = Cloud()
+    for check in (
+        fabric.check,
+        multipliers.check,
+        scheduler_options.check_placement_results,
+    ):
+        code, text = told(check, view)
+        assert code == Code.WARNING
+        assert re.search(r"cell \d+: OSError: gone\. Its computes are not", text)
+        assert "are no computes" not in text
+
+
+def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
+    tried = []
+
+    def broken(*_: Any) -> None:
+        tried.append(1)
+        raise OSError("mysql://nova:s3cret@host/ gone\n(Background: ...)")
+
+    monkeypatch.setattr(db, "ask_cells", broken)
+    view = Cloud()
+    for check in (fabric.check, multipliers.check, scheduler_options.check_placement_results):
+        code, text = told(check, view)
+        assert code == Code.FAILURE
+        assert "OSError: mysql://***@host/ gone. Run this where nova-scheduler runs" in text
+    assert tried == [1]
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Collect the queries of this thread, and of those that ask the cells for it."""
+    sql: list[str] = []
+    ours = threading.local()
+    ours.reading = True
+    real = cloud_module._compute_nodes
+
+    def note(_conn, _cursor, statement, *_rest) -> None:
+        if getattr(ours, "reading", False) and statement.lstrip().upper().startswith("SELECT"):
+            sql.append(statement)
+
+    def in_cell(context: nova_context.RequestContext, asked: list[str]) -> list[Any]:
+        ours.reading = True
+        try:
+            return real(context, asked)
+        finally:
+            ours.reading = False
+
+    monkeypatch.setattr(cloud_module, "_compute_nodes", in_cell)
+    sa.event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield sql
+    finally:
+        sa.event.remove(Engine, "before_cursor_execute", note)
+
+
+def test_a_run_costs_six_queries_whatever_there_is(group, aggregate, monkeypatch, capsys):
+    def cost() -> int:
+        with counted(monkeypatch) as sql:
+            checks.UpgradeCommands().check()
+        monkeypatch.undo()
+        return len(sql)
+
+    # The cells, one in the only one; aggregates; groups and their requests; flavors.
+    few = cost()
+    assert few == 6
+    for number in range(5):
+        group(f"more{number}", "soft-anti-affinity", "plain", "hpc")
+        aggregate(f"aggregate{number}", ["n1"], hop_byte_weight_multiplier="7")
+    assert cost() == few
