@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import nova.conf
@@ -36,7 +37,10 @@ def application(
 
 def names_class(extra_specs: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
     """Tell whether a flavor or hints name an application class that there is."""
-    return _Reader(extra_specs, hints, ()).choice(APP_CLASS, conf.APP_CLASSES) is not None
+    # Who names none is left without one.
+    defaults = replace(_defaults(), app_class="")
+    said, _ = extra_specs_.application(extra_specs, hints, defaults, in_group=True)
+    return bool(said.app_class)
 
 
 def extra_specs_of(flavor: objects.Flavor) -> Mapping[str, Any]:

@@ -3,7 +3,8 @@
 import nova.conf
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue import enabled, wishes
+from hpc_sched.core import extra_specs
+from hpc_sched.nova_glue import enabled
 from hpc_sched.status.cloud import Cloud
 from hpc_sched.status.findings import Finding, counted, failure, good, shortened, warning
 
@@ -18,12 +19,12 @@ def check(cloud: Cloud) -> list[Finding]:
         return [failure(str(error))]
     flavors: dict[str, list[str]] = {}
     for (key, value), names in said.items():
-        flavors.setdefault(f"{key}={value}" if key == wishes.APP_CLASS else key, []).extend(names)
+        flavors.setdefault(f"{key}={value}" if key == extra_specs.APP_CLASS else key, []).extend(names)
     unminded = []
     if not enabled.has_filter(enabled.DEDICATED_FILTER):
         unminded.append(
             (
-                f"{wishes.APP_CLASS}=extreme",
+                f"{extra_specs.APP_CLASS}=extreme",
                 "other VMs may join their hosts",
                 f"Add {enabled.DEDICATED_FILTER} to enabled_filters",
             )
@@ -35,12 +36,12 @@ def check(cloud: Cloud) -> list[Finding]:
                 "no host is kept from them for its neighbours",
                 f"Add {enabled.INTERFERENCE_FILTER} to enabled_filters",
             )
-            for key in (wishes.CACHE_SCORE, wishes.APP_NAME)
+            for key in (extra_specs.CACHE_SCORE, extra_specs.APP_NAME)
         ]
     if not enabled.has_mdobp():
         unminded.append(
             (
-                f"{wishes.APP_CLASS}=async",
+                f"{extra_specs.APP_CLASS}=async",
                 "their VMs are not consolidated",
                 "Add hpc_sched.weighers.mdobp.MDOBPWeigher to weight_classes, with a multiplier "
                 "other than 0",
