@@ -8,6 +8,8 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.core import application_name
 from hpc_sched.core.interference import Application
+from hpc_sched.core.vocabulary import APP_CLASSES, DECIMAL, MAX_DIGITS
+from hpc_sched.core.vocabulary import HOMOGENEOUS as HOMOGENEOUS_CHOICES
 from hpc_sched.core.wishes import Wishes
 
 APP_CLASS = "hpc:app_class"
@@ -20,16 +22,10 @@ MAX_LEAVES = "hpc:max_leaves"
 HOMOGENEOUS = "hpc:homogeneous"
 GUARANTEES = (REQUIRE, MAX_LEAVES, HOMOGENEOUS)
 
-APP_CLASSES = ("extreme", "sync", "async", "none")
 # Classes that are placed by topology; async is consolidated, none is not HPC at all.
 TOPOLOGY_CLASSES = frozenset({"extreme", "sync"})
 # Classes that share hosts with others; extreme has its own, and fills the fewest.
 SHARING_CLASSES = frozenset({"sync", "async"})
-
-# A cache score: float() would take nan, inf, signs and exponents. 255 digits, Nova's limit for
-# an extra spec, are finite.
-DECIMAL = r"[0-9]+(\.[0-9]+)?"
-MAX_DIGITS = 255
 
 # More VMs or leaves than any cloud has; keeps sums of them far from the end of an int64.
 MAX_NUMBER = 999_999
@@ -92,7 +88,7 @@ def read(
         max_leaves=reader.number(MAX_LEAVES),
         group_size=reader.number(GROUP_SIZE),
     )
-    homogeneous = reader.choice(HOMOGENEOUS, ("true", "prefer", "false"))
+    homogeneous = reader.choice(HOMOGENEOUS, HOMOGENEOUS_CHOICES)
     stated = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
     if homogeneous == "true":
         stated.append(HOMOGENEOUS)

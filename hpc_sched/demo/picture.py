@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hpc_sched.topology import cells
 from hpc_sched.topology.model import Topology
 
 LEGEND = "1 first request   2 growth   x other tenants   . free"
@@ -11,20 +12,21 @@ LEGEND = "1 first request   2 growth   x other tenants   . free"
 def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the leaves with the group's VMs for each run, side by side, and the costs below."""
     names = list(results)
-    titles = {leaf: _title(topology, leaf) for leaf in topology.leaves}
+    titles = {leaf: cells.title_of(topology, leaf) for leaf in topology.leaves}
     label = max(len("  least possible"), *map(len, titles.values())) + 2
-    cells = {
+    rows_of = {
         name: {leaf: _cells(topology, leaf, results[name]) for leaf in topology.leaves}
         for name in names
     }
-    width = max(17, *(len(row) for name in names for row in cells[name].values()), *map(len, names))
+    longest = (len(row) for rows in rows_of.values() for row in rows.values())
+    width = max(17, *longest, *map(len, names))
 
     def row(title: str, texts: Iterable[str]) -> str:
         """Return a line: a title and a text for each run."""
         return title.ljust(label) + "".join(text.ljust(width + 3) for text in texts)
 
     lines = [row("", names)]
-    lines += [row(titles[leaf], [cells[name][leaf] for name in names]) for leaf in titles]
+    lines += [row(titles[leaf], [rows_of[name][leaf] for name in names]) for leaf in titles]
     lines += ["", " " * label + LEGEND, ""]
     rows = len(results[names[0]]["steps"])
     for number in range(rows):
@@ -55,15 +57,7 @@ def _cells(topology: Topology, leaf: str, result: Mapping[str, Any]) -> str:
             return "2"
         return "x" if host in busy else "."
 
-    return " ".join(cell(host) for host in topology.hosts_of(leaf))
-
-
-def _title(topology: Topology, leaf: str) -> str:
-    """Return the leaf's name, behind that of the switch above it where there are several."""
-    above = topology.switches[topology.switch_index(leaf)].parent
-    if above < 0 or topology.switches[above].parent < 0:
-        return leaf
-    return f"{topology.switches[above].name} {leaf}"
+    return cells.row_of(topology, leaf, cell)
 
 
 def _leaves(topology: Topology, hosts: Mapping[str, int]) -> int:

@@ -13,9 +13,7 @@ from nova import exception
 from nova.api.validation.extra_specs import base
 
 from hpc_sched.core import application_name
-from hpc_sched.core.extra_specs import APP_CLASSES, DECIMAL
-
-HOMOGENEOUS = ("true", "prefer", "false")
+from hpc_sched.core.vocabulary import APP_CLASSES, DECIMAL, HOMOGENEOUS
 
 # Nova's own type int takes whatever Python's int() does: blanks, signs, 1_6, other digits.
 _AT_LEAST_ONE = r"[1-9][0-9]{0,5}"

@@ -19,12 +19,16 @@ from hpc_sched.core.answers import Plan, Rejection
 from hpc_sched.core.capacity import leaf_sums
 from hpc_sched.core.planner import solve
 from hpc_sched.core.problem import Problem
+from hpc_sched.nova_glue.request import request_id_of
 
 if TYPE_CHECKING:
     from hpc_sched.nova_glue.group import GroupState
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+# How many uuids of VMs a record names: a line stays short enough to be appended at once.
+MAX_INSTANCES = 256
 
 
 @dataclass
@@ -77,6 +81,7 @@ def tell_early_refusal(spec: objects.RequestSpec, why: str) -> None:
         group = spec.instance_group if "instance_group" in spec else None
         found = {
             "time": timeutils.utcnow().isoformat(),
+            "request_id": request_id_of(spec),
             "instance": spec.instance_uuid,
             "group": group.uuid if group is not None and "uuid" in group else None,
             "decision": "refused",
@@ -157,7 +162,10 @@ def _as_json(
     request, problem = state.request, state.problem()
     found: dict[str, Any] = {
         "time": timeutils.utcnow().isoformat(),
+        "request_id": request.request_id,
         "instance": request.instance_uuid,
+        # Of a server group all that await a place; an implicit group's are not known yet.
+        "instances": list(state.group.queue[:MAX_INSTANCES]),
         "group": request.group_uuid,
         "policy": request.policy,
         "app_class": request.app_class,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import nova.conf
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
+from oslo_context import context as oslo_context
 
 from hpc_sched.core.extra_specs import SHARING_CLASSES, TOPOLOGY_CLASSES, Asked
 from hpc_sched.core.interference import Application
@@ -28,6 +29,7 @@ class Request:
     count: int  # VMs of the request when it was made
     demand: dict[str, int]  # resource class to amount, one VM
     asked: Asked
+    request_id: str | None = None  # of the API request, req-...
 
     @property
     def group_id(self) -> str:
@@ -95,6 +97,7 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> Request | Non
         count=count_of(spec),
         demand=demand(spec),
         asked=asked,
+        request_id=request_id_of(spec),
     )
 
 
@@ -103,6 +106,16 @@ def is_group(spec: objects.RequestSpec) -> bool:
     if _server_group(spec) is not None:
         return True
     return count_of(spec) > 1 and bool(CONF.hpc_sched.implicit_groups)
+
+
+def request_id_of(spec: objects.RequestSpec) -> str | None:
+    """Return the id of the API request that a spec came with, None where that is not known.
+
+    Nova hands it from service to service in the context, which the objects of a message carry.
+    """
+    carried = getattr(spec, "_context", None) or oslo_context.get_current()
+    found = getattr(carried, "request_id", None)
+    return found if isinstance(found, str) else None
 
 
 def server_group_of(spec: objects.RequestSpec) -> str | None:

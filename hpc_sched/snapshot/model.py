@@ -85,5 +85,7 @@ class Snapshot:
     # [filter_scheduler] enabled_filters and weight_classes; None where nova.conf was not readable.
     filters: tuple[str, ...] | None = None
     weighers: tuple[str, ...] | None = None
+    # The interference index: application to neighbour to its performance beside it.
+    interference: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     decisions: tuple[Mapping[str, Any], ...] = ()  # the newest records of the decision log
     notes: tuple[str, ...] = ()  # what could not be read, a sentence each

@@ -19,7 +19,8 @@ def check(cloud: Cloud) -> list[Finding]:
         return [failure(str(error))]
     flavors: dict[str, list[str]] = {}
     for (key, value), names in said.items():
-        flavors.setdefault(f"{key}={value}" if key == extra_specs.APP_CLASS else key, []).extend(names)
+        shown = f"{key}={value}" if key == extra_specs.APP_CLASS else key
+        flavors.setdefault(shown, []).extend(names)
     unminded = []
     if not enabled.has_filter(enabled.DEDICATED_FILTER):
         unminded.append(

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
 
+from hpc_sched.core.extra_specs import APP_CLASS
 from hpc_sched.nova_glue import db, stored, wishes
 
 
@@ -62,7 +63,7 @@ def read(context: nova_context.RequestContext) -> list[ServerGroup]:
         sa.select(member.group_id, member.instance_uuid, spec.spec)
         .join(mapping, exists)
         .join(spec, spec.instance_uuid == member.instance_uuid)
-        .where(spec.spec.contains(wishes.APP_CLASS, autoescape=True))
+        .where(spec.spec.contains(APP_CLASS, autoescape=True))
     )
     classed: Counter[int] = Counter()
     for group_id, _uuid, text in db.each_api_row(context, said):

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import nova.conf
 import pytest
+from nova import context
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
@@ -75,11 +76,13 @@ def test_a_decision_is_one_line_however_many_vms_the_request_has(group, tmp_path
     schedule(states_of(), request, queue, HopByteWeigher(), [made() for made in FILTERS])
     [told] = read_decisions(tmp_path / "decisions")
     assert told.keys() == {
-        *("time", "instance", "group", "policy", "app_class", "wishes", "left", "awaiting"),
+        *("time", "request_id", "instance", "instances", "group", "policy", "app_class"),
+        *("wishes", "left", "awaiting"),
         *("members", "candidates", "removed", "decision", "plan", "seconds"),
     }
     assert told["decision"] == "planned"
     assert (told["instance"], told["group"]) == (queue[0], uuids.group)
+    assert told["instances"] == queue
     assert told["wishes"] == {
         "require": "pod",
         "prefer": None,
@@ -146,9 +149,32 @@ def test_the_refusal_of_wishes_without_a_group_is_a_decision_too(monkeypatch, tm
     monkeypatch.setattr(members_, "is_placed", lambda _uuid: False)
     why_refused(states_of(), spec(group=None, extra_specs=wishing(max_leaves=1)))
     [told] = read_decisions(tmp_path / "decisions")
-    assert told.keys() == {"time", "instance", "group", "decision", "reason"}
+    assert told.keys() == {"time", "request_id", "instance", "group", "decision", "reason"}
     assert told["decision"] == "refused"
     assert "hpc:max_leaves" in told["reason"]
+
+
+def test_a_record_names_the_api_request_by_the_context_that_the_spec_came_with(group, tmp_path):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    group(left=1)
+    request = spec()
+    request._context = context.RequestContext("user", "project", request_id="req-of-the-spec")
+    context.RequestContext("user", "project", request_id="req-of-the-thread")
+    weigh(HopByteWeigher(), run(states_of("leaf1"), request, HPCGroupFilter()), request)
+    other = spec()
+    weigh(HopByteWeigher(), run(states_of("leaf1"), other, HPCGroupFilter()), other)
+    told = [found["request_id"] for found in read_decisions(tmp_path / "decisions")]
+    assert told == ["req-of-the-spec", "req-of-the-thread"]
+
+
+def test_a_record_names_no_more_vms_than_a_line_can_hold(group, tmp_path):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    queue = queue_of(record.MAX_INSTANCES + 1)
+    group(queue=queue, left=1)
+    request = spec(uuid=queue[0])
+    weigh(HopByteWeigher(), run(states_of("leaf1"), request, HPCGroupFilter()), request)
+    [told] = read_decisions(tmp_path / "decisions")
+    assert told["instances"] == queue[:-1]
 
 
 def test_lines_of_many_threads_never_mix_and_none_is_lost_when_the_file_is_rotated(tmp_path):

@@ -14,7 +14,7 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights as nova_weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.core import extra_specs, policy
+from hpc_sched.core import policy, vocabulary
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
@@ -179,7 +179,7 @@ def test_affinity_is_tried_on_one_service_after_the_other_that_takes_all():
     assert not policy.keeps(limit, np.array([1, 0, 0, 0]), np.array([0, 0, 0, 1]))
 
 
-@pytest.mark.parametrize("app_class", extra_specs.APP_CLASSES)
+@pytest.mark.parametrize("app_class", vocabulary.APP_CLASSES)
 def test_no_class_of_application_makes_an_error_of_ours(group, caplog, app_class):
     """The guard would hide it: its answer looks like a good one."""
     group(left=4)

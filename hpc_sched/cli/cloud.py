@@ -1,0 +1,109 @@
+"""Where a command takes a cloud from: its state, its fabric and the options of nova.conf."""
+
+import argparse
+import sys
+from dataclasses import replace
+
+from oslo_config import cfg
+
+from hpc_sched import conf, exceptions
+from hpc_sched.cli import sources, state
+from hpc_sched.core import interference_file
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.text import Text
+from hpc_sched.topology.yaml_file import YamlFileDriver
+
+# Folding many names without a pattern takes its time.
+_MAX_LISTED = 200
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say which cloud is asked, and on which fabric."""
+    state.add_arguments(parser)
+    sources.add_arguments(parser)
+    parser.add_argument(
+        "--topology",
+        metavar="SOURCE",
+        help=sources.HELP.replace("(default: ", "(default: what the snapshot holds, else "),
+    )
+
+
+def cloud_of(args: argparse.Namespace) -> Cloud:
+    """Return the cloud that a command's arguments name; what is odd in it goes to stderr.
+
+    :raises exceptions.HPCSchedError: where state, fabric or nova.conf cannot be read
+    """
+    snapshot = state.snapshot_of(args)
+    options: cfg.ConfigOpts | None = None
+    if args.snapshot is None or args.config_file:
+        options = configuration(args)
+        if options is not None:
+            snapshot = with_options(snapshot, options)
+    found = Cloud.of(snapshot, _fabric(args, snapshot))
+    if found.unknown:
+        say(f"note: {told_of(found.unknown)} not in the topology, each a leaf of its own")
+    return found
+
+
+def configuration(args: argparse.Namespace) -> cfg.ConfigOpts | None:
+    """Return nova.conf, None where none is named and none can be found.
+
+    :raises exceptions.ConfigError: where it cannot be read
+    """
+    if not args.config_file and not cfg.find_config_files(project="nova", prog="nova-scheduler"):
+        return None
+    return sources.configuration(args)
+
+
+def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
+    """Return a snapshot with what nova.conf says: our options, filters, weighers, the index.
+
+    :raises exceptions.ConfigError: for an option with a value that cannot be used
+    """
+    # Nova's own, without Nova: their defaults do not matter where they do not name ours.
+    options.register_opts(
+        [cfg.ListOpt("enabled_filters", default=[]), cfg.ListOpt("weight_classes", default=[])],
+        group="filter_scheduler",
+    )
+    try:
+        ours = {opt.dest: getattr(options.hpc_sched, opt.dest) for opt in conf.OPTS}
+        filters = tuple(options.filter_scheduler.enabled_filters)
+        weighers = tuple(options.filter_scheduler.weight_classes)
+    except (cfg.Error, ValueError) as error:
+        raise exceptions.ConfigError(str(error)) from error
+    interference: dict[str, dict[str, float]] = {}
+    if ours["interference_file"]:
+        try:
+            index = interference_file.read_index(ours["interference_file"])
+            for (one, other), speed in sorted(index.performance.items()):
+                interference.setdefault(one, {})[other] = speed
+        except exceptions.InterferenceError as error:
+            say(f"note: the interference index is left out: {error}")
+    return replace(
+        snapshot, options=ours, filters=filters, weighers=weighers, interference=interference
+    )
+
+
+def told_of(hosts: tuple[str, ...]) -> str:
+    """Return how many hosts there are and, folded, which."""
+    shown = hostlist.fold(hosts[:_MAX_LISTED])
+    more = f" and {len(hosts) - _MAX_LISTED} more" if len(hosts) > _MAX_LISTED else ""
+    return f"{len(hosts)} host{'' if len(hosts) == 1 else 's'} ({shown}{more})"
+
+
+def say(text: str) -> None:
+    """Write a line of talk."""
+    print(text, file=sys.stderr)
+
+
+def _fabric(args: argparse.Namespace, snapshot: Snapshot) -> Topology:
+    """Return the fabric that is named, else that of the snapshot, else that of nova.conf."""
+    if args.topology is not None or snapshot.topology is None:
+        return sources.topology_of(args, args.topology)
+    name = f"{args.snapshot or 'snapshot'}: topology"
+    driver = YamlFileDriver(path=name)
+    parsed: Topology = driver.parse(Text(snapshot.topology.encode(), name))
+    return parsed

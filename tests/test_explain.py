@@ -1,0 +1,260 @@
+"""hpc-sched explain: standard output, standard error and exit code."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_sched.cli import main
+from hpc_sched.snapshot import words
+from tests.snapshots import group, saved, server, uuid_of
+
+
+def planned(time: str, **fields: Any) -> dict[str, Any]:
+    """Return the record of a plan."""
+    return {
+        "time": time,
+        "request_id": f"req-{time}",
+        "instance": f"vm-{time}",
+        "instances": [f"vm-{time}", f"second-{time}"],
+        "group": uuid_of("job"),
+        "policy": "anti-affinity",
+        "app_class": "sync",
+        "wishes": {"require": "pod", "prefer": None, "max_leaves": None, "homogeneous": "prefer"},
+        "left": 3,
+        "awaiting": 5,
+        "members": {"leaf01": 2},
+        "candidates": {"leaf01": {"hosts": 2, "room": 2}, "leaf02": {"hosts": 4, "room": 3}},
+        "removed": {"no room for one VM": 1, "processor type other than new": 8},
+        "decision": "planned",
+        "seconds": 0.00125,
+        "plan": {
+            "leaves": {"leaf01": 2, "leaf02": 1},
+            "hosts": {"n03": 1, "n04": 1, "n05": 1},
+            "hop_bytes": 18.0,
+            "least": 15.0,
+        },
+        **fields,
+    }
+
+
+REFUSED = {
+    "time": "t9",
+    "instance": "vm-t9",
+    "group": None,
+    "app_class": "sync",
+    "left": 9,
+    "awaiting": 9,
+    "members": {},
+    "candidates": {},
+    "removed": {},
+    "decision": "refused",
+    "seconds": 0.001,
+    "reason": "group of 9 needs one leaf: largest gang that fits under one leaf: 8 on leaf04",
+    "rejection": {
+        "reason": "not this",
+        "count": 9,
+        "fits": {"level": "leaf", "vms": 8, "switch": "leaf04"},
+        "largest": [
+            {"level": "leaf", "vms": 8, "switch": "leaf04"},
+            {"level": "pod", "vms": 16, "switch": "pod2"},
+        ],
+    },
+}
+
+
+def lines(*records: Any) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    path = tmp_path / "decisions.json"
+    path.write_text(lines(planned("t1"), REFUSED, planned("t2")))
+    return str(path)
+
+
+def explain(capsys, *arguments: str) -> tuple[int, str, str]:
+    code = main.main(["explain", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def times(capsys, *arguments: str) -> list[str]:
+    """Return the times of the decisions that are found."""
+    code, out, _ = explain(capsys, *arguments, "--json")
+    assert code == 0
+    return [json.loads(line)["time"] for line in out.splitlines()]
+
+
+def test_a_plan_in_words(log, capsys):
+    assert explain(capsys, "req-t1", "--decision-log", log) == (
+        0,
+        "t1  planned: server group job-uuid\n"
+        "  request     req-t1\n"
+        "  first VM    vm-t1\n"
+        "  asked       class sync, policy anti-affinity, require=pod, homogeneous=prefer\n"
+        "  VMs         3 to place, 2 more of the group await one\n"
+        "  members     2 in leaf01 (2)\n"
+        "  candidates  6 hosts with room for 5 in 2 leaf switches\n"
+        "              leaf01: 2 hosts, room for 2\n"
+        "              leaf02: 4 hosts, room for 3\n"
+        "  left out    1 hosts: no room for one VM\n"
+        "              8 hosts: processor type other than new\n"
+        "  plan        3 in leaf01 (2), leaf02 (1)\n"
+        "  hosts       n[03-05]: 1 each\n"
+        "  cost        Hop-Byte 18, least possible without wishes 15 (3 more)\n"
+        "  took        1.2 ms\n",
+        "",
+    )
+
+
+def test_a_refusal_in_words_says_what_would_have_fitted(log, capsys):
+    assert explain(capsys, "vm-t9", "--decision-log", log)[1] == (
+        "t9  refused: a request without a server group\n"
+        "  first VM    vm-t9\n"
+        "  asked       class sync\n"
+        "  VMs         9 to place\n"
+        f"  reason      {REFUSED['reason']}\n"
+        "  would fit   8 under one leaf (leaf04)\n"
+        "              16 under one pod (pod2)\n"
+        "  took        1.0 ms\n"
+    )
+
+
+def test_a_group_that_grew_has_several_decisions_newest_last(log, capsys):
+    job = uuid_of("job")
+    assert times(capsys, job, "--decision-log", log) == ["t1", "t2"]
+    assert times(capsys, job, "--decision-log", log, "--last") == ["t2"]
+    assert explain(capsys, job, "--decision-log", log)[1].count("planned: server group") == 2
+
+
+def test_a_vm_that_a_record_names_among_others_is_found(log, capsys):
+    assert times(capsys, "second-t2", "--decision-log", log) == ["t2"]
+
+
+def test_rotated_files_are_read_too_oldest_first(tmp_path, capsys):
+    path = tmp_path / "decisions.json"
+    path.write_text(lines(planned("t5")))
+    (tmp_path / "decisions.json.1").write_text(lines(planned("t4")))
+    (tmp_path / "decisions.json.10.gz").write_bytes(
+        gzip.compress(lines(planned("t1"), planned("t2")).encode())
+    )
+    (tmp_path / "decisions.json.2").write_text(lines(planned("t3")))
+    (tmp_path / "decisions.json.bak").write_text(lines(planned("t0")))
+    job = uuid_of("job")
+    assert times(capsys, job, "--decision-log", str(path)) == ["t1", "t2", "t3", "t4", "t5"]
+    assert times(capsys, "req-t1", "--decision-log", str(path)) == ["t1"]
+
+
+def test_lines_longer_than_a_block_half_lines_and_other_text_do_no_harm(tmp_path, capsys):
+    path = tmp_path / "decisions.json"
+    hosts = {f"n{number:05}": 1 for number in range(20_000)}
+    long = planned("t1", plan={"hosts": hosts, "leaves": {"leaf01": 20_000}})
+    half = json.dumps(planned("t3"))[:-20]
+    path.write_text("req-t1 no JSON\n\n" + lines(long, planned("t2"), ["job-uuid"]) + half)
+    assert times(capsys, uuid_of("job"), "--decision-log", str(path)) == ["t1", "t2"]
+    assert (
+        "hosts       n[00000-19999]: 1 each"
+        in explain(capsys, "req-t1", "--decision-log", str(path))[1]
+    )
+
+
+def test_only_as_much_is_read_as_the_newest_one_needs(tmp_path, capsys):
+    path = tmp_path / "decisions.json"
+    path.write_text(lines(planned("t1")))
+    # Would be an error if it were opened.
+    (tmp_path / "decisions.json.1.gz").write_bytes(b"no gzip")
+    job = uuid_of("job")
+    assert times(capsys, job, "--decision-log", str(path), "--last") == ["t1"]
+    code, out, err = explain(capsys, job, "--decision-log", str(path))
+    assert (code, out) == (1, "")
+    assert f"{path}: cannot be read: " in err
+
+
+def test_a_snapshot_brings_its_own_decisions_and_knows_names(tmp_path, capsys):
+    vms = [server("a", "n01"), server("b", "n02")]
+    path = saved(tmp_path, vms, [group("job", vms)], decisions=(planned("t1"), planned("t2")))
+    assert times(capsys, uuid_of("job"), "--snapshot", path) == ["t1", "t2"]
+    code, out, err = explain(capsys, "job", "--snapshot", path, "--last", "--json")
+    assert (code, err) == (0, "note: by job-uuid\n")
+    assert json.loads(out)["time"] == "t2"
+
+
+def test_a_vm_that_no_record_names_is_found_by_its_request_then_by_its_group(tmp_path, capsys):
+    first = server("first", "n01", reservation_id="r-1")
+    later = server("later", "n02", reservation_id="r-1")
+    grown = server("grown", "n03", reservation_id="r-2")
+    other = server("other", "n03", reservation_id="r-3")
+    old = {"instance": first.uuid, "group": None, "decision": "planned", "time": "old"}
+    path = saved(
+        tmp_path,
+        [first, later, grown, other],
+        [group("job", [grown])],
+        decisions=(old, planned("t1")),
+    )
+    assert times(capsys, "later", "--snapshot", path) == ["old"]
+    assert times(capsys, later.uuid, "--snapshot", path) == ["old"]
+    assert times(capsys, grown.uuid, "--snapshot", path) == ["t1"]
+    code, out, err = explain(capsys, other.uuid, "--snapshot", path)
+    assert (code, out) == (1, "")
+    assert f"no decision on '{other.uuid}' in {path}" in err
+
+
+def test_what_is_nowhere_names_what_is_called_much_the_same(tmp_path, capsys):
+    path = saved(tmp_path, [server("worker-1", "n01")], [group("job17", [])])
+    code, _, err = explain(capsys, "job71", "--snapshot", path)
+    assert code == 1
+    assert "there is no server or server group 'job71': there is job17" in err
+    assert "no decision on 'req-1'" in explain(capsys, "req-1", "--snapshot", path)[2]
+
+
+def test_the_log_of_nova_conf_is_read_where_none_is_named(log, tmp_path, capsys):
+    conf = tmp_path / "nova.conf"
+    conf.write_text(f"[hpc_sched]\ndecision_log = {log}\n")
+    assert times(capsys, "req-t1", "--config-file", str(conf)) == ["t1"]
+    conf.write_text("[hpc_sched]\n")
+    code, _, err = explain(capsys, "req-t1", "--config-file", str(conf))
+    assert code == 1
+    assert "[hpc_sched] decision_log is not set" in err
+
+
+def test_a_log_that_is_not_there_is_named(tmp_path, capsys):
+    path = str(tmp_path / "nothing")
+    code, out, err = explain(capsys, "req-1", "--decision-log", path)
+    assert (code, out) == (1, "")
+    assert f"{path}: cannot be read: No such file or directory" in err
+
+
+def test_without_a_cloud_the_error_says_that_it_could_have_helped(log, capsys, monkeypatch):
+    for name in ("OS_CLOUD", "OS_AUTH_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", "/nonexistent.yaml")
+    code, _, err = explain(capsys, "job", "--decision-log", log)
+    assert code == 1
+    assert "no decision on 'job' in" in err
+    assert "the cloud cannot be asked for its name or group: " in err
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"decision": None, "plan": [], "members": 1, "wishes": "x", "seconds": "long"},
+        {"candidates": {"leaf01": 3}, "plan": {"hosts": {"a b": "x"}, "hop_bytes": "much"}},
+        {"rejection": {"largest": [1, {}]}, "removed": {"a": None}, "left": None},
+    ],
+    ids=str,
+)
+def test_records_that_lack_what_is_always_there_are_told_all_the_same(record):
+    assert words.text_of(record)
+
+
+def test_many_leaves_are_not_all_listed():
+    leaves = {f"leaf{number}": {"hosts": 1, "room": 1} for number in range(500)}
+    text = words.text_of(planned("t1", candidates=leaves))
+    assert "500 hosts with room for 500 in 500 leaf switches" in text
+    assert "and 476 more leaves" in text
+    assert len(text.splitlines()) < 50

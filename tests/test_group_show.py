@@ -1,0 +1,196 @@
+"""hpc-sched group show: standard output, standard error and exit code; the cloud is a file."""
+
+import json
+
+import pytest
+
+from hpc_sched.cli import main
+from tests.snapshots import HOSTS, flavor, group, saved, server, uuid_of
+
+FULL = flavor("full", 16)
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Return a saved cloud: four VMs of a group, half a host each, of which one stands apart.
+
+    ::
+
+                      core1
+                 /             \\
+               pod1            pod2
+              /     \\         /     \\
+        leaf01   leaf02    leaf03   leaf04
+        2 1 x .  x . . !   1 . . .  . . . .
+    """
+    vms = [server(f"job-{i}", host) for i, host in enumerate(["n01", "n01", "n02", "n09"])]
+    vms.append(server("job-new", None))
+    others = [server("other-1", "n03"), server("other-2", "n05", FULL)]
+    groups = [group("job", vms), group("jobs", [])]
+    return saved(tmp_path, vms + others, groups, disabled=["n08"])
+
+
+def test_the_table_has_every_vm_the_picture_and_what_it_costs(job, capsys):
+    assert main.main(["group", "show", "job", "--snapshot", job]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.splitlines()[3:] == [
+        "| job-0   | job-0-uuid   | ACTIVE | n01  | leaf01 | pod1 core1 |",
+        "| job-1   | job-1-uuid   | ACTIVE | n01  | leaf01 | pod1 core1 |",
+        "| job-2   | job-2-uuid   | ACTIVE | n02  | leaf01 | pod1 core1 |",
+        "| job-3   | job-3-uuid   | ACTIVE | n09  | leaf03 | pod2 core1 |",
+        "| job-new | job-new-uuid | BUILD  | None | None   | None       |",
+        "+---------+--------------+--------+------+--------+------------+",
+        "",
+        "pod1 leaf01  2 1 x .",
+        "pod1 leaf02  x . . !",
+        "pod2 leaf03  1 . . .",
+        "pod2 leaf04  . . . .",
+        "",
+        "             1-9 + VMs of the group   x VMs of others   . none   ! takes no VMs   "
+        "? not in Nova",
+        "",
+        "VMs placed       4 of 5",
+        "hosts used       3",
+        "leaves used      2",
+        "Hop-Byte cost    17",
+        "least possible   4",
+    ]
+
+
+def test_hop_byte_counts_the_switches_between_all_pairs(job, capsys):
+    # n01 n01 n02 n09: 0 + 1 + 1 within leaf01, 5 three times up to core1 and down.
+    assert main.main(["group", "show", "job", "--snapshot", job, "--summary", "-f", "json"]) == 0
+    [told] = json.loads(capsys.readouterr().out)
+    assert told == {
+        "Group": "job",
+        "ID": uuid_of("job"),
+        "Policy": "soft-affinity",
+        "VMs": 5,
+        "Placed": 4,
+        "Hosts": 3,
+        "Leaves": 2,
+        "Hop-Byte": 17,
+        "Least possible": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("format_", "expected"),
+    [
+        ("json", '"Host": "n09"'),
+        ("yaml", "Host: n09"),
+        ("csv", '"job-3","job-3-uuid","ACTIVE","n09","leaf03","pod2 core1"'),
+        ("value", "job-3 job-3-uuid ACTIVE n09 leaf03 pod2 core1"),
+    ],
+)
+def test_formats_for_machines_have_the_vms_and_no_picture(job, capsys, format_, expected):
+    assert main.main(["group", "show", uuid_of("job"), "--snapshot", job, "-f", format_]) == 0
+    out = capsys.readouterr().out
+    assert expected in out
+    assert "least possible" not in out
+
+
+def test_a_vm_without_a_host_has_no_place_in_json(job, capsys):
+    main.main(["group", "show", "job", "--snapshot", job, "-f", "json"])
+    told = {row["Name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (told["job-new"]["Host"], told["job-new"]["Leaf"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [
+        ("jbo", "there is no server group 'jbo': there is job"),
+        ("zzz", "there is no server group 'zzz'"),
+        ("", "there is no server group ''"),
+    ],
+)
+def test_a_group_that_is_not_there_names_similar_ones(job, capsys, wanted, error):
+    assert main.main(["group", "show", wanted, "--snapshot", job]) == 1
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.splitlines()[-1]) == ("", error)
+
+
+def test_a_name_of_two_groups_is_an_error_with_their_uuids(tmp_path, capsys):
+    twins = [group("twin", []), group("twin", [])]
+    path = saved(tmp_path, groups=[twins[0], type(twins[1])("b", "twin", "p", "affinity", ())])
+    assert main.main(["group", "show", "twin", "--snapshot", path]) == 1
+    error = "2 server groups are called 'twin': expected a uuid, one of b, twin-uuid"
+    assert capsys.readouterr().err.splitlines()[-1] == error
+
+
+def test_hosts_that_the_topology_does_not_name_are_leaves_of_their_own_with_a_note(
+    tmp_path, capsys
+):
+    vms = [server("a", "n01"), server("b", "x1")]
+    path = saved(tmp_path, vms, [group("job", vms)], hosts=[*HOSTS, "x1", "x2"])
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    captured = capsys.readouterr()
+    note = "note: 2 hosts (x[1-2]) not in the topology, each a leaf of its own\n"
+    assert captured.err == note
+    assert "x1           1" in captured.out
+    assert "Hop-Byte cost    5\nleast possible   0" in captured.out
+
+
+def test_islands_have_no_cost_and_empty_numbers_in_json(tmp_path, capsys):
+    fabric = 'switches: [{name: one, hosts: "n[01-08]"}, {name: two, hosts: "n[09-16]"}]'
+    vms = [server("a", "n01"), server("b", "n09")]
+    path = saved(tmp_path, vms, [group("job", vms)], topology=fabric)
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    assert "Hop-Byte cost    infinite (islands)\nleast possible   0" in capsys.readouterr().out
+    main.main(["group", "show", "job", "--snapshot", path, "--summary", "-f", "json"])
+    [told] = json.loads(capsys.readouterr().out)
+    assert (told["Hop-Byte"], told["Least possible"]) == (None, 0)
+
+
+def test_the_least_possible_keeps_the_policy_and_the_room_of_others(tmp_path, capsys):
+    # Anti-affinity: a host each. leaf01 has two hosts left beside full ones, so the cheapest
+    # way for three is any leaf with three free hosts: 3 pairs, 1 switch each.
+    vms = [server("a", "n01"), server("b", "n05"), server("c", "n09")]
+    full = [server(f"f{host}", host, FULL) for host in ("n02", "n03")]
+    groups = [group("job", vms, "anti-affinity")]
+    path = saved(tmp_path, vms + full, groups)
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    assert "Hop-Byte cost    13\nleast possible   3" in capsys.readouterr().out
+
+
+def test_where_they_are_is_the_least_possible_when_nothing_else_is_free(tmp_path, capsys):
+    vms = [server("a", "n01"), server("b", "n16")]
+    full = [server(f"f{host}", host, FULL) for host in HOSTS[1:-1]]
+    halves = [server("h1", "n01"), server("h16", "n16")]
+    path = saved(tmp_path, vms + full + halves, [group("job", vms)])
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    assert "Hop-Byte cost    5\nleast possible   5" in capsys.readouterr().out
+
+
+def test_vms_of_several_flavors_and_members_that_are_gone_are_told(tmp_path, capsys):
+    vms = [server("a", "n01"), server("b", "n01", flavor("quarter", 4))]
+    gone = server("gone", "n02")
+    path = saved(tmp_path, vms, [group("job", [*vms, gone])])
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "note: its VMs are of several flavors (quarter, half): the least possible takes all for "
+        "the largest",
+        "note: 1 of its members are no servers any more",
+    ]
+
+
+def test_a_group_without_vms_is_shown_as_one(job, capsys):
+    assert main.main(["group", "show", "jobs", "--snapshot", job]) == 0
+    assert "VMs placed       0 of 0" in capsys.readouterr().out
+
+
+def test_a_large_fabric_is_pictured_by_the_leaves_of_the_group(tmp_path, capsys):
+    leaves = ", ".join(f"{{name: leaf{i}, hosts: h{i}}}" for i in range(100))
+    fabric = f"switches: [{{name: core, switches: [{leaves}]}}]"
+    vms = [server("a", "h7"), server("b", "h42")]
+    hosts = [f"h{i}" for i in range(100)]
+    path = saved(tmp_path, vms, [group("job", vms)], hosts=hosts, topology=fabric)
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    assert "leaf7   1\nleaf42  1\nand 98 leaf switches without" in capsys.readouterr().out
+
+
+def test_hosts_of_the_topology_that_nova_does_not_have_are_marked(tmp_path, capsys):
+    path = saved(tmp_path, groups=[group("job", [])], hosts=HOSTS[:-1], down=["n15"])
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    assert "pod2 leaf04  . . ! ?" in capsys.readouterr().out

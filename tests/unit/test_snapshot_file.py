@@ -1,0 +1,181 @@
+"""The saved snapshot: what is written is read again, and nothing else is."""
+
+import gzip
+import json
+import random
+from dataclasses import asdict, replace
+
+import pytest
+
+from hpc_sched import exceptions
+from hpc_sched.snapshot import anonymous, file
+from hpc_sched.snapshot.model import Aggregate, Snapshot
+from tests.snapshots import flavor, group, server, snapshot
+
+VMS = [
+    server("vm-1", "n01", flavor("big", 16, app_class="sync"), reservation_id="r-1"),
+    server("vm-2", None, boots_from_volume=True),
+]
+FULL = snapshot(
+    VMS,
+    [group("job", VMS, "anti-affinity", max_per_host=2)],
+    aggregates=[Aggregate("a", ("n01",), {"hpc:leaf": "leaf01"})],
+    options={"cache_score_limit": 100.0, "processor_order": ["new"], "decision_log": None},
+    filters=("HPCGroupFilter",),
+    weighers=(),
+    interference={"WRF": {"LU": 0.5}},
+    decisions=({"time": "now", "plan": {"hosts": {"n01": 1}}},),
+    notes=("a cell does not answer",),
+)
+
+
+@pytest.mark.parametrize("name", ["state.json", "state.json.gz"])
+def test_what_is_written_is_read_again(tmp_path, name):
+    file.write(tmp_path / name, FULL)
+    assert file.read(tmp_path / name) == FULL
+
+
+def test_a_name_in_gz_is_packed_and_one_that_was_renamed_is_read_all_the_same(tmp_path):
+    file.write(tmp_path / "state.json.gz", FULL)
+    packed = (tmp_path / "state.json.gz").read_bytes()
+    assert json.loads(gzip.decompress(packed))["version"] == file.VERSION
+    (tmp_path / "state").write_bytes(packed)
+    assert file.read(tmp_path / "state") == FULL
+
+
+def test_the_same_snapshot_is_the_same_file(tmp_path):
+    for name in ("a.json.gz", "b.json.gz"):
+        file.write(tmp_path / name, FULL)
+    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
+
+
+def broken(change) -> str:
+    """Return a document with a change to it."""
+    document = {"format": file.FORMAT, "version": file.VERSION, **asdict(FULL)}
+    document = json.loads(json.dumps(document))
+    change(document)
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda d: d.update(version=2), "version: expected 1, found 2: a newer hpc-sched wrote it"),
+        (lambda d: d.update(version=True), "version: expected 1, found true or false"),
+        (lambda d: d.update(format="x"), "expected a file of hpc-sched snapshot save"),
+        (lambda d: d.pop("taken"), "document: expected key 'taken', found none"),
+        (lambda d: d.update(more=1), "document: expected one of taken, hypervisors"),
+        (lambda d: d.update(servers={}), "['servers']: expected a list, found a mapping"),
+        (
+            lambda d: d["hypervisors"][3]["used"].update(VCPU="4"),
+            "['hypervisors'][3]['used']['VCPU']: expected a number, found '4'",
+        ),
+        (
+            lambda d: d["hypervisors"][0].update(up=1),
+            "['hypervisors'][0]['up']: expected true or false, found 1",
+        ),
+        (
+            lambda d: d["servers"][0]["flavor"].update(vcpus=1.5),
+            "['servers'][0]['flavor']['vcpus']: expected a whole number, found 1.5",
+        ),
+        (
+            lambda d: d["groups"][0].update(members=[None]),
+            "['groups'][0]['members'][0]: expected a text, found null",
+        ),
+        (lambda d: d.update(decisions=[[]]), "['decisions'][0]: expected a mapping, found a list"),
+    ],
+)
+def test_an_error_names_file_and_key_and_what_was_expected(tmp_path, change, error):
+    path = tmp_path / "state.json"
+    path.write_text(broken(change))
+    with pytest.raises(exceptions.SnapshotError) as raised:
+        file.read(path)
+    assert str(raised.value).startswith(f"{path}: {error}")
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", ":1: not JSON: Expecting value"),
+        (b"{\n,}", ":2: not JSON: "),
+        (b"\xff", ":1: expected UTF-8, found byte 0xff"),
+        (b"[" * 100_000, ": nested too deeply"),
+        (b"[NaN]", ": not JSON: NaN is no number"),
+        (b"[" + b"9" * 5000 + b"]", ": not JSON: Exceeds the limit"),
+        (b"[]", ": expected a file of hpc-sched snapshot save, found another one"),
+        (b"\x1f\x8b123", ": cannot be unpacked: "),
+        (gzip.compress(b"{}")[:-4], ": cannot be unpacked: "),
+        (gzip.compress(b"{}"), ": expected a file of hpc-sched snapshot save"),
+    ],
+)
+def test_what_is_no_snapshot_is_refused_with_its_name(tmp_path, content, error):
+    path = tmp_path / "state.json"
+    path.write_bytes(content)
+    with pytest.raises(exceptions.SnapshotError) as raised:
+        file.read(path)
+    assert f"{path}{error}" in str(raised.value)
+
+
+def test_an_infinite_number_is_refused(tmp_path):
+    path = tmp_path / "state.json"
+    text = broken(lambda d: d["hypervisors"][0]["capacity"].update(VCPU=4242))
+    path.write_text(text.replace("4242", "1e999"))
+    with pytest.raises(exceptions.SnapshotError, match="expected a finite number"):
+        file.read(path)
+
+
+def test_a_file_that_unpacks_to_more_than_is_allowed_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(file, "MAX_BYTES", 1000)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b" " * 100_000))
+    with pytest.raises(exceptions.SnapshotError, match="expected at most 1000 bytes, found more"):
+        file.read(tmp_path / "bomb.gz")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(exceptions.SnapshotError, match=r"missing/x.*cannot be written: No such"):
+        file.write(tmp_path / "missing" / "x", FULL)
+    with pytest.raises(exceptions.SnapshotError, match=r"nothing: cannot be read: No such file"):
+        file.read(tmp_path / "nothing")
+
+
+def test_what_json_cannot_say_is_not_written(tmp_path):
+    with pytest.raises(exceptions.SnapshotError, match="cannot be written"):
+        file.write(tmp_path / "x", replace(FULL, options={"a": float("nan")}))
+    assert not (tmp_path / "x").exists()
+
+
+def test_any_change_of_bytes_gives_a_snapshot_or_a_snapshot_error(tmp_path):
+    path = tmp_path / "state.json"
+    file.write(path, FULL)
+    good = path.read_bytes()
+    numbers = random.Random(5)
+    for _ in range(500):
+        content = bytearray(good)
+        for _ in range(numbers.randint(1, 4)):
+            at = numbers.randrange(len(content))
+            match numbers.randrange(3):
+                case 0:
+                    content[at] = numbers.randrange(256)
+                case 1:
+                    del content[at : at + numbers.randrange(40)]
+                case _:
+                    content[at:at] = numbers.choice([b"null", b"[", b"}", b'"', b"1e9", b","])
+        path.write_bytes(content)
+        try:
+            assert isinstance(file.read(path), Snapshot)
+        except exceptions.SnapshotError as error:
+            assert str(error).startswith(str(path))  # noqa: PT017
+
+
+def test_without_names_the_people_s_words_are_gone_and_equal_ones_stay_equal(tmp_path):
+    servers = [server("secret-1", "n01"), server("secret-1", "n02"), server("secret-2", "n03")]
+    found = anonymous.without_names(snapshot(servers, [group("secret-3", servers)]))
+    path = tmp_path / "state.json"
+    file.write(path, replace(found, servers=(), groups=()))
+    names = [vm.name for vm in found.servers]
+    assert len(set(names)) == 2
+    assert not any("secret" in name for name in [*names, found.groups[0].name])
+    assert {vm.project_id for vm in found.servers} == {found.groups[0].project_id}
+    assert found.groups[0].members == group("secret-3", servers).members
+    again = anonymous.without_names(snapshot(servers))
+    assert again.servers[0].project_id != found.servers[0].project_id
