@@ -213,7 +213,7 @@ def test_a_topology_that_does_not_load_is_a_failure_with_all_its_problems(set_, 
 @pytest.mark.parametrize(
     ("values", "error"),
     [
-        ({"topology_file": None}, "expected a file (topology_file)"),
+        ({"topology_file": None}, "expected a file ([hpc_sched] topology_file)"),
         ({"topology_file": "/nowhere"}, "/nowhere: cannot be read: No such file or directory"),
         ({"topology_driver": "nope"}, "no topology driver 'nope'"),
     ],
