@@ -71,7 +71,7 @@ def check(cloud: Cloud) -> list[Finding]:
         if one.is_topology:
             rivals = [two for two in ours if two.is_topology and two is not one]
             rest = others + sum(two.most(aggregates) for two in rivals)
-            found += _topology(one, rest, packer, size) + _beyond(one, guards)
+            found += _topology(one, rest, packer, size, guards) + _beyond(one, guards)
     if packer is not None:
         found += _packer(packer, others, size)
     return found + _aggregates(ours, aggregates)
@@ -100,7 +100,9 @@ def _overrides(aggregate: objects.Aggregate) -> bool:
     return any(key.endswith(_METADATA) for key in aggregate.metadata)
 
 
-def _topology(one: Enabled, others: float, packer: Enabled | None, size: Size) -> list[Finding]:
+def _topology(
+    one: Enabled, others: float, packer: Enabled | None, size: Size, guards: list[Enabled]
+) -> list[Finding]:
     value = one.multiplier()
     if value == 0:
         return [warning(f"{one.name} is switched off: [hpc_sched] {one.option} = 0.")]
@@ -130,7 +132,14 @@ def _topology(one: Enabled, others: float, packer: Enabled | None, size: Size) -
     than = f"{rest}, the sum of the other multipliers"
     if value > needed:
         return [good(f"{one.name} decides strictly: with {computes} {step}, more than {than}.")]
-    text = f"Set [hpc_sched] {one.option} = {text_of(above(needed))} for it to decide strictly."
+    strict = above(needed)
+    text = f"Set [hpc_sched] {one.option} = {text_of(strict)} for it to decide strictly."
+    reached = [guard for guard in guards if 0 < abs(guard.multiplier()) <= strict]
+    if reached:
+        text += (
+            f" That is not below {enabled_weighers.names(reached)}: lower the other multipliers, "
+            "or raise these too."
+        )
     if value > others:
         return [
             warning(

@@ -474,7 +474,13 @@ def test_the_multipliers_of_all_enabled_weighers_count_whatever_their_sign(set_)
     code, text = told(multipliers.check)
     assert code == Code.WARNING
     assert "40007, the sum of the other multipliers" in text
-    assert "hop_byte_weight_multiplier = 130000 for" in text
+    assert "hop_byte_weight_multiplier = 130000 for it to decide strictly." in text
+    assert "not below" not in text
+    set_("filter_scheduler", ram_weight_multiplier=400000.0)
+    text = told(multipliers.check)[1]
+    # Nova's fixtures switch build failures off.
+    assert "hop_byte_weight_multiplier = 1300000 for it to decide strictly. That is not " in text
+    assert "below CrossCellWeigher: lower the other multipliers" in text
     set_("filter_scheduler", weight_classes=["nova.scheduler.weights.cpu.CPUWeigher", HOP_BYTE])
     assert "more than 1, the sum" in told(multipliers.check)[1]
 
