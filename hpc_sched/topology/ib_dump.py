@@ -21,6 +21,7 @@ HCA = "H"
 
 # A node's description has 64 bytes; names from a map may be longer, but not by much.
 MAX_DESCRIPTION = 256
+_MAX_PORTS = 256
 _SHOWN = 80
 
 # Data rate of one lane in Gb/s.
@@ -63,7 +64,7 @@ class Node:
 
     id: str  # kind and GUID: S-0002c90200404718
     description: str = ""
-    port_guids: dict[int, str] = field(default_factory=dict)  # of HCAs, by port
+    port_guids: tuple[str, ...] = ()  # of HCAs
 
     @property
     def kind(self) -> str:
@@ -179,9 +180,11 @@ class _Reader:
         peer = self._node(kind, guid)
         a, b = (self.section.id, int(own)), (peer.id, int(port))
         if own_guid and self.section.kind == HCA:
-            self.section.port_guids[a[1]] = _guid(own_guid)
+            _add_guid(self.section, own_guid)
         if port_guid and kind == HCA:
-            peer.port_guids[b[1]] = _guid(port_guid)
+            _add_guid(peer, port_guid)
+        if self.other_end.get(a) == b and b in self.rates and peer.id in self.by_peers:
+            return True  # the other end has told all of it
         end = self._describe(peer, line, found.end())
         rate = _RATE.search(line, end)
         if self._linked(a, b, number) and rate and rate[2] in _LANE:
@@ -239,6 +242,12 @@ class _Reader:
 def _guid(text: str) -> str:
     """Return a GUID in the form of the name map."""
     return text.lower().rjust(16, "0")
+
+
+def _add_guid(node: Node, guid: str) -> None:
+    said = _guid(guid)
+    if said not in node.port_guids and len(node.port_guids) < _MAX_PORTS:
+        node.port_guids += (said,)
 
 
 def _and_more(lines: int) -> str:

@@ -37,8 +37,7 @@ def host_of(
     :param pattern: what finds a host's name in a description: its first group, or all of it; by
         default a description is a host and an adapter, ``node0001 HCA-1``, or a host alone
     """
-    guids = (node.guid, *(guid for _, guid in sorted(node.port_guids.items())))
-    for guid in guids:
+    for guid in (node.guid, *sorted(node.port_guids)):
         if guid in names:
             # A name map for ibnetdiscover itself has whole descriptions.
             return _host_in(names[guid]) or names[guid]

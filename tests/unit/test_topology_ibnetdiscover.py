@@ -428,6 +428,11 @@ def test_a_line_without_an_end_takes_linear_time(line: str):
     assert len(read(f"{SMALL}{line}\n").hosts) == 3
 
 
+def test_an_hca_of_too_many_ports_takes_linear_time():
+    ports = (f'[{i}] "H-1"[{i}]({i:x}) # "n1 HCA-1" lid 1 4xHDR' for i in range(1, 100_000))
+    assert read("\n".join(['Switch 1 "S-1"', *ports])).hosts == ("n1",)
+
+
 def test_the_driver_takes_the_options_of_a_text_and_a_pattern():
     driver = IbnetdiscoverDriver(command="ibnetdiscover -C mlx5_0", timeout=3, host_pattern="x")
     assert driver.command == ("ibnetdiscover", "-C", "mlx5_0")
