@@ -1,7 +1,7 @@
 """Check: whether topology decides before Nova's other weighers, and what would make it do so.
 
 Nova maps the numbers of a weigher to 0..1, multiplies and adds up. Our weighers hand over
-ranks, so that their smallest step is multiplier / (ranks - 1); see README, "The multiplier".
+ranks, so that their smallest step is multiplier / (ranks - 1); see the operator's guide.
 """
 
 from __future__ import annotations
