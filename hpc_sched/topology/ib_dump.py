@@ -246,7 +246,7 @@ def _guid(text: str) -> str:
 
 def _add_guid(node: Node, guid: str) -> None:
     said = _guid(guid)
-    if said not in node.port_guids and len(node.port_guids) < _MAX_PORTS:
+    if len(node.port_guids) < _MAX_PORTS and said not in node.port_guids:
         node.port_guids += (said,)
 
 
