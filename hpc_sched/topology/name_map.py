@@ -12,6 +12,7 @@ is::
 import re
 
 from hpc_sched import exceptions, files
+from hpc_sched.topology.problems import MAX_PROBLEMS
 
 _LINE = re.compile(r'\s*(?P<key>"[^"]*"|[^\s"#]+)\s+(?P<name>"[^"]*"|[^\s"]+)\s*(?:#.*)?\Z')
 _GUID = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,16})\Z")
@@ -29,13 +30,15 @@ def read(content: bytes, path: str) -> dict[str, str]:
 
     A key that can be read as a GUID is there as it is written and in the form of :func:`guid`.
 
-    :raises exceptions.TopologyError: with every line that is wrong
+    :raises exceptions.TopologyError: with the lines that are wrong, as many as are read
     """
     text = files.decode(content, path, exceptions.TopologyError)
     names: dict[str, str] = {}
     first: dict[str, int] = {}
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
+        if len(problems) >= MAX_PROBLEMS:
+            break
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _LINE.match(line)
@@ -47,14 +50,19 @@ def read(content: bytes, path: str) -> dict[str, str]:
                 f"found {line.strip()[:_SHOWN]!r}"
             )
             continue
-        if names.get(key, name) != name:
+        # A GUID may be written in several ways and is one all the same.
+        same = guid(key) if key.lower().startswith("0x") else None
+        forms = [key] if same is None else [key, same]
+        other = next((form for form in forms if names.get(form, name) != name), None)
+        if other is not None:
             problems.append(
-                f"{path}:{number}: {key!r} is {name!r} here and {names[key]!r} on line {first[key]}"
+                f"{path}:{number}: {key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and "
+                f"{names[other][:_SHOWN]!r} on line {first[other]}"
             )
             continue
-        for form in {key, guid(key) if key.lower().startswith("0x") else None} - {None}:
-            names[str(form)] = name
-            first[str(form)] = number
+        for form in forms:
+            names[form] = name
+            first[form] = number
     if problems:
         raise exceptions.TopologyError(*problems)
     return names
