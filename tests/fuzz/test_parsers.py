@@ -25,7 +25,7 @@ from tests.fuzz.mutation import mutated
 
 COUNT = int(os.environ.get("HPC_SCHED_FUZZ", "5000"))
 SEED = os.environ.get("HPC_SCHED_FUZZ_SEED", "0")
-# Seconds for one input. All are small: most take a millisecond.
+# Seconds of processor time for one input. All are small: most take a millisecond.
 MOST_SECONDS = 5.0
 # What the process may take beyond what it has at the beginning; MemoryError is no TopologyError.
 MOST_MEMORY = 1 << 30
@@ -87,13 +87,13 @@ def bounded_time() -> Iterator[None]:
     def ring(_signal: int, _frame: FrameType | None) -> None:
         raise TooLong
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def outcome(parse: Parser, text: bytes) -> str:
