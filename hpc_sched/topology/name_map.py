@@ -12,6 +12,7 @@ is::
 import re
 
 from hpc_sched import exceptions, files
+from hpc_sched.topology.problems import MAX_PROBLEMS
 
 _LINE = re.compile(r'\s*(?P<key>"[^"]*"|[^\s"#]+)\s+(?P<name>"[^"]*"|[^\s"]+)\s*(?:#.*)?\Z')
 _GUID = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,16})\Z")
@@ -29,13 +30,15 @@ def read(content: bytes, path: str) -> dict[str, str]:
 
     A key that can be read as a GUID is there as it is written and in the form of :func:`guid`.
 
-    :raises exceptions.TopologyError: with every line that is wrong
+    :raises exceptions.TopologyError: with the lines that are wrong, as many as are read
     """
     text = files.decode(content, path, exceptions.TopologyError)
     names: dict[str, str] = {}
     first: dict[str, int] = {}
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
+        if len(problems) >= MAX_PROBLEMS:
+            break
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _LINE.match(line)
@@ -47,12 +50,14 @@ def read(content: bytes, path: str) -> dict[str, str]:
                 f"found {line.strip()[:_SHOWN]!r}"
             )
             continue
-        forms = [key, guid(key) or key] if key.lower().startswith("0x") else [key]
+        # A GUID may be written in several ways and is one all the same.
+        same = guid(key) if key.lower().startswith("0x") else None
+        forms = [key] if same is None else [key, same]
         other = next((form for form in forms if names.get(form, name) != name), None)
         if other is not None:
             problems.append(
-                f"{path}:{number}: {key!r} is {name!r} here and {names[other]!r} on line "
-                f"{first[other]}"
+                f"{path}:{number}: {key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and "
+                f"{names[other][:_SHOWN]!r} on line {first[other]}"
             )
             continue
         for form in forms:

@@ -6,7 +6,7 @@ from hpc_sched.topology.hierarchy import bits
 
 # Sets of leaves are masks of bits. Both bounds are far above any fabric: they keep a file that
 # was made to hurt from taking the scheduler's memory or time.
-MAX_BITS = 1 << 32  # in all masks that are kept: 512 MB
+MAX_BITS = 1 << 31  # in all masks that are kept: 256 MB
 MAX_STEPS = 1 << 31  # some ten seconds
 
 

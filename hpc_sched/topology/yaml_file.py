@@ -14,14 +14,13 @@ import yaml
 from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.problems import MAX_PROBLEMS, shortened
 from hpc_sched.topology.text import TextDriver
 from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 
 MAX_LEVELS = 32
 # A level of switches nests a list and its keys.
 MAX_NESTING = 4 * MAX_LEVELS
-# Who reads more of them mends the first ones first.
-MAX_PROBLEMS = 100
 _TOP_KEYS = ("levels", "switches")
 _SWITCH_KEYS = ("name", "switches", "hosts", "processor")
 _HOST_KEYS = ("name", "processor")
@@ -211,4 +210,4 @@ class _Reader:
             self.problems += error.problems
 
     def _error(self, node: yaml.Node, text: str) -> exceptions.TopologyError:
-        return exceptions.TopologyError(f"{self.path}:{line_of(node)}: {text}")
+        return exceptions.TopologyError(f"{self.path}:{line_of(node)}: {shortened(text)}")

@@ -1,5 +1,6 @@
 """Slurm's topology.yaml: several topologies, one tree of which is read."""
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from oslo_config import cfg
 
 from hpc_sched import conf
+from hpc_sched.cli import sources
 from hpc_sched.topology import load
 from hpc_sched.topology.slurm import is_yaml
 from tests.unit.test_topology_slurm import hops_of, problems_of, read
@@ -75,6 +77,16 @@ def test_the_name_may_stand_in_nova_conf(tmp_path: Path):
     options([], default_config_files=[str(nova)])
     driver, given = conf.topology_source(options)
     assert load(driver, **given).roots == ("west", "east")
+
+
+def test_the_name_may_stand_on_the_command_line(tmp_path: Path):
+    path = tmp_path / "topology.yaml"
+    path.write_text(MANUAL)
+    parser = argparse.ArgumentParser()
+    sources.add_arguments(parser)
+    args = parser.parse_args(["--topology-name", "topo4"])
+    assert sources.topology_of(args, str(path)).roots == ("west", "east")
+    assert sources.topology_of(parser.parse_args([]), f"slurm:{path}").roots == ("sw_root",)
 
 
 def one(switches: str, name: str = "t", more: str = "") -> str:

@@ -1,0 +1,127 @@
+"""Texts that the parsers read, from which mutations are made, and the words of their formats."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.ib_dumps import rails, three_levels
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Texts of one format."""
+
+    texts: tuple[bytes, ...]
+    words: tuple[bytes, ...]
+
+
+def _corpus(texts: list[str], words: str) -> Corpus:
+    return Corpus(
+        tuple(text.encode() for text in texts), tuple(word.encode() for word in words.split(" "))
+    )
+
+
+# Of all formats: ranges, and what ends a line, a name or a text.
+_RANGES = (
+    "[1-4] [001-018] [1-3,7] [1-10/3] [4-1] [01-010] [1-999999999] [1-99999999999999999999] [] "
+    "[1 1] [-1-3] [[1-2]] [1-2][1-2] n[1-2000]x[1-2000] , ,, - / @ @all & ! ^ * ? % ~ \\ \\# "
+    "\t \r \r\n \n \x00 \x0b \x85 \u2028 \u202e \ufeff schränk 🖧 0123 null yes"
+)
+
+YAML = _corpus(
+    [
+        (ROOT / "etc" / "topology.yaml.sample").read_text(),
+        "levels: [leaf, pod, core]\nswitches:\n- name: core1\n  switches:\n  - name: pod1\n"
+        "    switches:\n    - name: leaf01\n      hosts: node[001-018]\n      processor: gold\n"
+        '    - name: leaf02\n      hosts: [node019, node020, "gpu[1-4]"]\n',
+        "switches:\n- {name: west, switches: [{name: l1, hosts: 'a[1-2]'}, {name: l2, hosts: b}]}\n"
+        "- {name: east, hosts: [{name: 'e[1-2]', processor: &p gold}, {name: f, processor: *p}]}\n",
+    ],
+    _RANGES + " levels: switches: name: hosts: processor: - {} [] {name: x} &a *a << ? | > --- "
+    "... !!str !!binary %YAML ' \" # : leaf pod core ~",
+)
+
+SLURM_CONF = _corpus(
+    [
+        "# leaves\nSwitchName=s0 Nodes=tux[0-1]\nSwitchName=s1 Nodes=tux[2-3],gpu[1-2]\n"
+        "SwitchName=s2 Nodes=tux[4-5] LinkSpeed=900\nSwitchName=s3 Nodes=tux[6-7]\n"
+        "SwitchName=s4 Switches=s[0-1]\nSwitchName=s5 Switches=s[2-3]\n"
+        "SwitchName=s6 Switches=s[4-5] # top\n",
+        "".join(f"SwitchName=l{i} Nodes=n[{4 * i}-{4 * i + 3}]\r\n" for i in range(4))
+        + "".join(f"switchname = spine{i}\tSwitches=l[0-3]\r\n" for i in range(4)),
+        "SwitchName=a Level=0 LinkSpeed=1 Nodes=h[1-2]\nSwitchName=b Level=0 LinkSpeed=1 "
+        "Nodes=h[3-4]\nSwitchName=c Level=1 LinkSpeed=1 Nodes=h[1-4] Switches=a,b\n",
+        'SwitchName="x" \\\n  Nodes="m1, m2" # two\nSwitchName=y Nodes=m3\nSwitchName=z Switches=y'
+        "\nSwitchName=w Switches=x,y\n",
+    ],
+    _RANGES + " SwitchName= Nodes= Switches= LinkSpeed= Level= BlockName= BlockSizes= Include = "
+    'SwitchName=s0 Switches=s6 Switches=s[0-6] Nodes=tux0 Level=1 UNLIMITED " # \\\n s0 s6 a b',
+)
+
+SLURM_YAML = _corpus(
+    [
+        "---\n- topology: topo1\n  cluster_default: true\n  tree:\n    switches:\n"
+        "      - switch: sw_root\n        children: s[1-2]\n      - switch: s1\n"
+        "        nodes: node[01-02]\n      - switch: s2\n        nodes: node[03-04]\n"
+        "- topology: topo2\n  block:\n    block_sizes: [4, 16]\n    blocks:\n"
+        "      - block: b1\n        nodes: node[01-04]\n- topology: topo3\n  flat: true\n",
+        "- topology: t\n  tree: {switches: [{switch: a, nodes: h1}, {switch: b, nodes: h2}, "
+        "{switch: s1, children: 'a,b'}, {switch: s2, children: 'a,b'}]}\n",
+    ],
+    _RANGES + " topology: cluster_default: tree: block: flat: switches: switch: children: nodes: "
+    "true false - {} [] {switch: x} &a *a << ? | > --- ... !!str ' \" # : s1 s2 sw_root a b",
+)
+
+IBNETDISCOVER = _corpus(
+    [
+        "#\n# Topology file: generated on Mon Jan  1 00:00:00 2024\n#\n"
+        "# Initiated from node 0000000000100001 port 0000000000100002\n\n"
+        "vendid=0x2c9\ndevid=0xbd36\nsysimgguid=0x200000\nswitchguid=0x200000(200000)\n"
+        'Switch\t8 "S-0000000000200000"\t\t# "leaf1" base port 0 lid 3 lmc 0\n'
+        '[1]\t"H-0000000000100001"[1](100002) \t\t# "node0001 HCA-1" lid 4 4xQDR\n'
+        '[2]\t"H-0000000000100003"[1](100004) \t\t# "node0002 HCA-1" lid 5 4xQDR\n'
+        '[8]\t"S-0000000000200002"[1]\t\t# "spine1" lid 7 4xQDR\n\n'
+        "vendid=0x2c9\nswitchguid=0x200001(200001)\n"
+        'Switch\t8 "S-0000000000200001"\t\t# "leaf2" base port 0 lid 6 lmc 0\n'
+        '[1]\t"H-0000000000100005"[1](100006) \t\t# "node0003 mlx5_0" lid 8 4xHDR\n'
+        '[8]\t"S-0000000000200002"[2]\t\t# "spine1" lid 7 4xQDR\n\n'
+        "switchguid=0x200002(200002)\n"
+        'Switch\t8 "S-0000000000200002"\t\t# "spine1" enhanced port 0 lid 7 lmc 0\n'
+        '[1]\t"S-0000000000200000"[8]\t\t# "leaf1" lid 3 4xQDR\n'
+        '[2]\t"S-0000000000200001"[8]\t\t# "leaf2" lid 6 4xQDR\n'
+        '[5]\t"H-0000000000100009"[1](100010) \t\t# "Mellanox Technologies Aggregation Node" '
+        "lid 9 4xQDR\n\n"
+        "vendid=0x2c9\ncaguid=0x100001\n"
+        'Ca\t1 "H-0000000000100001"\t\t# "node0001 HCA-1"\n'
+        '[1](100002) \t"S-0000000000200000"[1]\t\t# lid 4 lmc 0 "leaf1" lid 3 4xQDR\n\n'
+        "caguid=0x100003\n"
+        'Ca\t1 "H-0000000000100003"\t\t# "node0002 HCA-1"\n'
+        '[1](100004) \t"S-0000000000200000"[2]\t\t# lid 5 lmc 0 "leaf1" lid 3 4xQDR\n\n'
+        "caguid=0x100005\n"
+        'Ca\t2 "H-0000000000100005"\t\t# "node0003 mlx5_0"\n'
+        '[1](100006) \t"S-0000000000200001"[1]\t\t# lid 8 lmc 0 "leaf2" lid 6 4xHDR\n',
+        rails(2, 2, 2).text(),
+        three_levels(2, 2, 1).text(),
+    ],
+    _RANGES + ' Switch Ca Rt "S-0000000000200000" "H-0000000000100001" "S- "H- [1] [8] [32](32) '
+    '(100002) # ; " lid lmc 4xQDR 4xHDR 2xNDR base port enhanced vendid= switchguid= caguid= '
+    "HCA-1 mlx5_0 leaf1 spine1 node0001",
+)
+
+NAME_MAP = _corpus(
+    [
+        "# hosts\nnode0001   4f0c6a1e-7d0b-4a6e-9d43-2f1f6a9c3b10\n"
+        "node0002\t4f0c6a1e-7d0b-4a6e-9d43-2f1f6a9c3b11 # bare metal\n"
+        '0x0002c90300a1b2c3 "node0003"   # an adapter\n\n"node 4" "node 0004"\n',
+        '0x100001 "n1"\r\n0X0000000000100001 n1\r\n100001 n2\r\n',
+    ],
+    _RANGES + ' " # 0x 0x1 0x100001 0xffffffffffffffffff node0001 node0002 "" "a b"',
+)
+
+# Which formats a driver reads.
+BY_DRIVER = {
+    "yaml": {"yaml": YAML},
+    "slurm": {"topology.conf": SLURM_CONF, "topology.yaml": SLURM_YAML},
+    "ibnetdiscover": {"ibnetdiscover": IBNETDISCOVER},
+}

@@ -1,0 +1,28 @@
+"""Names that hosts have elsewhere: one GUID is one, however it is written."""
+
+import pytest
+
+from hpc_sched import exceptions
+from hpc_sched.topology import name_map
+
+
+def test_a_guid_is_found_as_it_is_written_and_in_one_form():
+    names = name_map.read(b'0x1A "n1"  # an adapter\nnode2 uuid-2\n', "map")
+    assert names == {"0x1A": "n1", "000000000000001a": "n1", "node2": "uuid-2"}
+
+
+def test_two_names_for_one_guid_are_refused_however_it_is_written():
+    with pytest.raises(
+        exceptions.TopologyError, match=r"map:2: '0x000000000000001a' is 'n2' here and 'n1' on line"
+    ):
+        name_map.read(b"0x1A n1\n0x000000000000001a n2\n", "map")
+
+
+def test_the_same_said_twice_is_said_once():
+    assert name_map.read(b"a b\na b\n", "map") == {"a": "b"}
+
+
+def test_no_more_problems_are_told_than_somebody_reads():
+    with pytest.raises(exceptions.TopologyError) as caught:
+        name_map.read(b"nonsense\n" * 5000, "map")
+    assert len(caught.value.problems) == 100
