@@ -6,15 +6,14 @@ lowest level on which one switch has both below.
 
 topology_of     the entry: what is wrong is told, the rest becomes a tree
   _Graph          switches by name, with what they list
-  _ordered        lists of switches so that what is below comes first; finds cycles
   _levels         how high each list reaches
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
-from hpc_sched.topology import hierarchy, switch_names, switch_reach
+from hpc_sched.topology import hierarchy, switch_names, switch_order, switch_reach
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.problems import Problems
 
@@ -48,8 +47,9 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
     """
     graph = _Graph(problems)
     graph.read(lines)
-    problems.stop()
-    order = _ordered(graph)
+    order = switch_order.ordered(
+        graph.lists, graph.list_of, lambda chain: _note_cycle(graph, chain)
+    )
     problems.stop()
     levels = _levels(graph, order)
     problems.stop()
@@ -159,42 +159,8 @@ def _first_of(names: Sequence[str]) -> str:
     return f"{names[0]!r}" + (f" (and {more} more)" if more else "")
 
 
-def _ordered(graph: _Graph) -> list[str]:
-    """Return the lists of switches, those below before those above; note cycles.
-
-    Without recursion: a file may be a chain of as many switches as it has lines.
-    """
-    order: list[str] = []
-    done: set[str] = set()
-    for start in graph.lists:
-        if start in done:
-            continue
-        path: dict[str, str] = {start: ""}  # the lists on the way down, and by which switch
-        stack: list[tuple[str, Iterator[str]]] = [(start, iter(graph.lists[start]))]
-        while stack:
-            text, rest = stack[-1]
-            for switch in rest:
-                below = graph.list_of(switch)
-                if below is None or below in done:
-                    continue
-                if below in path:
-                    _note_cycle(graph, path, below, switch)
-                    continue
-                path[below] = switch
-                stack.append((below, iter(graph.lists[below])))
-                break
-            else:
-                stack.pop()
-                path.pop(text)
-                done.add(text)
-                order.append(text)
-    return order
-
-
-def _note_cycle(graph: _Graph, path: Mapping[str, str], again: str, last: str) -> None:
-    """Note the switches on the way from a list to itself."""
-    ways = list(path)
-    chain = [path[text] for text in ways[ways.index(again) + 1 :]] + [last]
+def _note_cycle(graph: _Graph, chain: Sequence[str]) -> None:
+    """Note switches of which each lists the next, and the last the first."""
     # It is told from the switch that the text has first.
     first = chain.index(min(chain, key=lambda switch: graph.defined[switch].line))
     chain = [*chain[first:], *chain[:first]]

@@ -367,6 +367,13 @@ def test_no_more_problems_are_told_than_somebody_reads():
     assert len(problems_of("nonsense\n" * 5000)) == 100
 
 
+def test_a_cycle_is_told_beside_a_dangling_name():
+    assert problems_of(LEAF + "SwitchName=b Switches=c,x\nSwitchName=c Switches=b\n") == (
+        "t.conf:2: switch 'b' lists switch 'x', which no line defines",
+        "t.conf:2: cycle: switch 'b' is below itself (b > c > b)",
+    )
+
+
 def test_two_cycles_are_two_problems():
     assert problems_of(
         LEAF + "SwitchName=b Switches=c\nSwitchName=c Switches=b\n"
