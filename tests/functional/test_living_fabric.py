@@ -1,0 +1,64 @@
+"""A leaf is pulled out of a fabric that is alive: the scheduler and the operator see it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import nova.conf
+import pytest
+
+from hpc_sched.cli.main import main
+from hpc_sched.nova_glue import fabric
+from hpc_sched.topology import yaml_writer
+from tests.functional.clouds import four_by_eight, write_topology
+from tests.functional.states import configured
+from tests.ib_dumps import two_levels
+from tests.ibsim import Simulator, simulated
+
+CONF = nova.conf.CONF
+CABLED = two_levels(4, 2, 8)
+
+
+@pytest.fixture
+def simulator(tmp_path: Path) -> Iterator[Simulator]:
+    """Discover a simulated fabric of four leaves of eight by topology_command."""
+    (tmp_path / "ib").mkdir()
+    with (
+        configured(write_topology(tmp_path, four_by_eight())),
+        simulated(CABLED, tmp_path / "ib") as simulator,
+    ):
+        CONF.set_override("topology_driver", "ibnetdiscover", "hpc_sched")
+        CONF.set_override("topology_file", None, "hpc_sched")
+        CONF.set_override("topology_command", simulator.command, "hpc_sched")
+        yield simulator
+
+
+def test_a_leaf_that_is_pulled_out_shows_in_one_log_line_and_in_topology_diff(
+    simulator, tmp_path, caplog, capsys
+):
+    fabric.load()
+    before = tmp_path / "before.yaml"
+    before.write_text(yaml_writer.text_of(fabric.current().topology))
+    assert len(fabric.current().topology.leaves) == 4
+    nova_conf = tmp_path / "nova.conf"
+    nova_conf.write_text(
+        "[hpc_sched]\ntopology_driver = ibnetdiscover\n"
+        f"topology_command = {','.join(simulator.command)}\n"
+    )
+    caplog.clear()
+    assert not fabric.reload()
+
+    simulator.tell(f'Unlink "{CABLED.nodes["leaf3"]}"')
+    assert fabric.reload()
+    assert len(fabric.current().topology.leaves) == 3
+    [line] = [text for text in caplog.messages if text.startswith("Topology changed")]
+    assert "hosts gone: n[017-024]; switches gone: leaf3" in line
+    assert "now 24 hosts, 3 leaves" in line
+
+    assert main(["topology", "diff", str(before), "--config-file", str(nova_conf)]) == 1
+    shown = capsys.readouterr().out
+    assert "n[017-024]" in shown
+    assert "leaf3" in shown
+
+    simulator.tell(f'ReLink "{CABLED.nodes["leaf3"]}"')
+    assert fabric.reload()
+    assert main(["topology", "diff", str(before), "--config-file", str(nova_conf)]) == 0
