@@ -15,7 +15,7 @@ import yaml
 from hpc_sched import topology
 from hpc_sched.cli import main, topology_validate
 from hpc_sched.snapshot import file as snapshot_file
-from hpc_sched.snapshot.model import Flavor, Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.model import Aggregate, Flavor, Hypervisor, Server, Snapshot
 from hpc_sched.topology import Topology, formats
 from hpc_sched.topology.tree import Details, Links
 
@@ -97,7 +97,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fabric: Topology) -> None:
 
     The driver ``yaml`` tells of none of them.
     """
-    monkeypatch.setattr("hpc_sched.cli.sources.topology_of", lambda _args, _source: fabric)
+    monkeypatch.setattr("hpc_sched.cli.sources.topology_of", lambda *_args: fabric)
 
 
 MERGED = Topology.from_tree(
@@ -108,6 +108,42 @@ MERGED = Topology.from_tree(
     ),
     remarks=("the fabric is no tree: distances are rounded up to one",),
 )
+
+
+# --- host aggregates ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def racks(snapshot: str) -> str:
+    """Return the path of the same cloud with two racks of five hosts as aggregates."""
+    found = snapshot_file.read(snapshot)
+    hosts = {1: [f"n{i:02}" for i in range(1, 6)], 2: [f"n{i:02}" for i in range(6, 11)]}
+    aggregates = tuple(
+        Aggregate(f"rack{i}", tuple(below), {"hpc:leaf": f"l{i}"}) for i, below in hosts.items()
+    )
+    snapshot_file.write(snapshot, replace(found, aggregates=aggregates))
+    return snapshot
+
+
+def test_the_aggregates_of_a_snapshot_are_a_topology(call, racks):
+    code, out, _ = call("validate", f"aggregates:{racks}")
+    assert (code, out) == (0, "ok: 10 hosts, 2 leaves, depth 2\n")
+
+
+def test_where_nova_conf_says_aggregates_those_of_the_cloud_count(call, racks):
+    Path("nova.conf").write_text("[hpc_sched]\ntopology_driver = aggregates\n")
+    code, out, _ = call(
+        "show", "--snapshot", racks, "--config-file", "nova.conf", "-f", "value", "-c", "Switch"
+    )
+    assert (code, out) == (0, "l1\nl2\n")
+
+
+def test_aggregates_without_a_cloud_are_an_error_that_says_what_to_name(call):
+    Path("nova.conf").write_text("[hpc_sched]\ntopology_driver = aggregates\n")
+    code, out, err = call("show", "--config-file", "nova.conf")
+    assert (code, out) == (1, "")
+    assert "topology_driver = aggregates: expected the cloud" in err
+    assert "--snapshot" in err
 
 
 # --- show ---------------------------------------------------------------------------------------

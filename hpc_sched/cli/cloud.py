@@ -12,9 +12,6 @@ from hpc_sched.core import interference_file
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.topology import hostlist
-from hpc_sched.topology.model import Topology
-from hpc_sched.topology.text import Text
-from hpc_sched.topology.yaml_file import YamlFileDriver
 
 # Folding many names without a pattern takes its time.
 _MAX_LISTED = 200
@@ -42,7 +39,7 @@ def cloud_of(args: argparse.Namespace) -> Cloud:
         options = configuration(args)
         if options is not None:
             snapshot = with_options(snapshot, options)
-    found = Cloud.of(snapshot, _fabric(args, snapshot))
+    found = Cloud.of(snapshot, sources.fabric_of(args, args.topology, snapshot))
     if found.unknown:
         say(f"note: {told_of(found.unknown)} not in the topology, each a leaf of its own")
     return found
@@ -97,13 +94,3 @@ def told_of(hosts: tuple[str, ...]) -> str:
 def say(text: str) -> None:
     """Write a line of talk."""
     print(text, file=sys.stderr)
-
-
-def _fabric(args: argparse.Namespace, snapshot: Snapshot) -> Topology:
-    """Return the fabric that is named, else that of the snapshot, else that of nova.conf."""
-    if args.topology is not None or snapshot.topology is None:
-        return sources.topology_of(args, args.topology)
-    name = f"{args.snapshot or 'snapshot'}: topology"
-    driver = YamlFileDriver(path=name)
-    parsed: Topology = driver.parse(Text(snapshot.topology.encode(), name))
-    return parsed

@@ -6,8 +6,6 @@ from hpc_sched.cli import sources, state
 from hpc_sched.snapshot import occupancy
 from hpc_sched.snapshot.occupancy import Occupancy
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.text import Text
-from hpc_sched.topology.yaml_file import YamlFileDriver
 
 HELP = sources.HELP.replace("(default: ", "(default: what the snapshot holds, else ")
 
@@ -35,10 +33,5 @@ def cloud_of(args: argparse.Namespace) -> tuple[Topology, Occupancy]:
     :raises exceptions.HPCSchedError: where one of them cannot be read
     """
     snapshot = state.snapshot_of(args)
-    if args.source is None and snapshot.topology is not None:
-        name = f"{args.snapshot}: topology"
-        driver = YamlFileDriver(path=name)
-        topology: Topology = driver.parse(Text(snapshot.topology.encode(), name))
-    else:
-        topology = sources.topology_of(args, args.source)
+    topology = sources.fabric_of(args, args.source, snapshot)
     return topology, occupancy.of(topology, snapshot)

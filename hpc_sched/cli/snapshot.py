@@ -9,6 +9,7 @@ from oslo_config import cfg
 from hpc_sched import exceptions
 from hpc_sched.cli import cloud, sources, state
 from hpc_sched.snapshot import anonymous, decision_log, file, live
+from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.topology import yaml_writer
 
 DECISIONS = 1000
@@ -69,7 +70,7 @@ class SnapshotSave(Command):
             found = replace(found, decisions=_decisions(options, max(parsed_args.decisions, 0)))
         elif not found.options:
             cloud.say("note: no nova.conf here: saved without options and decisions")
-        found = replace(found, topology=_topology(parsed_args, options, found.topology))
+        found = replace(found, topology=_topology(parsed_args, options, found))
         if parsed_args.no_names:
             found = anonymous.without_names(found)
         file.write(parsed_args.file, found)
@@ -93,15 +94,15 @@ def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
 
 
 def _topology(
-    args: argparse.Namespace, options: cfg.ConfigOpts | None, saved: str | None
+    args: argparse.Namespace, options: cfg.ConfigOpts | None, found: Snapshot
 ) -> str | None:
     """Return the fabric as a file of driver yaml; one that is named must be readable."""
     if args.topology is not None:
-        return yaml_writer.text_of(sources.topology_of(args, args.topology))
+        return yaml_writer.text_of(sources.topology_of(args, args.topology, found))
     if options is None:
-        return saved
+        return found.topology
     try:
-        return yaml_writer.text_of(sources.topology_of(args, None))
+        return yaml_writer.text_of(sources.topology_of(args, None, found))
     except exceptions.TopologyError as error:
         cloud.say(f"note: saved without the fabric of nova.conf: {error}")
-        return saved
+        return found.topology

@@ -7,16 +7,20 @@ from pathlib import Path
 from oslo_config import cfg
 
 from hpc_sched import conf, exceptions, files
-from hpc_sched.topology import base, detection
+from hpc_sched.snapshot import file
+from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.topology import aggregates, base, detection
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.text import MAX_BYTES, Text, TextDriver
+from hpc_sched.topology.yaml_file import YamlFileDriver
 
 STDIN = "<stdin>"
 HELP = (
     "file with a topology, - for standard input; which driver reads it is seen from its content, "
-    "or stands before it, as in slurm:/etc/slurm/topology.conf (default: what [hpc_sched] of "
-    "nova.conf says)"
+    "or stands before it, as in slurm:/etc/slurm/topology.conf; aggregates:SNAPSHOT is what the "
+    "host aggregates in a snapshot say (default: what [hpc_sched] of nova.conf says)"
 )
+AGGREGATES = "aggregates"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,11 +51,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def topology_of(args: argparse.Namespace, source: str | None) -> Topology:
+def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) -> Topology:
+    """Return the fabric of a source, or where there is none that of a snapshot, or of nova.conf.
+
+    :param args: parsed arguments, with those of :func:`add_arguments` and of ``state``
+    :param source: as :data:`HELP` says
+    :raises exceptions.HPCSchedError: as :func:`topology_of` does
+    """
+    if source is not None or snapshot.topology is None:
+        return topology_of(args, source, snapshot)
+    name = f"{args.snapshot or 'snapshot'}: topology"
+    parsed: Topology = YamlFileDriver(path=name).parse(Text(snapshot.topology.encode(), name))
+    return parsed
+
+
+def topology_of(
+    args: argparse.Namespace, source: str | None, snapshot: Snapshot | None = None
+) -> Topology:
     """Return the fabric of a source, or where there is none that of nova.conf.
+
+    Host aggregates are taken from a snapshot: commands do not read Nova's databases.
 
     :param args: parsed arguments, with those of :func:`add_arguments`
     :param source: as :data:`HELP` says
+    :param snapshot: the cloud that nova.conf is about, where it is known
     :raises exceptions.TopologyError: where it cannot be read or is wrong
     :raises exceptions.ConfigError: where nova.conf cannot be read or names no topology
     """
@@ -66,8 +89,12 @@ def topology_of(args: argparse.Namespace, source: str | None) -> Topology:
     }
     if source is None:
         configured, options = conf.topology_source(configuration(args))
+        if configured == AGGREGATES:
+            return aggregates.topology_of(_known(snapshot).aggregates)
         return base.load(configured, **(options | given))
     said, path = _split(source)
+    if said == AGGREGATES:
+        return aggregates.topology_of(file.read(path).aggregates)
     if path == "-":
         content = files.read_stream(sys.stdin.buffer, STDIN, exceptions.TopologyError, MAX_BYTES)
     else:
@@ -99,6 +126,15 @@ def configuration(args: argparse.Namespace) -> cfg.ConfigOpts:
     except cfg.Error as error:
         raise exceptions.ConfigError(str(error)) from error
     return found
+
+
+def _known(snapshot: Snapshot | None) -> Snapshot:
+    if snapshot is None:
+        raise exceptions.ConfigError(
+            f"nova.conf says topology_driver = {AGGREGATES}: expected the cloud whose host "
+            f"aggregates are meant, --cloud or --snapshot, or {AGGREGATES}:SNAPSHOT as the topology"
+        )
+    return snapshot
 
 
 def _split(source: str) -> tuple[str | None, str]:

@@ -1,12 +1,12 @@
 """What runs on the hosts of a fabric, and which of its hosts Nova knows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Hypervisor, Snapshot
 from hpc_sched.topology import counts, svg
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.names import HostNames
 
 # Shared and dedicated processors of the host.
 _VCPUS = ("VCPU", "PCPU")
@@ -55,7 +55,7 @@ class Occupancy:
     hypervisors: int  # that Nova has
     hosts: Mapping[str, HostUse]  # by the topology's name; those that Nova knows
     absent: tuple[str, ...]  # hosts of the topology that Nova does not know
-    strangers: tuple[str, ...]  # nodenames that the topology does not name, sorted
+    strangers: tuple[str, ...]  # hosts of Nova that the topology does not name, sorted
     # Hosts of the topology that are several hypervisors at once, with their nodenames.
     doubled: Mapping[str, tuple[str, ...]]
 
@@ -87,53 +87,30 @@ class Occupancy:
 
 def of(topology: Topology, snapshot: Snapshot) -> Occupancy:
     """Return what runs on the hosts of a fabric. Linear in hosts and VMs."""
-    names = HostNames(topology)
-    vms = _vms(snapshot)
-    found: dict[str, list[Hypervisor]] = {}
-    strangers = []
-    for node in snapshot.hypervisors:
-        host = names.find(node.host, node.nodename)
-        if host is None:
-            strangers.append(node.nodename)
-        else:
-            found.setdefault(host, []).append(node)
+    cloud = Cloud.of(snapshot, topology)
+    known = [host for host in topology.hosts if host in cloud.hosts]
     return Occupancy(
         hypervisors=len(snapshot.hypervisors),
-        hosts={host: _use(found[host], vms) for host in topology.hosts if host in found},
-        absent=tuple(host for host in topology.hosts if host not in found),
-        strangers=tuple(sorted(strangers)),
+        hosts={
+            host: _use(cloud.hosts[host], len(cloud.servers_on.get(host, ()))) for host in known
+        },
+        absent=tuple(host for host in topology.hosts if host not in cloud.hosts),
+        strangers=cloud.unknown,
         doubled={
-            host: tuple(sorted(node.nodename for node in found[host]))
-            for host in topology.hosts
-            if len(found.get(host, ())) > 1
+            host: tuple(sorted(node.nodename for node in cloud.hosts[host]))
+            for host in known
+            if len(cloud.hosts[host]) > 1
         },
     )
 
 
-def _vms(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    """Return how many VMs each pair of service host and nodename has."""
-    nodes: dict[str, list[str]] = {}
-    for node in snapshot.hypervisors:
-        nodes.setdefault(node.host, []).append(node.nodename)
-    found: dict[tuple[str, str], int] = {}
-    for server in snapshot.servers:
-        if server.host is None:
-            continue
-        of_host = nodes.get(server.host, [])
-        # Without its node a VM is on the only one that its host has.
-        nodename = server.nodename or (of_host[0] if len(of_host) == 1 else "")
-        found[server.host, nodename] = found.get((server.host, nodename), 0) + 1
-    return found
-
-
-def _use(nodes: Iterable[Hypervisor], vms: Mapping[tuple[str, str], int]) -> HostUse:
-    every = list(nodes)
+def _use(nodes: Sequence[Hypervisor], vms: int) -> HostUse:
     return HostUse(
-        vms=sum(vms.get((node.host, node.nodename), 0) for node in every),
-        vcpus_used=sum(node.used.get(name, 0) for node in every for name in _VCPUS),
-        vcpus=sum(node.capacity.get(name, 0) for node in every for name in _VCPUS),
-        enabled=all(node.enabled for node in every),
-        up=all(node.up for node in every),
+        vms=vms,
+        vcpus_used=sum(node.used.get(name, 0) for node in nodes for name in _VCPUS),
+        vcpus=sum(node.capacity.get(name, 0) for node in nodes for name in _VCPUS),
+        enabled=all(node.enabled for node in nodes),
+        up=all(node.up for node in nodes),
     )
 
 
