@@ -19,7 +19,6 @@ extensions = [
 exclude_patterns = ["_build"]
 master_doc = "index"
 html_theme = "openstackdocs"
-html_theme_options = {"display_toc_section": True}
 pygments_style = "native"
 nitpicky = True
 

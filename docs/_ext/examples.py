@@ -4,12 +4,14 @@ Four leaf switches of eight hosts in two pods; on some hosts VMs of others, one 
 that the topology does not name. Group job1 stands where the planner puts it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from hpc_sched import topology
 from hpc_sched.core import planner
 from hpc_sched.core.answers import Plan
+from hpc_sched.core.wishes import Wishes
 from hpc_sched.snapshot import file
 from hpc_sched.snapshot.model import Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.topology import svg
@@ -41,6 +43,41 @@ def places() -> Mapping[str, int]:
     plan = planner.plan(topology=known, capacity=free, members={}, count=COUNT, group_id=GROUP)
     assert isinstance(plan, Plan)
     return plan.hosts
+
+
+def decision(instances: Sequence[str]) -> dict[str, object]:
+    """Return the record of the decision on the group, as the scheduler's decision log has it."""
+    known = fabric()
+    free = {host: 1 for host in known.hosts if host not in (*OTHERS, DISABLED)}
+    plan = planner.plan(topology=known, capacity=free, members={}, count=COUNT, group_id=GROUP)
+    assert isinstance(plan, Plan)
+    hosts = {leaf: [h for h in known.hosts_of(leaf) if h != DISABLED] for leaf in known.leaves}
+    return {
+        "time": "2026-05-04T08:00:01.250000",
+        "request_id": "req-5d0c2f52-9a0c-4c39-b1c4-0b8ef2f4a1aa",
+        "instance": instances[0],
+        "instances": list(instances),
+        "group": GROUP,
+        "policy": "soft-anti-affinity",
+        "app_class": "sync",
+        "wishes": asdict(Wishes(require="leaf")) | {"homogeneous": "prefer"},
+        "left": COUNT,
+        "awaiting": COUNT,
+        "members": {},
+        "candidates": {
+            leaf: {"hosts": len(below), "room": sum(host in free for host in below)}
+            for leaf, below in hosts.items()
+        },
+        "removed": {"no room for one VM": len(OTHERS)},
+        "decision": "planned",
+        "seconds": 0.011,
+        "plan": {
+            "leaves": dict(plan.leaves),
+            "hosts": dict(plan.hosts),
+            "hop_bytes": plan.hop_bytes,
+            "least": plan.hop_bytes,
+        },
+    }
 
 
 def cloud() -> Snapshot:
@@ -89,6 +126,7 @@ def cloud() -> Snapshot:
         topology=TOPOLOGY,
         filters=("HPCHomogeneityFilter", "HPCGroupFilter", "HPCRackCapacityFilter"),
         weighers=("hpc_sched.weighers.hop_byte.HopByteWeigher",),
+        decisions=(decision(members),),
     )
 
 
