@@ -152,10 +152,11 @@ class Fits(Lister):
             if parsed_args.formatter == "table":
                 self._above.append(fit_rows.sentence(state, fit, fit.answer))
             return fit_rows.PLACES, fit_rows.place_rows(found, fit.answer)
+        why = fit.reason or ""
         if parsed_args.formatter != "table":
-            cloud.say(f"does not fit: {fit.reason}")
+            cloud.say(why)
             return fit_rows.PLACES, []
-        self._above += [f"does not fit: {fit.reason}", "", "largest groups that fit:"]
+        self._above += [why, "", "largest groups that fit:"]
         return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in fitting.gangs(state)]
 
     def produce_output(
