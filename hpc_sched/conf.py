@@ -15,6 +15,7 @@ GROUP = cfg.OptGroup(
 )
 
 INTERFERENCE_TOLERANCE = 0.1
+TOPOLOGY_RELOAD_INTERVAL = 60
 
 OPTS = [
     cfg.StrOpt(
@@ -73,7 +74,7 @@ fabric then stays in use.
     ),
     cfg.IntOpt(
         "topology_reload_interval",
-        default=60,
+        default=TOPOLOGY_RELOAD_INTERVAL,
         min=0,
         max=86400,
         mutable=True,

@@ -8,6 +8,7 @@ from typing import Any
 
 import nova.conf
 from nova.scheduler import host_manager
+from oslo_config import cfg
 from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
@@ -138,30 +139,34 @@ def reload() -> bool:
     """Read the fabric again if its description has changed, and tell whether it is another now.
 
     It is replaced as a whole, by one assignment: who has it keeps what it has. A description that
-    is wrong is one ERROR a mistake, and the last good fabric stays in use.
+    is wrong, or an option, is one ERROR a mistake, and the last good fabric stays in use.
     """
     global _held
     with _lock:
         held = _held
         if held is None:
             return False
-        source = conf.topology_source(CONF)
-        files = _fingerprints(source[1])
+        source, files = held.source, held.files
         description: object = None
         try:
+            conf.check(CONF)
+            source = conf.topology_source(CONF)
+            files = _fingerprints(source[1])
             driver = topology_base.driver(source[0], **source[1])
             description = driver.read()
             if description is not None and (held.source, held.seen) == (source, description):
                 _held = replace(held, files=files, read_at=time.monotonic())
                 return False
             new = driver.parse(description)
-        except exceptions.TopologyError as error:
-            wrong = "; ".join(error.problems[:_MAX_PROBLEMS])
+            change = difference.between(held.fabric.topology, new)
+        except Exception as error:
+            wrong, is_known = _wrong(error)
             if held.wrong != wrong:
-                LOG.error("%s; the last good topology stays in use", wrong)
-            _held = replace(held, source=source, seen=description, files=files, wrong=wrong)
+                LOG.error("%s; the last good topology stays in use", wrong, exc_info=not is_known)
+            # What is no fault of the description is tried again.
+            seen = description if is_known else None
+            _held = replace(held, source=source, seen=seen, files=files, wrong=wrong)
             return False
-        change = difference.between(held.fabric.topology, new)
         # The same fabric keeps its note of the hosts that have been reported.
         fabric = Fabric(new) if change else held.fabric
         _held = _Held(source, description, fabric, files, time.monotonic())
@@ -173,7 +178,25 @@ def reload() -> bool:
     return bool(change)
 
 
-_watch = reload_.Watch(reload, lambda: float(CONF.hpc_sched.topology_reload_interval))
+def _wrong(error: Exception) -> tuple[str, bool]:
+    """Return what the log says of an error, and whether that needs no traceback."""
+    if isinstance(error, exceptions.TopologyError):
+        return "; ".join(error.problems[:_MAX_PROBLEMS]), True
+    if isinstance(error, exceptions.ConfigError | cfg.Error):
+        return str(error), True
+    # A site's own driver may raise anything.
+    return f"Reading the topology failed: {type(error).__name__}: {error}", False
+
+
+def _interval() -> float:
+    """Return the seconds between two looks, by default where the option is wrong."""
+    try:
+        return float(CONF.hpc_sched.topology_reload_interval)
+    except ValueError:  # reload() tells of it
+        return float(conf.TOPOLOGY_RELOAD_INTERVAL)
+
+
+_watch = reload_.Watch(reload, _interval)
 
 
 def current() -> Fabric:
@@ -194,10 +217,7 @@ def _on_mutate(_conf: object, _fresh: object) -> None:
     forks next begin with what is right. A worker's thread does it in the background.
     """
     if not _watch.wake():
-        try:
-            reload()
-        except Exception:
-            LOG.exception("Reading the topology again failed; the last good one stays in use")
+        reload()
 
 
 def _fingerprints(options: Mapping[str, Any]) -> tuple[object, ...]:

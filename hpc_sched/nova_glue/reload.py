@@ -38,7 +38,12 @@ class Watch:
                 return
             # An event that was waited for when the process was forked may never wake anybody.
             self._woken = threading.Event()
-            threading.Thread(target=self._run, name="hpc_sched reload", daemon=True).start()
+            try:
+                threading.Thread(target=self._run, name="hpc_sched reload", daemon=True).start()
+            except RuntimeError as error:
+                # The next request tries again; this one is served with what there is.
+                LOG.error("No thread that looks for changes of the fabric: %s", error)
+                return
             self._pid = os.getpid()
 
     def wake(self) -> bool:

@@ -15,10 +15,11 @@ from nova import context as nova_context
 from nova import objects
 from sqlalchemy.engine import Engine
 
-from hpc_sched import exceptions
+from hpc_sched import conf, exceptions
 from hpc_sched.nova_glue import db, fabric, registry
 from hpc_sched.nova_glue import reload as reload_
 from hpc_sched.nova_glue.aggregates import AggregatesDriver
+from hpc_sched.topology.yaml_file import YamlFileDriver
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.clouds import four_by_eight, write_topology
 from tests.functional.states import configured, host_state, place, spec, weigh
@@ -125,6 +126,70 @@ def test_every_new_mistake_is_an_error_of_its_own(change, caplog):
         change(text)
         fabric.reload()
     assert len(said(caplog, "ERROR")) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [ZeroDivisionError("boom"), MemoryError()],
+    ids=["a mistake of the driver's", "no memory"],
+)
+def test_whatever_a_driver_raises_is_one_error_and_it_is_asked_again(
+    change, caplog, monkeypatch, wrong
+):
+    before = fabric.current()
+    caplog.clear()
+    change(MOVED)
+    with monkeypatch.context() as patch:
+        patch.setattr(YamlFileDriver, "parse_text", raising(wrong))
+        for _ in range(3):
+            assert not fabric.reload()
+    assert fabric.current() is before
+    [line] = said(caplog, "ERROR")
+    assert f"{type(wrong).__name__}: {wrong}; the last good topology stays in use" in line
+    assert fabric.reload()
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def broken(*_args: object) -> None:
+        raise error
+
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "error"),
+    [
+        ("topology_reload_interval", "60s", "invalid literal for int"),
+        ("topology_reload_interval", "-1", "greater than or equal to 0"),
+        ("topology_command_timeout", "nan", "expected a finite number"),
+        ("topology_host_pattern", "(", "not a regular expression"),
+    ],
+)
+def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_on(
+    path, change, tmp_path, monkeypatch, caplog, option, value, error
+):
+    nova_conf = tmp_path / "nova.conf"
+    nova_conf.write_text("")
+    CONF([], default_config_files=[str(nova_conf)])
+    CONF.clear_override("topology_reload_interval", "hpc_sched")
+    CONF.set_override("topology_file", str(path), "hpc_sched")
+    monkeypatch.setattr(conf, "TOPOLOGY_RELOAD_INTERVAL", 0.05)
+    HopByteWeigher()
+    monkeypatch.setattr(fabric, "_watch", reload_.Watch(fabric.reload, fabric._interval))
+    caplog.clear()
+    nova_conf.write_text(f"[hpc_sched]\n{option} = {value}\n")
+    CONF.mutate_config_files()
+    fabric.current()
+    wait_until(lambda: bool(said(caplog, "ERROR")))
+    time.sleep(0.2)
+    [line] = said(caplog, "ERROR")
+    assert option in line
+    assert error in line
+    assert "the last good topology stays in use" in line
+    change(MOVED)
+    nova_conf.write_text("[hpc_sched]\ntopology_reload_interval = 0\n")
+    CONF.mutate_config_files()
+    wait_until(lambda: len(fabric.current().topology.leaves) == 3)
 
 
 def test_a_new_scheduler_does_not_start_with_what_an_old_one_keeps(change):
@@ -234,6 +299,18 @@ def test_many_threads_start_one_watch():
     for thread in threads:
         thread.join()
     assert threading.active_count() == before + 1
+
+
+def test_a_request_is_served_where_no_thread_can_be_started(monkeypatch, caplog):
+    looks: list[float] = []
+    watch = reload_.Watch(lambda: looks.append(0), lambda: 3600)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
+        watch.start()
+        assert not watch.wake()
+    assert "No thread that looks for changes of the fabric: can't start" in caplog.text
+    watch.start()
+    wait_until(lambda: len(looks) == 1)
 
 
 def test_a_worker_that_is_forked_has_a_watch_of_its_own(tmp_path):
