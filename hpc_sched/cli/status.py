@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{error}. Run this where nova-scheduler runs, in its Python environment, or "
             "pip install 'hpc-sched[nova]'"
         )
-    except cfg.Error as error:
+    except (cfg.Error, OSError, UnicodeError) as error:
         # Nova looks into nova.conf already when it is imported, for the threads it is to use.
         return _error(str(error))
     try:

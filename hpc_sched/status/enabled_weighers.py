@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from nova import objects
 from nova.scheduler import weights
 from nova.scheduler.weights import metrics
 
+from hpc_sched.status.findings import said
 from hpc_sched.weighers.base import GroupWeigher, TopologyWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
 
@@ -51,13 +53,17 @@ class Enabled:
         return float(self.weigher.weight_multiplier(SimpleNamespace(aggregates=aggregates)))
 
     def most(self, aggregates: Iterable[objects.Aggregate]) -> float:
-        """Return the most that the weigher adds to a host or takes from it, aggregates included.
+        """Return how far apart the weigher puts two hosts at most, aggregates included.
 
-        0 for a weigher that weighs all hosts alike: metrics that no option names.
+        0 for a weigher that weighs all hosts alike: metrics that no option names. Infinite where
+        a multiplier is no finite number.
         """
         if isinstance(self.weigher, metrics.MetricsWeigher) and not self.weigher.setting:
             return 0.0
-        return max(abs(self.multiplier(aggregate)) for aggregate in [None, *aggregates])
+        values = [self.multiplier(aggregate) for aggregate in [None, *aggregates]]
+        if not all(map(math.isfinite, values)):
+            return math.inf
+        return max(0.0, *values) - min(0.0, *values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ def load() -> tuple[list[Enabled], list[Missing]]:
             classes = weights.HostWeightHandler().get_matching_classes([path])
         except Exception as error:
             # Importing somebody's module may raise anything.
-            why = f"weight_classes names {path!r}, which cannot be imported: {error}."
+            why = f"weight_classes names {path!r}, which cannot be imported: {said(error)}."
             missing.append(Missing(path, why))
             continue
         for weigher in classes:

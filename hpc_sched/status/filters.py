@@ -10,7 +10,7 @@ from nova.scheduler import filters as nova_filters
 
 from hpc_sched.nova_glue import enabled
 from hpc_sched.status.cloud import Cloud
-from hpc_sched.status.findings import Finding, failure, good, warning
+from hpc_sched.status.findings import Finding, failure, good, said, warning
 
 CONF = nova.conf.CONF
 
@@ -79,8 +79,8 @@ def _available(paths: Sequence[str]) -> tuple[list[Finding], set[str]]:
             # Importing somebody's module may raise anything.
             found.append(
                 failure(
-                    f"available_filters = {path} cannot be imported: {error}. {_NO_START} The "
-                    f"lines that are needed are available_filters = {NOVAS} and "
+                    f"available_filters = {path} cannot be imported: {said(error)}. {_NO_START} "
+                    f"The lines that are needed are available_filters = {NOVAS} and "
                     f"available_filters = {OURS}"
                 )
             )
@@ -92,13 +92,13 @@ def _split(text: str) -> list[str]:
 
 
 def _unknown(name: str, known: set[str]) -> Finding:
-    said = f"enabled_filters names {name!r}, which"
+    names = f"enabled_filters names {name!r}, which"
     if "#" in name or ";" in name:
-        return failure(f"{said} is no filter: {_NO_START} {_COMMENT}")
+        return failure(f"{names} is no filter: {_NO_START} {_COMMENT}")
     for ours, path in ((True, OURS), (False, NOVAS)):
         if name in _names_of(ours):
             return failure(
-                f"{said} available_filters does not give: {_NO_START} Add a line "
+                f"{names} available_filters does not give: {_NO_START} Add a line "
                 f"available_filters = {path}"
             )
     candidates = sorted(known | set(enabled.FILTER_ORDER))
@@ -106,7 +106,7 @@ def _unknown(name: str, known: set[str]) -> Finding:
         f"HPC{name}", candidates, 1, 0.9
     )
     meant = f"Did you mean {close[0]}?" if close else "Remove it, or add its available_filters."
-    return failure(f"{said} is no filter: {_NO_START} {meant}")
+    return failure(f"{names} is no filter: {_NO_START} {meant}")
 
 
 def _names_of(ours: bool) -> set[str]:

@@ -55,9 +55,14 @@ def check(cloud: Cloud) -> list[Finding]:
     guards = [one for one in weighers if isinstance(one.weigher, GUARDS)]
     novas = [one for one in weighers if one not in ours and one not in guards]
     others = 0.0
-    for one in novas:
+    endless = []
+    for one in weighers:
         try:
-            others += one.most(aggregates)
+            most = one.most(aggregates)
+            if not math.isfinite(others + most):
+                endless.append(one)
+            elif one in novas:
+                others += most
         except Exception as error:
             # A weigher of somebody else's may want to know more of a host.
             found.append(
@@ -66,6 +71,8 @@ def check(cloud: Cloud) -> list[Finding]:
                     f"{error}. Add it to the sum of the other multipliers yourself."
                 )
             )
+    if endless:
+        return [*found, *(_endless(one) for one in endless)]
     packer = next((one for one in ours if one.is_mdobp), None)
     for one in ours:
         if one.is_topology:
@@ -75,6 +82,13 @@ def check(cloud: Cloud) -> list[Finding]:
     if packer is not None:
         found += _packer(packer, others, size)
     return found + _aggregates(ours, aggregates)
+
+
+def _endless(one: Enabled) -> Finding:
+    return failure(
+        f"The multiplier of {one.name} is no finite number, or too large: the order of the hosts "
+        "is then arbitrary. Set it, in nova.conf and in the metadata of aggregates, to a number."
+    )
 
 
 def size_of(cloud: Cloud) -> tuple[Size, list[str]]:

@@ -390,6 +390,7 @@ def test_weighers_that_do_not_place_by_one_topology(set_, classes, code, error, 
     found, text = told(weighers.check)
     assert found == code
     assert re.search(error, text)
+    assert "Traceback" not in text
     if line is not None:
         assert f"Set weight_classes = {', '.join(line)}" in text
         set_("filter_scheduler", weight_classes=line)
@@ -493,6 +494,14 @@ def test_a_weigher_whose_multiplier_depends_on_the_host_is_told(set_):
     assert "HopByteWeigher decides strictly" in text
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.7e308])
+def test_a_multiplier_that_is_no_finite_number_is_a_failure(set_, value):
+    set_("filter_scheduler", cpu_weight_multiplier=1e308, ram_weight_multiplier=value)
+    code, text = told(multipliers.check)
+    assert code == Code.FAILURE
+    assert "The multiplier of RAMWeigher is no finite number, or too large" in text
+
+
 def test_metrics_count_only_where_some_are_named(set_):
     set_("metrics", weight_multiplier=50000.0)
     assert told(multipliers.check)[0] == Code.SUCCESS
@@ -556,6 +565,19 @@ def test_novas_multipliers_in_aggregates_count_too(aggregate):
     code, text = told(multipliers.check)
     assert code == Code.WARNING
     assert "not more than 50007, the sum" in text
+
+
+def test_a_multiplier_of_the_other_sign_in_an_aggregate_pulls_hosts_further_apart(aggregate):
+    # 1 is taken from the busiest host, 5 are added to one in the aggregate.
+    aggregate("busy", ["n1"], io_ops_weight_multiplier="5")
+    assert "more than 13, the sum" in told(multipliers.check)[1]
+
+
+def test_a_multiplier_in_an_aggregate_that_is_no_number_is_a_failure(aggregate):
+    aggregate("odd", ["n1"], ram_weight_multiplier="nan")
+    code, text = told(multipliers.check)
+    assert code == Code.FAILURE
+    assert "in the metadata of aggregates" in text
 
 
 def test_a_topology_that_does_not_load_leaves_the_multipliers_to_be_checked(set_):

@@ -166,6 +166,8 @@ def test_a_value_that_cannot_be_read_is_a_failure_of_its_check(
 def test_wrong_usage_and_a_nova_conf_that_cannot_be_read_are_errors_not_failures(tmp_path):
     broken = tmp_path / "broken.conf"
     broken.write_text("[hpc_sched\n")
+    binary = tmp_path / "binary.conf"
+    binary.write_bytes(b"\xff")
     queue = tmp_path / "queue.conf"
     queue.write_text("[DEFAULT]\ntransport_url = rabbitt://\n")
     for arguments, error in (
@@ -173,6 +175,8 @@ def test_wrong_usage_and_a_nova_conf_that_cannot_be_read_are_errors_not_failures
         (("upgrade", "chekc"), "invalid choice: 'chekc'"),
         (("--config-file", tmp_path / "none.conf", "upgrade", "check"), "none.conf"),
         (("--config-file", broken, "upgrade", "check"), "broken.conf"),
+        (("--config-file", binary, "upgrade", "check"), "can't decode byte 0xff"),
+        (("--config-file", tmp_path, "upgrade", "check"), "Is a directory"),
         (("--config-file", queue, "upgrade", "check"), "transport_url of nova.conf"),
     ):
         done = run(*arguments)
