@@ -1,5 +1,6 @@
 """The fabric that this nova-scheduler places on: loaded at start, reloaded when it changes."""
 
+import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +29,7 @@ MAX_LISTED = 1000
 _MAX_PROBLEMS = 20
 # How many seconds after a look at a command's output or a database the start takes it as it was.
 _START = 30.0
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 
 
 class Fabric:
@@ -84,7 +86,7 @@ class _Held:
     fabric: Fabric
     files: tuple[object, ...] = ()  # what tells that the source's files are the same
     read_at: float = 0.0  # a time.monotonic()
-    wrong: str = ""  # what was said of a description that is wrong
+    wrong: str = ""  # what was said of a description that is wrong; of one that is missing, less
 
 
 _lock = threading.Lock()
@@ -161,11 +163,13 @@ def reload() -> bool:
             change = difference.between(held.fabric.topology, new)
         except Exception as error:
             wrong, is_known = _wrong(error)
-            if held.wrong != wrong:
+            # Commands and databases name processes and times: [4711] is no other mistake.
+            mistake = wrong if description is not None else _NUMBER.sub("#", wrong)
+            if (held.source, held.wrong) != (source, mistake):
                 LOG.error("%s; the last good topology stays in use", wrong, exc_info=not is_known)
             # What is no fault of the description is tried again.
             seen = description if is_known else None
-            _held = replace(held, source=source, seen=seen, files=files, wrong=wrong)
+            _held = replace(held, source=source, seen=seen, files=files, wrong=mistake)
             return False
         # The same fabric keeps its note of the hosts that have been reported.
         fabric = Fabric(new) if change else held.fabric

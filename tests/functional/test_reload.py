@@ -235,6 +235,17 @@ def test_a_command_is_run_again_and_may_take_the_place_of_the_file(path):
     assert fabric.current().topology.hosts == ("h1",)
 
 
+def test_a_command_that_fails_is_one_error_whatever_process_it_names(path, caplog):
+    said_by = "import os, sys; sys.exit(f'ibwarn: [{os.getpid()}] cannot open UMAD port')"
+    caplog.clear()
+    CONF.set_override("topology_file", None, "hpc_sched")
+    for command, errors in ((said_by, 1), (said_by, 1), ("import sys; sys.exit('no')", 2)):
+        CONF.set_override("topology_command", [sys.executable, "-c", command], "hpc_sched")
+        assert not fabric.reload()
+        assert len(said(caplog, "ERROR")) == errors
+    assert len(fabric.current().topology.leaves) == 4
+
+
 def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
     while not true():
