@@ -30,6 +30,18 @@ class AggregatesDriver(TopologyDriver):
     Hosts are compute services: the nodes of one bare-metal service cannot be told apart.
     """
 
+    def __init__(self, **options: object) -> None:
+        """Take no options.
+
+        :raises exceptions.TopologyError: where the configuration names a file or a command
+        """
+        if options:
+            raise exceptions.TopologyError(
+                "topology_driver = aggregates reads Nova's database: expected none of "
+                "topology_file, topology_command and what goes with them, found "
+                f"{', '.join(sorted(options))}"
+            )
+
     def load(self) -> Topology:
         """Return the fabric that the aggregates describe now.
 

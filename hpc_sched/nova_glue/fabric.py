@@ -82,7 +82,7 @@ class _Held:
     """The fabric in use, and the description that was looked at last."""
 
     source: tuple[str, dict[str, Any]]  # driver and options
-    seen: object  # the description, also where it was wrong; None where the driver cannot tell
+    seen: object  # mark of the description, of a wrong one too; None where nobody can tell
     fabric: Fabric
     files: tuple[object, ...] = ()  # what tells that the source's files are the same
     read_at: float = 0.0  # a time.monotonic()
@@ -131,7 +131,7 @@ def load() -> Fabric:
         driver = topology_base.driver(source[0], **source[1])
         description = driver.read()
         fabric = Fabric(driver.parse(description))
-        _held = _Held(source, description, fabric, seen, time.monotonic())
+        _held = _Held(source, driver.mark(description), fabric, seen, time.monotonic())
     LOG.info("Topology loaded: %s (%s)", _size(fabric.topology), _name(source))
     _log_remarks(fabric.topology)
     return fabric
@@ -149,14 +149,15 @@ def reload() -> bool:
         if held is None:
             return False
         source, files = held.source, held.files
-        description: object = None
+        mark: object = None
         try:
             conf.check(CONF)
             source = conf.topology_source(CONF)
             files = _fingerprints(source[1])
             driver = topology_base.driver(source[0], **source[1])
             description = driver.read()
-            if description is not None and (held.source, held.seen) == (source, description):
+            mark = driver.mark(description)
+            if mark is not None and (held.source, held.seen) == (source, mark):
                 _held = replace(held, files=files, read_at=time.monotonic())
                 return False
             new = driver.parse(description)
@@ -164,16 +165,16 @@ def reload() -> bool:
         except Exception as error:
             wrong, is_known = _wrong(error)
             # Commands and databases name processes and times: [4711] is no other mistake.
-            mistake = wrong if description is not None else _NUMBER.sub("#", wrong)
+            mistake = wrong if mark is not None else _NUMBER.sub("#", wrong)
             if (held.source, held.wrong) != (source, mistake):
                 LOG.error("%s; the last good topology stays in use", wrong, exc_info=not is_known)
             # What is no fault of the description is tried again.
-            seen = description if is_known else None
+            seen = mark if is_known else None
             _held = replace(held, source=source, seen=seen, files=files, wrong=mistake)
             return False
         # The same fabric keeps its note of the hosts that have been reported.
         fabric = Fabric(new) if change else held.fabric
-        _held = _Held(source, description, fabric, files, time.monotonic())
+        _held = _Held(source, mark, fabric, files, time.monotonic())
     if change:
         LOG.info("Topology changed: %s; now %s (%s)", change.summary(), _size(new), _name(source))
         _log_remarks(new)

@@ -40,6 +40,13 @@ class TopologyDriver(abc.ABC):
         """
         return None
 
+    def mark(self, description: Any) -> Any:
+        """Return what is kept of a description to tell whether a later one is the same.
+
+        The description itself by default; something small where that is large.
+        """
+        return description
+
     def parse(self, description: Any) -> Topology:
         """Return the fabric of a description that :meth:`read` returned.
 

@@ -1,9 +1,10 @@
 """Descriptions that are one text: of a file, or the output of a command."""
 
 import abc
+import hashlib
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from hpc_sched import exceptions, files
@@ -75,6 +76,11 @@ class TextDriver(TopologyDriver):
             return Text(content, self.path, names)
         content = command_.output_of(self.command, self.timeout, MAX_BYTES)
         return Text(content, command_.shown(self.command), names)
+
+    def mark(self, description: Text) -> Hashable:
+        """Return a digest of a text: of megabytes only that is kept."""
+        parts = (description.content, description.name.encode(), description.name_map or b"")
+        return tuple(hashlib.blake2b(part).digest() for part in parts)
 
     def parse(self, description: Text) -> Topology:
         """Return the fabric of a text.

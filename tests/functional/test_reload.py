@@ -410,6 +410,11 @@ def test_aggregates_are_read_with_two_queries_however_many_there_are(start_cloud
     assert len(statements) == 2
 
 
+def test_aggregates_beside_a_file_are_a_mistake_that_is_named():
+    with pytest.raises(exceptions.TopologyError, match=r"expected none of topology_file.* path"):
+        AggregatesDriver(path="/etc/hpc_sched/topology.yaml")
+
+
 def test_a_database_that_does_not_answer_is_an_error_that_says_so(path, monkeypatch):
     def broken(*_args: object) -> None:
         raise OSError("no route to host")

@@ -92,6 +92,17 @@ def test_a_description_is_equal_as_long_as_nothing_has_changed(tmp_path: Path):
     assert driver.parse(first).hosts == ("h1", "h2")
 
 
+def test_of_a_large_description_little_is_kept(tmp_path: Path):
+    path = tmp_path / "t.yaml"
+    path.write_text(GOOD + "\n# " + "x" * 1_000_000)
+    driver = YamlFileDriver(path=path)
+    mark = driver.mark(driver.read())
+    assert sum(map(len, mark)) < 1000
+    assert driver.mark(driver.read()) == mark
+    path.write_text(path.read_text() + "y")
+    assert driver.mark(driver.read()) != mark
+
+
 def test_hosts_get_the_names_of_the_map(tmp_path: Path):
     names = tmp_path / "names"
     names.write_text('# bare metal\nh1 1f0c-uuid\n\n0x0002c90300a1b2c3 "leaf 1"  # a switch\n')
