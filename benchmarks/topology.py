@@ -132,9 +132,24 @@ def yaml_text(fabric: Fabric) -> str:
     return "\n".join(["switches:", *(line for root in roots for line in written(root, ""))]) + "\n"
 
 
+def slurm_text(fabric: Fabric) -> str:
+    """Return a topology.conf with all spines; the switches of a leaf with rails are one."""
+    leaf_of = {switch: leaf for leaf, switches in fabric.leaves.items() for switch in switches}
+    below: dict[str, dict[str, None]] = {}
+    for child, parent in fabric.links:
+        below.setdefault(parent, {})[leaf_of.get(child, child)] = None
+    lines = [
+        f"SwitchName={leaf} Nodes=n[{hosts[0][1:]}-{hosts[-1][1:]}]"
+        for leaf, hosts in fabric.hosts.items()
+    ]
+    lines += [f"SwitchName={name} Switches={','.join(found)}" for name, found in below.items()]
+    return "\n".join(lines) + "\n"
+
+
 # One line a driver: what writes a fabric in the form that it reads.
 WRITERS: dict[str, Callable[[Fabric], str]] = {
     "ibnetdiscover": ibnetdiscover_text,
+    "slurm": slurm_text,
     "yaml": yaml_text,
 }
 

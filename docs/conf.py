@@ -12,6 +12,7 @@ copyright = author
 
 extensions = [
     "cliff.sphinxext",
+    "command_help",
     "openstackdocstheme",
     "oslo_config.sphinxext",
     "screens",
@@ -19,8 +20,11 @@ extensions = [
 exclude_patterns = ["_build"]
 master_doc = "index"
 html_theme = "openstackdocs"
+html_static_path = ["_static"]
+html_css_files = ["citations.css"]
 pygments_style = "native"
 nitpicky = True
+smartquotes = False  # they make one long dash of the two of an option
 
 # The theme would ask git and OpenStack's forge for these.
 openstackdocs_auto_name = False

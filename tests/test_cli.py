@@ -1,9 +1,11 @@
 """The command hpc-sched: standard output, standard error and exit code."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,50 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]):
     assert "demo" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "command", sorted(point.name for point in entry_points(group="hpc_sched.cli"))
+)
+def test_the_help_of_every_command_tells_its_exit_codes(capsys, command: str):
+    assert main.main([*command.split("_"), "--help"]) == 0
+    assert "exit codes" in capsys.readouterr().out
+
+
 def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]):
     assert main.main([]) == 0
     assert "demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("form", ["table", "csv", "value", "json", "yaml", "text"])
+def test_letters_that_the_terminal_lacks_come_out_escaped(tmp_path: Path, form, encoding):
+    path = tmp_path / "topology.yaml"
+    path.write_text("switches:\n- {name: \u0436, hosts: n1}\n", encoding="utf-8")
+    done = _run("topology", "show", str(path), "-f", form, PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u0436" in done.stdout
+
+
+def test_a_closed_standard_output_is_told_in_a_line():
+    done = _run("topology", "--help", before="exec 1>&-")
+    assert (done.returncode, done.stderr) == (1, b"standard output: is closed\n")
+
+
+def test_a_closed_standard_input_is_an_empty_one():
+    done = _run("topology", "validate", "-", before="exec 0<&-")
+    assert done.returncode == 1
+    assert done.stdout.startswith(b"<stdin>: expected a topology")
+    assert b"as in yaml:FILE" in done.stdout
+
+
+def _run(*arguments: str, before: str = ":", **environment: str):
+    """Run hpc-sched as a shell does, after a command of that shell."""
+    command = f'{before}; exec "$0" -m hpc_sched.cli.main "$@"'
+    return subprocess.run(
+        ["sh", "-c", command, sys.executable, *arguments],
+        capture_output=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
 
 
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]):

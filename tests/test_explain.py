@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.snapshot import words
+from hpc_sched.snapshot import file, words
 from tests.snapshots import group, saved, server, uuid_of
 
 
@@ -179,7 +179,7 @@ def test_a_snapshot_brings_its_own_decisions_and_knows_names(tmp_path, capsys):
     path = saved(tmp_path, vms, [group("job", vms)], decisions=(planned("t1"), planned("t2")))
     assert times(capsys, uuid_of("job"), "--snapshot", path) == ["t1", "t2"]
     code, out, err = explain(capsys, "job", "--snapshot", path, "--last", "--json")
-    assert (code, err) == (0, "note: by job-uuid\n")
+    assert (code, err) == (0, "note: looking for decisions on job-uuid\n")
     assert json.loads(out)["time"] == "t2"
 
 
@@ -201,6 +201,19 @@ def test_a_vm_that_no_record_names_is_found_by_its_request_then_by_its_group(tmp
     code, out, err = explain(capsys, other.uuid, "--snapshot", path)
     assert (code, out) == (1, "")
     assert f"no decision on '{other.uuid}' in {path}" in err
+
+
+def test_a_snapshot_that_is_saved_anew_keeps_as_many_decisions_as_it_is_told(tmp_path, capsys):
+    records = (planned("t1"), planned("t2"))
+    old = saved(tmp_path, [server("a", "n01")], [], decisions=records)
+    new = str(tmp_path / "new.json")
+    for count, kept in (("1", records[1:]), ("0", ()), ("9", records)):
+        save = ["snapshot", "save", new, "--snapshot", old, "--decisions", count]
+        assert main.main(save) == 0
+        assert f"new.json: 16 hosts, 1 server, 0 server groups, {len(kept)} decision" in (
+            capsys.readouterr().err
+        )
+        assert file.read(new).decisions == kept
 
 
 def test_what_is_nowhere_names_what_is_called_much_the_same(tmp_path, capsys):

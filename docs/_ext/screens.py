@@ -3,6 +3,7 @@
 ``.. screen:: COMMAND`` runs a command of hpc-sched in the folder ``examples`` and shows what it
 prints; a command that ends with another code than ``:exit:`` (0 unless given) fails the build.
 ``.. fabric-picture:: NAME`` draws one of the fabrics of ``examples.py``.
+``.. status-checks::`` lists what ``hpc-sched-status upgrade check`` looks at.
 """
 
 import os
@@ -70,6 +71,26 @@ class FabricPicture(SphinxDirective):
         return [image]
 
 
+class StatusChecks(SphinxDirective):
+    """The checks of hpc-sched-status in their order, with what each returns."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a list of definitions."""
+        # The first of the two modules readies Nova for the second one.
+        from hpc_sched.status import command  # noqa: F401
+        from hpc_sched.status.checks import CHECKS
+
+        listed = nodes.definition_list()
+        for name, check in CHECKS:
+            first = " ".join((check.__doc__ or "").split("\n\n")[0].split())
+            told, _ = self.parse_inline(first.removeprefix("Return "))
+            shown = nodes.paragraph("", "", *told)
+            listed += nodes.definition_list_item(
+                "", nodes.term(text=name), nodes.definition("", shown)
+            )
+        return [listed]
+
+
 def _prepare(app: Sphinx) -> None:
     import examples
 
@@ -81,5 +102,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
     app.add_directive("screen", Screen)
     app.add_directive("fabric-picture", FabricPicture)
+    app.add_directive("status-checks", StatusChecks)
     app.connect("builder-inited", _prepare)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

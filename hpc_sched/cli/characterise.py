@@ -32,6 +32,8 @@ examples:
   and beside each other, one row a run (application,neighbour,seconds):
 
     hpc-sched characterise --timings runs.csv --output index.csv
+
+exit codes: 0 done, 1 failed, 2 wrong usage
 """
 
 

@@ -78,6 +78,10 @@ class Demo(Command):
         )
         return parser
 
+    def get_epilog(self) -> str:
+        """Return the exit codes."""
+        return "exit codes: 0 done, 1 failed, 2 wrong usage"
+
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Run the demo and print its result; return the exit code."""
         _require_demo_extra()

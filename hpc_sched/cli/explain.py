@@ -117,7 +117,7 @@ class _Search:
         for uuid in _wider(snapshot, self.wanted):
             if uuid == self.wanted:
                 continue
-            cloud.say(f"note: by {uuid}")
+            cloud.say(f"note: looking for decisions on {uuid}")
             found = self._records(uuid, _is_about(uuid))
             if found:
                 return found

@@ -1,5 +1,6 @@
 """The command hpc-sched."""
 
+import io
 import logging
 import os
 import sys
@@ -43,6 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     :param argv: arguments without the program's name; those of this process by default
     """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - stays open, as the other would
+    if sys.stdout is None:
+        print("standard output: is closed", file=sys.stderr)
+        return 1
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names may hold letters that the terminal's encoding has not.
+        sys.stdout.reconfigure(errors="backslashreplace")
     handlers = list(logging.root.handlers)
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))

@@ -10,7 +10,7 @@ from hpc_sched import exceptions
 from hpc_sched.cli import cloud, sources, state
 from hpc_sched.snapshot import anonymous, decision_log, file, live
 from hpc_sched.snapshot.model import Snapshot
-from hpc_sched.topology import yaml_writer
+from hpc_sched.topology import counts, yaml_writer
 
 DECISIONS = 1000
 
@@ -64,19 +64,25 @@ class SnapshotSave(Command):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Save the file; return the exit code."""
         found = state.snapshot_of(parsed_args)
+        count = max(parsed_args.decisions, 0)
         options = cloud.configuration(parsed_args)
         if options is not None:
             found = cloud.with_options(found, options)
-            found = replace(found, decisions=_decisions(options, max(parsed_args.decisions, 0)))
-        elif not found.options:
-            cloud.say("note: no nova.conf here: saved without options and decisions")
+            found = replace(found, decisions=_decisions(options, count))
+        else:
+            # Those of a snapshot that is saved anew.
+            found = replace(found, decisions=found.decisions[-count:] if count else ())
+            if not found.options:
+                cloud.say("note: no nova.conf here: saved without its options and decision log")
         found = replace(found, topology=_topology(parsed_args, options, found))
         if parsed_args.no_names:
             found = anonymous.without_names(found)
         file.write(parsed_args.file, found)
         cloud.say(
-            f"{parsed_args.file}: {len(found.hypervisors)} hosts, {len(found.servers)} servers, "
-            f"{len(found.groups)} server groups, {len(found.decisions)} decisions, "
+            f"{parsed_args.file}: {counts.text(len(found.hypervisors), 'host')}, "
+            f"{counts.text(len(found.servers), 'server')}, "
+            f"{counts.text(len(found.groups), 'server group')}, "
+            f"{counts.text(len(found.decisions), 'decision')}, "
             f"{'with' if found.topology else 'without'} the fabric"
         )
         return 0

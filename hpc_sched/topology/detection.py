@@ -27,6 +27,6 @@ def driver_of(content: bytes, name: str) -> str:
             return driver
     known = ", ".join(sorted({driver for driver, _ in _SIGNS}))
     raise exceptions.TopologyError(
-        f"{name}: expected a topology that one of the drivers {known} reads; name the driver, as "
-        f"in yaml:{name}, to see what is wrong with it"
+        f"{name}: expected a topology that one of the drivers {known} reads; put a driver's name "
+        "in front of the file, as in yaml:FILE, to see what is wrong with it"
     )

@@ -148,6 +148,13 @@ def _unequal_links(topology: Topology) -> Iterator[Finding]:
             if ratio is not None and ratio != usual:
                 odd.setdefault(ratio, []).append(switch.name)
         alike = ratios.count(usual)
+        if alike < _USUAL * len(ratios):
+            yield Finding(
+                LINKS,
+                f"{topology.levels[level - 1]} oversubscribed from {ratio_text(min(ratios))} to "
+                f"{ratio_text(max(ratios))}, no ratio is that of most",
+            )
+            continue
         for ratio in sorted(odd):
             yield Finding(
                 LINKS,

@@ -25,13 +25,17 @@ def width_of(text: str, size: int) -> int:
 
 
 def cut(text: str, room: int, size: int) -> str:
-    """Return a text as far as there is room for it, with an ellipsis where that is not all."""
+    """Return a text as far as there is room for it, with an ellipsis where its middle was.
+
+    Names of switches are often alike but for their ends.
+    """
     if width_of(text, size) <= room:
         return text
-    text = text[: int(room / (size * _EM))]
-    while text and width_of(text + _ELLIPSIS, size) > room:
-        text = text[:-1]
-    return text + _ELLIPSIS
+    for left in range(min(len(text) - 1, int(room / (size * _EM))), 0, -1):
+        shown = text[: left - left // 2] + _ELLIPSIS + text[len(text) - left // 2 :]
+        if width_of(shown, size) <= room:
+            return shown
+    return _ELLIPSIS
 
 
 def legal(text: str) -> str:

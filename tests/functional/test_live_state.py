@@ -295,7 +295,7 @@ def test_a_snapshot_without_a_nova_conf_says_what_it_lacks(made, capsys, tmp_pat
     path = tmp_path / "state.json"
     code, _, err = command(capsys, "snapshot", "save", str(path), "--cloud", "test")
     assert code == 0
-    assert "note: no nova.conf here: saved without options and decisions" in err
+    assert "note: no nova.conf here: saved without its options and decision log" in err
     assert "without the fabric" in err
     code, _, err = command(capsys, "fits", "--snapshot", str(path), "--flavor", "two")
     assert code == 1
@@ -315,7 +315,7 @@ def test_decisions_are_found_by_server_group_and_request(made, capsys, tmp_path)
     for vm in made.vms:
         assert command(capsys, "explain", vm, *log, "--last")[1] == first + "\n"
     code, out, err = command(capsys, "explain", "job", *log, *cloud, "--last")
-    assert (code, err) == (0, f"note: by {made.group}\n")
+    assert (code, err) == (0, f"note: looking for decisions on {made.group}\n")
     record = json.loads(command(capsys, "explain", made.group, *log, "--last", "--json")[1])
     assert record["request_id"].startswith("req-")
     assert command(capsys, "explain", record["request_id"], *log)[1] == out

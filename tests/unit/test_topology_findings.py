@@ -75,6 +75,14 @@ def test_a_leaf_directly_below_the_core_is_told_where_others_have_a_pod():
     )
 
 
+def test_where_no_oversubscription_is_that_of_most_one_sentence_tells_their_range():
+    links = {f"l{i}": Links(400, 100 * i) for i in range(1, 5)}
+    uneven = fabric({"l1": 2, "l2": 2, "l3": 2, "l4": 2}, details=Details(links=links))
+    assert findings.of(uneven) == (
+        Finding(findings.LINKS, "leaf oversubscribed from 1:1 to 4:1, no ratio is that of most"),
+    )
+
+
 def test_switches_with_another_oversubscription_than_most_are_told():
     links = {f"l{i}": Links(400, 200) for i in range(1, 5)}
     links["l4"] = Links(400, 100)
