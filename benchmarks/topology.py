@@ -132,9 +132,24 @@ def yaml_text(fabric: Fabric) -> str:
     return "\n".join(["switches:", *(line for root in roots for line in written(root, ""))]) + "\n"
 
 
+def slurm_text(fabric: Fabric) -> str:
+    """Return a topology.conf with all switches; of rails, which Slurm does not know, one leaf."""
+    leaf_of = {s: leaf for leaf, switches in fabric.leaves.items() for s in switches}
+    below: dict[str, dict[str, None]] = {}
+    for lower, upper in fabric.links:
+        below.setdefault(upper, {})[leaf_of.get(lower, lower)] = None
+    lines = [
+        f"SwitchName={leaf} Nodes=n[{hosts[0][1:]}-{hosts[-1][1:]}]"
+        for leaf, hosts in fabric.hosts.items()
+    ]
+    lines += [f"SwitchName={upper} Switches={','.join(names)}" for upper, names in below.items()]
+    return "\n".join(lines) + "\n"
+
+
 # One line a driver: what writes a fabric in the form that it reads.
 WRITERS: dict[str, Callable[[Fabric], str]] = {
     "ibnetdiscover": ibnetdiscover_text,
+    "slurm": slurm_text,
     "yaml": yaml_text,
 }
 
