@@ -53,8 +53,9 @@ def topology_of(aggregates: Iterable[Aggregate]) -> Topology:
 
     ``hpc:leaf`` names the leaf switch of an aggregate's hosts, ``hpc:pod`` or any other name the
     switch above it on that level; an aggregate may say one of them or several. ``leaf`` is the
-    lowest level, of the others the one with more switches is lower. A host with a switch above
-    but no leaf is a leaf of its own. Above several switches of the highest level there is one
+    lowest level. Of the others a level is above another where one of its switches has hosts of
+    several switches of the other; else the one with more switches is lower. A host with a switch
+    above but no leaf is a leaf of its own. Above several switches of the highest level there is one
     more, unless that level is called ``island``.
 
     :raises exceptions.TopologyError: where no aggregate names a leaf or another level, or they
@@ -126,10 +127,32 @@ class _Reader:
             for level, sayings in self.said.items()
         }
 
-        def key(level: str) -> tuple[bool, int, int, str]:
-            return level == ISLAND, -count[level], (*DEFAULT_LEVEL_NAMES, level).index(level), level
+        def key(level: str) -> tuple[int, int, str]:
+            return -count[level], (*DEFAULT_LEVEL_NAMES, level).index(level), level
 
-        return [LEAF, *sorted(count.keys() - {LEAF}, key=key)]
+        rest = sorted(count.keys() - {LEAF, ISLAND}, key=key)
+        order = [LEAF]
+        top = [ISLAND] if ISLAND in count else []
+        if len(rest) > MAX_LEVELS:
+            return [*order, *rest, *top]
+        above = {(a, b) for a in rest for b in rest if self._holds_several(a, b)}
+        while rest:
+            # Levels that are above each other contradict themselves, which is told of their hosts.
+            free = (a for a in rest if all((a, b) not in above for b in rest))
+            lowest = next(free, rest[0])
+            rest.remove(lowest)
+            order.append(lowest)
+        return [*order, *top]
+
+    def _holds_several(self, level: str, other: str) -> bool:
+        """Tell whether a switch of a level has hosts of several switches of another one."""
+        others = self.said[other]
+        seen: dict[str, str] = {}
+        return any(
+            seen.setdefault(saying.switch, others[host].switch) != others[host].switch
+            for host, saying in self.said[level].items()
+            if host in others
+        )
 
     def _leaves(self) -> dict[str, _Node]:
         """Return the leaf of each host: what was said, or itself."""

@@ -5,13 +5,14 @@ import re
 from hpc_sched import exceptions
 
 # What the text must hold, in the order in which it is looked for. Matched against its first part:
-# what tells them apart stands at the beginning, after comments.
+# what tells them apart stands at the beginning, after comments. Blanks are those of one line: the
+# search would begin anew at each of many empty lines.
 _LOOKED_AT = 1 << 20
 _SIGNS = (
-    ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Rt)\s+\d+\s+"[A-Z]-', re.MULTILINE)),
-    ("slurm", re.compile(rb"^\s*(?:SwitchName|BlockName)\s*=", re.MULTILINE | re.IGNORECASE)),
-    ("slurm", re.compile(rb"^\s*(?:-\s+)?[\"']?topology[\"']?\s*:", re.MULTILINE)),
-    ("yaml", re.compile(rb"^[\"']?(?:switches|levels)[\"']?\s*:", re.MULTILINE)),
+    ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Rt)[ \t]+\d+[ \t]+"[A-Z]-', re.MULTILINE)),
+    ("slurm", re.compile(rb"^[ \t]*(?:SwitchName|BlockName)[ \t]*=", re.MULTILINE | re.IGNORECASE)),
+    ("slurm", re.compile(rb"^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:", re.MULTILINE)),
+    ("yaml", re.compile(rb"^[\"']?(?:switches|levels)[\"']?[ \t]*:", re.MULTILINE)),
 )
 
 

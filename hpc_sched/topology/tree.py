@@ -50,12 +50,13 @@ def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
         DEFAULT_LEVEL_NAMES[i] if i < len(DEFAULT_LEVEL_NAMES) else f"level{i + 1}"
         for i in range(depth)
     ]
-    rest = [
-        f"level{i + 1}" if name in given else name
-        for i, name in enumerate(defaults)
-        if i >= len(given)
-    ]
-    return (*given[:depth], *rest)
+    names = list(given[:depth])
+    for i, name in enumerate(defaults[len(names) :], len(names)):
+        number = i + 1
+        while name in names:
+            name, number = f"level{number}", number + 1
+        names.append(name)
+    return tuple(names)
 
 
 def frozen(array: NDArray[np.int64]) -> NDArray[np.int64]:

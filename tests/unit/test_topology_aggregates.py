@@ -78,6 +78,32 @@ def test_other_names_of_levels_are_ordered_by_how_many_switches_they_have():
     assert fabric.hops("h0", "h7") == 7
 
 
+def test_a_level_that_holds_several_of_another_is_above_it_though_it_has_more_switches():
+    #        fabric
+    #      /    |   \
+    #     c1    c2   c3
+    #    /  \   |    |
+    #   p1  p2  |    |
+    #   l1  l2  l3   l4
+    fabric = read(
+        said("r1", "a", leaf="l1", pod="p1", core="c1"),
+        said("r2", "b", leaf="l2", pod="p2", core="c1"),
+        said("r3", "c", leaf="l3", core="c2"),
+        said("r4", "d", leaf="l4", core="c3"),
+    )
+    assert fabric.levels == ("leaf", "pod", "core", "level4")
+    assert [fabric.hops("a", other) for other in "bcd"] == [5, 7, 7]
+
+
+def test_a_level_may_have_the_name_that_the_one_above_it_would_get():
+    fabric = read(
+        said("r1", "a", leaf="l1", pod="p1", level4="x1"),
+        said("r2", "b", leaf="l2", pod="p2", level4="x2"),
+    )
+    assert fabric.levels == ("leaf", "pod", "level4", "level5")
+    assert fabric.hops("a", "b") == 7
+
+
 def test_islands_are_not_connected():
     fabric = read(said("r1", "a", leaf="l1", island="i1"), said("r2", "b", leaf="l2", island="i2"))
     assert fabric.roots == ("i1", "i2")

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,13 @@ def test_one_leaf_written_in_many_ways(text: str):
 def test_escaped_hashes_and_backslashes_are_themselves():
     fabric = read("SwitchName=a\\#2 Nodes=h\\\\1 # a comment")
     assert (fabric.leaves, fabric.hosts) == (("a#2",), ("h\\1",))
+
+
+def test_a_line_of_many_escaped_hashes_is_read_once():
+    began = time.monotonic()
+    (problem,) = problems_of("SwitchName=a Nodes=" + "\\#" * 400_000)
+    assert problem.startswith("t.conf:1: switch 'a': expected a name of at most 255 characters")
+    assert time.monotonic() - began < 2
 
 
 def test_several_prefixes_on_a_line_are_read():

@@ -1,0 +1,30 @@
+"""Which driver reads a text that is given without one."""
+
+import time
+
+import pytest
+
+from hpc_sched import exceptions
+from hpc_sched.topology import detection
+
+
+@pytest.mark.parametrize(
+    ("text", "driver"),
+    [
+        pytest.param('Switch\t36 "S-01"\n', "ibnetdiscover", id="a section of ibnetdiscover"),
+        pytest.param("# leaves\r\n\r\n \tswitchname = a Nodes=h\r\n", "slurm", id="topology.conf"),
+        pytest.param("---\n- topology: t\n  tree:\n", "slurm", id="topology.yaml"),
+        pytest.param("-\n\n  topology: t\n", "slurm", id="a list with its marks on their own"),
+        pytest.param("\ufefflevels: [leaf]\nswitches:\n", "yaml", id="a file of our own"),
+    ],
+)
+def test_a_text_tells_its_driver(text: str, driver: str):
+    assert detection.driver_of(text.encode(), "t") == driver
+
+
+@pytest.mark.parametrize("line", ["\n", "\r\n", " \n", "-\n"], ids=repr)
+def test_empty_lines_are_looked_at_once(line: str):
+    began = time.monotonic()
+    with pytest.raises(exceptions.TopologyError, match="expected a topology that one of the"):
+        detection.driver_of(line.encode() * 300_000, "t")
+    assert time.monotonic() - began < 5
