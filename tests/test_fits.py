@@ -452,12 +452,16 @@ def test_options_of_a_nova_conf_that_is_named_count(tmp_path, capsys):
     assert rows(capsys, *args)[-1]["VMs"] == 2 * 16
 
 
-def test_an_option_of_a_snapshot_that_cannot_be_is_an_error(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("cache_score_limit", "much"), ("processor_order", 5), ("implicit_groups", [])],
+)
+def test_an_option_of_a_snapshot_that_cannot_be_is_an_error(tmp_path, capsys, option, value):
     path = saved(
         tmp_path,
-        options={"cache_score_limit": "much"},
-        filters=("HPCInterferenceFilter",),
+        options={option: value},
+        filters=("HPCInterferenceFilter", "HPCHomogeneityFilter"),
     )
-    code, out, err = fits(capsys, "--snapshot", path, "--flavor", "half")
+    code, out, err = fits(capsys, "--snapshot", path, "--flavor", "half", "--count", "1")
     assert (code, out) == (1, "")
-    assert "options['cache_score_limit']" in err
+    assert f"options['{option}']" in err

@@ -141,6 +141,7 @@ class State:
         """Return what MDOBP compares on each host of the topology."""
         demand = demand_of(self.request.flavor, boots_from_volume=self.request.boots_from_volume)
         cpu = "VCPU" if demand.get("VCPU") else "PCPU"
+        demand = {**demand, cpu: demand.get("VCPU", 0) + demand.get("PCPU", 0)}
         with_disk = settings.option(self.cloud.snapshot, "mdobp_disk")
         names = [cpu, "MEMORY_MB", *(["DISK_GB"] if with_disk else [])]
         free = np.zeros((len(self.topology.hosts), len(names)))
