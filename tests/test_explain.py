@@ -297,6 +297,12 @@ def test_records_that_lack_what_is_always_there_are_told_all_the_same(record):
     assert words.text_of(record)
 
 
+def test_a_record_in_words_does_not_steer_the_terminal():
+    text = words.text_of(planned("t1\x1b[2J", reason="no\nroom"))
+    assert text.startswith("t1\\x1b[2J  planned")
+    assert "no\\nroom" in text
+
+
 def test_many_leaves_are_not_all_listed():
     leaves = {f"leaf{number}": {"hosts": 1, "room": 1} for number in range(500)}
     text = words.text_of(planned("t1", candidates=leaves))

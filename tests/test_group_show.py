@@ -1,6 +1,7 @@
 """hpc-sched group show: standard output, standard error and exit code; the cloud is a file."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -231,3 +232,16 @@ def test_hosts_of_the_topology_that_nova_does_not_have_are_marked(tmp_path, caps
     path = saved(tmp_path, groups=[group("job", [])], hosts=HOSTS[:-1], down=["n15"])
     assert main.main(["group", "show", "job", "--snapshot", path]) == 0
     assert "pod2 leaf04  . . ! ?" in capsys.readouterr().out
+
+
+def test_names_that_would_steer_a_terminal_are_shown_with_escapes(tmp_path, capsys):
+    vm = replace(server("a", "far\x1b[2J"), name="a\n\x1b[31mb")
+    path = saved(tmp_path, [vm], [group("job", [vm])], notes=["odd\x07"])
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    captured = capsys.readouterr()
+    assert "| a\\n\\x1b[31mb |" in captured.out
+    assert "far\\x1b[2J" in captured.out
+    assert captured.err.splitlines()[0] == "note: odd\\x07"
+    assert (captured.out + captured.err).replace("\n", "").isprintable()
+    assert main.main(["group", "show", "job", "--snapshot", path, "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["Name"] == vm.name

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hpc_sched.core.answers import number_of
+from hpc_sched.snapshot import printable
 from hpc_sched.topology import hostlist
 
 # Leaves that are listed one by one; more are added up.
@@ -21,7 +22,7 @@ def text_of(record: Record) -> str:
     """
     lines = [f"{_text(record, 'time')}  {_title(record)}"]
     lines += [f"  {title:<12}{line}" for title, line in _lines(record)]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(printable.text_of(line.rstrip()) for line in lines)
 
 
 def _title(record: Record) -> str:
