@@ -146,6 +146,15 @@ def _reason(state: State, answer: Rejection) -> str:
     )
     if answer.conflict and not must:
         return f"{answer.operator}; the scheduler does not refuse it, and places it without a plan"
+    if state.request.policy == "affinity" and not answer.conflict:
+        most = _gang(state, state.topology.depth, [None])
+        number = 0 if most is None else most.vms
+        if number < answer.count:
+            what = "the members' host" if answer.members else "one host"
+            return (
+                f"{answer.count} VMs of a group with policy affinity need {what}: largest gang "
+                f"that fits there: {number}"
+            )
     return answer.operator
 
 
