@@ -2,23 +2,24 @@
 
 import gzip
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.snapshot import file, words
+from hpc_sched.snapshot import decision_log, file, words
 from tests.snapshots import group, saved, server, uuid_of
 
 
-def planned(time: str, **fields: Any) -> dict[str, Any]:
+def planned(at: str, **fields: Any) -> dict[str, Any]:
     """Return the record of a plan."""
     return {
-        "time": time,
-        "request_id": f"req-{time}",
-        "instance": f"vm-{time}",
-        "instances": [f"vm-{time}", f"second-{time}"],
+        "time": at,
+        "request_id": f"req-{at}",
+        "instance": f"vm-{at}",
+        "instances": [f"vm-{at}", f"second-{at}"],
         "group": uuid_of("job"),
         "policy": "anti-affinity",
         "app_class": "sync",
@@ -162,6 +163,48 @@ def test_lines_longer_than_a_block_half_lines_and_other_text_do_no_harm(tmp_path
     )
 
 
+def test_a_log_that_has_just_been_rotated_away_is_read_on_in_the_older_file(tmp_path, capsys):
+    path = tmp_path / "decisions.json"
+    (tmp_path / "decisions.json.1").write_text(lines(planned("t1")))
+    assert times(capsys, uuid_of("job"), "--decision-log", str(path)) == ["t1"]
+
+
+def test_numbers_that_json_does_not_know_make_no_record(tmp_path, capsys):
+    path = tmp_path / "decisions.json"
+    text = lines(planned("t1"), planned("t2"), planned("t3"))
+    path.write_text(text.replace('"t1"', "NaN").replace('"t2"', "1e999"))
+    assert times(capsys, uuid_of("job"), "--decision-log", str(path)) == ["t3"]
+
+
+def test_an_argument_that_is_no_text_is_not_found(log, capsys):
+    code, out, err = explain(capsys, "req-\udcff", "--decision-log", log)
+    assert (code, out) == (1, "")
+    assert err.startswith("no decision on 'req-\\udcff' in ")
+
+
+def test_of_a_packed_log_no_more_is_kept_than_is_wanted(tmp_path):
+    path = tmp_path / "decisions.json"
+    path.write_text("")
+    packed = tmp_path / "decisions.json.1.gz"
+    packed.write_bytes(gzip.compress(lines(planned("t1"), planned("t2")).encode() * 20_000))
+    tracemalloc.start()
+    try:
+        found = decision_log.newest(path, 1)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [record["time"] for record in found] == ["t2"]
+    assert most < 5_000_000
+
+
+def test_a_line_longer_than_any_record_is_left_out(tmp_path, capsys):
+    path = tmp_path / "decisions.json"
+    path.write_bytes(
+        lines(planned("t0")).encode() + b"x" * 10_000_000 + b"\n" + lines(planned("t1")).encode()
+    )
+    assert times(capsys, uuid_of("job"), "--decision-log", str(path)) == ["t0", "t1"]
+
+
 def test_only_as_much_is_read_as_the_newest_one_needs(tmp_path, capsys):
     path = tmp_path / "decisions.json"
     path.write_text(lines(planned("t1")))
@@ -258,11 +301,19 @@ def test_without_a_cloud_the_error_says_that_it_could_have_helped(log, capsys, m
         {"decision": None, "plan": [], "members": 1, "wishes": "x", "seconds": "long"},
         {"candidates": {"leaf01": 3}, "plan": {"hosts": {"a b": "x"}, "hop_bytes": "much"}},
         {"rejection": {"largest": [1, {}]}, "removed": {"a": None}, "left": None},
+        {"rejection": {"largest": 5}, "seconds": 10**400},
+        {"plan": {"hosts": {"n1": 10**400}, "hop_bytes": 10**400, "least": 1}},
     ],
-    ids=str,
+    ids=lambda record: str(record)[:60],
 )
 def test_records_that_lack_what_is_always_there_are_told_all_the_same(record):
     assert words.text_of(record)
+
+
+def test_a_record_in_words_does_not_steer_the_terminal():
+    text = words.text_of(planned("t1\x1b[2J", reason="no\nroom"))
+    assert text.startswith("t1\\x1b[2J  planned")
+    assert "no\\nroom" in text
 
 
 def test_many_leaves_are_not_all_listed():

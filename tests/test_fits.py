@@ -132,6 +132,10 @@ def test_the_group_keeps_its_policy(tmp_path, capsys):
     assert most("--policy", "soft-anti-affinity") == [16, 32, 64]
     args = ["fits", "--snapshot", path, "--flavor", "quarter", "--policy", "affinity", "--count"]
     assert [main.main([*args, count]) for count in ("4", "5")] == [0, 3]
+    assert (
+        "5 VMs of a group with policy affinity need one host: largest gang that fits there: 4"
+        in (capsys.readouterr().out)
+    )
     assert main.main([*args[:-3], "--policy", "soft-anti-affinity", "--count", "4"]) == 0
     assert ": 1 each" in capsys.readouterr().out
 
@@ -286,6 +290,47 @@ def test_a_group_of_one_processor_type_where_the_filter_is_enabled(tmp_path, cap
     capsys.readouterr()
 
 
+def test_without_a_count_a_group_of_one_processor_type_is_as_large_as_the_type(tmp_path, capsys):
+    new = Aggregate("new", tuple(HOSTS[:6]), {"hpc:processor": "new"})
+    old = Aggregate("old", tuple(HOSTS[6:]), {"hpc:processor": "old"})
+    same = flavor("same", 16, homogeneous="true")
+    vms = [server("a", "n01", same), server("b", "n16", same)]
+    path = saved(
+        tmp_path,
+        vms,
+        [group("mixed", vms), group("job", vms[:1])],
+        [same],
+        aggregates=[new, old],
+        filters=("HPCHomogeneityFilter",),
+    )
+    args = ["--snapshot", path, "--flavor", "same"]
+    assert [row["VMs"] for row in rows(capsys, *args)] == [4, 7, 9]
+    assert [row["VMs"] for row in rows(capsys, *args, "--group", "job")] == [3, 5, 5]
+    # Members on several types break the guarantee already, as the filter has it.
+    code, out, _ = fits(capsys, *args, "--group", "mixed", "--count", "1")
+    assert code == 3
+    assert out.startswith("members of the group run on 2 processor types: new, old")
+    assert {row["VMs"] for row in rows(capsys, *args, "--group", "mixed")} == {0}
+
+
+def test_a_group_is_not_under_one_switch_where_its_members_are_not(tmp_path, capsys):
+    vms = [server("a", "n01", FULL), server("b", "n05", FULL)]
+    path = saved(tmp_path, vms, [group("job", vms)], [FULL])
+    args = ["--snapshot", path, "--group", "job"]
+    assert [row["VMs"] for row in rows(capsys, *args)] == [0, 6, 14]
+    assert [row["VMs"] for row in rows(capsys, *args, "--max-leaves", "1")] == [0, 0, 0]
+
+
+def test_a_group_on_two_islands_is_told_what_the_scheduler_does_with_it(tmp_path, capsys):
+    vms = [server("a", "n01", FULL), server("b", "n16", FULL)]
+    islands = 'switches: [{name: a, hosts: "n[01-08]"}, {name: b, hosts: "n[09-16]"}]'
+    path = saved(tmp_path, vms, [group("job", vms)], [FULL], topology=islands)
+    args = ["--snapshot", path, "--group", "job", "--count", "1"]
+    told = "; the scheduler does not refuse it, and places it without a plan"
+    assert told in fits(capsys, *args)[1]
+    assert told not in fits(capsys, *args, "--level", "leaf")[1]
+
+
 def test_bare_metal_takes_one_by_its_own_class_and_nothing_else(tmp_path, capsys):
     node = {"CUSTOM_NODE": 1}
     specs = {"resources:CUSTOM_NODE": "1"} | {
@@ -329,8 +374,26 @@ def test_a_service_of_many_bare_metal_nodes_takes_one_of_an_anti_affinity_group(
     file.write(path, replace(found, hypervisors=tuple(nodes)))
     args = ["fits", "--snapshot", str(path), "--flavor", "full", "--policy", "anti-affinity"]
     assert main.main([*args, "--count", "2"]) == 0
-    assert main.main([*args, "--count", "3"]) == 3
     capsys.readouterr()
+    code, out, _ = fits(capsys, *args[1:], "--count", "3")
+    assert code == 3
+    assert "largest gang that fits: 2 on core1" in out
+    assert [row["VMs"] for row in rows(capsys, *args[1:])] == [1, 1, 2]
+
+
+def test_an_affinity_group_is_on_the_service_that_has_most_under_one_switch(tmp_path, capsys):
+    found = snapshot(flavors=[FULL])
+    wide = ("n01", "n02", "n05", "n06", "n09")
+    nodes = [
+        replace(node, host="wide" if node.nodename in wide else node.host)
+        if node.nodename < "n13"
+        else replace(node, host="near")
+        for node in found.hypervisors
+    ]
+    path = tmp_path / "state.json"
+    file.write(path, replace(found, hypervisors=tuple(nodes)))
+    args = ["--snapshot", str(path), "--flavor", "full", "--policy", "affinity"]
+    assert [row["VMs"] for row in rows(capsys, *args)] == [4, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -393,12 +456,16 @@ def test_options_of_a_nova_conf_that_is_named_count(tmp_path, capsys):
     assert rows(capsys, *args)[-1]["VMs"] == 2 * 16
 
 
-def test_an_option_of_a_snapshot_that_cannot_be_is_an_error(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("cache_score_limit", "much"), ("processor_order", 5), ("implicit_groups", [])],
+)
+def test_an_option_of_a_snapshot_that_cannot_be_is_an_error(tmp_path, capsys, option, value):
     path = saved(
         tmp_path,
-        options={"cache_score_limit": "much"},
-        filters=("HPCInterferenceFilter",),
+        options={option: value},
+        filters=("HPCInterferenceFilter", "HPCHomogeneityFilter"),
     )
-    code, out, err = fits(capsys, "--snapshot", path, "--flavor", "half")
+    code, out, err = fits(capsys, "--snapshot", path, "--flavor", "half", "--count", "1")
     assert (code, out) == (1, "")
-    assert "options['cache_score_limit']" in err
+    assert f"options['{option}']" in err

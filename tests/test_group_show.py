@@ -1,6 +1,7 @@
 """hpc-sched group show: standard output, standard error and exit code; the cloud is a file."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -163,6 +164,43 @@ def test_where_they_are_is_the_least_possible_when_nothing_else_is_free(tmp_path
     assert "Hop-Byte cost    5\nleast possible   5" in capsys.readouterr().out
 
 
+def least(capsys, path: str) -> int:
+    capsys.readouterr()
+    assert main.main(["group", "show", "job", "--snapshot", path, "--summary", "-f", "json"]) == 0
+    [told] = json.loads(capsys.readouterr().out)
+    return told["Least possible"]
+
+
+def test_the_least_possible_is_that_of_the_fabric_also_for_a_class_that_does_not_mind_it(
+    tmp_path, capsys
+):
+    loose = flavor("loose", 16, app_class="async")
+    vms = [server("a", "n01", loose), server("b", "n13", loose)]
+    others = [
+        server(f"o-{host}", host, FULL) for host in HOSTS if host not in ("n01", "n13", "n14")
+    ]
+    path = saved(tmp_path, vms + others, [group("job", vms)], [loose])
+    assert least(capsys, path) == 1
+
+
+def test_the_least_possible_leaves_out_that_mdobp_chooses_hosts(tmp_path, capsys):
+    vms = [server("a", "n01"), server("b", "n13")]
+    # MDOBP would take two hosts, of which much memory is left for VMs that want little.
+    others = [server(f"o-{host}", host, flavor("most", 8)) for host in HOSTS[1:12]]
+    enabled = ("hpc_sched.weighers.mdobp.MDOBPWeigher",)
+    path = saved(tmp_path, vms + others, [group("job", vms)], weighers=enabled)
+    assert least(capsys, path) == 0
+
+
+def test_vms_on_hosts_that_take_no_others_may_stay_for_the_least_possible(tmp_path, capsys):
+    #  leaf01: two of the group on a disabled host, room for one beside it; all else is full
+    vms = [server("a", "n01"), server("b", "n01"), server("c", "n13")]
+    beside = [server("d", "n02"), server("e", "n13")]
+    full = [server(f"o-{host}", host, FULL) for host in (*HOSTS[2:12], *HOSTS[13:])]
+    path = saved(tmp_path, vms + beside + full, [group("job", vms)], disabled=["n01"])
+    assert least(capsys, path) == 2
+
+
 def test_vms_of_several_flavors_and_members_that_are_gone_are_told(tmp_path, capsys):
     vms = [server("a", "n01"), server("b", "n01", flavor("quarter", 4))]
     gone = server("gone", "n02")
@@ -194,3 +232,16 @@ def test_hosts_of_the_topology_that_nova_does_not_have_are_marked(tmp_path, caps
     path = saved(tmp_path, groups=[group("job", [])], hosts=HOSTS[:-1], down=["n15"])
     assert main.main(["group", "show", "job", "--snapshot", path]) == 0
     assert "pod2 leaf04  . . ! ?" in capsys.readouterr().out
+
+
+def test_names_that_would_steer_a_terminal_are_shown_with_escapes(tmp_path, capsys):
+    vm = replace(server("a", "far\x1b[2J"), name="a\n\x1b[31mb")
+    path = saved(tmp_path, [vm], [group("job", [vm])], notes=["odd\x07"])
+    assert main.main(["group", "show", "job", "--snapshot", path]) == 0
+    captured = capsys.readouterr()
+    assert "| a\\n\\x1b[31mb |" in captured.out
+    assert "far\\x1b[2J" in captured.out
+    assert captured.err.splitlines()[0] == "note: odd\\x07"
+    assert (captured.out + captured.err).replace("\n", "").isprintable()
+    assert main.main(["group", "show", "job", "--snapshot", path, "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["Name"] == vm.name

@@ -2,13 +2,16 @@
 
 import argparse
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from oslo_config import cfg
 
 from hpc_sched import conf, exceptions
 from hpc_sched.cli import sources, state
 from hpc_sched.core import interference_file
+from hpc_sched.snapshot import printable
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.topology import hostlist
@@ -93,4 +96,11 @@ def told_of(hosts: tuple[str, ...]) -> str:
 
 def say(text: str) -> None:
     """Write a line of talk."""
-    print(text, file=sys.stderr)
+    print(printable.text_of(text), file=sys.stderr)
+
+
+def printable_rows(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Return rows whose texts a terminal may show."""
+    return [
+        [printable.text_of(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    ]

@@ -11,7 +11,7 @@ from hpc_sched import exceptions
 from hpc_sched.cli import cloud, fit_rows
 from hpc_sched.core import extra_specs
 from hpc_sched.core.answers import Plan
-from hpc_sched.snapshot import fitting, members, problem, settings, what_if
+from hpc_sched.snapshot import fitting, members, printable, problem, settings, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.lookup import near
 from hpc_sched.snapshot.model import Flavor
@@ -163,8 +163,9 @@ class Fits(Lister):
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
     ) -> int:
         """Print the sentence and the rows."""
-        if self._above:
-            self.app.stdout.write("\n".join([*self._above, ""]))
+        if parsed_args.formatter == "table":
+            data = cloud.printable_rows(data)
+            self.app.stdout.write("".join(f"{printable.text_of(line)}\n" for line in self._above))
         super().produce_output(parsed_args, column_names, data)
         return 0
 

@@ -32,7 +32,7 @@ examples:
 
 Hop-Byte adds up, over all pairs of VMs, the switches between them. The least possible is what
 the same VMs would cost on the room that is free now and on their own, with the group's policy
-and without other wishes. Empty: there is no number, for VMs stand on islands of the fabric.
+and without other wishes. There is no Hop-Byte where VMs stand on several islands of the fabric.
 
 exit codes: 0 shown, 1 failed, 2 wrong usage
 """
@@ -95,6 +95,8 @@ class GroupShow(Lister):
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
     ) -> int:
         """Print the rows, and what is below them."""
+        if parsed_args.formatter == "table":
+            data = cloud.printable_rows(data)
         super().produce_output(parsed_args, column_names, data)
         if self._below:
             self.app.stdout.write(f"\n{self._below}\n")

@@ -1,6 +1,7 @@
 """A server group on its leaves, for the screen."""
 
 from hpc_sched.core.answers import number_of
+from hpc_sched.snapshot import printable
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.standing import Standing
 from hpc_sched.topology import cells
@@ -35,7 +36,7 @@ def render(cloud: Cloud, standing: Standing) -> str:
         f"Hop-Byte cost    {number(standing.hop_bytes)}",
         f"least possible   {number(standing.least)}",
     ]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(printable.text_of(line.rstrip()) for line in lines)
 
 
 def number(cost: float | None) -> str:

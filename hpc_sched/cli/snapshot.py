@@ -44,8 +44,8 @@ class SnapshotSave(Command):
         parser.add_argument(
             "--no-names",
             action="store_true",
-            help="replace the names of servers, server groups and projects; hosts, flavors and "
-            "uuids stay",
+            help="replace the names of servers, server groups and projects; hosts, host "
+            "aggregates, flavors and uuids stay",
         )
         parser.add_argument(
             "--decisions",

@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 
-from hpc_sched.snapshot import file, live
+from hpc_sched.snapshot import file, live, printable
 from hpc_sched.snapshot.model import Snapshot
 
 # What takes less needs no talk where nobody watches.
@@ -41,7 +41,7 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
         finally:
             progress.end()
     for note in found.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {printable.text_of(note)}", file=sys.stderr)
     return found
 
 

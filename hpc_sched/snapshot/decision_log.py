@@ -6,6 +6,7 @@ and so on, or be written to meanwhile.
 
 import gzip
 import json
+import math
 import os
 import re
 import zlib
@@ -29,7 +30,7 @@ def newest(path: files.Path, count: int) -> tuple[Decision, ...]:
 
     :raises exceptions.SnapshotError: where the file cannot be read
     """
-    return tuple(islice(_decisions(path, b""), count))[::-1]
+    return tuple(islice(_decisions(path, b"", count), count))[::-1]
 
 
 def found_in(
@@ -43,27 +44,44 @@ def found_in(
     :param needle: what the line of every wanted record contains
     :raises exceptions.SnapshotError: where the file cannot be read
     """
-    wanted = (found for found in _decisions(path, needle.encode()) if is_wanted(found))
+    # What was typed may be no text; such bytes are in no record.
+    sought = needle.encode(errors="surrogateescape")
+    wanted = (found for found in _decisions(path, sought) if is_wanted(found))
     return list(islice(wanted, 1 if last else None))[::-1]
 
 
-def _decisions(path: files.Path, needle: bytes) -> Iterator[Decision]:
-    """Yield records, newest first, rotated files included; what is no record is left out."""
-    for line in _lines(os.fspath(path), needle):
+def _decisions(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Decision]:
+    """Yield records, newest first, rotated files included; what is no record is left out.
+
+    :param most: how many are wanted; of a packed file no more lines than that are kept
+    """
+    for line in _lines(os.fspath(path), needle, most):
         try:
-            found = json.loads(line)
+            found = json.loads(line, parse_constant=_refused, parse_float=_finite)
         except (RecursionError, ValueError):
             continue  # the first half of a line that is just being written
         if isinstance(found, dict):
             yield found
 
 
-def _lines(path: str, needle: bytes) -> Iterator[bytes]:
+def _refused(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")
+
+
+def _finite(text: str) -> float:
+    """Return a number; what is infinite could not be written into a snapshot."""
+    found = float(text)
+    return found if math.isfinite(found) else _refused(text)
+
+
+def _lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
     try:
-        for name in [path, *_rotated(path)]:
+        rotated = _rotated(path)
+        # Between rotation and the next decision there is no other.
+        for name in [path, *rotated] if os.path.exists(path) or not rotated else rotated:
             if name.endswith(".gz"):
                 with gzip.open(name) as packed:
-                    kept = deque(line for line in _forward(packed) if needle in line)
+                    kept = deque((line for line in _forward(packed) if needle in line), most)
                 yield from reversed(kept)
             else:
                 with open(name, "rb") as stream:
@@ -97,14 +115,20 @@ def _backward(stream: BinaryIO) -> Iterator[bytes]:
     """Yield the lines of a file from its end, without their line breaks."""
     stream.seek(0, os.SEEK_END)
     at = stream.tell()
-    rest = b""
+    rest: list[bytes] = []  # the end of a line that begins further in front, last piece first
     while at > 0:
         size = min(_BLOCK, at)
         at -= size
         stream.seek(at)
-        first, *lines = (stream.read(size) + rest).split(b"\n")
-        yield from (line for line in reversed(lines) if line)
+        first, *lines = stream.read(size).split(b"\n")
+        if lines:
+            last = b"".join([lines.pop(), *reversed(rest)])
+            yield from (line for line in (last, *reversed(lines)) if line)
+            rest = []
+        rest.append(first)
         # A line longer than any record is dropped piece by piece.
-        rest = first if len(first) <= _MAX_LINE else b""
-    if rest:
-        yield rest
+        if len(rest) * _BLOCK > _MAX_LINE:
+            rest = []
+    line = b"".join(reversed(rest))
+    if line:
+        yield line

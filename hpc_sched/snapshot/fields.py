@@ -81,6 +81,13 @@ def shown(found: Any) -> str:
     return _WORDS.get(type(found), "something else")
 
 
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number that no float comes near
+        return False
+
+
 def _record(kind: Any, found: Any, place: Place) -> Any:
     """Return a dataclass; a key that it does not know is an error, not a loss."""
     mapping = _checked(dict, found, place)
@@ -112,6 +119,6 @@ def _checked(kind: Any, found: Any, place: Place) -> Any:
     is_kind = type(found) is kind or (kind is float and type(found) is int)
     if not is_kind:
         raise place.error(f"expected {_WORDS[kind]}, found {shown(found)}")
-    if kind is float and not math.isfinite(found):
+    if kind is float and not _is_finite(found):
         raise place.error("expected a finite number, found an infinite one")
     return found

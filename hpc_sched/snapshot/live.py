@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from hpc_sched import exceptions
 from hpc_sched.snapshot import connection, resources
 from hpc_sched.snapshot.connection import Api
 from hpc_sched.snapshot.model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
@@ -27,9 +28,21 @@ def take(cloud: str | None = None, progress: Progress = lambda _text: None) -> S
 
     :param cloud: its name in clouds.yaml; by default that of OS_CLOUD, or the OS_* variables
     :param progress: gets a few words on what is being read
-    :raises exceptions.SnapshotError: naming the call that failed and the right it needs
+    :raises exceptions.SnapshotError: naming the call that failed and the right it needs, or
+        what was missing in an answer
     """
     apis = connection.open_(cloud)
+    try:
+        return _read(apis, progress)
+    except (AttributeError, LookupError, TypeError, ValueError) as failure:
+        if isinstance(failure, exceptions.SnapshotError):
+            raise
+        raise exceptions.SnapshotError(
+            f"an answer of Nova or Placement is not what was expected: {failure!r}"
+        ) from failure
+
+
+def _read(apis: connection.Apis, progress: Progress) -> Snapshot:
     nova = apis.nova
     taken = datetime.now(UTC).isoformat(timespec="seconds")
     nodes = list(

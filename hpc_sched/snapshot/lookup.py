@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from hpc_sched import exceptions
+from hpc_sched.snapshot import printable
 
 _MAX_SHOWN = 5
 
@@ -54,4 +55,5 @@ def near(wanted: str, names: Iterable[str]) -> str:
     known = sorted({name for name in names if name})
     found = difflib.get_close_matches(wanted, known, n=_MAX_SHOWN)
     found += [name for name in known if wanted and wanted in name and name not in found]
-    return f": there is {', '.join(found[:_MAX_SHOWN])}" if found else ""
+    shown = [printable.text_of(name) for name in found[:_MAX_SHOWN]]
+    return f": there is {', '.join(shown)}" if found else ""

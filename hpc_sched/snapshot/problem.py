@@ -57,6 +57,18 @@ class State:
         return self.topology is not self.cloud.topology
 
     @property
+    def on_fabric(self) -> "State":
+        """The same request on the cloud's fabric, whether or not its class minds that."""
+        if not self.is_flat:
+            return self
+        fabric, flat = self.cloud.topology, self.topology.hosts
+        index = np.array([fabric.index_of(flat[i]) for i in self.host_index], dtype=np.int64)
+        bound = self.bound
+        if bound is not None:
+            bound = replace(bound, leaf=fabric.leaf_index[index])
+        return replace(self, topology=fabric, host_index=index, bound=bound)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """How many VMs to plan for, the most wanted first, down to what must fit."""
         wishes = self.asked.wishes
@@ -71,6 +83,16 @@ class State:
         :param among: which hypervisors are candidates; all by default
         """
         return self._problem(policy.apply(self.bound, self._room(among), self._nobody, self.sizes))
+
+    def problem_at(self, level: int, among: NDArray[np.bool_] | None = None) -> Problem:
+        """Return the problem by which the switches of a level are compared.
+
+        What a service of many nodes may take counts once below each of them.
+        """
+        bound, topology = self.bound, self.topology
+        if bound is not None:
+            bound = replace(bound, leaf=topology.groups[level - 1][self.host_index])
+        return self._problem(policy.apply(bound, self._room(among), self._nobody, self.sizes))
 
     def problems_by_policy(self, among: NDArray[np.bool_] | None = None) -> Iterator[Problem]:
         """Yield problems whose plans keep a hard policy of services that own many nodes."""
@@ -119,6 +141,7 @@ class State:
         """Return what MDOBP compares on each host of the topology."""
         demand = demand_of(self.request.flavor, boots_from_volume=self.request.boots_from_volume)
         cpu = "VCPU" if demand.get("VCPU") else "PCPU"
+        demand = {**demand, cpu: demand.get("VCPU", 0) + demand.get("PCPU", 0)}
         with_disk = settings.option(self.cloud.snapshot, "mdobp_disk")
         names = [cpu, "MEMORY_MB", *(["DISK_GB"] if with_disk else [])]
         free = np.zeros((len(self.topology.hosts), len(names)))
@@ -160,6 +183,9 @@ def of(cloud: Cloud, request: Request) -> State:
         _rooms(cloud, request),
         beside.rooms(cloud, replace(runs, group=request.group_id or None), gone),
     )
+    # Where they are they can stay, also on hosts that take no others.
+    own = Counter((vm.host, vm.nodename or vm.host) for vm in request.moves if vm.host)
+    room = np.maximum(room, [own[node.host, node.nodename] for node in nodes])
     members: Counter[tuple[str, str | None]] = Counter(
         (server.host, server.nodename) for server in request.members if server.host
     )

@@ -27,7 +27,8 @@ def option(snapshot: Snapshot, name: str) -> Any:
         return opt.default
     try:
         return opt.type(snapshot.options[name])
-    except (TypeError, ValueError) as failure:
+    except (AttributeError, TypeError, ValueError) as failure:
+        # oslo.config takes for granted that what is no number is a text.
         raise exceptions.SnapshotError(f"options[{name!r}]: {failure}") from failure
 
 

@@ -1,9 +1,11 @@
 """A record of the decision log in words."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hpc_sched.core.answers import number_of
+from hpc_sched.snapshot import printable
 from hpc_sched.topology import hostlist
 
 # Leaves that are listed one by one; more are added up.
@@ -20,7 +22,7 @@ def text_of(record: Record) -> str:
     """
     lines = [f"{_text(record, 'time')}  {_title(record)}"]
     lines += [f"  {title:<12}{line}" for title, line in _lines(record)]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(printable.text_of(line.rstrip()) for line in lines)
 
 
 def _title(record: Record) -> str:
@@ -52,8 +54,9 @@ def _lines(record: Record) -> Iterator[tuple[str, str]]:
         yield "" if i else "left out", f"{count} hosts: {why}"
     yield from _plan(_mapping(record, "plan"))
     yield from _rejection(record)
-    if isinstance(record.get("seconds"), int | float):
-        yield "took", f"{1000 * record['seconds']:.1f} ms"
+    seconds = _finite(record, "seconds")
+    if seconds is not None:
+        yield "took", f"{1000 * seconds:.1f} ms"
 
 
 def _asked(record: Record) -> str:
@@ -93,10 +96,10 @@ def _plan(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for i, (count, names) in enumerate(sorted(by_count.items(), reverse=True)):
         each = " each" if len(names) > 1 else ""
         yield "" if i else "hosts", f"{hostlist.fold(names)}: {count}{each}"
-    cost, least = plan.get("hop_bytes"), plan.get("least")
-    if isinstance(cost, int | float):
+    cost, least = _finite(plan, "hop_bytes"), _finite(plan, "least")
+    if cost is not None:
         line = f"Hop-Byte {cost:.0f}"
-        if isinstance(least, int | float):
+        if least is not None:
             line += f", least possible without wishes {least:.0f}"
             if cost > least:
                 line += f" ({cost - least:.0f} more)"
@@ -108,7 +111,9 @@ def _rejection(record: Record) -> Iterator[tuple[str, str]]:
     reason = record.get("reason") or rejection.get("reason")
     if reason:
         yield "reason", str(reason)
-    gangs = [gang for gang in rejection.get("largest") or () if isinstance(gang, Mapping)]
+    largest = rejection.get("largest")
+    found = largest if isinstance(largest, list | tuple) else ()
+    gangs = [gang for gang in found if isinstance(gang, Mapping)]
     for i, gang in enumerate(gangs):
         yield (
             "" if i else "would fit",
@@ -133,7 +138,17 @@ def _mapping(record: Record, key: str) -> Mapping[str, Any]:
 
 def _number(record: Record, key: str) -> int:
     found = record.get(key)
-    return found if isinstance(found, int) else 0
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
+def _finite(record: Record, key: str) -> float | None:
+    found = record.get(key)
+    if not isinstance(found, int | float) or isinstance(found, bool):
+        return None
+    try:
+        return found if math.isfinite(found) else None
+    except OverflowError:  # a whole number that no float comes near
+        return None
 
 
 def _text(record: Record, key: str) -> str:

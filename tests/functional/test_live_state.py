@@ -221,6 +221,27 @@ def test_a_cloud_that_cannot_be_read_says_which_call_and_what_right_it_needs(
     assert error in err
 
 
+def test_a_nova_that_is_too_old_says_what_it_has(made, capsys, monkeypatch):
+    monkeypatch.setattr(connection, "NOVA_VERSION", "2.999")
+    code, out, err = command(capsys, "fits", "--cloud", "test", "--flavor", "two")
+    assert (code, out) == (1, "")
+    assert "Nova: GET /os-hypervisors/detail: HTTP 406: " in err
+    assert "maximum is 2." in err
+
+
+@pytest.mark.parametrize("answer", [{}, {"servers": None}, {"servers": [{"id": "x", "flavor": 5}]}])
+def test_an_answer_that_lacks_what_was_asked_for_is_an_error(made, capsys, monkeypatch, answer):
+    real = connection.Api.get
+
+    def odd(api: connection.Api, path: str, **query: str) -> Any:
+        return answer if path == "/servers/detail" else real(api, path, **query)
+
+    monkeypatch.setattr(connection.Api, "get", odd)
+    code, out, err = command(capsys, "fits", "--cloud", "test", "--flavor", "two")
+    assert (code, out) == (1, "")
+    assert "an answer of Nova or Placement is not what was expected: " in err
+
+
 def test_without_openstacksdk_it_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "openstack", None)
     code, out, err = command(capsys, "fits", "--cloud", "test", "--flavor", "two")

@@ -82,6 +82,10 @@ def broken(change) -> str:
             lambda d: d["groups"][0].update(members=[None]),
             "['groups'][0]['members'][0]: expected a text, found null",
         ),
+        (
+            lambda d: d["hypervisors"][0]["capacity"].update(VCPU=10**400),
+            "['hypervisors'][0]['capacity']['VCPU']: expected a finite number, found an infinite",
+        ),
         (lambda d: d.update(decisions=[[]]), "['decisions'][0]: expected a mapping, found a list"),
     ],
 )
@@ -179,3 +183,13 @@ def test_without_names_the_people_s_words_are_gone_and_equal_ones_stay_equal(tmp
     assert found.groups[0].members == group("secret-3", servers).members
     again = anonymous.without_names(snapshot(servers))
     assert again.servers[0].project_id != found.servers[0].project_id
+
+
+def test_without_names_the_projects_that_own_aggregates_are_the_words_of_their_servers():
+    owned = Aggregate("a", ("n01",), {"filter_tenant_id7": "project, other", "hpc:leaf": "leaf1"})
+    found = anonymous.without_names(snapshot([server("vm", "n01")], aggregates=[owned]))
+    [aggregate] = found.aggregates
+    assert aggregate.metadata["hpc:leaf"] == "leaf1"
+    first, second = aggregate.metadata["filter_tenant_id7"].split(",")
+    assert first == found.servers[0].project_id
+    assert second.startswith("project-")
