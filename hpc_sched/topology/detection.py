@@ -9,7 +9,7 @@ from hpc_sched import exceptions
 # search would begin anew at each of many empty lines.
 _LOOKED_AT = 1 << 20
 _SIGNS = (
-    ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Rt)[ \t]+\d+[ \t]+"[A-Z]-', re.MULTILINE)),
+    ("ibnetdiscover", re.compile(rb'^[ \t]*(?:Switch|Ca|Rt)[ \t]+\d+[ \t]+"[A-Z]-', re.MULTILINE)),
     ("slurm", re.compile(rb"^[ \t]*(?:SwitchName|BlockName)[ \t]*=", re.MULTILINE | re.IGNORECASE)),
     ("slurm", re.compile(rb"^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:", re.MULTILINE)),
     ("yaml", re.compile(rb"^[\"']?(?:switches|levels)[\"']?[ \t]*:", re.MULTILINE)),

@@ -49,7 +49,6 @@ def build(
     near: Sequence[Sequence[int]],
     uppers: Iterable[Upper],
     remarks: Sequence[str] = (),
-    processors: dict[str, str] | None = None,
 ) -> Topology:
     """Return the tree of leaves that are so near to each other.
 
@@ -64,7 +63,6 @@ def build(
         path from a host below leaf i, itself included
     :param uppers: the switches above, which give the nodes of the tree their names
     :param remarks: what the reader has put right already
-    :param processors: switch to the processor type of the hosts below
     :raises exceptions.TopologyError: for more than ``MAX_LEVELS`` levels
     """
     by_level: dict[int, list[Upper]] = {}
@@ -88,7 +86,7 @@ def build(
                 error.note(level, joined, near)
         builder.join(level, parts, by_level.get(level, []))
     said = [*remarks, *error.remark(leaves), *_torn(builder.clusters, leaves, near)]
-    return builder.topology(said, processors or {})
+    return builder.topology(said)
 
 
 def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
@@ -257,11 +255,11 @@ class _Builder:
             joined.append(_Cluster(leaves, name, level, below))
         self.clusters = joined
 
-    def topology(self, remarks: Sequence[str], processors: dict[str, str]) -> Topology:
+    def topology(self, remarks: Sequence[str]) -> Topology:
         """Return the tree."""
         return Topology.from_tree(
             {cluster.name: cluster.below for cluster in self.clusters},
-            details=Details(processors, self.members, self.links),
+            details=Details(members=self.members, links=self.links),
             remarks=remarks,
         )
 

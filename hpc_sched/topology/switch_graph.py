@@ -185,8 +185,9 @@ def _levels(graph: _Graph, order: Sequence[str]) -> dict[str, int]:
             )
         elif line.switches is not None and not levels[line.switches]:
             listed = _first_of(graph.lists[line.switches])
-            graph.problems.note(
-                line.line, f"switch {line.name!r} lists switch {listed}, but no node is below"
+            graph.problems.remark(
+                line.line,
+                f"switch {line.name!r} lists switch {listed}, but no node is below: left out",
             )
         elif line.switches is not None and levels[line.switches] > max(
             hierarchy.MAX_LEVELS, highest - 1
@@ -225,7 +226,8 @@ def _built(graph: _Graph, order: Sequence[str], levels: Mapping[str, int]) -> To
             below[text] = reached
         by_level: dict[int, list[int]] = {}
         for text in order:
-            by_level.setdefault(levels[text], []).append(below[text])
+            if levels[text]:
+                by_level.setdefault(levels[text], []).append(below[text])
         near = switch_reach.near_of(len(leaves), by_level)
         if len(near) // 2 + 1 > max(by_level, default=1):
             _remark_apart(graph, leaves, near)
@@ -234,7 +236,7 @@ def _built(graph: _Graph, order: Sequence[str], levels: Mapping[str, int]) -> To
     uppers = [
         hierarchy.Upper(line.name, levels[line.switches], below[line.switches])
         for line in graph.defined.values()
-        if line.switches is not None
+        if line.switches is not None and levels[line.switches]
     ]
     _check_reached(graph, leaves, below)
     graph.problems.stop()

@@ -12,6 +12,7 @@ from hpc_sched.topology import detection
     ("text", "driver"),
     [
         pytest.param('Switch\t36 "S-01"\n', "ibnetdiscover", id="a section of ibnetdiscover"),
+        pytest.param('  Ca 1 "H-01"\n', "ibnetdiscover", id="an indented one"),
         pytest.param("# leaves\r\n\r\n \tswitchname = a Nodes=h\r\n", "slurm", id="topology.conf"),
         pytest.param("---\n- topology: t\n  tree:\n", "slurm", id="topology.yaml"),
         pytest.param("-\n\n  topology: t\n", "slurm", id="a list with its marks on their own"),
