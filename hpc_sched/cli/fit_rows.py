@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 from hpc_sched.cli import group_picture
-from hpc_sched.core.answers import Gang, Plan, number_of
+from hpc_sched.core.answers import Gang, Plan
 from hpc_sched.snapshot import fitting, problem
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.topology import hostlist
+from hpc_sched.topology import counts, hostlist
 
 PLACES = ("Leaf", "Above", "VMs", "Hosts")
 GANGS = ("Level", "VMs", "Switch")
@@ -45,14 +45,14 @@ def summary(state: problem.State, fit: fitting.Fit) -> tuple[Any, ...]:
 def sentence(state: problem.State, fit: fitting.Fit, plan: Plan) -> str:
     """Return what fits, on what and at what cost."""
     number = len(state.request.members)
-    beside = f" beside {number_of(number, 'member')}" if number else ""
+    beside = f" beside {counts.text(number, 'member')}" if number else ""
     top = _top(state, plan)
     where = "" if top is None else f" under {top}"
     on = f", all on {fit.processor}" if fit.processor is not None else ""
     # More than were asked for where the flavor says how large the group will become.
     return (
-        f"fits: {number_of(plan.count, 'VM')}{beside} on {number_of(len(plan.hosts), 'host')} in "
-        f"{number_of(len(_leaves(state.cloud, plan)), 'leaf switch')}{where}{on}; Hop-Byte "
+        f"fits: {counts.text(plan.count, 'VM')}{beside} on {counts.text(len(plan.hosts), 'host')} "
+        f"in {counts.text(len(_leaves(state.cloud, plan)), 'leaf switch')}{where}{on}; Hop-Byte "
         f"{group_picture.number(finite(fit.hop_bytes))}, least possible "
         f"{group_picture.number(finite(fit.least))}"
     )

@@ -1,10 +1,9 @@
 """A server group on its leaves, for the screen."""
 
-from hpc_sched.core.answers import number_of
 from hpc_sched.snapshot import printable
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.standing import Standing
-from hpc_sched.topology import cells
+from hpc_sched.topology import cells, counts
 
 LEGEND = "1-9 + VMs of the group   x VMs of others   . none   ! takes no VMs   ? not in Nova"
 # A row for each leaf says nothing any more where they fill several screens.
@@ -26,7 +25,7 @@ def render(cloud: Cloud, standing: Standing) -> str:
     ]
     others = len(topology.leaves) - len(shown)
     if others:
-        lines.append(f"and {number_of(others, 'leaf switch')} without VMs of the group")
+        lines.append(f"and {counts.text(others, 'leaf switch')} without VMs of the group")
     lines += ["", " " * width + LEGEND, ""]
     placed = sum(standing.counts.values())
     lines += [

@@ -179,7 +179,7 @@ def _processors(topology: Topology, node: Node) -> str:
 
 def _below(node: Node) -> str:
     """Return what a line says of the hosts below a switch."""
-    leaves = "" if node.switch.level == 1 else counts.text(node.leaves, "leaf", "leaves")
+    leaves = "" if node.switch.level == 1 else counts.text(node.leaves, "leaf")
     names = hostlist.fold(node.hosts) if node.lowest else ""
     text = ": ".join(part for part in (leaves, names) if part)
     members = hostlist.fold(node.switch.members)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from hpc_sched.topology import counts
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -81,19 +83,19 @@ class Rejection:
     def _text(self, *, names: bool) -> str:
         group = f"group of {self.count}"
         if self.members:
-            group = f"{self.count} more of a group with {number_of(self.members, 'member')}"
+            group = f"{self.count} more of a group with {counts.text(self.members, 'member')}"
         if self.conflict:
             return f"{group}: {self.conflict}"
         needs = []
         if self.require is not None:
             needs.append(f"one {self.require}")
         if self.max_leaves is not None:
-            needs.append(f"at most {number_of(self.max_leaves, 'leaf switch')}")
+            needs.append(f"at most {counts.text(self.max_leaves, 'leaf switch')}")
         told = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
         if self.best is not None and self.best.vms:
             within = (
-                f" in {number_of(self.max_leaves, 'leaf switch')}"
+                f" in {counts.text(self.max_leaves, 'leaf switch')}"
                 if self.max_leaves is not None
                 else ""
             )
@@ -110,9 +112,3 @@ class Rejection:
             )
             told += f" (without these wishes: {shown})"
         return told
-
-
-def number_of(count: int, thing: str) -> str:
-    """Return a number of things in words: 1 member, 2 members, 3 leaf switches."""
-    many = f"{thing}es" if thing.endswith("ch") else f"{thing}s"
-    return f"{count} {thing if count == 1 else many}"

@@ -17,7 +17,7 @@ from hpc_sched.nova_glue import reload as reload_
 from hpc_sched.nova_glue.watched_file import fingerprint
 from hpc_sched.topology import base as topology_base
 from hpc_sched.topology import command as command_
-from hpc_sched.topology import difference, hostlist
+from hpc_sched.topology import counts, difference, hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.names import HostNames
 
@@ -132,7 +132,7 @@ def load() -> Fabric:
         description = driver.read()
         fabric = Fabric(driver.parse(description))
         _held = _Held(source, driver.mark(description), fabric, seen, time.monotonic())
-    LOG.info("Topology loaded: %s (%s)", _size(fabric.topology), _name(source))
+    LOG.info("Topology loaded: %s (%s)", counts.of(fabric.topology), _name(source))
     _log_remarks(fabric.topology)
     return fabric
 
@@ -176,7 +176,9 @@ def reload() -> bool:
         fabric = Fabric(new) if change else held.fabric
         _held = _Held(source, mark, fabric, files, time.monotonic())
     if change:
-        LOG.info("Topology changed: %s; now %s (%s)", change.summary(), _size(new), _name(source))
+        LOG.info(
+            "Topology changed: %s; now %s (%s)", change.summary(), counts.of(new), _name(source)
+        )
         _log_remarks(new)
     elif held.wrong:
         LOG.info("The topology is right again, and unchanged (%s)", _name(source))
@@ -234,10 +236,6 @@ def _name(source: tuple[str, Mapping[str, Any]]) -> str:
     driver, options = source
     command = options.get("command")
     return str(options.get("path") or (command_.shown(command) if command else driver))
-
-
-def _size(topology: Topology) -> str:
-    return f"{len(topology.hosts)} hosts, {len(topology.leaves)} leaves, depth {topology.depth}"
 
 
 def _log_remarks(topology: Topology) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-from hpc_sched.core.answers import Plan, Rejection, number_of
+from hpc_sched.core.answers import Plan, Rejection
 from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
 from hpc_sched.core.group_plan import as_many_as_fit, decide
 from hpc_sched.core.problem import Problem
@@ -18,6 +18,7 @@ from hpc_sched.core.ranking import plan_order, planned_counts, spare_order
 from hpc_sched.core.rejection import largest_gang, rejected
 from hpc_sched.core.wishes import Wishes, level_of
 from hpc_sched.nova_glue import hosts
+from hpc_sched.topology import counts
 
 if TYPE_CHECKING:
     from hpc_sched.nova_glue.group import GroupState
@@ -137,7 +138,7 @@ class Planning:
             raise exceptions.RefusedError(
                 f"{MAX_LEAVES}={said.max_leaves} and {GROUP_SIZE}="
                 f"{said.group_size} contradict each other: at most {most} VMs of this flavor "
-                f"fit in {number_of(said.max_leaves, 'leaf switch')}"
+                f"fit in {counts.text(said.max_leaves, 'leaf switch')}"
             )
 
 

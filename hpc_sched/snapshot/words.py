@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpc_sched.core.answers import number_of
 from hpc_sched.snapshot import printable
-from hpc_sched.topology import hostlist
+from hpc_sched.topology import counts, hostlist
 
 # Leaves that are listed one by one; more are added up.
 MAX_LEAVES = 24
@@ -75,12 +74,12 @@ def _candidates(leaves: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     found = [(name, leaf) for name, leaf in leaves.items() if isinstance(leaf, Mapping)]
     if not found:
         return
-    under = number_of(len(found), "leaf switch")
+    under = counts.text(len(found), "leaf switch")
     hosts, room = (sum(_number(leaf, key) for _, leaf in found) for key in ("hosts", "room"))
-    yield "candidates", f"{number_of(hosts, 'host')} with room for {room} in {under}"
+    yield "candidates", f"{counts.text(hosts, 'host')} with room for {room} in {under}"
     for name, leaf in found[:MAX_LEAVES]:
         hosts, room = _number(leaf, "hosts"), _number(leaf, "room")
-        yield "", f"{name}: {number_of(hosts, 'host')}, room for {room}"
+        yield "", f"{name}: {counts.text(hosts, 'host')}, room for {room}"
     if len(found) > MAX_LEAVES:
         yield "", f"and {len(found) - MAX_LEAVES} more leaves"
 

@@ -6,7 +6,8 @@ from hpc_sched import exceptions
 from hpc_sched.core import extra_specs
 from hpc_sched.nova_glue import enabled
 from hpc_sched.status.cloud import Cloud
-from hpc_sched.status.findings import Finding, counted, failure, good, shortened, warning
+from hpc_sched.status.findings import Finding, failure, good, shortened, warning
+from hpc_sched.topology import counts
 
 CONF = nova.conf.CONF
 
@@ -50,11 +51,11 @@ def check(cloud: Cloud) -> list[Finding]:
         )
     found = [
         warning(
-            f"{counted(len(flavors[key]), 'flavor')} with {key} "
+            f"{counts.text(len(flavors[key]), 'flavor')} with {key} "
             f"({', '.join(shortened(sorted(flavors[key])))}): {what}. {do}, or remove {key}."
         )
         for key, what, do in unminded
         if key in flavors
     ]
     number = len({name for names in said.values() for name in names})
-    return found or [good(f"{counted(number, 'flavor')} with extra specs of hpc:, all minded.")]
+    return found or [good(f"{counts.text(number, 'flavor')} with extra specs of hpc:, all minded.")]

@@ -5,8 +5,8 @@ import nova.conf
 from hpc_sched import conf, exceptions
 from hpc_sched.nova_glue import fabric
 from hpc_sched.status.cloud import Cloud
-from hpc_sched.status.findings import Finding, counted, failure, good, shortened, warning
-from hpc_sched.topology import hostlist
+from hpc_sched.status.findings import Finding, failure, good, shortened, warning
+from hpc_sched.topology import counts, hostlist
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
@@ -22,12 +22,7 @@ def check(cloud: Cloud) -> list[Finding]:
             *(failure(text) for text in texts),
             failure(f"nova-scheduler does not start with this topology ({source()}): mend it."),
         ]
-    found = [
-        good(
-            f"{counted(len(topology.hosts), 'host')}, {len(topology.leaves)} leaves, depth "
-            f"{topology.depth} ({source()})."
-        )
-    ]
+    found = [good(f"{counts.of(topology)} ({source()}).")]
     found += [warning(remark) for remark in shortened(topology.remarks)]
     try:
         return found + _coverage(topology, cloud)
@@ -60,17 +55,19 @@ def _coverage(topology: Topology, cloud: Cloud) -> list[Finding]:
         hint = " (or name them in topology_name_map)" if strangers else ""
         found.append(
             warning(
-                f"{len(missing)} of {counted(len(computes.enabled), 'enabled compute')} are not "
-                "in the topology and count as leaves of their own at the greatest distance: "
+                f"{len(missing)} of {counts.text(len(computes.enabled), 'enabled compute')} are "
+                "not in the topology and count as leaves of their own at the greatest distance: "
                 f"{folded(missing)}. Add them to the topology{hint}, or disable them."
             )
         )
     elif computes.enabled:
-        found.append(good(f"All {counted(len(computes.enabled), 'enabled compute')} are in it."))
+        found.append(
+            good(f"All {counts.text(len(computes.enabled), 'enabled compute')} are in it.")
+        )
     if strangers:
         found.append(
             good(
-                f"{counted(len(strangers), 'host')} of the topology are no computes: "
+                f"{counts.text(len(strangers), 'host')} of the topology are no computes: "
                 f"{folded(strangers)}. They do no harm."
             )
         )

@@ -50,8 +50,3 @@ def shortened(texts: Sequence[str]) -> list[str]:
 def said(error: Exception) -> str:
     """Return what an import error says, without the traceback that oslo.utils puts behind it."""
     return str(error).split(" (['Traceback ")[0]
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun, ``1 compute`` and ``2 computes``."""
-    return f"{number} {what}" + ("" if number == 1 else "s")

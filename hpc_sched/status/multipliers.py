@@ -20,7 +20,8 @@ from hpc_sched.nova_glue import fabric
 from hpc_sched.status import enabled_weighers
 from hpc_sched.status.cloud import Cloud
 from hpc_sched.status.enabled_weighers import Enabled
-from hpc_sched.status.findings import Finding, counted, failure, good, warning
+from hpc_sched.status.findings import Finding, failure, good, warning
+from hpc_sched.topology import counts
 from hpc_sched.weighers import mdobp
 
 CONF = nova.conf.CONF
@@ -127,7 +128,7 @@ def _topology(
                 "to the worst hosts first. Set it above 0."
             )
         ]
-    computes = counted(size.hosts, "enabled compute")
+    computes = counts.text(size.hosts, "enabled compute")
     if size.hosts < 2:
         return [good(f"{one.name} has nothing to decide with {computes}.")]
     steps, what = _steps(one, size)
@@ -252,9 +253,9 @@ def _aggregates(ours: list[Enabled], aggregates: list[objects.Aggregate]) -> lis
     return [
         warning(
             f"Aggregate {aggregate.name} overrides {one.option} with "
-            f"{aggregate.metadata[one.option]} for {counted(len(aggregate.hosts), 'host')}: they "
-            "are weighed on another scale than the rest. Remove it, unless groups are to be kept "
-            "on these hosts or off them."
+            f"{aggregate.metadata[one.option]} for {counts.text(len(aggregate.hosts), 'host')}: "
+            "they are weighed on another scale than the rest. Remove it, unless groups are to be "
+            "kept on these hosts or off them."
         )
         for one in ours
         for aggregate in aggregates

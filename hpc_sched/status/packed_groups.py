@@ -4,8 +4,9 @@ import nova.conf
 
 from hpc_sched import exceptions
 from hpc_sched.status.cloud import Cloud
-from hpc_sched.status.findings import Finding, counted, failure, good, shortened
+from hpc_sched.status.findings import Finding, failure, good, shortened
 from hpc_sched.status.server_groups import ServerGroup
+from hpc_sched.topology import counts
 
 CONF = nova.conf.CONF
 
@@ -38,7 +39,7 @@ def check(cloud: Cloud) -> list[Finding]:
     groups.sort(key=_rank)
     return [
         failure(
-            f"{OPTION} is not set: {counted(len(groups), 'server group')} whose flavors do not "
+            f"{OPTION} is not set: {counts.text(len(groups), 'server group')} whose flavors do not "
             "say hpc:app_class would be packed under as few leaf switches as possible, also "
             f"where they are made for availability. Set [hpc_sched] {OPTION} = none, and "
             "hpc:app_class=sync on the flavors for HPC, or set hpc:app_class=none on the flavors "
@@ -63,5 +64,5 @@ def _rank(group: ServerGroup) -> tuple[int, str, str]:
 def _shown(group: ServerGroup) -> str:
     return (
         f"{group.name} ({group.uuid}, project {group.project_id}, {group.policy}, "
-        f"{counted(group.members, 'VM')})"
+        f"{counts.text(group.members, 'VM')})"
     )

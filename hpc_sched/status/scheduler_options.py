@@ -4,7 +4,8 @@ import nova.conf
 
 from hpc_sched import exceptions
 from hpc_sched.status.cloud import Cloud
-from hpc_sched.status.findings import Finding, counted, failure, good, warning
+from hpc_sched.status.findings import Finding, failure, good, warning
+from hpc_sched.topology import counts
 
 CONF = nova.conf.CONF
 
@@ -22,7 +23,7 @@ def check_placement_results(cloud: Cloud) -> list[Finding]:
     number = len(computes.enabled)
     found = [warning(f"{silent}. Its computes are not counted here.") for silent in computes.silent]
     if number <= most:
-        return [*found, good(f"{counted(number, 'enabled compute')}, at most {most} results.")]
+        return [*found, good(f"{counts.text(number, 'enabled compute')}, at most {most} results.")]
     enough = -(-number // STEP) * STEP
     return [
         *found,

@@ -3,15 +3,16 @@
 from hpc_sched.topology.model import Topology
 
 
-def text(number: int, one: str, many: str | None = None) -> str:
-    """Return a number and its noun, such as ``1 leaf`` or ``4 leaves``.
-
-    :param many: the noun's plural, where it takes more than an s
-    """
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def text(number: int, thing: str) -> str:
+    """Return a number of things in words: ``1 host``, ``2 leaves``, ``3 leaf switches``."""
+    if number == 1:
+        return f"1 {thing}"
+    if thing.endswith("leaf"):
+        return f"{number} {thing[:-1]}ves"
+    return f"{number} {thing}{'es' if thing.endswith('ch') else 's'}"
 
 
 def of(topology: Topology) -> str:
     """Return a fabric's size, as the scheduler logs it: ``60 hosts, 4 leaves, depth 3``."""
-    leaves = text(len(topology.leaves), "leaf", "leaves")
+    leaves = text(len(topology.leaves), "leaf")
     return f"{text(len(topology.hosts), 'host')}, {leaves}, depth {topology.depth}"

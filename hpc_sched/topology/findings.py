@@ -109,8 +109,7 @@ def _single(sizes: Mapping[str, int]) -> Iterator[Finding]:
         verb = "has" if len(names) == 1 else "have"
         yield Finding(
             SINGLE,
-            f"{counts.text(len(names), 'leaf', 'leaves')} {verb} a single host: "
-            f"{hostlist.fold(names)}",
+            f"{counts.text(len(names), 'leaf')} {verb} a single host: {hostlist.fold(names)}",
         )
 
 
@@ -134,7 +133,7 @@ def _odd_sizes(sizes: Mapping[str, int]) -> Iterator[Finding]:
     for size in sorted(odd):
         yield Finding(
             SIZE,
-            f"{counts.text(len(odd[size]), 'leaf', 'leaves')} with {size} hosts, where {alike} of "
+            f"{counts.text(len(odd[size]), 'leaf')} with {size} hosts, where {alike} of "
             f"{len(sizes)} have {usual:g}: {hostlist.fold(odd[size])}",
         )
 

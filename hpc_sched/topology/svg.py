@@ -144,7 +144,7 @@ def _upper(topology: Topology, box: Box, hosts: int, leaves: int) -> Iterator[st
     """Yield the bar of a switch above the leaves; the group is left open."""
     switch = topology.switches[box.switch]
     room = box.width - 2 * PADDING
-    lines = [counts.text(hosts, "host"), counts.text(leaves, "leaf", "leaves")]
+    lines = [counts.text(hosts, "host"), counts.text(leaves, "leaf")]
     yield f"<g>{_tooltip([*_told(topology, box.switch), *lines])}"
     yield f'<rect class="u" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}"/>'
     name = cut(switch.name, room, _NAME)

@@ -92,7 +92,7 @@ def wait_for(log: Path, text: str, count: int = 1) -> list[str]:
 
 def test_sighup_reads_the_file_and_changed_options_and_keeps_what_was_good(folder, scheduler):
     log = folder / "log"
-    wait_for(log, "Topology loaded: 2 hosts, 1 leaves, depth 1")
+    wait_for(log, "Topology loaded: 2 hosts, 1 leaf, depth 1")
 
     write_tree(folder / "topology.yaml", {"leaf1": ["n1", "n2"], "leaf2": ["n3"]})
     scheduler.send_signal(signal.SIGHUP)

@@ -117,7 +117,7 @@ def test_without_databases_the_other_checks_still_run(tmp_path, topology, sample
         assert "cannot be read from Nova's API database: " in found[name]["details"]
         assert "see [api_database] connection in nova.conf" in found[name]["details"]
     # What could be checked of them is.
-    assert "3 hosts, 1 leaves, depth 2" in found["Topology"]["details"]
+    assert "3 hosts, 1 leaf, depth 2" in found["Topology"]["details"]
     assert found["Filters"]["result"] == found["Weighers"]["result"] == 0
 
 
