@@ -185,6 +185,8 @@ class Fits(Lister):
             self.parser.error("--max-per-host means nothing without --policy anti-affinity")
         if args.summary and args.count is None:
             self.parser.error("--summary means nothing without --count")
+        if args.level is not None and args.count is None:
+            self.parser.error("--level means nothing without --count: all levels are shown")
 
 
 def _request(args: argparse.Namespace, found: Cloud) -> problem.Request:
