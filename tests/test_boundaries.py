@@ -63,15 +63,17 @@ PURE = [
 # Who may import what of the package: arrows point inward.
 ALLOWED = {
     "files": {"exceptions"},
+    "enabling": set(),
     "yaml_nodes": {"exceptions"},
     "topology": {"topology", "exceptions", "files", "yaml_nodes"},
     "core": {"core", "topology", "exceptions", "files", "yaml_nodes"},
     "conf": {"exceptions"},
-    "snapshot": {"snapshot", "core", "topology", "conf", "exceptions", "files"},
-    "nova_glue": {"nova_glue", "core", "topology", "conf", "exceptions"},
+    "snapshot": {"snapshot", "enabling", "core", "topology", "conf", "exceptions", "files"},
+    "nova_glue": {"nova_glue", "enabling", "core", "topology", "conf", "exceptions"},
     "weighers": {"weighers", "nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
     "status": {
         "status",
+        "enabling",
         "filters",
         "weighers",
         "nova_glue",

@@ -8,7 +8,7 @@ from pathlib import Path
 from cliff.command import Command
 
 from hpc_sched import conf, exceptions, files
-from hpc_sched.cli import index_table, perf_output
+from hpc_sched.cli import index_table, perf_output, whole_number
 from hpc_sched.core import decimals, interference_file, measurement, rows, timings_file
 from hpc_sched.core.interference import InterferenceIndex
 
@@ -70,7 +70,7 @@ class Characterise(Command):
         )
         parser.add_argument(
             "--vms",
-            type=_count,
+            type=whole_number.at_least(1),
             metavar="N",
             help="how many alike VMs the misses are of; the score is that of one (default: 1)",
         )
@@ -228,9 +228,3 @@ def _share(text: str) -> float:
     if number is None or not 0 <= number <= 1:
         raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {text!r}")
     return number
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, found {text!r}")
-    return int(text)

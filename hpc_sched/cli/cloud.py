@@ -1,7 +1,6 @@
 """Where a command takes a cloud from: its state, its fabric and the options of nova.conf."""
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from oslo_config import cfg
 
 from hpc_sched import conf, exceptions
-from hpc_sched.cli import sources, state
+from hpc_sched.cli import output, sources, state
 from hpc_sched.core import interference_file
 from hpc_sched.snapshot import printable
 from hpc_sched.snapshot.cloud import Cloud
@@ -44,7 +43,7 @@ def cloud_of(args: argparse.Namespace) -> Cloud:
             snapshot = with_options(snapshot, options)
     found = Cloud.of(snapshot, sources.fabric_of(args, args.topology, snapshot))
     if found.unknown:
-        say(f"note: {told_of(found.unknown)} not in the topology, each a leaf of its own")
+        output.say(f"note: {told_of(found.unknown)} not in the topology, each a leaf of its own")
     return found
 
 
@@ -81,7 +80,7 @@ def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
             for (one, other), speed in sorted(index.performance.items()):
                 interference.setdefault(one, {})[other] = speed
         except exceptions.InterferenceError as error:
-            say(f"note: the interference index is left out: {error}")
+            output.say(f"note: the interference index is left out: {error}")
     return replace(
         snapshot, options=ours, filters=filters, weighers=weighers, interference=interference
     )
@@ -92,11 +91,6 @@ def told_of(hosts: tuple[str, ...]) -> str:
     shown = hostlist.fold(hosts[:_MAX_LISTED])
     more = f" and {len(hosts) - _MAX_LISTED} more" if len(hosts) > _MAX_LISTED else ""
     return f"{len(hosts)} host{'' if len(hosts) == 1 else 's'} ({shown}{more})"
-
-
-def say(text: str) -> None:
-    """Write a line of talk."""
-    print(printable.text_of(text), file=sys.stderr)
 
 
 def printable_rows(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:

@@ -15,6 +15,7 @@ from cliff.command import Command
 
 from hpc_sched import exceptions, topology
 from hpc_sched.cli import samples
+from hpc_sched.cli.status_line import StatusLine
 from hpc_sched.demo import picture, runs
 from hpc_sched.demo.scenario import Settings
 from hpc_sched.topology.model import Topology
@@ -112,7 +113,7 @@ class Demo(Command):
                 timeout=TIMEOUT + TIMEOUT_PER_HOST * extra,
                 verbose=verbose,
             )
-            progress.end()
+            progress.line.end()
         if parsed_args.json:
             json.dump(results, self.app.stdout, indent=2)
             self.app.stdout.write("\n")
@@ -125,10 +126,9 @@ class _Progress:
     """What each run is doing, on one line of a terminal, or a line a change elsewhere."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        self.stream = stream or sys.stderr
+        self.line = StatusLine(stream or sys.stderr)
         self.doing: dict[str, str] = {}
         self.began = time.monotonic()
-        self.in_place = self.stream.isatty()
 
     def show(self, run: str, text: str) -> None:
         if self.doing.get(run) == text:
@@ -138,19 +138,11 @@ class _Progress:
         )
         self.doing[run] = text
         seconds = f"{time.monotonic() - self.began:3.0f} s"
-        if self.in_place:
+        if self.line.in_place:
             line = " | ".join(f"{name}: {what}" for name, what in self.doing.items())
-            self._write(f"\r\x1b[K{seconds}  {line}"[:200])
+            self.line.show(f"{seconds}  {line}")
         elif stage_changed:
-            self._write(f"{seconds}  {run}: {text}\n")
-
-    def end(self) -> None:
-        if self.in_place:
-            self._write("\r\x1b[K")
-
-    def _write(self, text: str) -> None:
-        self.stream.write(text)
-        self.stream.flush()
+            self.line.show(f"{seconds}  {run}: {text}")
 
 
 def _require_demo_extra() -> None:

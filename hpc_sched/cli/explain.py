@@ -8,7 +8,7 @@ from typing import Any
 from cliff.command import Command
 
 from hpc_sched import exceptions
-from hpc_sched.cli import cloud, sources, state
+from hpc_sched.cli import output, sources, state
 from hpc_sched.snapshot import decision_log, lookup, words
 from hpc_sched.snapshot.model import Group, Server, Snapshot
 
@@ -117,7 +117,7 @@ class _Search:
         for uuid in _wider(snapshot, self.wanted):
             if uuid == self.wanted:
                 continue
-            cloud.say(f"note: looking for decisions on {uuid}")
+            output.say(f"note: looking for decisions on {uuid}")
             found = self._records(uuid, _is_about(uuid))
             if found:
                 return found

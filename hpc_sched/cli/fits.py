@@ -7,11 +7,11 @@ from typing import Any
 
 from cliff.lister import Lister
 
-from hpc_sched import exceptions
-from hpc_sched.cli import cloud, fit_rows
+from hpc_sched import enabling, exceptions
+from hpc_sched.cli import cloud, fit_rows, output, whole_number
 from hpc_sched.core import extra_specs
 from hpc_sched.core.answers import Plan
-from hpc_sched.snapshot import fitting, members, printable, problem, settings, what_if
+from hpc_sched.snapshot import fitting, members, printable, problem, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.lookup import near
 from hpc_sched.snapshot.model import Flavor
@@ -20,6 +20,9 @@ from hpc_sched.snapshot.model import Flavor
 DOES_NOT_FIT = 3
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
+
+_ONE_OR_MORE = whole_number.at_least(1)
+_NONE_OR_MORE = whole_number.at_least(0)
 
 _EPILOG = f"""\
 examples:
@@ -59,11 +62,9 @@ class Fits(Lister):
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         parser.add_argument("--flavor", metavar="NAME", help="flavor of the VMs")
-        parser.add_argument(
-            "--vcpus", type=_at_least_zero, metavar="N", help="in place of --flavor"
-        )
-        parser.add_argument("--ram", type=_at_least_zero, metavar="MB", help="with --vcpus")
-        parser.add_argument("--disk", type=_at_least_zero, metavar="GB", help="with --vcpus")
+        parser.add_argument("--vcpus", type=_NONE_OR_MORE, metavar="N", help="in place of --flavor")
+        parser.add_argument("--ram", type=_NONE_OR_MORE, metavar="MB", help="with --vcpus")
+        parser.add_argument("--disk", type=_NONE_OR_MORE, metavar="GB", help="with --vcpus")
         parser.add_argument(
             "--property",
             action="append",
@@ -75,13 +76,13 @@ class Fits(Lister):
         parser.add_argument(
             "--volume", action="store_true", help="the VMs boot from volumes: no root disk"
         )
-        parser.add_argument("--count", type=_at_least_one, metavar="N", help="how many VMs")
+        parser.add_argument("--count", type=_ONE_OR_MORE, metavar="N", help="how many VMs")
         parser.add_argument(
             "--level", metavar="LEVEL", help="all under one switch of this level (hpc:require)"
         )
         parser.add_argument(
             "--max-leaves",
-            type=_at_least_one,
+            type=_ONE_OR_MORE,
             metavar="N",
             help="under at most so many leaf switches (hpc:max_leaves)",
         )
@@ -90,7 +91,7 @@ class Fits(Lister):
         )
         parser.add_argument(
             "--max-per-host",
-            type=_at_least_one,
+            type=_ONE_OR_MORE,
             metavar="N",
             help="with --policy anti-affinity: rule max_server_per_host (default: 1)",
         )
@@ -154,7 +155,7 @@ class Fits(Lister):
             return fit_rows.PLACES, fit_rows.place_rows(found, fit.answer)
         why = fit.reason or ""
         if parsed_args.formatter != "table":
-            cloud.say(why)
+            output.say(why)
             return fit_rows.PLACES, []
         self._above += [why, "", "largest groups that fit:"]
         return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in fitting.gangs(state)]
@@ -202,7 +203,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> problem.Request:
         flavor = Flavor("by hand", args.vcpus, args.ram, args.disk or 0)
     elif placed:
         flavor = placed[0].flavor
-        cloud.say(f"note: of the group's own flavor {flavor.name}")
+        output.say(f"note: of the group's own flavor {flavor.name}")
     else:
         raise exceptions.SnapshotError(f"group {args.group} has no VM: give its --flavor")
     wishes = dict(args.property)
@@ -243,9 +244,9 @@ def _say_notes(state: problem.State) -> None:
     """Tell what of the request is not as it may be thought."""
     asked, snapshot = state.asked, state.cloud.snapshot
     for fault in asked.faults:
-        cloud.say(f"note: {fault}")
+        output.say(f"note: {fault}")
     if state.is_flat:
-        cloud.say(
+        output.say(
             f"note: class {asked.app_class} is not placed by topology: what is shown is one way "
             "that the room allows"
         )
@@ -257,24 +258,10 @@ def _say_notes(state: problem.State) -> None:
             if key in specs
         ]
         if ignored:
-            cloud.say(
+            output.say(
                 f"note: {', '.join(ignored)} ignored: no nova.conf says whether "
-                f"{settings.INTERFERENCE_FILTER} and {settings.HOMOGENEITY_FILTER} are enabled"
+                f"{enabling.INTERFERENCE_FILTER} and {enabling.HOMOGENEITY_FILTER} are enabled"
             )
-
-
-def _at_least_one(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _at_least_zero(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
-    if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) < least:
-        raise argparse.ArgumentTypeError(f"expected a whole number >= {least}, found {text!r}")
-    return int(text)
 
 
 def _property(text: str) -> tuple[str, str]:

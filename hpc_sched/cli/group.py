@@ -6,7 +6,7 @@ from typing import Any
 
 from cliff.lister import Lister
 
-from hpc_sched.cli import cloud, group_picture
+from hpc_sched.cli import cloud, group_picture, output
 from hpc_sched.snapshot import members, standing
 from hpc_sched.snapshot.cloud import Cloud
 
@@ -67,7 +67,7 @@ class GroupShow(Lister):
         found = cloud.cloud_of(parsed_args)
         shown = standing.of(found, found.group(parsed_args.group))
         for note in shown.notes:
-            cloud.say(f"note: {note}")
+            output.say(f"note: {note}")
         self._below = ""
         if parsed_args.summary:
             group = shown.group

@@ -5,6 +5,7 @@ import sys
 from typing import TextIO
 
 from hpc_sched import exceptions, files
+from hpc_sched.snapshot import printable
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -47,5 +48,5 @@ def takes(text: str, stream: TextIO) -> bool:
 
 
 def say(text: str) -> None:
-    """Write a line of talk to standard error."""
-    print(text, file=sys.stderr)
+    """Write a line of talk to standard error; a terminal does not obey what stands in it."""
+    print(printable.text_of(text), file=sys.stderr)

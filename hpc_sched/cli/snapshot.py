@@ -7,7 +7,7 @@ from cliff.command import Command
 from oslo_config import cfg
 
 from hpc_sched import exceptions
-from hpc_sched.cli import cloud, sources, state
+from hpc_sched.cli import cloud, output, sources, state
 from hpc_sched.snapshot import anonymous, decision_log, file, live
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.topology import counts, yaml_writer
@@ -73,12 +73,12 @@ class SnapshotSave(Command):
             # Those of a snapshot that is saved anew.
             found = replace(found, decisions=found.decisions[-count:] if count else ())
             if not found.options:
-                cloud.say("note: no nova.conf here: saved without its options and decision log")
+                output.say("note: no nova.conf here: saved without its options and decision log")
         found = replace(found, topology=_topology(parsed_args, options, found))
         if parsed_args.no_names:
             found = anonymous.without_names(found)
         file.write(parsed_args.file, found)
-        cloud.say(
+        output.say(
             f"{parsed_args.file}: {counts.text(len(found.hypervisors), 'host')}, "
             f"{counts.text(len(found.servers), 'server')}, "
             f"{counts.text(len(found.groups), 'server group')}, "
@@ -95,7 +95,7 @@ def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
     try:
         return decision_log.newest(path, count)
     except exceptions.SnapshotError as error:
-        cloud.say(f"note: saved without decisions: {error}")
+        output.say(f"note: saved without decisions: {error}")
         return ()
 
 
@@ -110,5 +110,5 @@ def _topology(
     try:
         return yaml_writer.text_of(sources.topology_of(args, None, found))
     except exceptions.TopologyError as error:
-        cloud.say(f"note: saved without the fabric of nova.conf: {error}")
+        output.say(f"note: saved without the fabric of nova.conf: {error}")
         return found.topology

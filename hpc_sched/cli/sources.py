@@ -104,8 +104,7 @@ def topology_of(
     driver = base.driver(name, path=path, **given)
     if not isinstance(driver, TextDriver):
         return driver.load()
-    names = args.name_map and files.read_bytes(args.name_map, exceptions.TopologyError, MAX_BYTES)
-    return driver.parse(Text(content, shown, names or None))
+    return driver.parse(driver.described(content, shown))
 
 
 def configuration(args: argparse.Namespace) -> cfg.ConfigOpts:

@@ -4,7 +4,9 @@ import argparse
 import sys
 import time
 
-from hpc_sched.snapshot import file, live, printable
+from hpc_sched.cli import output
+from hpc_sched.cli.status_line import StatusLine
+from hpc_sched.snapshot import file, live
 from hpc_sched.snapshot.model import Snapshot
 
 # What takes less needs no talk where nobody watches.
@@ -39,9 +41,9 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
         try:
             found = live.take(args.cloud, progress.show)
         finally:
-            progress.end()
+            progress.line.end()
     for note in found.notes:
-        print(f"note: {printable.text_of(note)}", file=sys.stderr)
+        output.say(f"note: {note}")
     return found
 
 
@@ -49,21 +51,12 @@ class _Progress:
     """What is being read, on one line of a terminal; elsewhere a line where it takes long."""
 
     def __init__(self) -> None:
-        self.stream = sys.stderr
-        self.in_place = self.stream.isatty()
+        self.line = StatusLine(sys.stderr)
         self.told = time.monotonic()
 
     def show(self, text: str) -> None:
-        if self.in_place:
-            self._write(f"\r\x1b[K{text}"[:200])
+        if self.line.in_place:
+            self.line.show(text)
         elif time.monotonic() - self.told > _QUIET_SECONDS:
             self.told = time.monotonic()
-            self._write(f"reading {text}\n")
-
-    def end(self) -> None:
-        if self.in_place:
-            self._write("\r\x1b[K")
-
-    def _write(self, text: str) -> None:
-        self.stream.write(text)
-        self.stream.flush()
+            self.line.show(f"reading {text}")

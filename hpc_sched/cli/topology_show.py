@@ -3,7 +3,7 @@
 import argparse
 
 from hpc_sched import exceptions
-from hpc_sched.cli import observed, output, switch_tree
+from hpc_sched.cli import observed, output, switch_tree, whole_number
 from hpc_sched.cli.text_lister import Answer, TextLister
 from hpc_sched.topology import counts
 from hpc_sched.topology.model import Topology
@@ -48,7 +48,10 @@ class TopologyShow(TextLister):
         parser.add_argument("--switch", metavar="NAME", help="this switch and all below it")
         cut = parser.add_mutually_exclusive_group()
         cut.add_argument(
-            "--depth", type=_count, metavar="N", help="so many levels of switches from the top"
+            "--depth",
+            type=whole_number.at_least(1),
+            metavar="N",
+            help="so many levels of switches from the top",
         )
         cut.add_argument(
             "--level", metavar="NAME", help="nothing below this level, such as leaf or pod"
@@ -89,9 +92,3 @@ def _level(topology: Topology, name: str | None) -> int:
             f"--level {name}: expected one of {', '.join(topology.levels)}"
         )
     return topology.levels.index(name) + 1
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, found {text!r}")
-    return int(text)

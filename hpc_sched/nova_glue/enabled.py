@@ -2,23 +2,10 @@
 
 import nova.conf
 
+from hpc_sched.enabling import GROUP_FILTER, MDOBP_WEIGHER, names_weigher
+
 CONF = nova.conf.CONF
 
-GROUP_FILTER = "HPCGroupFilter"
-DEDICATED_FILTER = "HPCDedicatedHostFilter"
-INTERFERENCE_FILTER = "HPCInterferenceFilter"
-HOMOGENEITY_FILTER = "HPCHomogeneityFilter"
-RACK_FILTER = "HPCRackCapacityFilter"
-# Behind Nova's own, in this order; the last one prunes.
-FILTER_ORDER = (
-    DEDICATED_FILTER,
-    INTERFERENCE_FILTER,
-    HOMOGENEITY_FILTER,
-    GROUP_FILTER,
-    RACK_FILTER,
-)
-MDOBP_WEIGHER = "MDOBPWeigher"
-_ALL_OURS = "hpc_sched.weighers.all_weighers"
 # Class to the option that holds its multiplier.
 _TOPOLOGY_WEIGHERS = {
     "BunchWeigher": "bunch_weight_multiplier",
@@ -51,6 +38,5 @@ def has_topology_weigher() -> bool:
 
 
 def _has_weigher(name: str, multiplier: str) -> bool:
-    paths = CONF.filter_scheduler.weight_classes
-    named = any(path == _ALL_OURS or path.rpartition(".")[2] == name for path in paths)
+    named = names_weigher(CONF.filter_scheduler.weight_classes, name)
     return named and CONF.hpc_sched[multiplier] != 0

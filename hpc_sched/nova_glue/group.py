@@ -21,9 +21,9 @@ from hpc_sched.core.extra_specs import GROUP_SIZE
 from hpc_sched.core.packing import Packing
 from hpc_sched.core.problem import Problem, tie_order
 from hpc_sched.core.wishes import NO_WISHES
+from hpc_sched.enabling import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import fabric, hosts, members, shares
 from hpc_sched.nova_glue import request as request_
-from hpc_sched.nova_glue.enabled import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue.first_sight import FirstSight
 from hpc_sched.nova_glue.neighbours import Neighbours
 from hpc_sched.nova_glue.planning import Planning

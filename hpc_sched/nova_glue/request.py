@@ -10,6 +10,7 @@ from nova import objects
 from nova.scheduler import utils as scheduler_utils
 from oslo_context import context as oslo_context
 
+from hpc_sched import enabling
 from hpc_sched.core.extra_specs import SHARING_CLASSES, TOPOLOGY_CLASSES, Asked
 from hpc_sched.core.interference import Application
 from hpc_sched.nova_glue import enabled, wishes
@@ -64,11 +65,11 @@ class Request:
     @property
     def bounded_by(self) -> frozenset[str]:
         """The filters whose verdict on the VMs of others bounds the room on hosts."""
-        names = (enabled.DEDICATED_FILTER, enabled.INTERFERENCE_FILTER)
+        names = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
         found = {name for name in names if enabled.has_filter(name)}
         if self.app_class == "extreme":
             # Dedicated hosts are what the class means, whether or not the filter is enabled.
-            found.add(enabled.DEDICATED_FILTER)
+            found.add(enabling.DEDICATED_FILTER)
         return frozenset(found)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hpc_sched import enabling
 from hpc_sched.core import extra_specs
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.interference import Application, Limits, dedicated_room, room
@@ -29,9 +30,9 @@ def rooms(
     :param without: uuids of VMs that count as gone
     """
     snapshot = cloud.snapshot
-    by_limits = settings.has_filter(snapshot, settings.INTERFERENCE_FILTER)
+    by_limits = settings.has_filter(snapshot, enabling.INTERFERENCE_FILTER)
     by_dedication = newcomer.app_class == "extreme" or settings.has_filter(
-        snapshot, settings.DEDICATED_FILTER
+        snapshot, enabling.DEDICATED_FILTER
     )
     nodes = snapshot.hypervisors
     found = np.full(len(nodes), UNBOUNDED, dtype=np.int64)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hpc_sched import enabling
 from hpc_sched.core.answers import Gang, Plan, Rejection
 from hpc_sched.core.group_plan import decide
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
@@ -202,7 +203,7 @@ def _cost(state: State, plan: Plan) -> float:
 
 def _minds_processors(state: State) -> bool:
     return state.asked.homogeneous != "false" and settings.has_filter(
-        state.cloud.snapshot, settings.HOMOGENEITY_FILTER
+        state.cloud.snapshot, enabling.HOMOGENEITY_FILTER
     )
 
 

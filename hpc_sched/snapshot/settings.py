@@ -6,13 +6,8 @@ from typing import Any
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
 from hpc_sched.core.interference import InterferenceIndex
+from hpc_sched.enabling import MDOBP_WEIGHER, names_weigher
 from hpc_sched.snapshot.model import Snapshot
-
-DEDICATED_FILTER = "HPCDedicatedHostFilter"
-INTERFERENCE_FILTER = "HPCInterferenceFilter"
-HOMOGENEITY_FILTER = "HPCHomogeneityFilter"
-MDOBP_WEIGHER = "MDOBPWeigher"
-_ALL_WEIGHERS = "hpc_sched.weighers.all_weighers"
 
 _OPTS = {opt.dest: opt for opt in conf.OPTS}
 
@@ -48,10 +43,7 @@ def has_filter(snapshot: Snapshot, name: str) -> bool:
 
 def has_mdobp(snapshot: Snapshot) -> bool:
     """Tell whether MDOBPWeigher is known to decide something."""
-    named = any(
-        path == _ALL_WEIGHERS or path.rpartition(".")[2] == MDOBP_WEIGHER
-        for path in snapshot.weighers or ()
-    )
+    named = names_weigher(snapshot.weighers or (), MDOBP_WEIGHER)
     return named and option(snapshot, "mdobp_weight_multiplier") != 0
 
 

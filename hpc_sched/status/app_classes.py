@@ -2,7 +2,7 @@
 
 import nova.conf
 
-from hpc_sched import exceptions
+from hpc_sched import enabling, exceptions
 from hpc_sched.core import extra_specs
 from hpc_sched.nova_glue import enabled
 from hpc_sched.status.cloud import Cloud
@@ -23,20 +23,20 @@ def check(cloud: Cloud) -> list[Finding]:
         shown = f"{key}={value}" if key == extra_specs.APP_CLASS else key
         flavors.setdefault(shown, []).extend(names)
     unminded = []
-    if not enabled.has_filter(enabled.DEDICATED_FILTER):
+    if not enabled.has_filter(enabling.DEDICATED_FILTER):
         unminded.append(
             (
                 f"{extra_specs.APP_CLASS}=extreme",
                 "other VMs may join their hosts",
-                f"Add {enabled.DEDICATED_FILTER} to enabled_filters",
+                f"Add {enabling.DEDICATED_FILTER} to enabled_filters",
             )
         )
-    if not enabled.has_filter(enabled.INTERFERENCE_FILTER):
+    if not enabled.has_filter(enabling.INTERFERENCE_FILTER):
         unminded += [
             (
                 key,
                 "no host is kept from them for its neighbours",
-                f"Add {enabled.INTERFERENCE_FILTER} to enabled_filters",
+                f"Add {enabling.INTERFERENCE_FILTER} to enabled_filters",
             )
             for key in (extra_specs.CACHE_SCORE, extra_specs.APP_NAME)
         ]

@@ -115,19 +115,23 @@ def _overrides(aggregate: objects.Aggregate) -> bool:
     return any(key.endswith(_METADATA) for key in aggregate.metadata)
 
 
+def _without_weight(one: Enabled, harm: str) -> Finding:
+    """Return what a multiplier of 0 or less does."""
+    value = one.multiplier()
+    if value == 0:
+        return warning(f"{one.name} is switched off: [hpc_sched] {one.option} = 0.")
+    return failure(
+        f"[hpc_sched] {one.option} = {text_of(value)} turns the order round: {harm}. "
+        "Set it above 0."
+    )
+
+
 def _topology(
     one: Enabled, others: float, packer: Enabled | None, size: Size, guards: list[Enabled]
 ) -> list[Finding]:
     value = one.multiplier()
-    if value == 0:
-        return [warning(f"{one.name} is switched off: [hpc_sched] {one.option} = 0.")]
-    if value < 0:
-        return [
-            failure(
-                f"[hpc_sched] {one.option} = {text_of(value)} turns the order round: groups go "
-                "to the worst hosts first. Set it above 0."
-            )
-        ]
+    if value <= 0:
+        return [_without_weight(one, "groups go to the worst hosts first")]
     computes = counts.text(size.hosts, "enabled compute")
     if size.hosts < 2:
         return [good(f"{one.name} has nothing to decide with {computes}.")]
@@ -222,15 +226,8 @@ def _harm(guard: Enabled) -> str:
 
 def _packer(one: Enabled, others: float, size: Size) -> list[Finding]:
     value = one.multiplier()
-    if value == 0:
-        return [warning(f"{one.name} is switched off: [hpc_sched] {one.option} = 0.")]
-    if value < 0:
-        return [
-            failure(
-                f"[hpc_sched] {one.option} = {text_of(value)} turns the order round: VMs go to "
-                "the hosts that suit them least. Set it above 0."
-            )
-        ]
+    if value <= 0:
+        return [_without_weight(one, "VMs go to the hosts that suit them least")]
     if size.hosts < 2:
         return []
     step = _packing_step(size)

@@ -8,7 +8,7 @@ from pathlib import Path
 import nova.conf
 from oslo_config import cfg, iniparser
 
-from hpc_sched import conf, exceptions
+from hpc_sched import conf, enabling, exceptions
 from hpc_sched.core.interference_file import read_index
 from hpc_sched.nova_glue import enabled
 from hpc_sched.status.cloud import Cloud
@@ -65,10 +65,10 @@ def _interference_file() -> list[Finding]:
     path = CONF.hpc_sched.interference_file
     if not path:
         return []
-    if not enabled.has_filter(enabled.INTERFERENCE_FILTER):
+    if not enabled.has_filter(enabling.INTERFERENCE_FILTER):
         return [
             warning(
-                f"interference_file = {path} is not used: {enabled.INTERFERENCE_FILTER} is not "
+                f"interference_file = {path} is not used: {enabling.INTERFERENCE_FILTER} is not "
                 "enabled. Add it to enabled_filters, or remove the option."
             )
         ]

@@ -5,6 +5,7 @@ from collections import Counter
 
 import nova.conf
 
+from hpc_sched import enabling
 from hpc_sched.nova_glue import enabled
 from hpc_sched.status import enabled_weighers
 from hpc_sched.status.cloud import Cloud
@@ -13,7 +14,6 @@ from hpc_sched.status.findings import Finding, failure, good, warning
 CONF = nova.conf.CONF
 
 NOVAS = "nova.scheduler.weights.all_weighers"
-ALL_OURS = "hpc_sched.weighers.all_weighers"
 HOP_BYTE = "hpc_sched.weighers.hop_byte.HopByteWeigher"
 MDOBP = "hpc_sched.weighers.mdobp.MDOBPWeigher"
 OURS = (
@@ -74,7 +74,7 @@ def _line(
     """
     gone = {weigher.path for weigher in without or ()}
     paths = [path for path in CONF.filter_scheduler.weight_classes if path not in gone]
-    if ALL_OURS in gone:
+    if enabling.ALL_WEIGHERS in gone:
         last = MDOBP
     if first:
         paths.insert(0, first)
@@ -107,7 +107,7 @@ def _twice(weighers: list[enabled_weighers.Enabled]) -> list[Finding]:
 def _mdobp(weighers: list[enabled_weighers.Enabled]) -> list[Finding]:
     sharing = [
         name
-        for name in (enabled.DEDICATED_FILTER, enabled.INTERFERENCE_FILTER)
+        for name in (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
         if enabled.has_filter(name)
     ]
     if not sharing or any(weigher.is_mdobp for weigher in weighers):

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import DEFAULT_LEVEL_NAMES, level_names
+from hpc_sched.topology.problems import MAX_PROBLEMS
+from hpc_sched.topology.tree import DEFAULT_LEVEL_NAMES, MAX_LEVELS, level_names
 
 PREFIX = "hpc:"
 LEAF = DEFAULT_LEVEL_NAMES[0]
@@ -28,8 +29,6 @@ NOT_LEVELS = frozenset(
         "require",
     }
 )
-MAX_PROBLEMS = 100
-MAX_LEVELS = 32
 
 
 class Aggregate(Protocol):

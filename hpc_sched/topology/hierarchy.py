@@ -18,9 +18,8 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import Details, Links
+from hpc_sched.topology.tree import MAX_LEVELS, Details, Links
 
-MAX_LEVELS = 32
 # A longer list of names stands for nobody in a log line.
 MAX_NAME = 60
 

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hpc_sched import exceptions
-from hpc_sched.topology import hierarchy
 from hpc_sched.topology.hierarchy import bits
+from hpc_sched.topology.tree import MAX_LEVELS
 
 # Links on the longest path that a tree of so many levels can stand for.
-_MAX_LINKS = 2 * hierarchy.MAX_LEVELS - 2
+_MAX_LINKS = 2 * MAX_LEVELS - 2
 
 # The switches of a leaf, and those that each switch is linked to, by number.
 Switches = tuple[int, ...]

@@ -1,14 +1,14 @@
 """The ``ibnetdiscover`` driver: an InfiniBand fabric as it was discovered, saved or run now."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.topology import ib_dump, ib_graph, ib_names
 from hpc_sched.topology.ib_dump import HCA, SWITCH, Node
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.text import DEFAULT_TIMEOUT, TextDriver
+from hpc_sched.topology.text import TextDriver
 
 _OPTIONS = "topology_name_map (GUID to host) or topology_host_pattern"
 
@@ -16,21 +16,14 @@ _OPTIONS = "topology_name_map (GUID to host) or topology_host_pattern"
 class IbnetdiscoverDriver(TextDriver):
     """Reads what ibnetdiscover prints."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        command: str | Sequence[str] = (),
-        timeout: float = DEFAULT_TIMEOUT,
-        name_map: str | os.PathLike[str] | None = None,
-        host_pattern: str | None = None,
-    ) -> None:
+    def __init__(self, *, host_pattern: str | None = None, **source: Any) -> None:
         """Take one of a file and a command, see :class:`TextDriver`.
 
         :param host_pattern: regular expression that finds the name of a host in the description
             of its HCA: the first group, or all that it matches
         :raises exceptions.TopologyError: where that is none, and as TextDriver does
         """
-        super().__init__(path, command, timeout, name_map)
+        super().__init__(**source)
         self.pattern: re.Pattern[str] | None = None
         if host_pattern:
             try:

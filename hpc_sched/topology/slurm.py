@@ -1,14 +1,14 @@
 """The ``slurm`` driver: Slurm's own description of a fabric, topology.conf or topology.yaml."""
 
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 from hpc_sched import exceptions, files
 from hpc_sched.topology import slurm_conf, slurm_yaml, switch_graph
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.problems import Problems
-from hpc_sched.topology.text import DEFAULT_TIMEOUT, TextDriver
+from hpc_sched.topology.text import TextDriver
 
 # The first line that says something: YAML's marks, or a key with a colon.
 _COMMENTS = re.compile(rb"(?:\s|#[^\n]*(?:\n|\Z))*")
@@ -21,21 +21,14 @@ class SlurmDriver(TextDriver):
     """Reads topology.conf of topology/tree, the output of ``scontrol show topology``, or one tree
     of topology.yaml."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        command: str | Sequence[str] = (),
-        timeout: float = DEFAULT_TIMEOUT,
-        name_map: str | os.PathLike[str] | None = None,
-        tree: str | None = None,
-    ) -> None:
+    def __init__(self, *, tree: str | None = None, **source: Any) -> None:
         """Take one of a file and a command.
 
         :param tree: the name of a topology in topology.yaml; by default the first with
             ``cluster_default``, or the only tree
         :raises exceptions.TopologyError: where there is neither a file nor a command, or both
         """
-        super().__init__(path=path, command=command, timeout=timeout, name_map=name_map)
+        super().__init__(**source)
         self.tree = tree
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:

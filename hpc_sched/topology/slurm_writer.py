@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, switch_names
-from hpc_sched.topology.hierarchy import MAX_LEVELS
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import level_names
+from hpc_sched.topology.tree import MAX_LEVELS, level_names
 from hpc_sched.topology.yaml_writer import comment
 
 # Slurm refuses longer names of switches.

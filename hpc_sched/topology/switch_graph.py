@@ -16,6 +16,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy, switch_names, switch_order, switch_reach
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.problems import Problems
+from hpc_sched.topology.tree import MAX_LEVELS
 
 MAX_SHOWN = 12  # switches of a cycle that an error names
 
@@ -189,13 +190,11 @@ def _levels(graph: _Graph, order: Sequence[str]) -> dict[str, int]:
                 line.line,
                 f"switch {line.name!r} lists switch {listed}, but no node is below: left out",
             )
-        elif line.switches is not None and levels[line.switches] > max(
-            hierarchy.MAX_LEVELS, highest - 1
-        ):
+        elif line.switches is not None and levels[line.switches] > max(MAX_LEVELS, highest - 1):
             raise graph.problems.error(
                 line.line,
                 f"switch {line.name!r} is on level {highest}: expected at most "
-                f"{hierarchy.MAX_LEVELS} levels of switches",
+                f"{MAX_LEVELS} levels of switches",
             )
     if not graph.leaves:
         graph.problems.note(None, "no switch has nodes")

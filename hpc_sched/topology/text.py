@@ -68,14 +68,22 @@ class TextDriver(TopologyDriver):
 
         :raises exceptions.TopologyError: naming the file or command, and why
         """
-        names = None
-        if self.name_map is not None:
-            names = files.read_bytes(self.name_map, exceptions.TopologyError, MAX_BYTES)
         if self.path is not None:
             content = files.read_bytes(self.path, exceptions.TopologyError, MAX_BYTES)
-            return Text(content, self.path, names)
+            return self.described(content, self.path)
         content = command_.output_of(self.command, self.timeout, MAX_BYTES)
-        return Text(content, command_.shown(self.command), names)
+        return self.described(content, command_.shown(self.command))
+
+    def described(self, content: bytes, name: str) -> Text:
+        """Return a text that was read already, with the name map as it is now.
+
+        :param name: what errors call the text
+        :raises exceptions.TopologyError: where the name map cannot be read
+        """
+        if self.name_map is None:
+            return Text(content, name)
+        names = files.read_bytes(self.name_map, exceptions.TopologyError, MAX_BYTES)
+        return Text(content, name, names)
 
     def mark(self, description: Text) -> Hashable:
         """Return a digest of a text: of megabytes only that is kept."""

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 
+# No fabric is deeper; what recurs over levels is bounded by it.
+MAX_LEVELS = 32
 DEFAULT_LEVEL_NAMES = ("leaf", "pod", "core")
 
 # A leaf maps to its hosts, any other switch to the switches below it.

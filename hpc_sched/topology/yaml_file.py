@@ -16,9 +16,9 @@ from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.problems import MAX_PROBLEMS, shortened
 from hpc_sched.topology.text import TextDriver
+from hpc_sched.topology.tree import MAX_LEVELS
 from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 
-MAX_LEVELS = 32
 # A level of switches nests a list and its keys.
 MAX_NESTING = 4 * MAX_LEVELS
 _TOP_KEYS = ("levels", "switches")

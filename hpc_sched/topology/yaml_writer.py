@@ -9,8 +9,7 @@ import yaml
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import Switch
-from hpc_sched.topology.yaml_file import MAX_LEVELS
+from hpc_sched.topology.tree import MAX_LEVELS, Switch
 
 # What needs no quotes: it cannot be a number, a day, or a mark of YAML.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*(?:\[[0-9,-]+\][A-Za-z0-9._-]*)*\Z")

@@ -10,52 +10,27 @@ from pathlib import Path
 
 import pytest
 
+from tests.functional.clouds import SAMPLE_CONF
+from tests.functional.database_files import write_conf, write_databases
 from tests.functional.trees import write_tree
 
 BIN = Path(sys.executable).parent
 SECONDS = 120  # a slow machine; it takes some ten
 
-CONFIG = """
-[DEFAULT]
-transport_url = fake://
-state_path = {folder}
-host = here
-[api_database]
-connection = sqlite:///{folder}/api.db
-[database]
-connection = sqlite:///{folder}/cell.db
-[scheduler]
-workers = 2
-[filter_scheduler]
-available_filters = nova.scheduler.filters.all_filters
-available_filters = hpc_sched.filters.all_filters
-enabled_filters = ComputeFilter,HPCGroupFilter
-weight_classes = nova.scheduler.weights.all_weighers,hpc_sched.weighers.hop_byte.HopByteWeigher
-[placement]
-auth_type = none
-endpoint_override = http://127.0.0.1:1/
-[hpc_sched]
-topology_file = {topology}
-"""
-
-
-def run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+OPTIONS = {
+    "DEFAULT": {"transport_url": "fake://", "host": "here"},
+    "scheduler": {"workers": "2"},
+    "placement": {"auth_type": "none", "endpoint_override": "http://127.0.0.1:1/"},
+}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a folder with nova.conf and the databases of one cell."""
-    config = tmp_path / "nova.conf"
     topology = write_tree(tmp_path / "topology.yaml", {"leaf1": ["n1", "n2"]})
-    config.write_text(CONFIG.format(folder=tmp_path, topology=topology))
-    manage = (str(BIN / "nova-manage"), "--config-file", str(config))
-    run(*manage, "api_db", "sync")
-    run(*manage, "db", "sync", "--local_cell")
-    cell0 = f"sqlite:///{tmp_path}/cell0.db"
-    run(*manage, "cell_v2", "map_cell0", "--database_connection", cell0)
-    run(*manage, "cell_v2", "create_cell", "--name", "cell1")
+    enabled = SAMPLE_CONF.read_text().partition("[hpc_sched]")[0]
+    ours = {"hpc_sched": {"topology_file": str(topology)}}
+    write_conf(tmp_path / "nova.conf", write_databases(tmp_path), OPTIONS, ours, text=enabled)
     return tmp_path
 
 

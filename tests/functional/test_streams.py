@@ -21,6 +21,7 @@ import pytest
 from nova import context as nova_context
 from nova import exception, objects
 
+from hpc_sched import enabling
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.filters.neighbours import NeighbourFilter
 from hpc_sched.nova_glue import enabled
@@ -270,7 +271,7 @@ def test_no_host_breaks_a_limit_or_meets_bad_company_or_joins_extreme(nova, seed
 
 def test_without_the_filters_the_same_stream_breaks_every_rule(nova, monkeypatch):
     """What shows that the check can fail."""
-    ours = (enabled.DEDICATED_FILTER, enabled.INTERFERENCE_FILTER)
+    ours = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
     host_manager = nova.cloud.scheduler.manager.host_manager
     others = [one for one in host_manager.enabled_filters if not isinstance(one, NeighbourFilter)]
     assert len(others) == len(host_manager.enabled_filters) - len(ours)

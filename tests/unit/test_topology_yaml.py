@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from hpc_sched import exceptions, yaml_nodes
-from hpc_sched.topology import Topology, load, yaml_file
+from hpc_sched.topology import Topology, load
+from hpc_sched.topology.tree import MAX_LEVELS
 from tests.broken_topologies import BROKEN, BrokenTopology
 
 LOADERS = [
@@ -185,11 +186,11 @@ def test_a_host_may_be_called_like_its_switch(path: Path):
 
 def test_as_many_levels_as_are_allowed_are_read(path: Path):
     lines = ["switches:"]
-    for level in range(yaml_file.MAX_LEVELS):
+    for level in range(MAX_LEVELS):
         lines.append(f"{'  ' * level}- name: s{level}")
         lines.append("  " * level + "  switches:")
     lines[-1] = lines[-1].replace("switches:", "hosts: [h1]")
-    assert read(path, "\n".join(lines)).depth == yaml_file.MAX_LEVELS
+    assert read(path, "\n".join(lines)).depth == MAX_LEVELS
 
 
 def test_racks_of_ranges_in_one_text_are_counted_one_after_the_other(path: Path):
