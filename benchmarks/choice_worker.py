@@ -1,0 +1,141 @@
+"""Measures one size of cloud in this process, and prints a line of JSON for each row."""
+
+import gc
+import json
+import logging
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import sqlalchemy as sa
+from choice_cloud import BUNCH, PLUGIN, SHARING, STOCK, Cloud, Side, build
+from choice_report import GROUP, OTHER, Row
+from sqlalchemy.engine import Engine
+
+SIDES = {side.name: side for side in (STOCK, PLUGIN, BUNCH, SHARING)}
+# Up to so many VMs a turn is short enough for many of them.
+SMALL = 16
+# Requests that are served before peak memory is read.
+REQUESTS = 3
+
+
+def work(
+    folder: Path,
+    hosts: int,
+    memory_of: str = "",
+    counts: Sequence[int] = (),
+    sides: Sequence[str] = (),
+    pairs: int = 3,
+    near_pairs: int = 9,
+    skip_above: float | None = None,
+    seed: int = 1,
+) -> None:
+    """Print the rows of one size: of peak memory, or of times."""
+    # The lines that a scheduler logs by default cost what they cost.
+    logging.basicConfig(level=logging.INFO, stream=open(os.devnull, "w"))  # noqa: SIM115
+    _say(f"{hosts:,} hosts: making them")
+    cloud = build(folder, hosts, seed)
+    if memory_of:
+        _print(_peak(cloud, hosts, SIDES[memory_of]))
+        return
+    compared = [SIDES[name] for name in sides]
+    a_vm = 0.0  # CPU seconds of stock Nova for one weighing
+    for count in counts:
+        for kind in (OTHER, GROUP):
+            if kind == OTHER and count > SMALL:
+                continue
+            others = [PLUGIN] if kind == OTHER else compared
+            is_slow = skip_above is not None and a_vm * (count + 1) > skip_above
+            taken = [side for side in others if not (is_slow and side is BUNCH)]
+            turns = near_pairs if count == 1 or (count <= SMALL and kind == GROUP) else pairs
+            rows = _measure(cloud, hosts, count, kind, taken, turns, with_stock=not is_slow)
+            for row in rows:
+                _print(row)
+            if not is_slow:
+                stock = sorted(rows[0].seconds)[len(rows[0].seconds) // 2]
+                a_vm = stock / (count + 1 if count > 1 else 1)
+
+
+def _measure(
+    cloud: Cloud,
+    hosts: int,
+    count: int,
+    kind: str,
+    others: Sequence[Side],
+    turns: int,
+    with_stock: bool,
+) -> list[Row]:
+    """Return a row for each side, stock Nova first, measured in turn."""
+    sides = [STOCK, *others] if with_stock else list(others)
+    rows = {side.name: Row(hosts=hosts, count=count, kind=kind, side=side.name) for side in sides}
+    for turn in range(turns + 1):
+        for side in sides:
+            # The first turn of the small ones warms up what a running scheduler has warm.
+            if turn == 0 and count > SMALL:
+                continue
+            _say(f"{hosts:,} hosts, {count} VMs ({kind}), {side.name}: {turn} of {turns}")
+            seconds, queries = _once(cloud, side, count, kind)
+            if turn:
+                rows[side.name].seconds.append(seconds)
+                rows[side.name].queries = queries
+    if with_stock:
+        for side in others:
+            rows[side.name].ratios[:] = [
+                ours / stock
+                for ours, stock in zip(
+                    rows[side.name].seconds, rows[STOCK.name].seconds, strict=True
+                )
+            ]
+    return list(rows.values())
+
+
+def _once(cloud: Cloud, side: Side, count: int, kind: str) -> tuple[float, int]:
+    """Return CPU seconds and queries of one request."""
+    choose = cloud.prepare(side, count, kind)
+    gc.collect()
+    gc.freeze()  # what stands in memory anyway is no part of the request
+    with _queries() as asked:
+        began = time.process_time()
+        chosen = choose()
+        seconds = time.process_time() - began
+    gc.unfreeze()
+    if len(chosen) != count:
+        raise RuntimeError(f"{side.name}: {len(chosen)} of {count} VMs have been placed")
+    cloud.forget()
+    return seconds, len(asked)
+
+
+@contextmanager
+def _queries() -> Iterator[list[str]]:
+    asked: list[str] = []
+
+    def note(_conn: object, _cursor: object, statement: str, *_rest: object) -> None:
+        asked.append(statement)
+
+    sa.event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield asked
+    finally:
+        sa.event.remove(Engine, "before_cursor_execute", note)
+
+
+def _peak(cloud: Cloud, hosts: int, side: Side) -> Row:
+    """Return the peak memory of this process after some requests of one side."""
+    for _ in range(REQUESTS):
+        cloud.prepare(side, 1, GROUP)()
+        cloud.forget()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return Row(hosts=hosts, count=0, kind="memory", side=side.name, megabytes=peak)
+
+
+def _print(row: Row) -> None:
+    print(json.dumps(asdict(row)), flush=True)
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

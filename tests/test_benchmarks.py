@@ -1,0 +1,81 @@
+"""The benchmark of the choice of hosts: that it runs, and what it says of its numbers."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are in a checkout only")
+sys.path.append(str(BENCHMARKS))
+
+import choice_report  # noqa: E402 - found there
+from choice_report import GROUP, OTHER, Row  # noqa: E402 - likewise
+
+
+def row(**values: object) -> Row:
+    return Row(**{"hosts": 10_000, "count": 16, "kind": GROUP, "side": "plugin"} | values)
+
+
+@pytest.mark.parametrize(
+    ("values", "target"),
+    [
+        ({}, 0.10),
+        ({"hosts": 5_000}, 0.15),
+        ({"hosts": 5_000, "count": 1}, 1.0),
+        ({"hosts": 1_000}, None),
+        ({"count": 17}, None),
+        ({"kind": OTHER, "count": 1}, 1.05),
+        ({"side": "bunch", "count": 256}, 1.15),
+        ({"side": "stock"}, None),
+        ({"side": "sharing"}, None),
+    ],
+    ids=lambda value: (
+        " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else ""
+    ),
+)
+def test_each_kind_of_request_has_its_target(values, target):
+    found = row(**values).target
+    assert found == (None if target is None else pytest.approx(target))
+
+
+def test_a_ratio_above_its_target_is_missed_and_one_below_is_not():
+    late = choice_report.missed([row(ratios=[0.2, 0.3, 0.01]), row(ratios=[0.09])])
+    assert late == ["plugin, 10,000 hosts, 16 VMs (group): 0.200 is more than 0.10"]
+
+
+def test_too_much_memory_is_missed():
+    stock = row(side="stock", kind="memory", count=0, megabytes=300.0)
+    ours = row(kind="memory", count=0, megabytes=361.0)
+    assert choice_report.missed([stock, ours]) == [
+        "plugin, 10,000 hosts: 61 MB more than stock Nova, at most 60 wanted"
+    ]
+
+
+def test_growth_is_fitted_over_hosts_and_vms():
+    rows = [
+        row(hosts=h, count=n, seconds=[1e-6 * h * n**0.5]) for h in (1000, 4000) for n in (1, 16)
+    ]
+    assert choice_report.fit(rows) == ["plugin: CPU time grows with H^1.00 and N^0.50"]
+
+
+def test_a_small_cloud_is_measured_and_written_as_json(tmp_path):
+    numbers = tmp_path / "numbers.json"
+    command = [sys.executable, BENCHMARKS / "choice.py", "--hosts", "60", "--counts", "1", "3"]
+    turns = ["--pairs", "1", "--near-pairs", "1", "--json", numbers]
+    done = subprocess.run([*command, *turns], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(numbers.read_text())
+    sides = [(found["count"], found["kind"], found["side"]) for found in rows]
+    assert sides == [
+        *((n, kind, side) for n in (1, 3) for kind, ours in (
+            (OTHER, ["plugin"]), (GROUP, ["plugin", "bunch", "sharing"])
+        ) for side in ("stock", *ours)),
+        *((0, "memory", side) for side in ("stock", "plugin", "bunch", "sharing")),
+    ]  # fmt: skip
+    queries = {(found["kind"], found["side"]): found["queries"] for found in rows if found["count"]}
+    assert queries[GROUP, "plugin"] == 2
+    assert queries[OTHER, "plugin"] == queries[GROUP, "stock"] == 0
+    assert "peak memory" in done.stdout
