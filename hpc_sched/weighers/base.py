@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 
 import nova.conf
@@ -20,6 +21,24 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 Array = NDArray[np.int64]
+
+
+class _Weighing(threading.local):
+    """The hosts that this thread has just weighed, where one multiplier holds for all of them.
+
+    Nova asks for the multiplier next, host by host in the same order, for every request of the
+    cloud: reading option and metadata each time is near half of what a weigher costs it. A host
+    is forgotten as it is asked for, so that nothing outlives the weighing.
+    """
+
+    option = ""  # that holds the multiplier
+    multiplier = 0.0
+
+    def __init__(self) -> None:
+        self.hosts: list[host_manager.HostState] = []  # the last one first
+
+
+_weighing = _Weighing()
 
 
 class GroupWeigher(weights.BaseHostWeigher):
@@ -42,6 +61,10 @@ class GroupWeigher(weights.BaseHostWeigher):
 
     def weight_multiplier(self, host_state: host_manager.HostState) -> float:
         """Return the multiplier: the option, or metadata of the host's aggregates."""
+        left = _weighing.hosts
+        if left and left[-1] is host_state and _weighing.option == self.multiplier:
+            left.pop()
+            return _weighing.multiplier
         default = float(CONF.hpc_sched[self.multiplier])
         value = float(scheduler_utils.get_weight_multiplier(host_state, self.multiplier, default))
         # float() reads "nan" and "inf" too; one of them would spoil the order of all hosts.
@@ -63,22 +86,42 @@ class GroupWeigher(weights.BaseHostWeigher):
         Reads the databases when the request is first seen, see
         :func:`hpc_sched.nova_glue.members.read`.
         """
+        _weighing.hosts = []
         try:
-            states = [host.obj for host in weighed_obj_list]
-            state = registry.state_of(weight_properties, states)
-            if state is None:
-                return [0.0] * len(states)
-            answer = [0.0] * len(states)
-            state.remember(weighed_obj_list)
-            if self._places(state):
-                state.warn_of_faults()
-                answer = self._weights(state, state.positions(states))
-            if state.planning.answer is not None:
-                record.tell(state, state.planning.answer)
-            return answer
+            answer = self._weigh_group(weighed_obj_list, weight_properties)
+            # Where all weights are 0 it does not matter.
+            if answer is None or not self._differs(weighed_obj_list):
+                _weighing.option = self.multiplier
+                _weighing.multiplier = float(CONF.hpc_sched[self.multiplier])
+                _weighing.hosts = [host.obj for host in reversed(weighed_obj_list)]
+            return answer or [0.0] * len(weighed_obj_list)
         except Exception:
             LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
             return [0.0] * len(weighed_obj_list)
+
+    def _weigh_group(
+        self, weighed_obj_list: Sequence[weights.WeighedHost], spec: objects.RequestSpec
+    ) -> list[float] | None:
+        """Return the weights for the VM of a group, None where the weigher has no say."""
+        states = [host.obj for host in weighed_obj_list]
+        state = registry.state_of(spec, states)
+        if state is None:
+            return None
+        answer = None
+        state.remember(weighed_obj_list)
+        if self._places(state):
+            state.warn_of_faults()
+            answer = self._weights(state, state.positions(states))
+        if state.planning.answer is not None:
+            record.tell(state, state.planning.answer)
+        return answer
+
+    def _differs(self, weighed_obj_list: Sequence[weights.WeighedHost]) -> bool:
+        """Tell whether aggregates of these hosts have multipliers of their own."""
+        found = {
+            id(there): there for host in weighed_obj_list for there in host.obj.aggregates or ()
+        }
+        return any(self.multiplier in aggregate.metadata for aggregate in found.values())
 
     def _places(self, state: GroupState) -> bool:
         """Tell whether the weigher has a say where the VMs of a group go."""

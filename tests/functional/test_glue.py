@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ from hpc_sched.nova_glue import request as request_
 from hpc_sched.weighers import bunch
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.clouds import four_by_eight, write_topology
-from tests.functional.states import configured, host_state, place, spec, weigh
+from tests.functional.states import configured, host_state, place, queue_of, run, spec, weigh
 
 CONF = nova.conf.CONF
 LEAVES = four_by_eight()
@@ -321,6 +322,39 @@ def test_the_multiplier_is_overridden_by_the_hosts_aggregates():
     aggregate = objects.Aggregate(metadata={"bunch_weight_multiplier": "7.5"})
     assert weigher.weight_multiplier(host_state("n01")) == 100000.0
     assert weigher.weight_multiplier(host_state("n01", aggregates=[aggregate])) == 7.5
+
+
+def test_while_hosts_are_weighed_each_has_its_own_multiplier(group):
+    """n01 and n02 are under one leaf, which takes the group; an aggregate turns n02 away."""
+    group(queue=queue_of(2), left=2)
+    against = objects.Aggregate(metadata={"bunch_weight_multiplier": "-1"})
+    plain = objects.Aggregate(metadata={"availability_zone": "nova"})
+    weigher = bunch.BunchWeigher()
+    order = weigh(weigher, all_hosts(), spec(count=2))
+    leaf = next(below for below in LEAVES.values() if order[0] in below)
+    states = all_hosts()
+    for state in states:
+        state.aggregates = [plain, against] if state.host == order[0] else [plain]
+    assert weigh(weigher, states, spec(count=2, uuid=uuids.another))[-1] == order[0]
+    # The next request of this thread meets other hosts, and aggregates that say nothing.
+    again = weigh(weigher, all_hosts(), spec(count=2, uuid=uuids.third))
+    assert again[0] in leaf
+
+
+def test_what_is_known_of_a_request_goes_in_the_garbage_collection_that_takes_its_spec(group):
+    """A RequestSpec is a cycle of references; what hangs on it must not be another one."""
+    group(queue=queue_of(4), left=4)
+    request = spec(count=4)
+    states = all_hosts()
+    run(states, request, HPCHomogeneityFilter(), HPCGroupFilter(), HPCRackCapacityFilter())
+    weigh(HopByteWeigher(), states, request)
+    state = weakref.ref(registry.known(request))
+    hosts_ = [weakref.ref(host) for host in states]
+    gc.collect()
+    del request, states
+    gc.collect()
+    assert state() is None
+    assert not any(host() for host in hosts_)
 
 
 def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypatch):
