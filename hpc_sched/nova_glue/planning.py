@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,9 @@ class Planning:
     """
 
     def __init__(self, state: GroupState) -> None:
-        self._state = state
+        # The state owns its planning; a reference back would keep both, and the HostStates of
+        # the whole cloud, through one more garbage collection.
+        self._state: GroupState = weakref.proxy(state)
         self._last: _Answered | None = None
 
     def plan(self, among: Array) -> Plan | Rejection:
