@@ -96,26 +96,16 @@ def add_vms(
     return made
 
 
-def await_builds(
-    cloud: NovaCloud, uuids: Sequence[str], asked: objects.RequestSpec, reservation_id: str
-) -> None:
+def await_builds(uuids: Sequence[str], asked: objects.RequestSpec, reservation_id: str) -> None:
     """Write the build requests of VMs that are about to be scheduled, as nova-api does."""
     for uuid in uuids:
         vm = objects.Instance(
             uuid=uuid, reservation_id=reservation_id, flavor=asked.flavor, image_ref="image"
         )
-        text = json.dumps(vm.obj_to_primitive())
-        _in_api(
-            sa.insert(api_models.BuildRequest).values(
-                instance_uuid=uuid,
-                project_id="project",
-                instance=text,
-                created_at=timeutils.utcnow(),
-            )
-        )
-        _in_api(
-            sa.insert(api_models.InstanceMapping).values(instance_uuid=uuid, project_id="project")
-        )
+        named = {"instance_uuid": uuid, "project_id": "project"}
+        text, now = json.dumps(vm.obj_to_primitive()), timeutils.utcnow()
+        _in_api(sa.insert(api_models.BuildRequest).values(instance=text, created_at=now, **named))
+        _in_api(sa.insert(api_models.InstanceMapping).values(**named))
 
 
 def end_builds(uuids: Sequence[str]) -> None:

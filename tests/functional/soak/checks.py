@@ -157,7 +157,7 @@ def _involved(life: Life, excused: set[str]) -> set[str]:
 
 
 def placement(life: Life) -> list[str]:
-    """Return where Placement holds something else than the VMs have, and hosts that are overfull."""
+    """Return where Placement holds something else than the VMs have, and overfull hosts."""
     held: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     with placement_db.get_placement_engine().connect() as connection:
         for consumer, host, name, used in connection.execute(ALLOCATIONS):

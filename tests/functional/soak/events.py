@@ -12,7 +12,7 @@ from dataclasses import dataclass
 KINDS = {
     "create": (30, 10),
     "grow": (12, 4),
-    "delete": (14, 30),
+    "delete": (18, 30),
     "cold migrate": (6, 6),
     "live migrate": (6, 6),
     "resize": (6, 6),
@@ -22,8 +22,8 @@ KINDS = {
     "evacuate": (5, 6),
     "host recovers": (3, 4),
     "topology": (2, 2),
-    "bad topology": (1, 1),
-    "SIGHUP": (1, 1),
+    "bad topology": (2, 2),
+    "SIGHUP": (2, 2),
 }
 BUSY, PERIOD = 130, 200  # events
 AT_ONCE = (1, 2, 4, 4, 4)  # how many events come together

@@ -275,9 +275,8 @@ class Life:
                 vms=len(vms),
             )
         for host in fabrics.HOSTS:
-            there = {
-                vm.uuid: objects.Instance(uuid=vm.uuid) for vm in here[host] if vm.host == host
-            }
+            landed = [vm for vm in here[host] if vm.host == host]
+            there = {vm.uuid: objects.Instance(uuid=vm.uuid) for vm in landed}
             info[host] = {"instances": there, "updated": True}
 
     def by_host(self) -> dict[str, list[VM]]:
@@ -350,7 +349,7 @@ class Life:
                 self.nova.context, group.uuid, [vm.uuid for vm in vms]
             )
         spec = self._spec(vms[0], size)
-        rows.await_builds(self.nova.cloud, [vm.uuid for vm in vms], spec, job)
+        rows.await_builds([vm.uuid for vm in vms], spec, job)
         return Attempt(event, vms, spec)
 
     def _move(self, event: Event, dice: random.Random) -> Attempt | None:

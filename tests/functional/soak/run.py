@@ -135,17 +135,28 @@ def table(soak: Soak) -> Iterator[str]:
     """Yield the lines of what the run was like."""
     counts = soak.life.counts
     whats = ("placed", "refused", "raced", "done", "nothing to do")
-    yield "  ".join(["event         ", *(f"{what:>8}" for what in whats)])
+    yield "  ".join(["event        ", *(f"{what:>7}" for what in whats)])
     for kind in events.KINDS:
-        yield "  ".join(
-            [f"{kind:14}", *(f"{counts[kind, what] or '-':>{max(8, len(what))}}" for what in whats)]
-        )
-    third, last = soak.samples[len(soak.samples) // 3], soak.samples[-1]
-    yield f"requests {soak.life.requests}, VMs at most {soak.most_vms}, groups torn by a change of the fabric {soak.torn}"
-    yield f"seconds {soak.seconds:.0f}, of CPU {soak.cpu:.0f}"
+        numbers = (f"{counts[kind, what] or '-':>{max(7, len(what))}}" for what in whats)
+        yield "  ".join([f"{kind:13}", *numbers])
+    yield (
+        f"{soak.life.requests} requests, {soak.most_vms} VMs at most, "
+        f"{soak.torn} groups torn by a change of the fabric"
+    )
+    yield f"{soak.seconds:.0f} s, {soak.cpu:.0f} s of CPU"
+    if len(soak.samples) < SAMPLES:
+        return
+    third, last = soak.samples[SAMPLES // 3], soak.samples[-1]
     for name, value in MEASURES.items():
-        slope = growth.per_request(soak.samples, [value(s) for s in soak.samples])
-        yield f"{name}: {value(third):.1f} at a third, {value(last):.1f} at the end, {slope:+.4f} a request"
+        yield (
+            f"{name}: {value(third):.0f} at a third, {value(last):.0f} at the end, "
+            f"{slope(soak, name):+.3f} a request"
+        )
+
+
+def slope(soak: Soak, name: str) -> float:
+    """Return by how much a measure grows with a request."""
+    return growth.per_request(soak.samples, [MEASURES[name](one) for one in soak.samples])
 
 
 MEASURES: dict[str, Callable[[growth.Sample], float]] = {
@@ -157,13 +168,12 @@ MEASURES: dict[str, Callable[[growth.Sample], float]] = {
 
 def leaks(soak: Soak, bounds: dict[str, float]) -> list[str]:
     """Return the measures that grow with the requests by more than a bound."""
-    found = []
-    for name, most in bounds.items():
-        values = [MEASURES[name](sample) for sample in soak.samples]
-        slope = growth.per_request(soak.samples, values)
-        if slope > most:
-            found.append(f"{name}: {slope:.4f} a request, at most {most}")
-    return found
+    found = {name: slope(soak, name) for name in bounds}
+    return [
+        f"{name}: {found[name]:+.3f} a request, at most {most}"
+        for name, most in bounds.items()
+        if found[name] > most
+    ]
 
 
 def _cpu() -> float:
