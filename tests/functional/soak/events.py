@@ -19,7 +19,7 @@ KINDS = {
     "shelve": (5, 4),
     "unshelve": (5, 6),
     "host fails": (3, 3),
-    "evacuate": (5, 6),
+    "evacuate": (8, 8),
     "host recovers": (3, 4),
     "topology": (2, 2),
     "bad topology": (2, 2),

@@ -508,7 +508,8 @@ class Life:
         up = [host for host in fabrics.HOSTS if host not in self.down]
         if len(self.down) >= 4:
             return False
-        host = dice.choice(up)
+        here = self.by_host()
+        host = dice.choice([host for host in up if here[host]] or up)
         self.down.add(host)
         rows.set_down(self.nova.cloud, host, True)
         return True

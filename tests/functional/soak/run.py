@@ -39,7 +39,7 @@ def run(
     """Live through a number of events; stop at the first that leaves something wrong."""
     soak, began, cpu, done = Soak(life, listener), time.monotonic(), _cpu(), 0
     excused: set[str] = set()
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool, growth.from_here():
         # The pool has all its threads from the first sample on.
         list(pool.map(time.sleep, [0.05] * THREADS))
         fabric.current()
@@ -113,8 +113,8 @@ def _look_around(soak: Soak) -> list[str]:
         wrong.append(f"{sample.entries} entries in the registry of requests")
     if sample.threads != first.threads:
         wrong.append(f"{sample.threads} threads, first {first.threads}")
-    if sample.files > first.files:
-        wrong.append(f"{sample.files} open files, first {first.files}")
+    if more := sample.files - first.files:
+        wrong.append(f"open files that were not open at first: {dict(more)}")
     bounds = {"applications": len(life.vms), "said": len(life.vms), "processors": 256}
     wrong += [
         f"{sample.caches[name]} entries in the cache of {name}"

@@ -1,0 +1,115 @@
+"""What the soak would find: one guard after the other taken out.
+
+Takes minutes, so only with the long soak.
+"""
+
+import os
+import threading
+
+import pytest
+
+from hpc_sched import enabling
+from hpc_sched.filters import group as group_filter
+from hpc_sched.filters.neighbours import NeighbourFilter
+from hpc_sched.nova_glue import applications, enabled, members, record, registry
+from hpc_sched.weighers.hop_byte import HopByteWeigher
+
+pytestmark = pytest.mark.skipif(
+    "HPC_SCHED_SOAK" not in os.environ, reason="takes minutes: part of tox -e soak"
+)
+EVENTS = 150
+
+
+def without(monkeypatch, nova, *kinds):
+    manager = nova.cloud.scheduler.manager.host_manager
+    kept = [one for one in manager.enabled_filters if not isinstance(one, kinds)]
+    assert len(kept) < len(manager.enabled_filters)
+    monkeypatch.setattr(manager, "enabled_filters", kept)
+
+
+def test_hosts_that_are_shared_against_the_rules(live, nova, monkeypatch):
+    ours = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
+    without(monkeypatch, nova, NeighbourFilter)
+    real = enabled.has_filter
+    monkeypatch.setattr(enabled, "has_filter", lambda name: name not in ours and real(name))
+    assert any(what.startswith("host n") for what in live(EVENTS).wrong)
+
+
+def test_groups_that_have_not_what_they_require(live, nova, monkeypatch):
+    without(monkeypatch, nova, group_filter.GroupFilter)
+    assert any(what.startswith("group ") for what in live(EVENTS).wrong)
+
+
+def test_claims_that_a_refusal_leaves_behind(live, nova, monkeypatch):
+    def refuse(self, states, spec, refused):
+        raise group_filter.exception.NoValidHost(reason=refused.tenant)
+
+    def keep(self, states, spec):
+        # At the second VM, when the first has been claimed.
+        spec.tries = getattr(spec, "tries", 0) + 1
+        if spec.tries > 1:
+            raise group_filter.exceptions.RefusedError("late", "late")
+        return states
+
+    monkeypatch.setattr(group_filter.HPCGroupFilter, "run_filter_once_per_request", False)
+    monkeypatch.setattr(group_filter.HPCGroupFilter, "_refuse", refuse)
+    monkeypatch.setattr(group_filter.HPCGroupFilter, "_keep", keep)
+    assert any(what.startswith("allocation ") for what in live(EVENTS).wrong)
+
+
+def test_a_weigher_that_fails(live, monkeypatch):
+    monkeypatch.setattr(HopByteWeigher, "_order", lambda *_: 1 / 0)
+    assert any("weighs all hosts alike" in what for what in live(EVENTS).wrong)
+
+
+def test_a_member_that_is_overlooked(live, monkeypatch):
+    real = members.db.placed_vms
+
+    def placed_vms(*args):
+        found = real(*args)
+        del found.rows[3:]
+        return found
+
+    monkeypatch.setattr(members.db, "placed_vms", placed_vms)
+    assert any(what.startswith("group ") for what in live(EVENTS).wrong)
+
+
+def test_requests_that_stay_in_the_registry(live, monkeypatch):
+    monkeypatch.setattr(registry._registry, "entries", {})
+    assert any("entries in the registry" in what for what in live(EVENTS).wrong)
+
+
+def test_a_cache_that_forgets_nobody(live, monkeypatch):
+    class Kept(dict):
+        def __init__(self, *_):
+            super().__init__()
+
+    everybody = {}
+
+    def cached(settings=(), said=None, kept=None):
+        everybody.update(kept or {})
+        return REAL(settings, said or {}, dict(everybody))
+
+    REAL = applications._Cache
+    monkeypatch.setattr(applications, "_Cache", cached)
+    assert any("in the cache of applications" in what for what in live(400).wrong)
+
+
+@pytest.mark.parametrize("what", ["threads", "open files"])
+def test_what_every_request_leaves_open(live, monkeypatch, tmp_path, what):
+    real, done, kept = record.tell, threading.Event(), []
+
+    def tell(state, answer):
+        if what == "threads":
+            threading.Thread(target=done.wait, daemon=True).start()
+        else:
+            kept.append((tmp_path / "file").open("w"))
+        real(state, answer)
+
+    monkeypatch.setattr(record, "tell", tell)
+    try:
+        assert any(what in one for one in live(EVENTS).wrong)
+    finally:
+        done.set()
+        for file in kept:
+            file.close()
