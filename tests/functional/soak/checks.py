@@ -156,6 +156,12 @@ def _involved(life: Life, excused: set[str]) -> set[str]:
     }
 
 
+def consumers() -> set[str]:
+    """Return who holds anything in Placement."""
+    with placement_db.get_placement_engine().connect() as connection:
+        return {consumer for consumer, *_ in connection.execute(ALLOCATIONS)}
+
+
 def placement(life: Life) -> list[str]:
     """Return where Placement holds something else than the VMs have, and overfull hosts."""
     held: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)

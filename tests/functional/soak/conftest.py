@@ -53,11 +53,20 @@ def live(nova: ClaimsOnly) -> Iterator[Callable[..., Soak]]:
 
     yield live_
     for life in lives:
-        life.delete(life.vms.copy().values())
-        life.clean()
-        for host in life.down:
-            rows.set_down(nova.cloud, host, False)
+        empty(life)
     fabrics.write(path, fabrics.BASE)
+
+
+def empty(life: Life) -> None:
+    """Remove everything, also what should not be there."""
+    for consumer in checks.consumers():
+        life.nova.cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
+    rows.clear(life.nova.cloud)
+    life.nova.cloud.notifier.reset()
+    life.vms.clear()
+    life.report(fabrics.HOSTS)
+    for host in life.down:
+        rows.set_down(life.nova.cloud, host, False)
 
 
 def say(text: str) -> None:

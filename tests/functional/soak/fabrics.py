@@ -64,7 +64,9 @@ def broken_wishes(
     :param hosts: of its VMs, one each
     """
     if said.get("hpc:app_class") == "none":
-        said = {}  # has no wishes, whatever else it says; the policy is Nova's
+        # It has no wishes, whatever else it says, and its policy is up to Nova's own filters, which
+        # do not see VMs in flight.
+        return []
     leaf_of = {host: leaf for leaf, below in leaves.items() for host in below}
     # A host that the fabric does not name is a leaf of its own.
     at = [leaf_of.get(host, host) for host in hosts]

@@ -6,7 +6,7 @@ from hpc_sched.nova_glue import neighbours, registry
 from tests.functional.soak import events
 from tests.functional.soak.run import leaks, table
 
-EVENTS = int(os.environ.get("HPC_SCHED_SOAK", "240"))
+EVENTS = int(os.environ.get("HPC_SCHED_SOAK", "300"))
 SEED = int(os.environ.get("HPC_SCHED_SOAK_SEED", "1"))
 # By how much they may grow with a request. A list of the names of all hosts is 25 blocks, their
 # HostStates are some 200 KiB. What the allocator of the C library does weighs less in a long run.
