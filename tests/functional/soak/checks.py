@@ -15,7 +15,8 @@ from hpc_sched.nova_glue import request as request_
 from tests.functional import rules
 from tests.functional.claims import MEMORY_MB, VCPUS
 from tests.functional.soak import fabrics
-from tests.functional.soak.life import Attempt, Life
+from tests.functional.soak.life import Life
+from tests.functional.soak.vms import Attempt
 from tests.functional.states import host_state
 
 ALPHA, BETA = 100.0, 60.0
