@@ -12,6 +12,7 @@ from hpc_sched import enabling
 from hpc_sched.filters import group as group_filter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.neighbours import NeighbourFilter
+from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import applications, enabled, members, record, registry
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 
@@ -42,8 +43,9 @@ def test_hosts_that_are_shared_against_the_rules(live, nova, monkeypatch):
 
 
 def test_groups_that_have_not_what_they_require(live, nova, monkeypatch):
-    without(monkeypatch, nova, group_filter.HPCGroupFilter, HPCHomogeneityFilter)
-    # The weigher alone keeps most of them together.
+    ours = group_filter.HPCGroupFilter, HPCHomogeneityFilter, HPCRackCapacityFilter
+    without(monkeypatch, nova, *ours)
+    # The weigher alone keeps most of them together, and so does what prunes to the plan.
     manager = nova.cloud.scheduler.manager.host_manager
     others = [one for one in manager.weighers if not isinstance(one, HopByteWeigher)]
     monkeypatch.setattr(manager, "weighers", others)
