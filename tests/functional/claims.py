@@ -141,23 +141,34 @@ class ClaimsOnly:
             *(uuidutils.generate_uuid() for _ in range(spec.num_instances - 1)),
         ]
         self.consumers += vms
-        try:
-            return chosen.select_destinations(
-                self.context,
-                spec_obj=spec,
-                instance_uuids=vms,
-                return_objects=True,
-                return_alternates=alternates,
-            )
-        except ExpectedException as expected:
-            # What oslo.messaging wraps for the way back to the conductor.
-            raise expected.exc_info[1] from None
+        return ask(chosen, self.context, spec, vms, alternates)
 
     def release(self) -> None:
         """Remove all claims."""
         for consumer in self.consumers:
             self.cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
         self.consumers.clear()
+
+
+def ask(
+    scheduler: manager.SchedulerManager,
+    context: nova_context.RequestContext,
+    spec: objects.RequestSpec,
+    uuids: Sequence[str],
+    alternates: bool = False,
+) -> list[list[objects.Selection]]:
+    """Return the selections for every VM of a request, as the conductor gets them."""
+    try:
+        return scheduler.select_destinations(
+            context,
+            spec_obj=spec,
+            instance_uuids=list(uuids),
+            return_objects=True,
+            return_alternates=alternates,
+        )
+    except ExpectedException as expected:
+        # What oslo.messaging wraps for the way back to the conductor.
+        raise expected.exc_info[1] from None
 
 
 def request(

@@ -12,7 +12,7 @@ from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
-from oslo_utils import uuidutils
+from oslo_utils import timeutils, uuidutils
 
 from hpc_sched.demo.cloud import NovaCloud
 from tests.functional.claims import request
@@ -94,6 +94,55 @@ def add_vms(
             [{"instance_uuid": uuid, "spec": spec} for uuid in made],
         )
     return made
+
+
+def await_builds(uuids: Sequence[str], asked: objects.RequestSpec, reservation_id: str) -> None:
+    """Write the build requests of VMs that are about to be scheduled, as nova-api does."""
+    for uuid in uuids:
+        vm = objects.Instance(
+            uuid=uuid, reservation_id=reservation_id, flavor=asked.flavor, image_ref="image"
+        )
+        named = {"instance_uuid": uuid, "project_id": "project"}
+        text, now = json.dumps(vm.obj_to_primitive()), timeutils.utcnow()
+        _in_api(sa.insert(api_models.BuildRequest).values(instance=text, created_at=now, **named))
+        _in_api(sa.insert(api_models.InstanceMapping).values(**named))
+
+
+def end_builds(uuids: Sequence[str]) -> None:
+    """Remove build requests, as the conductor does once the VMs are in a cell or refused."""
+    for model in (api_models.BuildRequest, api_models.InstanceMapping):
+        _in_api(sa.delete(model).where(model.instance_uuid.in_(list(uuids))))
+
+
+def set_down(cloud: NovaCloud, host: str, down: bool) -> None:
+    """Let a compute fail, or come back."""
+    service = main_models.Service
+    _in_cell(cloud, sa.update(service).where(service.host == host), {"forced_down": down})
+
+
+def purge(cloud: NovaCloud, ended: Sequence[str]) -> None:
+    """Remove the rows of deleted VMs and ended moves, as ``nova-manage db purge`` does.
+
+    :param ended: states of migrations that have ended
+    """
+    vm, migration = main_models.Instance, main_models.Migration
+    _in_cell(cloud, sa.delete(migration).where(migration.status.in_(ended)), None)
+    with (
+        nova_context.target_cell(
+            nova_context.get_admin_context(), cloud.cell_mappings["cell1"]
+        ) as in_cell,
+        main_db.get_context_manager(in_cell).writer.using(in_cell) as session,
+    ):
+        gone = list(session.scalars(sa.select(vm.uuid).where(vm.deleted != 0)))
+        extra = main_models.InstanceExtra
+        for model, column in (
+            (extra, extra.instance_uuid),
+            (migration, migration.instance_uuid),
+            (vm, vm.uuid),
+        ):
+            session.execute(sa.delete(model).where(column.in_(gone)))
+    for model in (api_models.InstanceMapping, api_models.RequestSpec):
+        _in_api(sa.delete(model).where(model.instance_uuid.in_(gone)))
 
 
 def change_vm(cloud: NovaCloud, uuid: str, **values: Any) -> None:

@@ -1,0 +1,74 @@
+"""The cloud of the soak."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_sched.demo.cloud import NovaCloud
+from tests.functional import rows
+from tests.functional.claims import STAYS_UP, ClaimsOnly
+from tests.functional.clouds import sharing_options
+from tests.functional.soak import checks, fabrics
+from tests.functional.soak.life import Life
+from tests.functional.soak.run import Soak, run
+
+
+@pytest.fixture(scope="module")
+def nova(
+    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
+) -> ClaimsOnly:
+    folder = tmp_path_factory.mktemp("soak")
+    index, topology = folder / "index.csv", folder / "topology.yaml"
+    index.write_text(checks.INDEX)
+    fabrics.write(topology, fabrics.BASE)
+    ours = {
+        "cache_score_limit": checks.ALPHA,
+        "sync_cache_score_limit": checks.BETA,
+        "interference_file": str(index),
+        # A machine that stalls must not make a cell one that does not answer.
+        "cell_timeout": 600,
+        "in_flight_lookups": 1000,
+        "topology_reload_interval": 1,
+        "decision_log": str(folder / "decisions.json"),
+    }
+    cloud = start_cloud(topology, sharing_options(folder, **ours) | STAYS_UP)
+    claims = ClaimsOnly(cloud)
+    claims.add_hosts(dict.fromkeys(fabrics.HOSTS, 0))
+    return claims
+
+
+@pytest.fixture
+def live(nova: ClaimsOnly) -> Iterator[Callable[..., Soak]]:
+    """Return what lives through a number of events in an empty cloud."""
+    path = Path(nova.cloud.options["hpc_sched", "topology_file"])
+    lives: list[Life] = []
+
+    def live_(number: int, seed: int = 1) -> Soak:
+        # Begun here: pytest keeps the records of loggers that are set apart before the test is.
+        with checks.listening() as listener:
+            lives.append(Life(nova, path))
+            return run(lives[-1], listener, seed, number, progress=say)
+
+    yield live_
+    for life in lives:
+        empty(life)
+    fabrics.write(path, fabrics.BASE)
+
+
+def empty(life: Life) -> None:
+    """Remove everything, also what should not be there."""
+    for consumer in checks.consumers():
+        life.nova.cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
+    rows.clear(life.nova.cloud)
+    life.nova.cloud.notifier.reset()
+    life.vms.clear()
+    life.report(fabrics.HOSTS)
+    for host in life.down:
+        rows.set_down(life.nova.cloud, host, False)
+
+
+def say(text: str) -> None:
+    """Tell how far it is."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,122 @@
+"""What the soak would find: one guard after the other taken out.
+
+Takes minutes, so only with the long soak.
+"""
+
+import os
+import threading
+
+import pytest
+
+from hpc_sched import enabling
+from hpc_sched.filters import group as group_filter
+from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
+from hpc_sched.filters.neighbours import NeighbourFilter
+from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
+from hpc_sched.nova_glue import applications, enabled, members, record, registry
+from hpc_sched.weighers.hop_byte import HopByteWeigher
+
+pytestmark = pytest.mark.skipif(
+    "HPC_SCHED_SOAK" not in os.environ, reason="takes minutes: part of tox -e soak"
+)
+EVENTS = 150
+
+
+def assert_found(soak, what):
+    """Fail unless a run has found this and nothing before it."""
+    assert any(what in one for one in soak.wrong), "\n".join(soak.wrong)
+
+
+def without(monkeypatch, nova, *kinds):
+    manager = nova.cloud.scheduler.manager.host_manager
+    kept = [one for one in manager.enabled_filters if not isinstance(one, kinds)]
+    assert len(kept) < len(manager.enabled_filters)
+    monkeypatch.setattr(manager, "enabled_filters", kept)
+
+
+def test_hosts_that_are_shared_against_the_rules(live, nova, monkeypatch):
+    ours = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
+    without(monkeypatch, nova, NeighbourFilter)
+    real = enabled.has_filter
+    monkeypatch.setattr(enabled, "has_filter", lambda name: name not in ours and real(name))
+    assert_found(live(EVENTS), "host n")
+
+
+def test_groups_that_have_not_what_they_require(live, nova, monkeypatch):
+    ours = group_filter.HPCGroupFilter, HPCHomogeneityFilter, HPCRackCapacityFilter
+    without(monkeypatch, nova, *ours)
+    # The weigher alone keeps most of them together, and so does what prunes to the plan.
+    manager = nova.cloud.scheduler.manager.host_manager
+    others = [one for one in manager.weighers if not isinstance(one, HopByteWeigher)]
+    monkeypatch.setattr(manager, "weighers", others)
+    assert_found(live(EVENTS), "group ")
+
+
+def test_claims_that_a_refusal_leaves_behind(live, nova, monkeypatch):
+    def refuse(self, states, spec, refused):
+        raise group_filter.exception.NoValidHost(reason=refused.tenant)
+
+    def keep(self, states, spec):
+        # At the second VM, when the first has been claimed.
+        spec.tries = getattr(spec, "tries", 0) + 1
+        if spec.tries > 1:
+            raise group_filter.exceptions.RefusedError("late", "late")
+        return states
+
+    monkeypatch.setattr(group_filter.HPCGroupFilter, "run_filter_once_per_request", False)
+    monkeypatch.setattr(group_filter.HPCGroupFilter, "_refuse", refuse)
+    monkeypatch.setattr(group_filter.HPCGroupFilter, "_keep", keep)
+    assert_found(live(EVENTS), "allocation ")
+
+
+def test_a_weigher_that_fails(live, monkeypatch):
+    monkeypatch.setattr(HopByteWeigher, "_order", lambda *_: 1 / 0)
+    assert_found(live(EVENTS), "weighs all hosts alike")
+
+
+def test_a_member_that_is_overlooked(live, monkeypatch):
+    real = members.db.placed_vms
+
+    def placed_vms(*args):
+        found = real(*args)
+        del found.rows[3:]
+        return found
+
+    monkeypatch.setattr(members.db, "placed_vms", placed_vms)
+    assert_found(live(EVENTS), "group ")
+
+
+def test_requests_that_stay_in_the_registry(live, monkeypatch):
+    monkeypatch.setattr(registry._registry, "entries", {})
+    assert_found(live(EVENTS), "entries in the registry")
+
+
+def test_a_cache_that_forgets_nobody(live, monkeypatch):
+    everybody, real = {}, applications._Cache
+
+    def cached(settings=(), said=None, kept=None):
+        everybody.update(kept or {})
+        return real(settings, said or {}, dict(everybody))
+
+    monkeypatch.setattr(applications, "_Cache", cached)
+    assert_found(live(400), "in the cache of applications")
+
+
+@pytest.mark.parametrize("what", ["threads", "open files"])
+def test_what_every_request_leaves_open(live, monkeypatch, tmp_path, what):
+    real, done, kept = record.tell, threading.Event(), []
+
+    def tell(state, answer):
+        if what == "threads":
+            threading.Thread(target=done.wait, daemon=True).start()
+        else:
+            kept.append((tmp_path / "file").open("w"))
+        real(state, answer)
+
+    monkeypatch.setattr(record, "tell", tell)
+    try:
+        assert_found(live(EVENTS), what)
+    finally:
+        done.set()
+        for file in kept:
+            file.close()

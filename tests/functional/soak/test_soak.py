@@ -1,0 +1,55 @@
+"""A cloud that lives for an hour: nothing breaks, nothing leaks, nothing is left behind."""
+
+import os
+
+from hpc_sched.nova_glue import neighbours, registry
+from tests.functional.soak import events
+from tests.functional.soak.run import leaks, table
+
+EVENTS = int(os.environ.get("HPC_SCHED_SOAK", "300"))
+SEED = int(os.environ.get("HPC_SCHED_SOAK_SEED", "1"))
+# By how much they may grow with a request. A list of the names of all hosts is 25 blocks, their
+# HostStates are some 200 KiB. What the allocator of the C library does weighs less in a long run.
+BLOCKS = "blocks of memory"
+BOUNDS = {BLOCKS: 15.0, "live objects": 0.5, "RSS, KiB": max(10.0, 30000 / EVENTS)}
+
+
+def test_nothing_breaks_or_leaks_whatever_happens(live):
+    soak = live(EVENTS, SEED)
+    print("\n".join(table(soak)))
+    assert not soak.wrong, "\n".join(soak.wrong)
+    assert leaks(soak, BOUNDS) == []
+    # It was a life in which something could have broken.
+    counts = soak.life.counts
+    assert all(counts[kind, "placed"] + counts[kind, "done"] for kind in events.KINDS)
+    assert soak.life.requests > EVENTS / 4
+    assert counts["create", "refused"] > EVENTS / 100
+    assert sum(n for (_, what), n in counts.items() if what == "raced") < soak.life.requests / 10
+    # At most as many as there were: one may be mended before the background looks.
+    assert soak.listener.mistakes <= soak.life.mistakes
+
+
+def test_a_group_state_that_is_kept_is_found(live, monkeypatch):
+    kept = []
+    real = registry.GroupState.observe
+
+    def observe(state, uuid):
+        kept.append(state)
+        real(state, uuid)
+
+    monkeypatch.setattr(registry.GroupState, "observe", observe)
+    assert any("GroupState" in what for what in live(40).wrong)
+
+
+def test_a_list_of_names_that_is_kept_is_found(live, monkeypatch):
+    kept = []
+    real = neighbours.read
+
+    def read(spec, states):
+        kept.append(["name of " + state.host for state in states])
+        return real(spec, states)
+
+    monkeypatch.setattr(neighbours, "read", read)
+    soak = live(100)
+    assert not soak.wrong, "\n".join(soak.wrong)
+    assert any(BLOCKS in what for what in leaks(soak, BOUNDS))
