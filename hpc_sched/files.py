@@ -15,6 +15,7 @@ Error = type[exceptions.HPCSchedError]
 # projects and places of their servers, are the writer's alone.
 PUBLIC, PRIVATE = 0o666, 0o600
 _EVERYBODYS = stat.S_ISVTX | stat.S_IWOTH
+_PART = 1 << 20
 _MAX_LINKS = 40  # as many as Linux follows
 
 
@@ -38,11 +39,14 @@ def read_stream(stream: BinaryIO, name: str, error: Error, max_bytes: int | None
     """Return what is left in a stream that errors call ``name``; see :func:`read_bytes`."""
     if max_bytes is None:
         return stream.read()
-    # One byte more tells whether there is more; a size would say nothing of a pipe.
-    content = stream.read(max_bytes + 1)
-    if len(content) > max_bytes:
-        raise error(f"{name}: expected at most {max_bytes} bytes, found more")
-    return content
+    # A size would say nothing of a pipe; and read() makes room for all that it is asked for.
+    parts, found = [], 0
+    while part := stream.read(_PART):
+        parts.append(part)
+        found += len(part)
+        if found > max_bytes:
+            raise error(f"{name}: expected at most {max_bytes} bytes, found more")
+    return b"".join(parts)
 
 
 def decode(content: bytes, name: str, error: Error) -> str:
