@@ -260,7 +260,8 @@ server group are treated as a group.
         help="""
 Whether scheduler hints count beside the flavor's extra specs of
 the same name. The flavor is the operator's word and wins; hints
-are the user's.
+are the user's, who can then take whole hosts with small flavors
+(hpc:app_class=extreme) and get out of the limits of cache scores.
 """,
     ),
     cfg.FloatOpt(

@@ -11,6 +11,13 @@ from hpc_sched import exceptions
 Path = str | os.PathLike[str]
 Error = type[exceptions.HPCSchedError]
 
+# The mode of new files, less what the umask takes: those that hold what tenants have, names,
+# projects and places of their servers, are the writer's alone.
+PUBLIC, PRIVATE = 0o666, 0o600
+_EVERYBODYS = stat.S_ISVTX | stat.S_IWOTH
+_PART = 1 << 20
+_MAX_LINKS = 40  # as many as Linux follows
+
 
 def read_bytes(path: Path, error: Error, max_bytes: int | None = None) -> bytes:
     """Return what a file holds.
@@ -32,11 +39,14 @@ def read_stream(stream: BinaryIO, name: str, error: Error, max_bytes: int | None
     """Return what is left in a stream that errors call ``name``; see :func:`read_bytes`."""
     if max_bytes is None:
         return stream.read()
-    # One byte more tells whether there is more; a size would say nothing of a pipe.
-    content = stream.read(max_bytes + 1)
-    if len(content) > max_bytes:
-        raise error(f"{name}: expected at most {max_bytes} bytes, found more")
-    return content
+    # A size would say nothing of a pipe; and read() makes room for all that it is asked for.
+    parts, found = [], 0
+    while part := stream.read(_PART):
+        parts.append(part)
+        found += len(part)
+        if found > max_bytes:
+            raise error(f"{name}: expected at most {max_bytes} bytes, found more")
+    return b"".join(parts)
 
 
 def decode(content: bytes, name: str, error: Error) -> str:
@@ -52,20 +62,23 @@ def decode(content: bytes, name: str, error: Error) -> str:
         raise error(f"{name}:{line}: expected UTF-8, found byte 0x{byte:02x}") from failure
 
 
-def write_atomically(path: Path, content: bytes, error: Error) -> None:
+def write_atomically(path: Path, content: bytes, error: Error, mode: int = PUBLIC) -> None:
     """Write a file so that a reader finds the old content or the new, never a part.
 
     A file that exists keeps its mode, and its owner where we may give it back: a file that root
-    has written must still be readable for Nova's user. A symbolic link stays one.
+    has written must still be readable for Nova's user. A symbolic link stays one. In a folder
+    that everybody may write, such as /tmp, neither a file nor a link of another user is taken.
 
+    :param mode: of a file that does not exist, less what the umask takes
     :raises error: naming the file that cannot be written; the old content is then still there
     """
     try:
-        target = os.path.realpath(path)
+        target, old = _target(path)
         folder, name = os.path.split(target)
         beside = os.path.join(folder, f".{name}.{secrets.token_hex(4)}")
-        old = _state(target)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        # What nobody else could read before, nobody else reads while it is being written.
+        first = mode if old is None else PRIVATE
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, first)
         try:
             with open(descriptor, "wb") as stream:
                 stream.write(content)
@@ -85,14 +98,30 @@ def write_atomically(path: Path, content: bytes, error: Error) -> None:
         raise error(f"{os.fspath(path)}: cannot be written: {_why(failure)}") from failure
 
 
-def _state(path: str) -> os.stat_result | None:
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        raise ValueError("not a regular file")
-    return found
+def _target(path: Path) -> tuple[str, os.stat_result | None]:
+    """Return the file that a name stands for, its links followed, and what is there already.
+
+    The kernel keeps open() from what others have laid into /tmp (protected_symlinks,
+    protected_regular), but not one who reads links and renames.
+    """
+    name = os.fspath(path)
+    for _ in range(_MAX_LINKS):
+        folder = os.path.realpath(os.path.dirname(name))
+        name = os.path.join(folder, os.path.basename(name))
+        try:
+            found = os.lstat(name)
+        except FileNotFoundError:
+            return name, None
+        around = os.stat(folder)
+        is_shared = around.st_mode & _EVERYBODYS == _EVERYBODYS
+        if is_shared and found.st_uid not in (os.geteuid(), around.st_uid):
+            raise ValueError(f"{name} is another user's, in a folder that everybody may write")
+        if stat.S_ISREG(found.st_mode):
+            return name, found
+        if not stat.S_ISLNK(found.st_mode):
+            raise ValueError("not a regular file")
+        name = os.path.join(folder, os.readlink(name))
+    raise ValueError(f"more than {_MAX_LINKS} symbolic links")
 
 
 def _sync_folder(folder: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
-from hpc_sched import conf, exceptions, files
+from hpc_sched import conf, exceptions, files, passwords
 from hpc_sched.snapshot import file
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.topology import aggregates, base, detection
@@ -123,7 +123,7 @@ def configuration(args: argparse.Namespace) -> cfg.ConfigOpts:
     try:
         found(args=[], project="nova", default_config_files=[str(Path(path)) for path in paths])
     except cfg.Error as error:
-        raise exceptions.ConfigError(str(error)) from error
+        raise exceptions.ConfigError(passwords.masked(str(error))) from error
     return found
 
 

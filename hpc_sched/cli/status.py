@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from oslo_config import cfg
 
+from hpc_sched import passwords
+
 PROGRAM = "hpc-sched-status"
 # As in Nova's own command: neither of the codes of the checks, which are 0, 1 and 2.
 ERROR = 255
@@ -28,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     except (cfg.Error, OSError, UnicodeError) as error:
         # Nova looks into nova.conf already when it is imported, for the threads it is to use.
-        return _error(str(error))
+        return _error(passwords.masked(str(error)))
     try:
         return command.run(arguments)
     except KeyboardInterrupt:

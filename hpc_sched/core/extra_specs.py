@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpc_sched import exceptions
-from hpc_sched.core import application_name
+from hpc_sched.core import application_name, vocabulary
 from hpc_sched.core.interference import Application
-from hpc_sched.core.vocabulary import APP_CLASSES, DECIMAL, MAX_DIGITS
+from hpc_sched.core.vocabulary import APP_CLASSES, DECIMAL, MAX_GROUP_SIZE, MAX_SHOWN, MAX_VALUE
 from hpc_sched.core.vocabulary import HOMOGENEOUS as HOMOGENEOUS_CHOICES
 from hpc_sched.core.wishes import Wishes
 
@@ -26,10 +26,6 @@ GUARANTEES = (REQUIRE, MAX_LEAVES, HOMOGENEOUS)
 TOPOLOGY_CLASSES = frozenset({"extreme", "sync"})
 # Classes that share hosts with others; extreme has its own, and fills the fewest.
 SHARING_CLASSES = frozenset({"sync", "async"})
-
-# More VMs or leaves than any cloud has; keeps sums of them far from the end of an int64.
-MAX_NUMBER = 999_999
-_MAX_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +81,8 @@ def read(
     wishes = Wishes(
         require=reader.level(REQUIRE),
         prefer=reader.level(PREFER),
-        max_leaves=reader.number(MAX_LEAVES),
-        group_size=reader.number(GROUP_SIZE),
+        max_leaves=reader.number(MAX_LEAVES, vocabulary.MAX_LEAVES),
+        group_size=reader.number(GROUP_SIZE, MAX_GROUP_SIZE),
     )
     homogeneous = reader.choice(HOMOGENEOUS, HOMOGENEOUS_CHOICES)
     stated = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
@@ -170,13 +166,13 @@ class _Reader:
         self._fault(key, value, f"one of the levels {', '.join(self.levels)}")
         return None
 
-    def number(self, key: str) -> int | None:
+    def number(self, key: str, most: int) -> int | None:
         value = self._value(key)
         if value is None:
             return None
-        if re.fullmatch("[0-9]{1,20}", value) and 1 <= int(value) <= MAX_NUMBER:
+        if re.fullmatch("[0-9]{1,20}", value) and 1 <= int(value) <= most:
             return int(value)
-        self._fault(key, value, f"a whole number from 1 to {MAX_NUMBER}")
+        self._fault(key, value, f"a whole number from 1 to {most}")
         return None
 
     def name(self, key: str) -> str | None:
@@ -190,7 +186,7 @@ class _Reader:
         value = self._value(key)
         if value is None:
             return 0.0
-        if len(value) <= MAX_DIGITS and re.fullmatch(DECIMAL, value):
+        if re.fullmatch(DECIMAL, value):
             return float(value)
         self._fault(key, value, "a decimal number >= 0 such as 12.5")
         return 0.0
@@ -208,7 +204,7 @@ class _Reader:
 
     def _wish(self, key: str) -> str | None:
         if key in self.specs:
-            return str(self.specs[key]).strip()
+            return _text(key, self.specs[key])
         values = self.hints.get(key)
         if not values:
             return None
@@ -216,8 +212,27 @@ class _Reader:
             if len(values) > 1:
                 raise exceptions.RequestError(f"{key}: expected one value, found {len(values)}")
             values = values[0]
-        return str(values).strip()
+        return _text(key, values)
 
     def _fault(self, key: str, value: str, expected: str) -> None:
         self.unread.add(key)
-        self.faults.append(f"{key}={value[:_MAX_SHOWN]!r}: expected {expected}")
+        shown = repr(value)
+        if len(shown) > MAX_SHOWN:
+            shown = f"{shown[: MAX_SHOWN - 3]}..."
+        self.faults.append(f"{key}={shown}: expected {expected}")
+
+
+def _text(key: str, value: Any) -> str:
+    """Return a value as text, without blanks at its ends.
+
+    :raises exceptions.RequestError: for what is none, and for a text that is too long
+    """
+    if not isinstance(value, str | int | float):
+        raise exceptions.RequestError(f"{key}: expected a text, found a {type(value).__name__}")
+    try:
+        text = str(value).strip()
+    except ValueError:  # Python writes out no number of thousands of digits
+        text = None
+    if text is None or len(text) > MAX_VALUE:
+        raise exceptions.RequestError(f"{key}: expected at most {MAX_VALUE} characters, found more")
+    return text

@@ -65,7 +65,8 @@ def bound(
 
 def most_per_host(max_per_host: int | None) -> int:
     """Return the most VMs of the group that its policy ever lets stand on one host."""
-    return UNBOUNDED if max_per_host is None else max_per_host
+    # Nova's API bounds the rule from below alone, and numpy counts with 64 bits.
+    return UNBOUNDED if max_per_host is None else min(max(max_per_host, 0), UNBOUNDED)
 
 
 def apply(limit: Bound | None, room: Array, placed: Array, sizes: Sequence[int]) -> Array:

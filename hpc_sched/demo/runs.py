@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
+import subprocess  # nosec B404
 import sys
 import tempfile
 import threading
@@ -70,7 +70,8 @@ def run_all(
 
 
 def _start(settings: Settings, stderr: int | None) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
+    # No shell, and this very Python; the settings are one argument, JSON of the demo's own.
+    return subprocess.Popen(  # nosec B603
         [sys.executable, "-m", "hpc_sched.demo.scenario", json.dumps(asdict(settings))],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

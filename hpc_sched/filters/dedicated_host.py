@@ -42,12 +42,11 @@ class HPCDedicatedHostFilter(NeighbourFilter):
     def _refusal(self, neighbours: Neighbours, states: States) -> exceptions.RefusedError:
         if neighbours.newcomer.app_class == "extreme":
             why = (
-                f"class extreme needs a host without VMs of others: all {len(states)} have some, "
-                "or do not tell"
+                "class extreme needs a host without VMs of others: all{} have some, or do not tell"
             )
         else:
-            why = f"all {len(states)} hosts are dedicated to applications of class extreme"
-        return exceptions.RefusedError(why)
+            why = "all{} hosts are dedicated to applications of class extreme"
+        return exceptions.RefusedError(why.format(f" {len(states)}"), why.format(""))
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
         return request_.application_of(spec)[0].app_class == "extreme"

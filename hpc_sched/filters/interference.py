@@ -44,10 +44,12 @@ class HPCInterferenceFilter(NeighbourFilter):
         new = neighbours.newcomer
         apart = neighbours.in_bad_company(states)
         company = f", {apart} of them run applications that it is kept apart from" if apart else ""
-        return exceptions.RefusedError(
+        why = (
             f"no host takes a VM of class {new.app_class} and cache score {new.score:g} beside "
-            f"the VMs that it has: {len(states)} hosts are left out{company}"
+            "the VMs that it has"
         )
+        # What others run, and on how many hosts, is no tenant's business.
+        return exceptions.RefusedError(f"{why}: {len(states)} hosts are left out{company}", why)
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
         # Limits are the operator's and no guarantee that a request asks for.

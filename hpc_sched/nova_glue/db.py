@@ -21,6 +21,8 @@ from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from oslo_utils import timeutils
 
+from hpc_sched import passwords
+
 CONF = nova.conf.CONF
 
 Row = TypeVar("Row")
@@ -249,7 +251,7 @@ def ask_cells(
             answers.note_silent(cell, f"no answer within {CONF.hpc_sched.cell_timeout} s")
             _paused_until[cell_uuid] = time.monotonic() + CELL_PAUSE
         elif isinstance(result, Exception):
-            answers.note_silent(cell, f"{type(result).__name__}: {result}")
+            answers.note_silent(cell, passwords.first_line(result))
         else:
             answers.rows.extend(result)
     return answers

@@ -13,10 +13,16 @@ from nova import exception
 from nova.api.validation.extra_specs import base
 
 from hpc_sched.core import application_name
-from hpc_sched.core.vocabulary import APP_CLASSES, DECIMAL, HOMOGENEOUS
+from hpc_sched.core.vocabulary import (
+    APP_CLASSES,
+    DECIMAL,
+    HOMOGENEOUS,
+    MAX_GROUP_SIZE,
+    MAX_LEAVES,
+)
 
 # Nova's own type int takes whatever Python's int() does: blanks, signs, 1_6, other digits.
-_AT_LEAST_ONE = r"[1-9][0-9]{0,5}"
+_WHOLE_NUMBER = r"[1-9][0-9]{0,5}"
 # Levels are named in the topology file, which nova-api does not have: only what no file can
 # name is refused. Beside control characters those are the two line breaks of Unicode.
 _LEVEL = r"(?=\S)[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,255}(?<=\S)"
@@ -36,11 +42,14 @@ class Validator(base.ExtraSpecValidator):
         """
         try:
             super().validate(name, value)
+            is_good = "max" not in self.value or int(value) <= self.value["max"]
         except exception.ValidationError:
+            is_good = False
+        if not is_good:
             expected = self.value["description"]
             raise exception.ValidationError(
                 f"Validation failed; {name}={value!r}: expected {expected}."
-            ) from None
+            )
 
 
 def register() -> list[base.ExtraSpecValidator]:
@@ -74,10 +83,9 @@ def register() -> list[base.ExtraSpecValidator]:
             "cache_score_limit`` (``sync_cache_score_limit`` where one of them is of class "
             "``sync``). Default: 0.",
         ),
-        _text(
+        _number(
             "hpc:group_size",
-            _AT_LEAST_ONE,
-            "a whole number from 1 to 999999",
+            MAX_GROUP_SIZE,
             "How many VMs the group will have in the end, for users who create them one by "
             "one: the first is placed where there is room for all. It refuses a request only "
             "where ``hpc:require`` or ``hpc:max_leaves`` cannot be kept for so many, and is "
@@ -97,10 +105,9 @@ def register() -> list[base.ExtraSpecValidator]:
             "be, where there is room; otherwise they spread further. Levels are named as for "
             "``hpc:require``. Default: none.",
         ),
-        _text(
+        _number(
             "hpc:max_leaves",
-            _AT_LEAST_ONE,
-            "a whole number from 1 to 999999",
+            MAX_LEAVES,
             "Under how many leaf switches the group may spread at most. A group that needs "
             "more is refused. Default: no limit.",
         ),
@@ -123,6 +130,12 @@ def _one_of(name: str, choices: tuple[str, ...], description: str) -> Validator:
 
 def _text(name: str, pattern: str, expected: str, description: str) -> Validator:
     value = {"type": str, "description": expected, "pattern": pattern}
+    return Validator(name=name, description=description, value=value)
+
+
+def _number(name: str, most: int, description: str) -> Validator:
+    expected = f"a whole number from 1 to {most}"
+    value = {"type": str, "description": expected, "pattern": _WHOLE_NUMBER, "max": most}
     return Validator(name=name, description=description, value=value)
 
 

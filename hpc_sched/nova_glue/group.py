@@ -160,10 +160,12 @@ class GroupState:
                 )
         size = self.request.asked.wishes.group_size
         why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
+        operator, tenant = answer.operator + why, answer.tenant + why
         if self.left_out:
             whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.left_out.items()))
-            why += f"; hosts left out for the VMs that they have: {whys}"
-        return exceptions.RefusedError(answer.operator + why, answer.tenant + why)
+            operator += f"; hosts left out for the VMs that they have: {whys}"
+            tenant += "; hosts are left out for the VMs that they have"
+        return exceptions.RefusedError(operator, tenant)
 
     def remember(self, weighed: Sequence[Any]) -> None:
         """Keep Nova's own list of weighed hosts until the next VM.

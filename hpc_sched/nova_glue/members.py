@@ -10,6 +10,7 @@ from nova import context as nova_context
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
+from hpc_sched import passwords
 from hpc_sched.nova_glue import allocations, db
 from hpc_sched.nova_glue import request as request_
 
@@ -61,7 +62,14 @@ def read(
         # A VM that has a host already moves; Nova shows it where it is.
         is_move = any(own in state.instances for state in states)
         count = 1 if is_move else request.count
-        group = Group(members, (), count, is_move, (f"API database: {error}",), is_partial=True)
+        group = Group(
+            members,
+            (),
+            count,
+            is_move,
+            (f"API database: {passwords.first_line(error)}",),
+            is_partial=True,
+        )
     if group.problems:
         LOG.warning(
             "Group %s: placed with what the scheduler itself knows of some VMs: %s",

@@ -13,6 +13,7 @@ from nova import objects
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
+from hpc_sched import passwords
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.interference import Application, dedicated_room, room
 from hpc_sched.nova_glue import applications, interference, occupancy
@@ -152,7 +153,7 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
         cells = frozenset(state.cell_uuid for state in states)
         # A VM that has a host already moves; Nova shows it where it is.
         is_move = any(spec.instance_uuid in state.instances for state in states)
-        problems = (f"{type(error).__name__}: {error}",)
+        problems = (passwords.first_line(error),)
         found = Occupancy(at={}, silent_cells=cells, is_move=is_move, in_flight_unknown=problems[0])
     if problems:
         LOG.warning(

@@ -25,6 +25,8 @@ _error = exceptions.SnapshotError
 def write(path: files.Path, snapshot: Snapshot) -> None:
     """Write a snapshot as a whole: a reader finds the old file or the new one.
 
+    A new file is its writer's alone: it holds the names, projects and places of all servers.
+
     :raises exceptions.SnapshotError: naming the file that cannot be written
     """
     document = {"format": FORMAT, "version": VERSION, **asdict(snapshot)}
@@ -36,7 +38,7 @@ def write(path: files.Path, snapshot: Snapshot) -> None:
     if os.fspath(path).endswith(".gz"):
         # Without the time of writing, so that the same snapshot is the same file.
         content = gzip.compress(content, compresslevel=6, mtime=0)
-    files.write_atomically(path, content, _error)
+    files.write_atomically(path, content, _error, files.PRIVATE)
 
 
 def read(path: files.Path) -> Snapshot:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 
-from hpc_sched import conf, exceptions
+from hpc_sched import conf, exceptions, passwords
 from hpc_sched import topology as topology_
 from hpc_sched.nova_glue import db
 from hpc_sched.status import server_groups
@@ -118,10 +117,8 @@ class Cloud:
 
 
 def _why(what: str, error: Exception) -> str:
-    # SQLAlchemy adds the statement and a link in further lines; some drivers show the URL.
-    first = re.sub(r"://[^/\s]*@", "://***@", (str(error).splitlines() or [""])[0])
     return (
-        f"The {what} cannot be read from Nova's API database: {type(error).__name__}: {first}. "
+        f"The {what} cannot be read from Nova's API database: {passwords.first_line(error)}. "
         "Run this where nova-scheduler runs, as its user, and see [api_database] connection in "
         "nova.conf."
     )

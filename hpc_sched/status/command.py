@@ -26,7 +26,7 @@ from oslo_log import log as logging
 from oslo_upgradecheck import upgradecheck
 
 import hpc_sched
-from hpc_sched import conf
+from hpc_sched import conf, passwords
 from hpc_sched.status.checks import UpgradeCommands
 
 CONF = nova.conf.CONF
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         read_configuration(arguments)
     except (cfg.Error, OSError, UnicodeError) as error:
-        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: {passwords.masked(str(error))}", file=sys.stderr)
         return ERROR
     if not CONF.config_file and not CONF.config_dir:
         print(
@@ -66,10 +66,20 @@ def run(arguments: Sequence[str]) -> int:
     try:
         rpc.init(CONF)  # cells are named with their message queues; nothing is sent
     except (ValueError, messaging.MessagingException) as error:
-        print(f"{PROGRAM}: transport_url of nova.conf: {error}", file=sys.stderr)
+        why = passwords.masked(str(error))
+        print(f"{PROGRAM}: transport_url of nova.conf: {why}", file=sys.stderr)
         return ERROR
-    main_db.configure(CONF)
-    api_db.configure(CONF)
+    try:
+        main_db.configure(CONF)
+        api_db.configure(CONF)
+    except cfg.Error as error:
+        # Its text has what stands behind the $, which may be half a password.
+        print(
+            f"{PROGRAM}: an option of [database] or [api_database] in nova.conf cannot be read: "
+            f"{type(error).__name__}. A $ in a password is written $$",
+            file=sys.stderr,
+        )
+        return ERROR
     upgradecheck.CONF = CONF  # where it looks for --json
     return int(upgradecheck.run(CONF))
 

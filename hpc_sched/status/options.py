@@ -8,7 +8,7 @@ from pathlib import Path
 import nova.conf
 from oslo_config import cfg, iniparser
 
-from hpc_sched import conf, enabling, exceptions
+from hpc_sched import conf, enabling, exceptions, passwords
 from hpc_sched.core.interference_file import read_index
 from hpc_sched.nova_glue import enabled
 from hpc_sched.status.cloud import Cloud
@@ -49,7 +49,7 @@ def unknown_names(paths: Iterable[str]) -> list[Finding]:
         try:
             cfg.ConfigParser(path, sections).parse()
         except (OSError, UnicodeError, iniparser.ParseError) as error:
-            found.append(failure(f"{path}: cannot be read: {error}."))
+            found.append(failure(f"{path}: cannot be read: {passwords.masked(str(error))}."))
             continue
         for name in sections.get(conf.GROUP.name, {}):
             if name.replace("-", "_") not in known:

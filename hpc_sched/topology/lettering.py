@@ -3,9 +3,9 @@
 It is set in a font whose letters are all equally wide, so that its width is known without the font.
 """
 
+import html
 import re
 import unicodedata
-from xml.sax.saxutils import escape
 
 FONT = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 
@@ -40,4 +40,4 @@ def cut(text: str, room: int, size: int) -> str:
 
 def legal(text: str) -> str:
     """Return a text as XML can hold it."""
-    return escape(_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text))
+    return html.escape(_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text), quote=False)

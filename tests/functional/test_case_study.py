@@ -114,7 +114,7 @@ def test_beta_60_spreads_them_and_refuses_one_before_a_single_claim(cloud: NovaC
     assert ask("LU.C") == each(3, "N2-N6") | each(1, "N7")
     refused = ask("LU.B")
     assert "group of 4 does not fit: largest gang that fits: 3" in refused
-    assert "hosts left out for the VMs that they have" in refused
+    assert "hosts are left out for the VMs that they have" in refused
     assert ask("ChaNGa") == each(1, "N2-N5")
     assert ask("EP.B") == each(1, "N6") | each(3, "N7")
     end("IS.B")

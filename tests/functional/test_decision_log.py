@@ -1,5 +1,8 @@
 """The decision log: one line a decision, whoever makes it, and never an error."""
 
+import json
+import os
+import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -217,6 +220,32 @@ def test_a_file_that_cannot_be_written_is_one_warning_and_nothing_else(group, tm
     [told] = [found for found in caplog.records if found.levelname == "WARNING"]
     assert str(tmp_path / "missing" / "decisions") in told.getMessage()
     assert not [found for found in caplog.records if found.exc_info]
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0, 0o640), (0o022, 0o640), (0o077, 0o600)])
+def test_a_new_log_is_read_by_its_user_and_group_alone(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        record.append(str(tmp_path / "decisions"), {"instance": "uuid"})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "decisions").stat().st_mode) == mode
+
+
+def test_a_log_that_exists_keeps_the_mode_that_its_rotation_gave_it(tmp_path):
+    path = tmp_path / "decisions"
+    path.touch(mode=0o600)
+    record.append(str(path), {"instance": "uuid"})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_whatever_a_record_says_it_is_one_line_of_ascii(tmp_path):
+    said = {"reason": "a\nb\r\x0b\x1b[2J\x00\x85\u2028\u2029\u202e\ud800", "ключ\n": ["\n"]}
+    record.append(str(tmp_path / "decisions"), said)
+    line = (tmp_path / "decisions").read_bytes()
+    assert line.endswith(b"\n")
+    assert line[:-1].decode("ascii").isprintable()
+    assert json.loads(line) == said
 
 
 def test_what_json_cannot_say_is_a_warning_and_no_error(tmp_path, caplog):

@@ -40,8 +40,9 @@ GOOD = [
     *(
         pytest.param(key, number, id=f"{key[4:]} of {number}")
         for key in ("hpc:group_size", "hpc:max_leaves")
-        for number in ("1", "16", "10000")
+        for number in ("1", "16", "4096")
     ),
+    pytest.param("hpc:max_leaves", "999999", id="max_leaves beyond any fabric"),
     *(
         pytest.param(key, level, id=f"{key[4:]} names {what}")
         for key in ("hpc:require", "hpc:prefer")
@@ -105,8 +106,11 @@ BAD = [
             ("٣", "in other digits"),
             ("1e1", "written with an exponent"),
             ("many", "a word"),
+            ("1000000", "of seven digits"),
+            ("1" * 255, "longer than any number"),
         )
     ),
+    pytest.param("hpc:group_size", "4097", id="group_size above what is planned"),
     *(
         pytest.param(key, level, id=f"{key[4:]} names a level {what}")
         for key in ("hpc:require", "hpc:prefer")
@@ -224,7 +228,7 @@ def test_the_api_accepts_good_extra_specs_and_says_what_is_wrong_with_bad_ones(c
 
     for name, value, told in [
         ("hpc:app_class", "fast", ["hpc:app_class='fast'", "extreme, sync, async, none"]),
-        ("hpc:group_size", "0", ["hpc:group_size='0'", "a whole number from 1 to 999999"]),
+        ("hpc:group_size", "0", ["hpc:group_size='0'", "a whole number from 1 to 4096"]),
         ("hpc:cache_score", 1e300, ["hpc:cache_score='1e+300'", "a decimal number >= 0"]),
         ("hpc:requir", "leaf", ["extra spec 'hpc:requir' does not appear to be a valid"]),
     ]:

@@ -12,6 +12,8 @@ n2 is full in every respect, n5 is disabled, n6 has pinned processors and virtua
 
 import json
 import logging
+import os
+import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -310,6 +312,32 @@ def test_a_snapshot_is_saved_and_answers_as_the_cloud_does(made, capsys, tmp_pat
     nameless = file.read(path)
     assert not any("worker" in vm.name for vm in nameless.servers)
     assert nameless.decisions == ()
+
+
+def test_a_snapshot_is_its_writers_alone_and_has_no_password_of_cloud_and_nova(
+    made, capsys, tmp_path
+):
+    secret = tmp_path / "secret.conf"
+    secret.write_text(
+        "[DEFAULT]\ntransport_url = rabbit://nova:SecretQueue@host/\n"
+        "[api_database]\nconnection = mysql://nova:SecretDb@host/nova_api\n"
+        "[placement]\npassword = SecretPlacement\n"
+    )
+    path = tmp_path / "state.json"
+    before = os.umask(0)
+    try:
+        configs = ("--config-file", str(made.conf), "--config-file", str(secret))
+        assert command(capsys, "snapshot", "save", str(path), "--cloud", "test", *configs)[0] == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    content = path.read_text()
+    assert "HPCGroupFilter" in content
+    assert "Secret" not in content
+    # Nor where the cloud is, which stands beside the token in clouds.yaml.
+    assert made.cloud.api.base_url not in content
+    assert made.cloud.placement_fixture.endpoint not in content
+    assert '"token"' not in content
 
 
 def test_a_snapshot_without_a_nova_conf_says_what_it_lacks(made, capsys, tmp_path):

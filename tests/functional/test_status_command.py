@@ -126,9 +126,10 @@ def test_without_databases_the_other_checks_still_run(tmp_path, topology, sample
     [
         ("mysql+none://nova:s3cret@127.0.0.1/nova_api", "Can't load plugin"),
         ("mysql+pymysql//nova:s3cret@127.0.0.1/nova_api", "Could not parse"),
+        ("mysql+pymysql://nova:s3/cret@127.0.0.1:port/nova_api", "invalid literal for int"),
         ("sqlite:////nowhere/nova_api.sqlite", "unable to open database file"),
     ],
-    ids=["no driver", "no url", "no file"],
+    ids=["no driver", "no url", "no port", "no file"],
 )
 def test_a_connection_that_cannot_be_had_is_a_failure_without_the_password(
     tmp_path, topology, sample, connection, error
@@ -142,7 +143,42 @@ def test_a_connection_that_cannot_be_had_is_a_failure_without_the_password(
     code, found = checks(config)
     assert code == 2
     assert error in found["Topology"]["details"]
-    assert "s3cret" not in json.dumps(found)
+    assert "cret" not in json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[api_database]\nconnection = mysql+pymysql://nova:$s3cret@127.0.0.1/x\n", "written $$"),
+        ("[database]\nmysql_sql_mode = $s3cret\n", "written $$"),
+        ("[database]\nconnection = mysql+pymysql://nova:ab\ns3cret@127.0.0.1/x\n", "nova.conf:3"),
+        ("[DEFAULT]\ntransport_url = rabbit://nova:s3cret@host:port/\n", "transport_url"),
+        ("[DEFAULT]\ntransport_url = none://nova:s3cret@host/\n", "transport_url"),
+        ("[DEFAULT]\ntransport_url = rabbit://nova:s3cret@[host/\n", "transport_url"),
+    ],
+    ids=[
+        "a dollar in a password",
+        "a dollar elsewhere",
+        "a password on two lines",
+        "a queue without a port",
+        "a queue without a driver",
+        "a queue without a host",
+    ],
+)
+def test_no_error_of_a_nova_conf_that_cannot_be_read_has_a_password(tmp_path, text, error):
+    (tmp_path / "nova.conf").write_text(text)
+    for command in (PROGRAM, PROGRAM.with_name("hpc-sched")):
+        arguments = ["--config-file", tmp_path / "nova.conf", "upgrade", "check"]
+        if command != PROGRAM:
+            arguments = ["topology", "show", *arguments[:2]]
+        done = subprocess.run(
+            [command, *arguments], capture_output=True, text=True, timeout=120, env=ENVIRONMENT
+        )
+        assert "s3cret" not in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        if command == PROGRAM:
+            assert (done.returncode, done.stdout) == (255, "")
+            assert error in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -193,3 +193,19 @@ def test_without_names_the_projects_that_own_aggregates_are_the_words_of_their_s
     first, second = aggregate.metadata["filter_tenant_id7"].split(",")
     assert first == found.servers[0].project_id
     assert second.startswith("project-")
+
+
+def test_without_names_none_that_people_gave_is_anywhere_in_the_file(tmp_path):
+    owner = {"project_id": "SecretProject"}
+    servers = [server(f"Secret{n}", "n01", uuid=f"u{n}", **owner) for n in range(3)]
+    groups = [replace(group("SecretGroup", servers), uuid="g", **owner)]
+    owned = Aggregate("a", ("n01",), {"filter_tenant_id": "SecretProject"})
+    record = {"instance": servers[0].uuid, "group": groups[0].uuid, "decision": "planned"}
+    found = replace(snapshot(servers, groups, aggregates=[owned]), decisions=(record,))
+    path = tmp_path / "state.json"
+    file.write(path, found)
+    assert path.read_text().count("Secret") == 3 + 3 + 2 + 1
+    file.write(path, anonymous.without_names(found))
+    assert "Secret" not in path.read_text()
+    # The places stay: without them no question could be answered.
+    assert '"n01"' in path.read_text()

@@ -1,0 +1,120 @@
+"""What the dearest requests cost a scheduler: processor time and memory, on 2,000 hosts.
+
+The bounds are some ten times what 2 cores took; what matters is that there are bounds. ``pytest
+-rP`` prints what was measured.
+"""
+
+import contextlib
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import nova.conf
+import pytest
+from nova import exception
+
+from hpc_sched.core.vocabulary import MAX_GROUP_SIZE, MAX_LEAVES
+from hpc_sched.weighers.hop_byte import HopByteWeigher
+from tests.functional.states import (
+    FILTERS,
+    States,
+    configured,
+    databases_say,
+    host_state,
+    queue_of,
+    run,
+    spec,
+    weigh,
+    wishing,
+)
+from tests.functional.trees import write_tree
+
+CONF = nova.conf.CONF
+
+PODS, LEAVES, HOSTS = 10, 10, 20
+TREE = {
+    "core": {
+        f"p{pod}": {
+            f"p{pod}l{leaf}": [f"p{pod}l{leaf}h{host:02}" for host in range(HOSTS)]
+            for leaf in range(LEAVES)
+        }
+        for pod in range(PODS)
+    }
+}
+NAMES = [host for pod in TREE["core"].values() for hosts in pod.values() for host in hosts]
+SECONDS = 20.0
+MEGABYTES = 300
+
+
+@pytest.fixture(autouse=True)
+def fabric(tmp_path: Path) -> Iterator[None]:
+    with configured(write_tree(tmp_path / "topology.yaml", TREE)):
+        yield
+
+
+def hosts_of(vms: int) -> States:
+    """Return hosts that take so many of the smallest VMs, a few more or less."""
+    return [
+        host_state(
+            name,
+            vcpus_total=vms + number % 7,
+            total_usable_ram_mb=4096 * vms,
+            free_ram_mb=4096 * vms,
+            total_usable_disk_gb=4 * vms,
+        )
+        for number, name in enumerate(NAMES)
+    ]
+
+
+CASES = {
+    "a group of the largest size on hosts of 1,000 VMs": (1000, 1, {"group_size": MAX_GROUP_SIZE}),
+    "one that must be under one switch": (
+        1000,
+        1,
+        {"group_size": MAX_GROUP_SIZE, "require": "core", "prefer": "pod"},
+    ),
+    "one on as many leaves as there could be": (
+        8,
+        1,
+        {"group_size": MAX_GROUP_SIZE, "max_leaves": MAX_LEAVES},
+    ),
+    "one on few leaves": (8, 1, {"group_size": MAX_GROUP_SIZE, "max_leaves": 25}),
+    "as many VMs in one request": (8, MAX_GROUP_SIZE, {}),
+    "more VMs than the cloud holds": (8, 100_000, {"require": "core"}),
+}
+
+
+@pytest.mark.parametrize("members", [0, 10_000], ids=["a new group", "10,000 members"])
+@pytest.mark.parametrize("what", CASES)
+def test_the_dearest_requests_end_in_time_and_with_bounded_memory(monkeypatch, what, members):
+    vms, count, wishes = CASES[what]
+    databases_say(
+        monkeypatch,
+        members={(name, name): members // len(NAMES) for name in NAMES} if members else None,
+        queue=queue_of(min(count, 2)),
+        left=count,
+    )
+    states = hosts_of(vms)
+    request = spec(count=count, vcpus=1, extra_specs=wishing(**wishes), uuid=queue_of(1)[0])
+    chain = [made() for made in FILTERS]
+    tracemalloc.start()
+    began = time.process_time()
+    with contextlib.suppress(exception.NoValidHost):
+        assert weigh(HopByteWeigher(), run(states, request, *chain), request)
+    seconds = time.process_time() - began
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    print(f"{what}, {members} members: {seconds:.2f} s, {most / 1e6:.0f} MB")
+    assert seconds < SECONDS
+    assert most < MEGABYTES * 1e6
+
+
+def test_a_size_of_a_billion_costs_what_a_fault_costs(monkeypatch):
+    databases_say(monkeypatch, queue=queue_of(1))
+    states = hosts_of(1000)
+    request = spec(vcpus=1, extra_specs=wishing(group_size=10**9), uuid=queue_of(1)[0])
+    began = time.process_time()
+    with pytest.raises(exception.NoValidHost, match="a whole number from 1 to 4096"):
+        run(states, request, *(made() for made in FILTERS))
+    assert time.process_time() - began < 2

@@ -1,0 +1,366 @@
+"""What a tenant reads of a refusal: counts and levels, and never the name of anything.
+
+Whatever the operator has given a name is called Secret-something here::
+
+                     SecretSpine
+                /                    \\
+          SecretPod1               SecretPod2
+         /          \\             /          \\
+   SecretLeaf1  SecretLeaf2  SecretLeaf3  SecretLeaf4
+   SecretH01-04 SecretH05-08 SecretH09-12 SecretH13-16      hosts of one VM each
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import nova.conf
+import pytest
+from nova import exception, objects
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from hpc_sched import exceptions
+from hpc_sched.core.interference import Application
+from hpc_sched.core.vocabulary import MAX_SHOWN
+from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
+from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
+from hpc_sched.filters.interference import HPCInterferenceFilter
+from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
+from hpc_sched.nova_glue import hosts, members, neighbours, planning, registry
+from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue.occupancy import Occupancy
+from tests.functional.clouds import ROOT
+from tests.functional.states import (
+    States,
+    as_hints,
+    configured,
+    databases_say,
+    host_state,
+    hosts_have,
+    ours,
+    queue_of,
+    read_decisions,
+    run,
+    spec,
+    wishing,
+)
+from tests.functional.trees import write_tree
+
+CONF = nova.conf.CONF
+
+SECRET = "Secret"
+LEAVES = {
+    f"SecretLeaf{leaf}": [f"SecretH{4 * leaf - 4 + host:02}" for host in range(1, 5)]
+    for leaf in range(1, 5)
+}
+TREE = {
+    "SecretSpine": {
+        f"SecretPod{pod}": {f"SecretLeaf{leaf}": LEAVES[f"SecretLeaf{leaf}"] for leaf in below}
+        for pod, below in {1: (1, 2), 2: (3, 4)}.items()
+    }
+}
+HOSTS = [host for hosts in LEAVES.values() for host in hosts]
+
+CHAIN = (
+    HPCDedicatedHostFilter,
+    HPCInterferenceFilter,
+    HPCHomogeneityFilter,
+    HPCGroupFilter,
+    HPCRackCapacityFilter,
+)
+ENABLED = ["ComputeFilter", *(made.__name__ for made in CHAIN)]
+
+Asking = tuple[States, objects.RequestSpec]
+
+
+@pytest.fixture(autouse=True)
+def decisions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Path]:
+    """Use the fabric, all our filters and a decision log, which is returned."""
+    caplog.set_level("INFO")
+    with configured(write_tree(tmp_path / "topology.yaml", TREE)):
+        CONF.set_override("enabled_filters", ENABLED, "filter_scheduler")
+        CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+        yield tmp_path / "decisions"
+
+
+def at(counts: Mapping[str, int]) -> dict[tuple[str, str | None], int]:
+    return {(host, host): count for host, count in counts.items()}
+
+
+def group_of(
+    monkeypatch: pytest.MonkeyPatch,
+    count: int = 1,
+    members: Mapping[str, int] | None = None,
+    said: Mapping[str, Any] | None = None,
+    wishes: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Asking:
+    """Return all hosts and a request for VMs of a group, of which the databases say this."""
+    known = {"members": at(members or {}), "queue": queue_of(count), "left": count, **(said or {})}
+    databases_say(monkeypatch, **known)
+    request = spec(count=count, extra_specs=wishing(**(wishes or {})), uuid=uuids.vm000, **fields)
+    return [host_state(host) for host in HOSTS], request
+
+
+def no_room(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 17)
+
+
+def no_leaf(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 5, wishes={"require": "leaf"})
+
+
+def no_leaves(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 9, wishes={"max_leaves": 2, "require": "core"})
+
+
+def not_beside_members(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 8, {"SecretH01": 1}, wishes={"require": "pod", "max_leaves": 1})
+
+
+def members_apart(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 1, {"SecretH01": 1, "SecretH09": 1}, wishes={"require": "pod"})
+
+
+def members_on_many_leaves(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 1, {"SecretH01": 1, "SecretH09": 1}, wishes={"max_leaves": 1})
+
+
+def too_large_to_become(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, wishes={"require": "pod", "group_size": 9})
+
+
+def contradicting(patch: pytest.MonkeyPatch) -> Asking:
+    patch.setattr(hosts, "sizes_of_all", lambda _demand: dict.fromkeys(HOSTS, 1))
+    return group_of(patch, wishes={"max_leaves": 1, "group_size": 5})
+
+
+def no_one_host(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 2, group_policy="affinity")
+
+
+def members_host_full(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 2, {"SecretH01": 1}, group_policy="affinity")
+
+
+def members_unread(patch: pytest.MonkeyPatch) -> Asking:
+    trouble = {"problems": ["cell SecretCell: no answer of SecretDb"], "is_partial": True}
+    return group_of(patch, said=trouble, wishes={"require": "pod"})
+
+
+def unread_and_alike(patch: pytest.MonkeyPatch) -> Asking:
+    trouble = {"problems": ["Placement: SecretUrl does not answer"], "is_partial": True}
+    return group_of(patch, said=trouble, wishes={"homogeneous": "true"})
+
+
+def typed(asking: Asking, *types: str) -> Asking:
+    """Return the same with processors that aggregates name, dealt out host by host."""
+    for i, state in enumerate(asking[0]):
+        metadata = {"hpc:processor": types[i % len(types)]}
+        state.aggregates = [objects.Aggregate(name="SecretAggregate", metadata=metadata)]
+    return asking
+
+
+def no_type(patch: pytest.MonkeyPatch) -> Asking:
+    asking = group_of(patch, 9, wishes={"homogeneous": "true"})
+    return typed(asking, "SecretNew", "SecretOld")
+
+
+def no_more_of_the_members_type(patch: pytest.MonkeyPatch) -> Asking:
+    asking = group_of(patch, 9, {"SecretH01": 1}, wishes={"homogeneous": "true"})
+    return typed(asking, "SecretNew", "SecretOld")
+
+
+def members_of_two_types(patch: pytest.MonkeyPatch) -> Asking:
+    two = {"SecretH01": 1, "SecretH02": 1}
+    return typed(group_of(patch, 1, two, wishes={"homogeneous": "true"}), "SecretNew", "SecretOld")
+
+
+def members_of_no_known_type(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, 1, {"SecretH01": 1}, wishes={"homogeneous": "true"})
+
+
+def extreme_among_others(patch: pytest.MonkeyPatch) -> Asking:
+    asking = group_of(patch, wishes={"app_class": "extreme"})
+    hosts_have(patch, {host: [Application("none")] for host in HOSTS})
+    return asking
+
+
+def among_extremes(patch: pytest.MonkeyPatch) -> Asking:
+    asking = group_of(patch)
+    hosts_have(patch, {host: [Application("extreme", group=uuids.other)] for host in HOSTS})
+    return asking
+
+
+def extreme_without_proof(patch: pytest.MonkeyPatch) -> Asking:
+    asking = group_of(patch, wishes={"app_class": "extreme"})
+    hosts_have(patch, {}, Occupancy(at={}, in_flight_unknown="Placement at SecretUrl is silent"))
+    return asking
+
+
+def too_hot(patch: pytest.MonkeyPatch) -> Asking:
+    asking = group_of(patch, wishes={"app_class": "sync", "cache_score": 50})
+    hosts_have(patch, {host: [Application("sync", "SecretApp", 50)] for host in HOSTS})
+    return asking
+
+
+def beside_others(patch: pytest.MonkeyPatch) -> Asking:
+    asking = group_of(patch, 16, wishes={"cache_score": 50})
+    hosts_have(patch, {"SecretH01": [Application("sync", "SecretApp", 50)]})
+    return asking
+
+
+def bad_hints(patch: pytest.MonkeyPatch) -> Asking:
+    CONF.set_override("allow_user_hints", True, "hpc_sched")
+    said = as_hints(require="rack\n\x1b[2J", max_leaves="9" * 5000, prefer="x" * 200)
+    return group_of(patch, 2, hints=said)
+
+
+def bad_application(patch: pytest.MonkeyPatch) -> Asking:
+    return group_of(patch, wishes={"app_name": "a b\r\nforged", "cache_score": "nan"})
+
+
+def no_group(patch: pytest.MonkeyPatch) -> Asking:
+    patch.setattr(members, "is_placed", lambda _uuid: False)
+    return group_of(patch, wishes={"require": "pod"}, group=None)
+
+
+def no_group_and_bad(patch: pytest.MonkeyPatch) -> Asking:
+    patch.setattr(members, "is_placed", lambda _uuid: False)
+    return group_of(patch, wishes={"require": "rack"}, group=None)
+
+
+def no_class(patch: pytest.MonkeyPatch) -> Asking:
+    CONF.set_override("default_app_class", "none", "hpc_sched")
+    patch.setattr(members, "is_placed", lambda _uuid: False)
+    return group_of(patch, 2, wishes={"require": "pod"})
+
+
+# Whether the operator's text has names, of switches, hosts, types, cells or applications.
+WITH_NAMES = [
+    no_room,
+    no_leaf,
+    no_leaves,
+    not_beside_members,
+    too_large_to_become,
+    members_unread,
+    unread_and_alike,
+    no_type,
+    no_more_of_the_members_type,
+    members_of_two_types,
+    extreme_without_proof,
+    beside_others,
+]
+WITHOUT_NAMES = [
+    members_apart,
+    members_on_many_leaves,
+    contradicting,
+    no_one_host,
+    members_host_full,
+    members_of_no_known_type,
+    extreme_among_others,
+    among_extremes,
+    too_hot,
+    bad_hints,
+    bad_application,
+    no_group,
+    no_group_and_bad,
+    no_class,
+]
+
+
+def refusal(asking: Asking) -> str:
+    """Return what the tenant reads, as Nova's scheduler gets it from the filters."""
+    with pytest.raises(exception.NoValidHost) as refused:
+        run(*asking, *(made() for made in CHAIN))
+    return str(refused.value)
+
+
+def check_tenant(text: str) -> None:
+    assert SECRET.lower() not in text.lower()
+    assert text.isprintable(), repr(text)
+    # Three values that cannot be read, told back with what was expected of each.
+    assert len(text) < 3 * (MAX_SHOWN + 150)
+
+
+@pytest.mark.parametrize("case", [*WITH_NAMES, *WITHOUT_NAMES], ids=lambda case: case.__name__)
+def test_no_refusal_tells_a_tenant_a_name_and_its_operator_reads_them(
+    monkeypatch, caplog, decisions, case: Callable[..., Asking]
+):
+    check_tenant(refusal(case(monkeypatch)))
+    [logged] = [text for text in ours(caplog) if "refused: " in text]
+    [told] = read_decisions(decisions)
+    for reason in (logged.partition("refused: ")[2], told["reason"]):
+        assert reason.isprintable(), repr(reason)
+        assert (SECRET in reason) == (case in WITH_NAMES)
+    # One record is one line, whatever was said.
+    assert decisions.read_bytes().count(b"\n") == 1
+
+
+def test_every_place_that_refuses_is_among_these(monkeypatch):
+    """Each call of RefusedError in the package is reached by one of the cases."""
+    package = ROOT / "hpc_sched"
+    sites = {
+        (str(path), node.lineno): range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "RefusedError"
+        # Says once more what another filter has said.
+        and path.name != "registry.py"
+    }
+    assert len(sites) >= 14
+    reached = set()
+    made = exceptions.RefusedError.__init__
+
+    def noting(self: exceptions.RefusedError, *args: Any) -> None:
+        frame = sys._getframe(1)
+        reached.update(
+            site
+            for site, lines in sites.items()
+            if site[0] == frame.f_code.co_filename and frame.f_lineno in lines
+        )
+        made(self, *args)
+
+    monkeypatch.setattr(exceptions.RefusedError, "__init__", noting)
+    for case in (*WITH_NAMES, *WITHOUT_NAMES):
+        CONF.set_override("default_app_class", "sync", "hpc_sched")
+        with monkeypatch.context() as patch:
+            refusal(case(patch))
+    assert reached == set(sites)
+
+
+BROKEN = {
+    "the wishes": (registry.wishes, "read"),
+    "the request": (request_, "from_spec"),
+    "the neighbours": (neighbours, "read"),
+    "the members": (members, "read"),
+    "the state": (registry, "GroupState"),
+    "the planner": (planning, "decide"),
+}
+
+
+@pytest.mark.parametrize("where", BROKEN)
+@pytest.mark.parametrize("wishes", [{}, {"require": "pod"}], ids=["no wish", "a guarantee"])
+def test_an_error_of_our_own_is_the_operators_alone(monkeypatch, caplog, where, wishes):
+    asking = group_of(monkeypatch, 2, wishes=wishes)
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("SecretH01 is on fire")
+
+    module, name = BROKEN[where]
+    monkeypatch.setattr(module, name, broken)
+    try:
+        kept = run(*asking, *(made() for made in CHAIN))
+    except exception.NoValidHost as refused:
+        check_tenant(str(refused))
+        kept = []
+    # Without a host Nova itself says that there are not enough.
+    assert bool(kept) == (not wishes and where != "the wishes")
+    logged = [found for found in caplog.records if found.exc_info]
+    assert logged
+    assert all("SecretH01" in str(found.exc_info[1]) for found in logged)

@@ -1,0 +1,60 @@
+"""The page on security: its numbers are those of the code, and the tests that it names exist."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from hpc_sched.core import capacity, rows, vocabulary
+from hpc_sched.snapshot import file
+from hpc_sched.topology import text
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "operator" / "security.rst").read_text()
+
+
+@pytest.mark.parametrize(
+    ("row", "limit"),
+    [
+        ("a value of an extra spec or hint", f"{vocabulary.MAX_VALUE} characters"),
+        ("the same, told back", f"{vocabulary.MAX_SHOWN} characters"),
+        ("``hpc:group_size``", str(vocabulary.MAX_GROUP_SIZE)),
+        ("``hpc:max_leaves``", str(vocabulary.MAX_LEAVES)),
+        ("``max_server_per_host``", rf"2\ :sup:`{capacity.UNBOUNDED.bit_length() - 1}`"),
+        ("a topology, or what a command prints", f"{text.MAX_BYTES >> 20} MiB"),
+        ("an interference index", f"{rows.MAX_BYTES // 10**6} MB"),
+        ("a snapshot", f"{file.MAX_BYTES // 10**9} GB"),
+    ],
+)
+def test_the_page_has_the_limits_of_the_code(row: str, limit: str):
+    assert re.search(rf"^{re.escape(row)} +{re.escape(limit)} ", PAGE, re.MULTILINE)
+
+
+def test_the_page_names_tests_that_there_are():
+    named = set(re.findall(r"``((?:unit/|functional/)?test_\w+\.py)``", PAGE))
+    assert len(named) > 10
+    assert {name for name in named if not (ROOT / "tests" / name).exists()} == set()
+
+
+# What would open a port, make objects of what is read, or read XML.
+FORBIDDEN = {
+    *("socket", "socketserver", "http", "asyncio", "xmlrpc", "wsgiref"),
+    *("pickle", "marshal", "shelve", "xml", "defusedxml", "lxml"),
+}
+
+
+def test_no_module_opens_a_port_and_none_reads_objects_or_xml():
+    imported = {
+        (path.name, name.split(".")[0])
+        for path in (ROOT / "hpc_sched").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+        )
+    }
+    assert len(imported) > 300
+    assert {found for found in imported if found[1] in FORBIDDEN} == set()
