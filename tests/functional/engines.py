@@ -55,6 +55,7 @@ class Databases:
                 else:
                     connection.execute(sa.text("ANALYZE"))
 
+
 @contextmanager
 def migrated(engine: str) -> Iterator[Databases]:
     """Yield databases that Nova's own migrations have made, empty but for their cells.

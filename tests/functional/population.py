@@ -8,7 +8,11 @@
                deleted ones         deleted ones
 
 Three server groups of 2,000 members, and a hundred of 16. ``wide`` has members in all cells and
-some that no cell has yet, ``narrow`` in cell1 alone; ``mixed`` is of VMs in every state.
+some that no cell has yet, ``narrow`` in cell1 alone; ``mixed`` is of VMs in every state. Of a
+fourth of that size, ``coming``, all VMs still have their build requests.
+
+Nobody archives the rows of deleted VMs here: of everything that was ever written there are six
+times as many rows, most of them of VMs and groups that are long gone.
 """
 
 from __future__ import annotations
@@ -33,13 +37,17 @@ from nova.db.main import models as main_models
 from oslo_utils import timeutils
 
 from tests.functional.claims import request
-from tests.functional.engines import CELLS, Databases
+from tests.functional.engines import CELLS, MAIN, Databases
 
 HOSTS = 500  # of a cell
 PER_CELL = 5000
 DELETED = 2000
 GROUP = 2000
 IMAGE = "155d900f-4e14-4e4c-a73d-069cbf4541e6"
+FORGOTTEN = 5  # VMs that are gone for each that is not
+NEW = "r-coming"  # the request for a group that nobody has placed yet
+OLD = "old-"  # begins the name of a group whose VMs are all gone
+OLD_ID, COPY = 1000, 100000  # what is added to the ids of groups and rows
 LONG_AGO = datetime.timedelta(days=2)
 
 FLAVORS: Mapping[str, Mapping[str, str]] = {
@@ -155,6 +163,7 @@ def made() -> Population:
     # Nobody works any more on the older ones.
     vms += [VM(next(uuids), "rank", None, build_request=now) for _ in range(150)]
     vms += [VM(next(uuids), "rank", None, build_request=now - LONG_AGO) for _ in range(50)]
+    vms += [VM(next(uuids), "rank", None, build_request=now, reservation=NEW) for _ in range(GROUP)]
     return Population(tuple(_grouped(vms, numbers)), now)
 
 
@@ -196,12 +205,14 @@ def _grouped(vms: Sequence[VM], numbers: random.Random) -> Iterator[VM]:
         return numbers.sample(free, count)
 
     group_of: dict[str, str] = {}
-    waiting = [vm for vm in vms if vm.cell is None]
+    waiting = [vm for vm in vms if vm.cell is None and vm.reservation != NEW]
+    coming = [vm for vm in vms if vm.reservation == NEW]
     odd = [vm for vm in vms if vm.cell == "cell0" or vm.is_on_its_way or vm.hidden_in]
     running = [vm for vm in vms if vm.is_there]
     for name, chosen in (
         ("wide", lambda: [*some(waiting, 60), *some(odd, 40), *some(running, GROUP - 100)]),
         ("narrow", lambda: some((vm for vm in running if vm.cell == "cell1"), GROUP)),
+        ("coming", lambda: coming),
         ("mixed", lambda: [*some(odd, 200), *some(vms, GROUP - 200)]),
         *((f"small{n}", lambda: some(running, 16)) for n in range(100)),
     ):
@@ -213,9 +224,40 @@ def _grouped(vms: Sequence[VM], numbers: random.Random) -> Iterator[VM]:
 def write(databases: Databases, population: Population) -> None:
     """Write a population in bulk, and let the database count its rows."""
     _write_api(databases, population)
-    for cell in ("cell0", *CELLS):
+    for cell in MAIN:
         _write_cell(databases, population, cell)
+    _write_forgotten(databases)
     databases.analyse()
+
+
+def _write_forgotten(databases: Databases) -> None:
+    """Write the rows of VMs that are gone, copies of the others made by the database itself."""
+    with databases.engines["api"].begin() as connection:
+        for copy in range(FORGOTTEN):
+            _copy(connection, copy, api_models.InstanceMapping, queued_for_delete=sa.true())
+            _copy(connection, copy, api_models.RequestSpec, spec=sa.literal("{}"))
+            group = api_models.InstanceGroupMember.group_id + OLD_ID
+            _copy(connection, copy, api_models.InstanceGroupMember, group_id=group)
+    gone = {"deleted": main_models.Instance.id, "vm_state": sa.literal(vm_states.DELETED)}
+    for cell in MAIN:
+        with databases.engines[cell].begin() as connection:
+            for copy in range(FORGOTTEN):
+                _copy(connection, copy, main_models.Instance, **gone)
+                _copy(connection, copy, main_models.InstanceExtra, flavor=sa.literal("{}"))
+                # The record of a move is deleted when it is archived, no sooner.
+                _copy(connection, copy, main_models.Migration, status=sa.literal("confirmed"))
+
+
+def _copy(connection: sa.Connection, copy: int, model: Any, **changed: Any) -> None:
+    """Write rows once more, for VMs of other uuids."""
+    name = "uuid" if model is main_models.Instance else "instance_uuid"
+    changed |= {
+        "id": model.id + (copy + 1) * COPY,
+        name: sa.func.substr(getattr(model, name), 1, 30) + f"{copy:06}",
+    }
+    values = {column.name: changed.get(column.name, column) for column in model.__table__.columns}
+    originals = sa.select(*values.values()).where(model.id < COPY)
+    connection.execute(sa.insert(model).from_select(list(values), originals))
 
 
 def _insert(connection: sa.Connection, model: Any, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -227,6 +269,7 @@ def _insert(connection: sa.Connection, model: Any, rows: Iterable[Mapping[str, A
 
 def _write_api(databases: Databases, population: Population) -> None:
     groups = {name: number for number, name in enumerate(sorted(population.by_group), 1)}
+    old = {f"{OLD}{name}": OLD_ID + number for name, number in groups.items()}
     with databases.engines["api"].begin() as connection:
         _insert(
             connection,
@@ -268,13 +311,16 @@ def _write_api(databases: Databases, population: Population) -> None:
             api_models.InstanceGroup,
             (
                 {"id": number, "uuid": group_uuid(name), "name": name, "project_id": "project"}
-                for name, number in groups.items()
+                for name, number in (groups | old).items()
             ),
         )
         _insert(
             connection,
             api_models.InstanceGroupPolicy,
-            ({"group_id": number, "policy": "soft-anti-affinity"} for number in groups.values()),
+            (
+                {"group_id": number, "policy": "soft-anti-affinity"}
+                for number in (groups | old).values()
+            ),
         )
         _insert(
             connection,
@@ -482,9 +528,7 @@ def _flavor(name: str) -> objects.Flavor:
 @functools.cache
 def _request_text(flavor: str, group: str | None) -> str:
     uuid = group_uuid(group) if group is not None else None
-    asked = request(
-        vcpus=VCPUS[flavor], memory_mb=512, extra_specs=FLAVORS[flavor], group=uuid
-    )
+    asked = request(vcpus=VCPUS[flavor], memory_mb=512, extra_specs=FLAVORS[flavor], group=uuid)
     return json.dumps(asked.obj_to_primitive())
 
 
