@@ -11,8 +11,8 @@ Three server groups of 2,000 members, and a hundred of 16. ``wide`` has members 
 some that no cell has yet, ``narrow`` in cell1 alone; ``mixed`` is of VMs in every state. Of a
 fourth of that size, ``coming``, all VMs still have their build requests.
 
-Nobody archives the rows of deleted VMs here: of everything that was ever written there are six
-times as many rows, most of them of VMs and groups that are long gone.
+Nobody archives the rows of deleted VMs here: for each row there are three more, of VMs and groups
+that are gone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PER_CELL = 5000
 DELETED = 2000
 GROUP = 2000
 IMAGE = "155d900f-4e14-4e4c-a73d-069cbf4541e6"
-FORGOTTEN = 5  # VMs that are gone for each that is not
+FORGOTTEN = 3  # VMs that are gone for each that is not
 NEW = "r-coming"  # the request for a group that nobody has placed yet
 OLD = "old-"  # begins the name of a group whose VMs are all gone
 OLD_ID, COPY = 1000, 100000  # what is added to the ids of groups and rows
