@@ -192,7 +192,8 @@ def _living(cell: str, uuids: Iterator[str], numbers: random.Random) -> list[VM]
             vm |= {"flavor": "alone", "other_flavor": "plain"}
         elif number < 180:
             vm |= {"hidden_in": other}
-        reservation = f"r-{cell}{number // 250}"
+        # A twin is seen by its reservation too, among VMs of its other cell.
+        reservation = f"r-{other if 'hidden_in' in vm else cell}{number // 250}"
         vms.append(VM(next(uuids), cell=cell, reservation=reservation, **vm))
     return vms
 
