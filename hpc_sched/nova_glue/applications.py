@@ -21,9 +21,6 @@ from hpc_sched.nova_glue.occupant import Occupant
 
 CONF = nova.conf.CONF
 
-# With more unknown VMs than this all are read: lists of uuids have a limit in every database.
-MAX_LISTED = 1000
-
 Place = tuple[str, str | None]
 
 
@@ -125,7 +122,7 @@ def _read_said(
     spec, mapping = api_models.RequestSpec, api_models.InstanceMapping
     query = sa.select(spec.instance_uuid, spec.spec)
     found: dict[str, _Said] = {}
-    if len(uuids) <= MAX_LISTED:
+    if len(uuids) <= db.MAX_LISTED:
         query = query.where(spec.instance_uuid.in_(sorted(uuids)))
         found = dict.fromkeys(uuids, _Said())
     else:
@@ -170,7 +167,7 @@ def _read_flavors(
         .join(extra, extra.instance_uuid == vm.uuid)
         .where(vm.deleted == 0)
     )
-    if len(uuids) <= MAX_LISTED:
+    if len(uuids) <= db.MAX_LISTED:
         query = query.where(vm.uuid.in_(sorted(uuids)))
 
     def in_cell(cell_context: nova_context.RequestContext, _: list[str]) -> list[Any]:

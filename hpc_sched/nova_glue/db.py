@@ -31,6 +31,10 @@ Row = TypeVar("Row")
 # small pool that Nova shares.
 CELL_PAUSE = 60.0
 
+# With more VMs than this to ask for among all there are, all are read: lists of uuids have a
+# limit in every database.
+MAX_LISTED = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class GroupVM:

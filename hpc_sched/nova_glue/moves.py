@@ -43,15 +43,23 @@ class Move(NamedTuple):
     since: datetime.datetime | None
 
 
-def query(alive: Sequence[Any]) -> Any:
-    """Return the query for the moves of a cell that have not ended, the last of a VM last.
+def is_moving(vm_state: str | None, task_state: str | None) -> bool:
+    """Tell whether a VM moves, or waits for its resize to be confirmed."""
+    return vm_state == vm_states.RESIZED or task_state in _MOVING
+
+
+def query(alive: Sequence[Any], uuids: Collection[str]) -> Any:
+    """Return the query for moves of a cell that have not ended, the last of a VM last.
 
     As Nova's own bookkeeping of a compute counts them, whatever the state that the VM was in
     when it set out.
 
     :param alive: conditions on the VMs
+    :param uuids: the VMs for which :func:`is_moving` was true; without them the records of all
+        moves that there ever were would be read, for no index tells which have ended
     """
     vm, move, extra = main_models.Instance, main_models.Migration, main_models.InstanceExtra
+    listed = [vm.uuid.in_(sorted(uuids))] if len(uuids) <= db.MAX_LISTED else []
     since = sa.func.coalesce(move.updated_at, move.created_at)
     return (
         sa.select(
@@ -75,6 +83,7 @@ def query(alive: Sequence[Any]) -> Any:
         .outerjoin(extra, extra.instance_uuid == vm.uuid)
         .where(
             *alive,
+            *listed,
             move.deleted == 0,
             move.status.not_in(_ENDED),
             sa.or_(vm.vm_state == vm_states.RESIZED, vm.task_state.in_(_MOVING)),

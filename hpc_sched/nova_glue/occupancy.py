@@ -46,10 +46,10 @@ def read(
 ) -> Occupancy:
     """Return all VMs that are on hosts or on their way to one, but for the request's own.
 
-    Two queries in the API database and two in each cell, one more in the API database while a
-    resize has not reached its destination, and look-ups in Placement as
-    :func:`allocations.nodes_of` says. A VM that moves, or waits for its resize to be confirmed,
-    is on both hosts, or twice on one.
+    Two queries in the API database and one in each cell, one more in a cell where VMs move, one
+    more in the API database while a resize has not reached its destination, and look-ups in
+    Placement as :func:`allocations.nodes_of` says. A VM that moves, or waits for its resize to
+    be confirmed, is on both hosts, or twice on one.
 
     :param own: uuid of the VM that is scheduled; all VMs of its request are left out
     """
@@ -149,7 +149,10 @@ def _build_requests(
 
 
 def _in_cell(context: nova_context.RequestContext, own: str) -> list[Occupant | moves.Move]:
-    """Return the VMs of a cell by host, those on their way with host "", and moves. Two queries."""
+    """Return the VMs of a cell by host, those on their way with host "", and moves.
+
+    One query, a second one where VMs move.
+    """
     vm = main_models.Instance
     alive = (vm.deleted == 0, vm.hidden.is_not(sa.true()))
     query = sa.select(
@@ -169,7 +172,8 @@ def _in_cell(context: nova_context.RequestContext, own: str) -> list[Occupant | 
     ).where(*alive, sa.or_(vm.host.is_not(None), vm.uuid == own, db.may_be_on_its_way()))
     with main_db.get_context_manager(context).reader.using(context) as session:
         rows = session.execute(query).all()
-        moving = session.execute(moves.query(alive)).all()
+        uuids = [row.uuid for row in rows if moves.is_moving(row.vm_state, row.task_state)]
+        moving = session.execute(moves.query(alive, uuids)).all() if uuids else ()
     found: list[Occupant | moves.Move] = []
     for row in rows:
         uuid, host, node, reservation, type_id, vcpus, memory, root, ephemeral, *more = row

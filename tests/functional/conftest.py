@@ -4,12 +4,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import nova.conf
 import pytest
 
+from hpc_sched import conf
 from hpc_sched.demo import cloud as cloud_  # first of all Nova: it chooses native threads
-from tests.functional import states
+from hpc_sched.nova_glue import applications, db
+from tests.functional import engines, population, servers, states
 from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
+from tests.functional.database_reads import Cloud
 from tests.functional.pods import write_fabric
+
+CONF = nova.conf.CONF
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +93,29 @@ def boot(cloud: cloud_.NovaCloud) -> Iterator[Callable[..., list[str]]]:
 
     yield boot_
     delete(cloud, made)
+
+
+@pytest.fixture(scope="session", params=servers.ENGINES)
+def populated(request: pytest.FixtureRequest) -> Iterator[Cloud]:
+    """Write a large cloud into databases of each kind; nobody changes it."""
+    written = population.made()
+    with engines.migrated(request.param) as databases:
+        population.write(databases, written)
+        yield Cloud(databases, written)
+
+
+@pytest.fixture
+def databases(populated: Cloud) -> Iterator[Cloud]:
+    """Let Nova use the large cloud's databases for a test."""
+    conf.register_opts(CONF)
+    # There is no Placement here: who is on the way to a host is not known.
+    CONF.set_override("in_flight_lookups", 0, "hpc_sched")
+    CONF.set_override("cell_timeout", 60, "hpc_sched")
+    try:
+        with engines.used(populated.databases):
+            yield populated
+    finally:
+        CONF.clear_override("in_flight_lookups", "hpc_sched")
+        CONF.clear_override("cell_timeout", "hpc_sched")
+        applications._cache = applications._Cache()
+        db._paused_until.clear()

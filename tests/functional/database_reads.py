@@ -1,0 +1,439 @@
+"""Everything that the plugin reads of Nova's databases, with the truth that each read must tell."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nova import context as nova_context
+
+from hpc_sched.core.interference import Application
+from hpc_sched.nova_glue import (
+    aggregates,
+    applications,
+    db,
+    hosts,
+    members,
+    occupancy,
+    processors,
+)
+from hpc_sched.nova_glue import request as request_
+from hpc_sched.status import cloud, server_groups
+from tests.functional.claims import request
+from tests.functional.engines import CELLS, Databases
+from tests.functional.population import (
+    CPU_INFO,
+    FLAVORS,
+    GROUP,
+    OLD,
+    VCPUS,
+    VM,
+    Population,
+    group_uuid,
+    hosts_of,
+    is_disabled,
+    leaves,
+    vcpus_of,
+)
+
+BIG_TABLES = frozenset(
+    {
+        "build_requests",
+        "compute_nodes",
+        "instance_extra",
+        "instance_group_member",
+        "instance_mappings",
+        "instances",
+        "migrations",
+        "request_specs",
+        "services",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """The databases and what has been written there."""
+
+    databases: Databases
+    population: Population
+
+    @property
+    def alone(self) -> VM:
+        """A VM of a request of many without a server group."""
+        return next(
+            vm for vm in self.population.vms if vm.is_there and not (vm.group or vm.other_flavor)
+        )
+
+    def cell_ids(self, vms: list[VM]) -> dict[int, list[str]]:
+        """Return uuids by the id of their cell."""
+        found: dict[int, list[str]] = {}
+        for vm in vms:
+            if vm.cell is not None:
+                found.setdefault(self.databases.cell_ids[vm.cell], []).append(vm.uuid)
+        return found
+
+
+@dataclass(frozen=True)
+class Read:
+    """One read of the plugin."""
+
+    ask: Callable[[Cloud], Any]
+    truth: Callable[[Cloud], Any]
+    api: int = 0  # queries of the API database, that for the cells included
+    each_cell: int = 0  # queries of each cell
+    cells: tuple[str, ...] = CELLS  # that are asked
+    # Tables read from end to end by design: every row is wanted, or nearly so.
+    whole: frozenset[str] = field(default_factory=frozenset)
+    is_small: bool = False  # wants so few rows that an index always pays
+
+    @property
+    def queries(self) -> dict[str, int]:
+        """Queries by database, those without any left out."""
+        counts = {"api": self.api} | dict.fromkeys(self.cells, self.each_cell)
+        return {part: count for part, count in counts.items() if count}
+
+
+def _admin() -> nova_context.RequestContext:
+    return nova_context.get_admin_context()
+
+
+def _group_vms(group: str) -> Callable[[Cloud], Any]:
+    def ask(_: Cloud) -> Any:
+        return _known(db.group_vms(_admin(), group_uuid(group), ()))
+
+    return ask
+
+
+def _named_vms(group: str) -> Callable[[Cloud], Any]:
+    def ask(on: Cloud) -> Any:
+        uuids = [vm.uuid for vm in on.population.by_group[group]]
+        return _known(db.group_vms(_admin(), None, uuids))
+
+    return ask
+
+
+def _known(vms: list[db.GroupVM]) -> set[tuple[Any, ...]]:
+    assert len({vm.uuid for vm in vms}) == len(vms)
+    return {(vm.uuid, vm.cell_id, vm.build_request is not None, vm.orphan) for vm in vms}
+
+
+def _true_group(group: str) -> Callable[[Cloud], Any]:
+    def truth(on: Cloud) -> Any:
+        return {
+            (
+                vm.uuid,
+                on.databases.cell_ids[vm.cell] if vm.cell else None,
+                vm.build_request is not None,
+                vm.build_request is not None and vm.build_request < on.population.now,
+            )
+            for vm in on.population.by_group[group]
+        }
+
+    return truth
+
+
+def _placed_vms(group: str) -> Callable[[Cloud], Any]:
+    def ask(on: Cloud) -> Any:
+        by_cell = on.cell_ids(on.population.by_group[group])
+        return _placed(db.placed_vms(_admin(), by_cell))
+
+    return ask
+
+
+def _placed(answers: db.CellAnswers[db.PlacedVM]) -> set[tuple[Any, ...]]:
+    assert not answers.silent
+    assert len({vm.uuid for vm in answers.rows}) == len(answers.rows)
+    return {(vm.uuid, vm.host, vm.nodename, vm.building) for vm in answers.rows}
+
+
+def _true_places(vms: list[VM]) -> set[tuple[Any, ...]]:
+    return {
+        (vm.uuid, vm.host, vm.host, vm.is_on_its_way)
+        for vm in vms
+        if vm.cell in CELLS and not vm.deleted
+    }
+
+
+def _siblings(on: Cloud) -> Any:
+    vm = on.alone
+    return _placed(db.siblings(_admin(), vm.uuid, on.databases.cell_ids[vm.cell or ""]))
+
+
+def _true_siblings(on: Cloud) -> Any:
+    vms = [vm for vm in on.population.vms if vm.cell == on.alone.cell]
+    return _true_places([vm for vm in vms if vm.reservation == on.alone.reservation])
+
+
+def request_of(group: str, uuid: str | None = None) -> request_.Request:
+    """Return what the scheduler knows of a request for more VMs of a server group."""
+    spec = request(group=group_uuid(group), policy="soft-anti-affinity", count=4, uuid=uuid)
+    found = request_.from_spec(spec, ("leaf",))
+    assert found is not None
+    return found
+
+
+def _group(group: str) -> Callable[[Cloud], Any]:
+    def ask(on: Cloud) -> Any:
+        vms = on.population.by_group[group]
+        own = next((vm.uuid for vm in vms if _waits(on, vm)), None)
+        found = members.read(request_of(group, own), (), {})
+        assert found.problems == ()
+        queue = set(found.queue) - (set() if own else {found.queue[0]})
+        return found.members, queue, found.orphans, found.cells, found.is_move
+
+    return ask
+
+
+def _true_members(group: str) -> Callable[[Cloud], Any]:
+    def truth(on: Cloud) -> Any:
+        vms = on.population.by_group[group]
+        orphans = [vm for vm in vms if vm.cell is None and not _waits(on, vm)]
+        queue = {vm.uuid for vm in vms if vm.cell is None}
+        cells = frozenset(on.cell_ids(vms))
+        return on.population.members(group), queue, len(orphans), cells, False
+
+    return truth
+
+
+def _waits(on: Cloud, vm: VM) -> bool:
+    return vm.build_request is not None and vm.build_request >= on.population.now
+
+
+def _occupied(on: Cloud) -> Any:
+    found = occupancy.read(_admin(), on.alone.uuid, ())
+    assert found.problems == ()
+    everyone = Counter(
+        (vm.uuid, vm.host, vm.nodename, vm.vcpus, vm.reservation_id) for vm in found.everyone()
+    )
+    return everyone, found.is_move, found.reservation_id
+
+
+def _true_occupied(on: Cloud) -> Any:
+    found = Counter[tuple[Any, ...]]()
+    for vm in on.population.vms:
+        if vm.is_there and vm.uuid != on.alone.uuid:
+            found[vm.uuid, vm.host, vm.host, VCPUS[vm.flavor], vm.reservation] += 1
+        other = vm.moves_to or vm.moves_from
+        if other and vm.other_flavor:
+            found[vm.uuid, other, other, VCPUS[vm.other_flavor], vm.reservation] += 1
+    return found, True, on.alone.reservation
+
+
+def _applications(limit: int | None) -> Callable[[Cloud], Any]:
+    """Return what asks for the applications of all VMs, or of a few as after a boot."""
+
+    def ask(on: Cloud) -> Any:
+        at: dict[tuple[str, str | None], list[occupancy.Occupant]] = {}
+        for vm in _those(on, limit):
+            there = occupancy.Occupant(
+                vm.uuid, vm.host or "", vm.host, vm.reservation, None, 1, 1, 1
+            )
+            at.setdefault((there.host, there.nodename), []).append(there)
+        applications._cache = applications._Cache()
+        found, problems = applications.read(_admin(), occupancy.Occupancy(at=at))
+        assert problems == ()
+        return {place: Counter(running) for place, running in found.items()}
+
+    return ask
+
+
+def _true_applications(limit: int | None) -> Callable[[Cloud], Any]:
+    def truth(on: Cloud) -> Any:
+        found: dict[tuple[str | None, str | None], Counter[Application]] = {}
+        for vm in _those(on, limit):
+            said = FLAVORS[vm.flavor]
+            application = Application(
+                said.get("hpc:app_class", "sync" if vm.group else "none"),
+                said.get("hpc:app_name"),
+                float(said.get("hpc:cache_score", 0)),
+                group_uuid(vm.group) if vm.group else vm.reservation,
+            )
+            found.setdefault((vm.host, vm.host), Counter())[application] += 1
+        return found
+
+    return truth
+
+
+def _those(on: Cloud, limit: int | None) -> list[VM]:
+    return [vm for vm in on.population.vms if vm.is_there][-limit if limit else None :]
+
+
+def _processors(_: Cloud) -> Any:
+    places = [(host, host) for cell in CELLS for host in hosts_of(cell)[90:110]]
+    cells = [2, 3]
+    return processors._read(places, cells)
+
+
+def _true_processors(_: Cloud) -> Any:
+    listed = [(cell, host) for cell in CELLS for host in hosts_of(cell)[90:110]]
+    stated = {h: [f"type-{cell}"] for cell, h in listed if h in hosts_of(cell)[:100]}
+    return stated, {(h, h): json.dumps(CPU_INFO[h[0]]) for _, h in listed}
+
+
+def _sizes(_: Cloud) -> Any:
+    return hosts.sizes_of_all({"VCPU": 16})
+
+
+def _true_sizes(_: Cloud) -> Any:
+    return {host: vcpus_of(host) // 16 for cell in CELLS for host in hosts_of(cell)}
+
+
+def _aggregates(_: Cloud) -> Any:
+    read = aggregates.AggregatesDriver().read()
+    return {found.name: (found.hosts, dict(found.metadata)) for found in read}
+
+
+def _true_aggregates(_: Cloud) -> Any:
+    found = {leaf: (tuple(hosts), {"hpc:leaf": leaf}) for leaf, hosts in leaves().items()}
+    for cell in CELLS:
+        said = {"hpc:processor": f"type-{cell}"}
+        found[f"cpu-{cell}"] = (tuple(hosts_of(cell)[:100]), said)
+    return found
+
+
+def _computes(_: Cloud) -> Any:
+    found = cloud.Cloud().computes()
+    assert not found.silent
+    return {(node.host, node.nodename, node.enabled) for node in found.nodes}
+
+
+def _true_computes(_: Cloud) -> Any:
+    return {(host, host, not is_disabled(host)) for cell in CELLS for host in hosts_of(cell)}
+
+
+def _server_groups(_: Cloud) -> Any:
+    read: list[server_groups.ServerGroup] = cloud.Cloud().groups()
+    return {(found.name, found.policy, found.members, found.classed) for found in read}
+
+
+def _true_server_groups(on: Cloud) -> Any:
+    found = set()
+    for name, vms in on.population.by_group.items():
+        alive = [vm for vm in vms if not vm.deleted]
+        classed = [vm for vm in alive if "hpc:app_class" in FLAVORS[vm.flavor]]
+        found.add((name, "soft-anti-affinity", len(alive), len(classed)))
+        found.add((f"{OLD}{name}", "soft-anti-affinity", 0, 0))
+    return found
+
+
+def _flavors(_: Cloud) -> Any:
+    return dict(cloud.Cloud().flavors())
+
+
+def _true_flavors(_: Cloud) -> Any:
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(FLAVORS):
+        for key, value in FLAVORS[name].items():
+            if key.startswith("hpc:"):
+                found.setdefault((key, value.lower()), []).append(name)
+    return found
+
+
+def _is_placed(on: Cloud) -> Any:
+    waiting = next(vm for vm in on.population.vms if vm.cell is None)
+    return members.is_placed(on.alone.uuid), members.is_placed(waiting.uuid)
+
+
+READS: Mapping[str, Read] = {
+    f"the {GROUP} VMs of a group in both cells": Read(
+        _group_vms("wide"), _true_group("wide"), api=1
+    ),
+    "the VMs of a group of 16": Read(
+        _group_vms("small7"), _true_group("small7"), api=1, is_small=True
+    ),
+    f"{GROUP} VMs by name": Read(
+        _named_vms("wide"),
+        _true_group("wide"),
+        api=1,
+        # No more rows than VMs are asked for.
+        whole=frozenset({"build_requests"}),
+    ),
+    "16 VMs by name": Read(_named_vms("small7"), _true_group("small7"), api=1, is_small=True),
+    f"places of {GROUP} VMs in both cells": Read(
+        _placed_vms("wide"),
+        lambda on: _true_places(on.population.by_group["wide"]),
+        api=1,
+        each_cell=1,
+    ),
+    f"places of {GROUP} VMs in one cell": Read(
+        _placed_vms("narrow"),
+        lambda on: _true_places(on.population.by_group["narrow"]),
+        api=1,
+        each_cell=1,
+        cells=("cell1",),
+    ),
+    f"places of {GROUP} VMs in every state": Read(
+        _placed_vms("mixed"),
+        lambda on: _true_places(on.population.by_group["mixed"]),
+        api=1,
+        each_cell=1,
+    ),
+    "the VMs of one request": Read(
+        _siblings, _true_siblings, api=1, each_cell=1, cells=("cell1",), is_small=True
+    ),
+    f"a group of {GROUP} as the scheduler sees it": Read(
+        _group("wide"), _true_members("wide"), api=2, each_cell=1
+    ),
+    "a group in every state as the scheduler sees it": Read(
+        _group("mixed"), _true_members("mixed"), api=2, each_cell=1
+    ),
+    f"a group of which {GROUP} VMs are to be placed": Read(
+        _group("coming"), _true_members("coming"), api=1, cells=()
+    ),
+    "a group of 16 as the scheduler sees it": Read(
+        _group("small7"), _true_members("small7"), api=2, each_cell=1, is_small=True
+    ),
+    "whether two VMs exist": Read(_is_placed, lambda _: (True, False), api=2, is_small=True),
+    "every VM on every host": Read(
+        _occupied,
+        _true_occupied,
+        api=3,  # build requests, cells, the flavors that resizes lead to
+        each_cell=2,  # VMs and moves
+        # All VMs that run are wanted, and all build requests there are.
+        whole=frozenset({"instances", "build_requests"}),
+    ),
+    "what all VMs run": Read(
+        _applications(None),
+        _true_applications(None),
+        api=2,
+        each_cell=1,
+        # More than can be listed: all requests and flavors but those of deleted VMs.
+        whole=frozenset({"instances", "instance_extra", "instance_mappings", "request_specs"}),
+    ),
+    "what 1,000 VMs run": Read(_applications(1000), _true_applications(1000), api=2, each_cell=1),
+    "what 16 VMs run": Read(
+        _applications(16), _true_applications(16), api=2, each_cell=1, is_small=True
+    ),
+    "processors of 40 hosts": Read(_processors, _true_processors, api=2, each_cell=1),
+    "sizes of all hosts": Read(
+        _sizes, _true_sizes, api=1, each_cell=1, whole=frozenset({"compute_nodes"})
+    ),
+    "the fabric in aggregates": Read(_aggregates, _true_aggregates, api=2),
+    "status: all computes": Read(
+        _computes,
+        _true_computes,
+        api=1,
+        each_cell=1,
+        whole=frozenset({"compute_nodes", "services"}),
+    ),
+    "status: all server groups": Read(
+        _server_groups,
+        _true_server_groups,
+        api=2,
+        # Every member of every group is counted, and every request of one looked through.
+        whole=frozenset({"instance_group_member", "instance_mappings", "request_specs"}),
+    ),
+    "status: flavors": Read(_flavors, _true_flavors, api=1),
+    "status: host aggregates": Read(
+        lambda _: {found.name: tuple(sorted(found.hosts)) for found in cloud.Cloud().aggregates()},
+        lambda on: (
+            {name: hosts_ for name, (hosts_, _) in _true_aggregates(on).items()}
+            | {f"zone{n}": tuple(hosts_of("cell1")[n : n + 5]) for n in range(50)}
+        ),
+        api=1,
+    ),
+}
