@@ -9,8 +9,8 @@ from nova import context
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.nova_glue import decision_log, record
 from hpc_sched.nova_glue import members as members_
-from hpc_sched.nova_glue import record
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.rack_capacity import RackCapacityWeigher
@@ -185,7 +185,9 @@ def test_lines_of_many_threads_never_mix_and_none_is_lost_when_the_file_is_rotat
         start.wait()
         for number in range(100):
             # Longer than any buffer.
-            record.append(str(path), {"thread": thread, "number": number, "text": "x" * 20000})
+            decision_log.append(
+                str(path), {"thread": thread, "number": number, "text": "x" * 20000}
+            )
             if thread == 0 and number == 50:
                 path.rename(rotated)
                 halfway.set()
@@ -203,23 +205,7 @@ def test_lines_of_many_threads_never_mix_and_none_is_lost_when_the_file_is_rotat
         assert turns == sorted(turns)
 
 
-def test_a_file_that_cannot_be_written_is_one_warning_and_nothing_else(group, tmp_path, caplog):
-    CONF.set_override("decision_log", str(tmp_path / "missing" / "decisions"), "hpc_sched")
-    group(left=4)
-    for _ in range(3):
-        request = spec(count=4)
-        kept = run(states_of(), request, *(made() for made in FILTERS))
-        assert (
-            len({FABRIC.leaf_of(host) for host in weigh(HopByteWeigher(), kept, request)[:4]}) == 1
-        )
-    group(left=33)
-    why_refused(states_of(), spec(count=33))
-    [told] = [found for found in caplog.records if found.levelname == "WARNING"]
-    assert str(tmp_path / "missing" / "decisions") in told.getMessage()
-    assert not [found for found in caplog.records if found.exc_info]
-
-
 def test_what_json_cannot_say_is_a_warning_and_no_error(tmp_path, caplog):
-    record.append(str(tmp_path / "decisions"), {"cost": float("inf")})
-    record.append(str(tmp_path / "others"), {"cost": object()})
+    decision_log.append(str(tmp_path / "decisions"), {"cost": float("inf")})
+    decision_log.append(str(tmp_path / "others"), {"cost": object()})
     assert [found.levelname for found in caplog.records] == ["WARNING", "WARNING"]
