@@ -338,11 +338,12 @@ refuses nothing.
         min=1,
         max=600,
         help="""
-Seconds that a request waits at most for the group's VMs from the
-cells' databases; after as many seconds it also begins no further
-look-up in Placement. What has not answered by then is left out with
-a warning, and the choice falls back to what the scheduler knows by
-itself.
+Seconds that a request waits at most for what it reads at a time in
+the cells' databases, in the API database or, of VMs on their way, in
+Placement; for all that it reads together it waits twice as long at
+most. What has not answered by then is left out with a warning and
+left alone for a minute, and the choice falls back to what the
+scheduler knows by itself.
 """,
     ),
     cfg.StrOpt(
@@ -356,7 +357,8 @@ written by default.
 
 Every line is one append to the file, opened anew: several workers
 may share it, and it may be rotated at any time. Where it cannot be
-written, one warning says so and nothing else changes.
+written lines are lost: one warning says so, a line on INFO when it
+is over, and nothing else changes. A pipe is not waited for.
 """,
     ),
 ]

@@ -55,6 +55,10 @@ class RefusedError(HPCSchedError):
         self.tenant = tenant if tenant is not None else operator
 
 
+class UnansweredError(HPCSchedError):
+    """A database or Placement has not answered in time, or is left alone since it did not."""
+
+
 class DatabaseError(HPCSchedError):
     """Nova's databases do not say what a command wants to know of them."""
 

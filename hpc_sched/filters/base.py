@@ -11,7 +11,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue import enabled, fabric, record, registry
+from hpc_sched.nova_glue import db, enabled, fabric, record, registry
 from hpc_sched.nova_glue.group import GroupState
 
 CONF = nova.conf.CONF
@@ -58,11 +58,15 @@ class GroupFilter(filters.BaseHostFilter):
             refused = registry.refusal_of(spec_obj)
             if refused is not None:
                 raise refused
-            return self._keep(states, spec_obj)
+            with registry.waiting_for(spec_obj):
+                return self._keep(states, spec_obj)
         except exceptions.RefusedError as refused:
             return self._told(states, spec_obj, refused)
-        except Exception:
-            LOG.exception("%s failed", type(self).__name__)
+        except Exception as error:
+            if isinstance(error, db.OUTAGES):
+                LOG.warning("%s: %s: %s", type(self).__name__, db.API_DATABASE, db.why(error))
+            else:
+                LOG.exception("%s failed", type(self).__name__)
             return self._unproven(states, spec_obj)
 
     def _told(

@@ -1,7 +1,6 @@
 """Where VMs in flight have their place: the allocations that Placement holds for them."""
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +10,18 @@ from nova import context as nova_context
 from nova import exception
 from nova.scheduler.client import report
 
+from hpc_sched import exceptions, passwords
+from hpc_sched.nova_glue import breaker
+
 CONF = nova.conf.CONF
 
 # What the provider of a hypervisor or node itself gives, as opposed to one of its devices or
 # to a shared disk.
 _OF_THE_HOST = (orc.VCPU, orc.PCPU, orc.MEMORY_MB)
+PLACEMENT = "Placement"
+# Requests that look up at a time. Placement serves all requests of Nova; where it hangs Nova
+# waits for it too.
+MAX_SEARCHES = 8
 _VERSION = "1.14"  # the first with root_provider_uuid
 
 
@@ -36,9 +42,9 @@ def nodes_of(
 ) -> LookedUp:
     """Return the nodename of each consumer that holds an allocation, and what went wrong.
 
-    One call to Placement a consumer, at most ``in_flight_lookups``, none of them begun after
-    ``cell_timeout`` seconds; one or two more for each provider outside ``node_of_provider``.
-    Never raises: what was found before an error counts.
+    One call to Placement a consumer, at most ``in_flight_lookups``, one or two more for each
+    provider outside ``node_of_provider``; waited for as :mod:`hpc_sched.nova_glue.breaker` says.
+    Never raises: what was found before an error, or in time, counts.
 
     :param consumers: instance uuids, the most important first
     :param node_of_provider: provider uuid to nodename of the hosts already known
@@ -46,33 +52,59 @@ def nodes_of(
     """
     if not CONF.hpc_sched.in_flight_lookups:
         return LookedUp({})
-    known = dict(node_of_provider)
-    nodes: dict[str, str] = {}
-    deadline = time.monotonic() + CONF.hpc_sched.cell_timeout
     asked = list(consumers)
-    looked_up, trouble = 0, None
-    for consumer in asked:
-        if looked_up >= CONF.hpc_sched.in_flight_lookups:
-            trouble = f"more than in_flight_lookups={looked_up} VMs in flight"
-            break
-        if time.monotonic() > deadline:
-            trouble = f"Placement took more than {CONF.hpc_sched.cell_timeout} s"
-            break
-        try:
-            client = report.report_client_singleton()
-            found = client.get_allocs_for_consumer(context, consumer)["allocations"]
-            source = (moving_from or {}).get(consumer)
-            for provider in _host_providers(found):
-                if provider not in known:
-                    known[provider] = _root_name(client, context, provider)
-                if known[provider] != source:
-                    nodes[consumer] = known[provider]
-                    break
-        except Exception as error:
-            trouble = f"Placement: {type(error).__name__}: {error}"
-            break
-        looked_up += 1
-    return LookedUp(nodes, trouble, frozenset(asked[looked_up:]))
+    if not asked:
+        return LookedUp({})
+    search = _Search(context, dict(node_of_provider), moving_from or {})
+    trouble = None
+    try:
+        most = CONF.hpc_sched.in_flight_lookups
+        breaker.ask_one(PLACEMENT, lambda: search.run(asked[:most]), MAX_SEARCHES)
+        if len(asked) > search.done:
+            trouble = f"more than in_flight_lookups={search.done} VMs in flight"
+    except exceptions.UnansweredError as error:
+        trouble = f"{PLACEMENT}: {error}"
+    except Exception as error:
+        trouble = f"{PLACEMENT}: {passwords.first_line(error)}"
+    search.is_wanted = False
+    done = search.done
+    return LookedUp(dict(search.nodes), trouble, frozenset(asked[done:]))
+
+
+class _Search:
+    """Look-ups of one request, in a thread that may be left behind."""
+
+    def __init__(
+        self,
+        context: nova_context.RequestContext,
+        node_of_provider: dict[str, str],
+        moving_from: Mapping[str, str],
+    ) -> None:
+        self._context = context
+        self._known = node_of_provider
+        self._moving_from = moving_from
+        self.nodes: dict[str, str] = {}
+        self.done = 0  # consumers that have been looked up
+        self.is_wanted = True
+
+    def run(self, consumers: Sequence[str]) -> None:
+        """Look consumers up as long as somebody waits for it."""
+        for consumer in consumers:
+            if not self.is_wanted:
+                break
+            self._look_up(consumer)
+            self.done += 1
+
+    def _look_up(self, consumer: str) -> None:
+        client = report.report_client_singleton()
+        found = client.get_allocs_for_consumer(self._context, consumer)["allocations"]
+        source = self._moving_from.get(consumer)
+        for provider in _host_providers(found):
+            if provider not in self._known:
+                self._known[provider] = _root_name(client, self._context, provider)
+            if self._known[provider] != source:
+                self.nodes[consumer] = self._known[provider]
+                break
 
 
 def _host_providers(allocations: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,9 @@ from hpc_sched.nova_glue.occupant import Occupant
 
 CONF = nova.conf.CONF
 
+# The first request after a start reads the requests of all VMs, which takes its time.
+_MANY = f"{db.API_DATABASE}, requests of VMs"
+
 Place = tuple[str, str | None]
 
 
@@ -121,24 +124,38 @@ def _read_said(
         return {}
     spec, mapping = api_models.RequestSpec, api_models.InstanceMapping
     query = sa.select(spec.instance_uuid, spec.spec)
-    found: dict[str, _Said] = {}
+    asked_for: dict[str, _Said] = {}
     if len(uuids) <= db.MAX_LISTED:
         query = query.where(spec.instance_uuid.in_(sorted(uuids)))
-        found = dict.fromkeys(uuids, _Said())
+        asked_for = dict.fromkeys(uuids, _Said())
     else:
         # Specs of VMs that are long gone stay until they are archived. One that is deleted
         # softly may come back; it is then asked for by name.
         query = query.join(mapping, mapping.instance_uuid == spec.instance_uuid).where(
             mapping.queued_for_delete.is_not(sa.true())
         )
-    for uuid, text in db.each_api_row(context, query):
-        if uuid in uuids:
-            try:
-                found[uuid] = _said_in(stored.fields_in(text))
-            except stored.Unreadable as error:
-                found.pop(uuid, None)
-                problems.append(stored.problem(uuid, "request", error))
+
+    def read() -> tuple[dict[str, _Said], list[str]]:
+        found, wrong = dict(asked_for), []
+        for uuid, text in db.each_api_row(context, query):
+            if uuid in uuids:
+                try:
+                    found[uuid] = _said_in(stored.fields_in(text))
+                except stored.Unreadable as error:
+                    found.pop(uuid, None)
+                    wrong.append(stored.problem(uuid, "request", error))
+        _keep(found)
+        return found, wrong
+
+    found, wrong = db.of_api(read, _MANY)
+    problems += wrong
     return found
+
+
+def _keep(said: Mapping[str, _Said]) -> None:
+    """Keep what was read, also where nobody waits for it any more: it may take long at first."""
+    global _cache
+    _cache = dataclasses.replace(_cache, said={**_cache.said, **said})
 
 
 def _said_in(spec: stored.Fields) -> _Said:

@@ -5,9 +5,9 @@ once for the cells; each cell that holds a VM of the group is asked once.
 """
 
 import datetime
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import nova.conf
@@ -19,17 +19,26 @@ from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
+from oslo_db import exception as db_exception
 from oslo_utils import timeutils
 
-from hpc_sched import passwords
+from hpc_sched import exceptions, passwords
+from hpc_sched.nova_glue import breaker
 
 CONF = nova.conf.CONF
 
 Row = TypeVar("Row")
+Answer = TypeVar("Answer")
 
-# How long a cell that did not answer is left alone: a timed-out gather keeps its thread in a
-# small pool that Nova shares.
-CELL_PAUSE = 60.0
+API_DATABASE = "API database"
+# What a read raises where a database is the reason, as opposed to a mistake of ours.
+OUTAGES = (
+    exceptions.UnansweredError,
+    db_exception.DBError,
+    sa.exc.SQLAlchemyError,
+    OSError,
+)
+_MAX_REASON = 300
 
 # With more VMs than this to ask for among all there are, all are read: lists of uuids have a
 # limit in every database.
@@ -163,6 +172,25 @@ def _vm_rows(
     return api_rows(context, query.select_from(joined).where(wanted))
 
 
+def of_api(read: Callable[[], Answer], source: str = API_DATABASE) -> Answer:
+    """Return what a function reads in the API database, within the time that a request waits.
+
+    What it reads after that is lost, and its thread is not waited for: it returns what it finds
+    and touches nothing else.
+
+    :param source: another name for reads that take long, lest they keep others waiting
+    :raises exceptions.UnansweredError: where the database does not answer in time
+    """
+    return breaker.ask_one(source, read)
+
+
+def why(error: Exception) -> str:
+    """Return what the log says of a read that failed: a line, without the rows asked for."""
+    if isinstance(error, exceptions.UnansweredError):
+        return str(error)
+    return passwords.first_line(error)[:_MAX_REASON]
+
+
 def api_rows(context: nova_context.RequestContext, query: Any) -> Sequence[Any]:
     """Return the rows of one query to the API database."""
     with api_db.context_manager.reader.using(context) as session:
@@ -213,9 +241,6 @@ def is_on_its_way(vm_state: str | None, task_state: str | None) -> bool:
     )
 
 
-_paused_until: dict[str, float] = {}  # cell uuid to a time.monotonic(); as many as cells
-
-
 def ask_cells(
     context: nova_context.RequestContext,
     asked_of: dict[int, list[str]] | None,
@@ -223,39 +248,30 @@ def ask_cells(
 ) -> CellAnswers[Row]:
     """Return what a function reads in each of some cells, all cells at the same time.
 
-    One query for the cells, and those of the function in each of them. Cells that time out
-    are left alone for a while.
+    One query for the cells, and those of the function in each of them. Cells that do not answer
+    in time are left alone for a while, as :mod:`hpc_sched.nova_glue.breaker` says. Not by Nova's
+    own gathering: it leaves what hangs in a small pool that its host manager needs.
 
     :param asked_of: cell id to what the function is given there; None: nothing, in all cells
+    :raises exceptions.UnansweredError: where the API database does not tell the cells in time
     """
     answers: CellAnswers[Row] = CellAnswers()
     if asked_of is not None and not asked_of:
         return answers
-    now = time.monotonic()
-    asked = {}
-    for cell in objects.CellMappingList.get_all(context):
-        if cell.is_cell0() or (asked_of is not None and cell.id not in asked_of):
-            continue
-        if _paused_until.get(cell.uuid, now) > now:
-            answers.note_silent(cell, "left alone after a timeout")
+    asked = {
+        cell.uuid: cell
+        for cell in of_api(lambda: objects.CellMappingList.get_all(context))
+        if not cell.is_cell0() and (asked_of is None or cell.id in asked_of)
+    }
+
+    def in_cell(cell: objects.CellMapping) -> list[Row]:
+        with nova_context.target_cell(context, cell) as cell_context:
+            return read(cell_context, asked_of[cell.id] if asked_of else [])
+
+    found = breaker.ask({uuid: partial(in_cell, cell) for uuid, cell in asked.items()})
+    for uuid, rows in found.items():
+        if isinstance(rows, Exception):
+            answers.note_silent(asked[uuid], why(rows))
         else:
-            asked[cell.uuid] = cell
-    if not asked:
-        return answers
-    given = {cell.uuid: asked_of[cell.id] if asked_of else [] for cell in asked.values()}
-    results = nova_context.scatter_gather_cells(
-        context,
-        list(asked.values()),
-        CONF.hpc_sched.cell_timeout,
-        lambda cell_context: read(cell_context, given[cell_context.cell_uuid]),
-    )
-    for cell_uuid, result in results.items():
-        cell = asked[cell_uuid]
-        if result is nova_context.did_not_respond_sentinel:
-            answers.note_silent(cell, f"no answer within {CONF.hpc_sched.cell_timeout} s")
-            _paused_until[cell_uuid] = time.monotonic() + CELL_PAUSE
-        elif isinstance(result, Exception):
-            answers.note_silent(cell, passwords.first_line(result))
-        else:
-            answers.rows.extend(result)
+            answers.rows.extend(rows)
     return answers

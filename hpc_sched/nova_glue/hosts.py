@@ -110,6 +110,9 @@ def sizes_of_all(demand: Mapping[str, int]) -> dict[str, int] | None:
 
     try:
         answers = db.ask_cells(nova_context.get_admin_context(), None, read)
+    except db.OUTAGES as error:
+        LOG.warning("Cannot read the sizes of hosts: %s", db.why(error))
+        return None
     except Exception:
         LOG.exception("Cannot read the sizes of hosts")
         return None

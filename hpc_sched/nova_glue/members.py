@@ -10,8 +10,7 @@ from nova import context as nova_context
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import passwords
-from hpc_sched.nova_glue import allocations, db
+from hpc_sched.nova_glue import allocations, db, patience
 from hpc_sched.nova_glue import request as request_
 
 LOG = logging.getLogger(__name__)
@@ -56,25 +55,22 @@ def read(
     try:
         group = _read(context, request, states, in_flight)
     except Exception as error:
-        LOG.exception("Cannot read group %s from the API database", request.group_id)
+        if not isinstance(error, db.OUTAGES):
+            LOG.exception("Cannot read group %s", request.group_id)
         own = request.instance_uuid
         members = _members_by_states(request.member_uuids - {own}, states)
         # A VM that has a host already moves; Nova shows it where it is.
         is_move = any(own in state.instances for state in states)
         count = 1 if is_move else request.count
         group = Group(
-            members,
-            (),
-            count,
-            is_move,
-            (f"API database: {passwords.first_line(error)}",),
-            is_partial=True,
+            members, (), count, is_move, (f"{db.API_DATABASE}: {db.why(error)}",), is_partial=True
         )
-    if group.problems:
+    untold = patience.untold(group.problems)
+    if untold:
         LOG.warning(
             "Group %s: placed with what the scheduler itself knows of some VMs: %s",
             request.group_id,
-            "; ".join(group.problems),
+            "; ".join(untold),
         )
     return group
 
@@ -82,7 +78,8 @@ def read(
 def is_placed(instance_uuid: str) -> bool:
     """Tell whether a VM exists in a cell already, so that its request moves it. One query."""
     context = nova_context.get_admin_context()
-    return any(vm.cell_id is not None for vm in db.group_vms(context, None, [instance_uuid]))
+    vms = db.of_api(lambda: db.group_vms(context, None, [instance_uuid]))
+    return any(vm.cell_id is not None for vm in vms)
 
 
 def _read(
@@ -92,7 +89,8 @@ def _read(
     known: Mapping[str, str],
 ) -> Group:
     own = request.instance_uuid
-    vms = db.group_vms(context, request.group_uuid, request.member_uuids | {own})
+    named = request.member_uuids | {own}
+    vms = db.of_api(lambda: db.group_vms(context, request.group_uuid, named))
     by_uuid = {vm.uuid: vm for vm in vms}
     own_cell = by_uuid[own].cell_id if own in by_uuid else None
     is_move = own_cell is not None

@@ -188,13 +188,12 @@ def _flavors(
     flavor, extra = api_models.Flavors, api_models.FlavorExtraSpecs
     names = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb")
     found: dict[int, dict[str, Any]] = {}
-    rows = db.api_rows(
-        context,
+    query = (
         sa.select(flavor.id, *(getattr(flavor, name) for name in names), extra.key, extra.value)
         .outerjoin(extra, extra.flavor_id == flavor.id)
-        .where(flavor.id.in_(sorted(ids))),
+        .where(flavor.id.in_(sorted(ids)))
     )
-    for flavor_id, *sizes, key, value in rows:
+    for flavor_id, *sizes, key, value in db.of_api(lambda: db.api_rows(context, query)):
         fields_ = found.setdefault(
             flavor_id, {**dict(zip(names, sizes, strict=True)), "extra_specs": {}}
         )

@@ -13,10 +13,9 @@ from nova import objects
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import passwords
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.interference import Application, dedicated_room, room
-from hpc_sched.nova_glue import applications, interference, occupancy
+from hpc_sched.nova_glue import applications, db, interference, occupancy, patience
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.first_sight import Array, FirstSight
 from hpc_sched.nova_glue.occupancy import Occupancy, on_host
@@ -149,17 +148,19 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
         running, problems = applications.read(context, found)
         problems = found.problems + problems
     except Exception as error:
-        LOG.exception("Cannot read which VMs are on the hosts")
+        if not isinstance(error, db.OUTAGES):
+            LOG.exception("Cannot read which VMs are on the hosts")
         cells = frozenset(state.cell_uuid for state in states)
         # A VM that has a host already moves; Nova shows it where it is.
         is_move = any(spec.instance_uuid in state.instances for state in states)
-        problems = (passwords.first_line(error),)
+        problems = (f"{db.API_DATABASE}: {db.why(error)}",)
         found = Occupancy(at={}, silent_cells=cells, is_move=is_move, in_flight_unknown=problems[0])
-    if problems:
+    untold = patience.untold(list(dict.fromkeys(problems)))
+    if untold:
         LOG.warning(
             "Instance %s: not all VMs on the hosts are known: %s",
             spec.instance_uuid,
-            _first_of(list(dict.fromkeys(problems))),
+            _first_of(untold),
         )
     group = request_.server_group_of(spec) or found.reservation_id or spec.instance_uuid
     newcomer = dataclasses.replace(newcomer, group=group)

@@ -132,7 +132,7 @@ def _build_requests(
         )
     )
     reservation, waiting = None, []
-    for uuid, text, since in db.api_rows(context, query):
+    for uuid, text, since in db.of_api(lambda: db.api_rows(context, query)):
         try:
             vm = stored.fields_in(text)
             if uuid == own:

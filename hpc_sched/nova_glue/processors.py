@@ -22,7 +22,7 @@ from nova.db.main import models as main_models
 from oslo_log import log as logging
 
 from hpc_sched.core.processors import METADATA, Processor, of_cpu_info, stated_type, type_names
-from hpc_sched.nova_glue import db
+from hpc_sched.nova_glue import db, patience
 from hpc_sched.nova_glue.group import GroupState
 
 LOG = logging.getLogger(__name__)
@@ -112,17 +112,21 @@ def _read(
         query = sa.select(where.host, said.value).join(
             said, said.aggregate_id == where.aggregate_id
         )
-        for host, value in db.api_rows(
-            context, query.where(said.key == METADATA, where.host.in_(hosts))
-        ):
+        wanted = query.where(said.key == METADATA, where.host.in_(hosts))
+        for host, value in db.of_api(lambda: db.api_rows(context, wanted)):
             metadata.setdefault(host, []).append(value)
         answers = db.ask_cells(context, dict.fromkeys(cells, hosts), _compute_nodes)
         for host, node, text in answers.rows:
             cpu_info[host, node] = text
-        if answers.silent:
-            LOG.warning("Processors of members are not known: %s", answers.silent)
+        problems = [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
+    except db.OUTAGES as error:
+        problems = [f"{db.API_DATABASE}: {db.why(error)}"]
     except Exception:
         LOG.exception("Processors of members are not known")
+        problems = []
+    untold = patience.untold(problems)
+    if untold:
+        LOG.warning("Processors of members are not known: %s", "; ".join(untold))
     return metadata, cpu_info
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from hpc_sched.core.answers import Plan, Rejection
 from hpc_sched.core.capacity import leaf_sums
 from hpc_sched.core.planner import solve
 from hpc_sched.core.problem import Problem
+from hpc_sched.nova_glue.decision_log import append
 from hpc_sched.nova_glue.request import request_id_of
 
 if TYPE_CHECKING:
@@ -122,30 +121,6 @@ def _sentence(
         f"{name}, instance {request.instance_uuid}: {state.awaiting} awaiting, "
         f"{int(state.members.sum())} members; {what}; {1000 * state.record.seconds:.1f} ms"
     )
-
-
-_unwritable: str | None = None
-
-
-def append(path: str, record: dict[str, Any]) -> None:
-    """Append one line to a file that other workers append to and that may be rotated.
-
-    The file is opened anew and the line written at once: with O_APPEND neither mixes with
-    another worker's, and a rotated file gets no more lines. Never raises: the first failure
-    of a path is a WARNING.
-    """
-    global _unwritable
-    try:
-        line = (json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n").encode()
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
-    except (OSError, TypeError, ValueError) as error:
-        if _unwritable != path:
-            _unwritable = path
-            LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, error)
 
 
 def _least(state: GroupState, plan: Plan) -> float:

@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from nova import objects
@@ -13,7 +14,7 @@ from nova.scheduler import host_manager
 
 from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import Asked
-from hpc_sched.nova_glue import fabric, members, neighbours, record, wishes
+from hpc_sched.nova_glue import fabric, members, neighbours, patience, record, wishes
 from hpc_sched.nova_glue import request as request_
 from hpc_sched.nova_glue.group import GroupState
 from hpc_sched.nova_glue.neighbours import Neighbours
@@ -24,6 +25,7 @@ class _Entry:
     """One request; used by the one thread that serves it."""
 
     fabric: fabric.Fabric  # as it was when the request came
+    patience: patience.Patience = field(default_factory=patience.Patience)
     is_read: bool = False
     state: GroupState | None = None
     neighbours: Neighbours | None = None
@@ -70,12 +72,18 @@ def state_of(
         if request is not None:
             beside = neighbours_of(spec, states) if request.minds_neighbours else None
             in_flight = beside.occupancy.in_flight if beside is not None else {}
-            group = members.read(request, states, in_flight)
+            with waiting_for(spec):
+                group = members.read(request, states, in_flight)
             entry.state = GroupState(request, group, states, entry.fabric, beside)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
         entry.state.record.seconds += time.perf_counter() - began
     return entry.state
+
+
+def waiting_for(spec: objects.RequestSpec) -> AbstractContextManager[None]:
+    """Count what is waited for meanwhile as waited by a request, whose patience has an end."""
+    return patience.of(_registry.entry(spec).patience)
 
 
 def wishes_of(spec: objects.RequestSpec) -> Asked:
@@ -89,7 +97,8 @@ def neighbours_of(
     """Return what runs on the hosts already, read once when the request is first seen."""
     entry = _registry.entry(spec)
     if entry.neighbours is None or not entry.neighbours.knows(states):
-        entry.neighbours = neighbours.read(spec, states)
+        with waiting_for(spec):
+            entry.neighbours = neighbours.read(spec, states)
     return entry.neighbours
 
 

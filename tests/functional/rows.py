@@ -30,6 +30,7 @@ def add_vms(
     reservation_id: str = "r-rows",
     vcpus: int = 1,
     memory_mb: int = 512,
+    cell: str = "cell1",
 ) -> list[str]:
     """Write one VM for each host named, as Nova leaves them behind once they run.
 
@@ -38,7 +39,7 @@ def add_vms(
     :returns: their uuids, in the order of the hosts
     """
     context = nova_context.get_admin_context()
-    cell = cloud.cell_mappings["cell1"]
+    mapping = cloud.cell_mappings[cell]
     asked = request(
         count=siblings, group=group, vcpus=vcpus, memory_mb=memory_mb, extra_specs=extra_specs
     )
@@ -47,7 +48,7 @@ def add_vms(
     flavor = json.dumps({"cur": asked.flavor.obj_to_primitive(), "old": None, "new": None})
     made = list(uuids or (uuidutils.generate_uuid() for _ in hosts))
     with (
-        nova_context.target_cell(context, cell) as in_cell,
+        nova_context.target_cell(context, mapping) as in_cell,
         main_db.get_context_manager(in_cell).writer.using(in_cell) as session,
     ):
         session.execute(
@@ -82,7 +83,7 @@ def add_vms(
             [
                 {
                     "instance_uuid": uuid,
-                    "cell_id": cell.id,
+                    "cell_id": mapping.id,
                     "project_id": "project",
                     "queued_for_delete": False,
                 }
@@ -187,8 +188,9 @@ def land(cloud: NovaCloud, uuid: str, host: str) -> None:
 
 def delete(cloud: NovaCloud, uuids: Sequence[str]) -> None:
     """Delete VMs, as Nova does: their rows stay until they are archived."""
-    for uuid in uuids:
-        change_vm(cloud, uuid, deleted=main_models.Instance.id, vm_state=vm_states.DELETED)
+    vm = main_models.Instance
+    gone = {"deleted": vm.id, "vm_state": vm_states.DELETED}
+    _in_cell(cloud, sa.update(vm).where(vm.uuid.in_(list(uuids))), gone)
     queue_for_delete(uuids, True)
 
 
@@ -230,11 +232,11 @@ def set_usage(cloud: NovaCloud, host: str, *, vcpus: int, memory_mb: int, vms: i
     )
 
 
-def clear(cloud: NovaCloud) -> None:
-    """Remove all VMs and server groups."""
+def clear(cloud: NovaCloud, cell: str = "cell1") -> None:
+    """Remove all VMs of a cell, and all server groups."""
     main = (main_models.Migration, main_models.InstanceExtra, main_models.Instance)
     for model in main:
-        _in_cell(cloud, sa.delete(model), None)
+        _in_cell(cloud, sa.delete(model), None, cell)
     for api_model in (
         api_models.InstanceMapping,
         api_models.RequestSpec,
@@ -252,10 +254,12 @@ def _in_api(statement: Any) -> None:
         session.execute(statement)
 
 
-def _in_cell(cloud: NovaCloud, statement: Any, values: Mapping[str, Any] | None) -> None:
+def _in_cell(
+    cloud: NovaCloud, statement: Any, values: Mapping[str, Any] | None, cell: str = "cell1"
+) -> None:
     context = nova_context.get_admin_context()
     with (
-        nova_context.target_cell(context, cloud.cell_mappings["cell1"]) as in_cell,
+        nova_context.target_cell(context, cloud.cell_mappings[cell]) as in_cell,
         main_db.get_context_manager(in_cell).writer.using(in_cell) as session,
     ):
         session.execute(statement.values(**values) if values is not None else statement)

@@ -12,8 +12,8 @@ from nova import context
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.nova_glue import decision_log, record
 from hpc_sched.nova_glue import members as members_
-from hpc_sched.nova_glue import record
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.rack_capacity import RackCapacityWeigher
@@ -188,7 +188,9 @@ def test_lines_of_many_threads_never_mix_and_none_is_lost_when_the_file_is_rotat
         start.wait()
         for number in range(100):
             # Longer than any buffer.
-            record.append(str(path), {"thread": thread, "number": number, "text": "x" * 20000})
+            decision_log.append(
+                str(path), {"thread": thread, "number": number, "text": "x" * 20000}
+            )
             if thread == 0 and number == 50:
                 path.rename(rotated)
                 halfway.set()
@@ -206,27 +208,11 @@ def test_lines_of_many_threads_never_mix_and_none_is_lost_when_the_file_is_rotat
         assert turns == sorted(turns)
 
 
-def test_a_file_that_cannot_be_written_is_one_warning_and_nothing_else(group, tmp_path, caplog):
-    CONF.set_override("decision_log", str(tmp_path / "missing" / "decisions"), "hpc_sched")
-    group(left=4)
-    for _ in range(3):
-        request = spec(count=4)
-        kept = run(states_of(), request, *(made() for made in FILTERS))
-        assert (
-            len({FABRIC.leaf_of(host) for host in weigh(HopByteWeigher(), kept, request)[:4]}) == 1
-        )
-    group(left=33)
-    why_refused(states_of(), spec(count=33))
-    [told] = [found for found in caplog.records if found.levelname == "WARNING"]
-    assert str(tmp_path / "missing" / "decisions") in told.getMessage()
-    assert not [found for found in caplog.records if found.exc_info]
-
-
 @pytest.mark.parametrize(("umask", "mode"), [(0, 0o640), (0o022, 0o640), (0o077, 0o600)])
 def test_a_new_log_is_read_by_its_user_and_group_alone(tmp_path, umask, mode):
     before = os.umask(umask)
     try:
-        record.append(str(tmp_path / "decisions"), {"instance": "uuid"})
+        decision_log.append(str(tmp_path / "decisions"), {"instance": "uuid"})
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "decisions").stat().st_mode) == mode
@@ -235,13 +221,13 @@ def test_a_new_log_is_read_by_its_user_and_group_alone(tmp_path, umask, mode):
 def test_a_log_that_exists_keeps_the_mode_that_its_rotation_gave_it(tmp_path):
     path = tmp_path / "decisions"
     path.touch(mode=0o600)
-    record.append(str(path), {"instance": "uuid"})
+    decision_log.append(str(path), {"instance": "uuid"})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_whatever_a_record_says_it_is_one_line_of_ascii(tmp_path):
     said = {"reason": "a\nb\r\x0b\x1b[2J\x00\x85\u2028\u2029\u202e\ud800", "ключ\n": ["\n"]}
-    record.append(str(tmp_path / "decisions"), said)
+    decision_log.append(str(tmp_path / "decisions"), said)
     line = (tmp_path / "decisions").read_bytes()
     assert line.endswith(b"\n")
     assert line[:-1].decode("ascii").isprintable()
@@ -249,6 +235,6 @@ def test_whatever_a_record_says_it_is_one_line_of_ascii(tmp_path):
 
 
 def test_what_json_cannot_say_is_a_warning_and_no_error(tmp_path, caplog):
-    record.append(str(tmp_path / "decisions"), {"cost": float("inf")})
-    record.append(str(tmp_path / "others"), {"cost": object()})
+    decision_log.append(str(tmp_path / "decisions"), {"cost": float("inf")})
+    decision_log.append(str(tmp_path / "others"), {"cost": object()})
     assert [found.levelname for found in caplog.records] == ["WARNING", "WARNING"]

@@ -1,8 +1,8 @@
 """How many queries one request costs: the same for small and large groups and clouds."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import pytest
 import sqlalchemy as sa
@@ -10,7 +10,6 @@ from nova.scheduler.client import report
 from sqlalchemy.engine import Engine
 
 from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import db
 from hpc_sched.nova_glue import members as members_
 from tests.functional.clouds import delete, four_by_eight
 
@@ -22,36 +21,28 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
     """Collect, for each group that is read, the SQL statements and the calls to Placement."""
     reads: list[tuple[list[str], list[str]]] = []
     real, real_get = members_.read, report.SchedulerReportClient.get_allocs_for_consumer
-    real_instances = db._instances
     sql: list[str] = []
     calls: list[str] = []
-    # Other services run in this process too: only the thread that reads the group counts, and
-    # those that ask a cell for it.
-    ours = threading.local()
+    # Other services run in this process too: only what the reading of a group asks counts, in
+    # whatever thread; those that read for it inherit its context.
+    ours = ContextVar("ours", default=False)
 
     def note(_conn, _cursor, statement, *_rest) -> None:
-        if getattr(ours, "reading", False) and statement.lstrip().upper().startswith("SELECT"):
+        if ours.get() and statement.lstrip().upper().startswith("SELECT"):
             sql.append(" ".join(statement.split()))
 
     def read(*args):
         sql.clear()
         calls.clear()
-        ours.reading = True
+        ours.set(True)
         try:
             return real(*args)
         finally:
-            ours.reading = False
+            ours.set(False)
             reads.append((list(sql), list(calls)))
 
-    def instances(context, wanted):
-        ours.reading = True
-        try:
-            return real_instances(context, wanted)
-        finally:
-            ours.reading = False
-
     def get(self, context, consumer):
-        if getattr(ours, "reading", False):
+        if ours.get():
             calls.append(consumer)
         return real_get(self, context, consumer)
 
@@ -59,7 +50,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
     try:
         with monkeypatch.context() as patch:
             patch.setattr(members_, "read", read)
-            patch.setattr(db, "_instances", instances)
             patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", get)
             yield reads
     finally:

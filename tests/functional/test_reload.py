@@ -16,11 +16,12 @@ from nova import objects
 from sqlalchemy.engine import Engine
 
 from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue import db, fabric, registry
+from hpc_sched.nova_glue import fabric, registry
 from hpc_sched.nova_glue import reload as reload_
 from hpc_sched.nova_glue.aggregates import AggregatesDriver
 from hpc_sched.topology.yaml_file import YamlFileDriver
 from hpc_sched.weighers.hop_byte import HopByteWeigher
+from tests.functional import faults
 from tests.functional.clouds import four_by_eight, write_topology
 from tests.functional.states import configured, host_state, place, spec, weigh
 
@@ -415,12 +416,11 @@ def test_aggregates_beside_a_file_are_a_mistake_that_is_named():
         AggregatesDriver(path="/etc/hpc_sched/topology.yaml")
 
 
-def test_a_database_that_does_not_answer_is_an_error_that_says_so(path, monkeypatch):
-    def broken(*_args: object) -> None:
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(db, "api_rows", broken)
-    with pytest.raises(
-        exceptions.TopologyError, match="the API database does not answer: no route"
+def test_a_database_that_does_not_answer_is_an_error_that_says_so():
+    with (
+        faults.api_database_at(faults.closed_port()),
+        pytest.raises(
+            exceptions.TopologyError, match=r"the API database does not answer: .*refused"
+        ),
     ):
         AggregatesDriver().load()

@@ -1,0 +1,60 @@
+"""The file that gets one JSON object a line for every decision."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import Any
+
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
+
+_lock = threading.Lock()
+_unwritable: str | None = None  # the path that could not be written last
+_torn: str | None = None  # the path whose last line of ours has no end
+
+
+def append(path: str, record: dict[str, Any]) -> None:
+    """Append one line to a file that other workers append to and that may be rotated.
+
+    The file is opened anew and the line written at once: with O_APPEND neither mixes with
+    another worker's, and a rotated file gets no more lines. Never raises, and never waits for a
+    pipe's reader: a line that cannot be written is lost. The first one is a WARNING, and an INFO
+    line says when it is over.
+    """
+    global _unwritable, _torn
+    try:
+        line = (json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n").encode()
+    except (TypeError, ValueError) as error:
+        LOG.warning("A decision cannot be written as JSON: %s", error)
+        return
+    with _lock:
+        try:
+            # What was torn must not spoil the next line too.
+            written = _write(path, b"\n" + line if _torn == path else line)
+        except (OSError, ValueError) as error:
+            why: object = error
+        else:
+            # A disk that becomes full, or a pipe, takes the beginning of a line.
+            why = None if written else "no space for the whole line"
+            _torn = None if written else path
+        before, _unwritable = _unwritable, path if why else None
+    if why and before != path:
+        LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, why)
+    elif not why and before == path:
+        LOG.info("[hpc_sched] decision_log = %s can be written again", path)
+
+
+def _write(path: str, text: bytes) -> bool:
+    """Append to a file and tell whether it has taken all.
+
+    :raises OSError: where it takes nothing
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o640)
+    try:
+        return os.write(descriptor, text) == len(text)
+    finally:
+        os.close(descriptor)

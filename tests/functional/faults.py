@@ -1,0 +1,266 @@
+"""Faults of what the scheduler depends on, had for real: servers that hang, refuse or are full.
+
+A database server that hangs is a socket that takes connections and says nothing; one that is
+gone is a port where nobody listens. Nova's own engines and PyMySQL talk to them.
+"""
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+import sqlalchemy as sa
+from keystoneauth1 import adapter, session
+from nova import context as nova_context
+from nova import exception, objects
+from nova.db.api import api as api_db
+from nova.scheduler.client import report
+from oslo_db.sqlalchemy import enginefacade
+
+from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import breaker, registry
+from tests.functional.claims import ClaimsOnly, hosts_of
+
+
+@contextmanager
+def silent_server() -> Iterator[int]:
+    """Yield the port of a server that takes connections and never answers; ended, it drops them."""
+    taken: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
+
+        def take() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    taken.append(listening.accept()[0])
+
+        thread = threading.Thread(target=take, daemon=True)
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            # What waits in accept() is not woken by close().
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in taken:
+                connection.close()
+
+
+def closed_port() -> int:
+    """Return a port where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+    return port
+
+
+def database_at(port: int, retry_interval: int = 0) -> enginefacade._TransactionContextManager:
+    """Return what Nova makes of a connection to a MySQL server.
+
+    :param retry_interval: seconds between the two attempts to connect for the first time; Nova
+        has ten of them, ten seconds apart
+    """
+    pytest.importorskip("pymysql")
+    manager = enginefacade.transaction_context()
+    manager.configure(
+        connection=f"mysql+pymysql://nova:secret@127.0.0.1:{port}/nova",
+        max_retries=2,
+        retry_interval=retry_interval,
+    )
+    return manager
+
+
+@contextmanager
+def cell_at(cloud: NovaCloud, name: str, port: int, retry_interval: int = 0) -> Iterator[None]:
+    """Move the database of a cell elsewhere, and keep Nova from placing VMs in it.
+
+    The operator has disabled the cell, so Nova's own host manager does not read it; the VMs
+    that it has are members of their groups all the same.
+    """
+    cell = cloud.cell_mappings[name]
+    managers, before = cloud._cell_databases._ctxt_mgrs, cell.database_connection
+    elsewhere = f"mysql+pymysql://nova:secret@127.0.0.1:{port}/nova"
+
+    def move(connection: str, *, disabled: bool) -> None:
+        stored = objects.CellMapping.get_by_uuid(nova_context.get_admin_context(), cell.uuid)
+        stored.database_connection, stored.disabled = connection, disabled
+        stored.save()
+        # As a scheduler that starts now finds it.
+        nova_context.CELL_CACHE.pop(cell.uuid, None)
+        cloud.scheduler.manager.reset()
+
+    managers[elsewhere] = database_at(port, retry_interval)
+    move(elsewhere, disabled=True)
+    try:
+        yield
+    finally:
+        del managers[elsewhere]
+        move(before, disabled=False)
+
+
+@contextmanager
+def api_database_at(port: int) -> Iterator[None]:
+    """Move the API database elsewhere."""
+    undo = api_db.context_manager.patch_factory(database_at(port))
+    try:
+        yield
+    finally:
+        undo()
+
+
+@contextmanager
+def slow_for_us(seconds: float) -> Iterator[None]:
+    """Have every statement that the plugin sends to a database take a while."""
+
+    def wait(*_args: object) -> None:
+        if threading.current_thread().name == READS:
+            time.sleep(seconds)
+
+    sa.event.listen(sa.engine.Engine, "before_cursor_execute", wait)
+    try:
+        yield
+    finally:
+        sa.event.remove(sa.engine.Engine, "before_cursor_execute", wait)
+
+
+READS = "hpc_sched read"
+
+
+def reads_under_way() -> int:
+    """Return how many threads read for the plugin, those that were left behind included."""
+    return sum(thread.name == READS for thread in threading.enumerate())
+
+
+@contextmanager
+def look_ups_at(monkeypatch: pytest.MonkeyPatch, port: int) -> Iterator[list[str]]:
+    """Lead the plugin's look-ups of allocations elsewhere; collect what was looked up.
+
+    Nova looks its own VM up when it claims for it.
+    """
+    real = report.SchedulerReportClient.get
+    elsewhere = adapter.Adapter(session.Session(auth=None), raise_exc=False)
+    asked: list[str] = []
+
+    def get(self, url, version=None, global_request_id=None):
+        if threading.current_thread().name != READS:
+            return real(self, url, version=version, global_request_id=global_request_id)
+        asked.append(url)
+        return elsewhere.get(f"http://127.0.0.1:{port}{url}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(report.SchedulerReportClient, "get", get)
+        yield asked
+
+
+@contextmanager
+def every_second_claim_lost(
+    monkeypatch: pytest.MonkeyPatch, cloud: NovaCloud
+) -> Iterator[list[str]]:
+    """Let somebody else take the host of every second claim first; Placement refuses it then.
+
+    Collects the providers that were taken.
+    """
+    real = report.SchedulerReportClient.put
+    lock = threading.Lock()
+    claims, lost, others = [0], [], []
+
+    def put(self, url, data, version=None, global_request_id=None):
+        if url.startswith("/allocations/") and data.get("allocations"):
+            with lock:
+                claims[0] += 1
+                is_lost = claims[0] % 2 == 0
+            if is_lost:
+                [provider] = data["allocations"]
+                consumer = nova_context.RequestContext().request_id[4:]
+                body = {**data, "consumer_generation": None}
+                answer = cloud.placement.put(f"/allocations/{consumer}", version=version, body=body)
+                # Where it is taken already it is lost as well.
+                if answer.status == 204:
+                    others.append(consumer)
+                lost.append(provider)
+        return real(self, url, data, version=version, global_request_id=global_request_id)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(report.SchedulerReportClient, "put", put)
+            yield lost
+    finally:
+        for consumer in others:
+            cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request."""
+
+    uuids: list[str]  # of its VMs
+    hosts: list[str]  # in their order; none where the request was refused
+    refused: str | None
+    seconds: float
+    waited: float  # seconds of these for the plugin's reads
+
+
+def place(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[str]) -> Outcome:
+    """Have a request placed or refused; anything else that is raised is a fault of ours."""
+    began = time.monotonic()
+    try:
+        placed = claims.place(spec, uuids=uuids)
+    except exception.NoValidHost as no:
+        hosts, refused = [], str(no)
+    else:
+        hosts, refused = hosts_of(placed), None
+    waited = registry._registry.entry(spec).patience.waited
+    return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
+
+
+def place_at_once(
+    claims: ClaimsOnly, requests: Sequence[tuple[objects.RequestSpec, Sequence[str]]]
+) -> list[Outcome]:
+    """Have requests placed in a thread each, all at the same moment."""
+    start = threading.Barrier(len(requests))
+
+    def run(asked: tuple[objects.RequestSpec, Sequence[str]]) -> Outcome:
+        start.wait()
+        return place(claims, *asked)
+
+    with ThreadPoolExecutor(len(requests)) as pool:
+        return list(pool.map(run, requests))
+
+
+def check_nothing_lost(claims: ClaimsOnly, outcomes: Sequence[Outcome]) -> None:
+    """Check that every VM that was placed holds its host in Placement, and no other VM any."""
+    node_of = {provider: node for node, provider in claims.provider_of.items()}
+    for outcome in outcomes:
+        assert len(outcome.hosts) == (0 if outcome.refused else len(outcome.uuids))
+        for number, uuid in enumerate(outcome.uuids):
+            held = claims.cloud._get_allocations_by_server_uuid(uuid)
+            wanted = set() if outcome.refused else {outcome.hosts[number]}
+            assert {node_of[provider] for provider in held} == wanted
+
+
+def said(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> list[str]:
+    """Return what the plugin has logged of a level or a graver one; no traceback is among it."""
+    found = [
+        record
+        for record in caplog.records
+        if record.name.startswith("hpc_sched") and record.levelno >= level
+    ]
+    assert [record.getMessage() for record in found if record.exc_info] == []
+    return [record.getMessage() for record in found]
+
+
+def forget() -> None:
+    """Trust all sources again, as a scheduler that has just started."""
+    wait_until(lambda: not reads_under_way())
+    breaker._breakers.clear()
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,118 @@
+"""The API database is gone, or hangs, and comes back: the scheduler needs no restart.
+
+::
+
+                 core
+            /           \\
+         leaf1         leaf2
+        n01-n08       n09-n16
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from nova import context as nova_context
+from nova import objects
+from oslo_utils import uuidutils
+
+from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import breaker
+from tests.functional import faults, rows
+from tests.functional.claims import STAYS_UP, ClaimsOnly, request
+from tests.functional.clouds import leaves_used, sharing_options
+from tests.functional.states import wishing
+
+LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(2)}
+TIMEOUT = 1  # seconds
+WORK = 2.0  # what a request takes on a busy machine beside what it waits for
+
+
+@pytest.fixture(scope="module")
+def claims(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
+    options = sharing_options(tmp_path_factory.mktemp("conf"), cell_timeout=TIMEOUT) | STAYS_UP
+    claims = ClaimsOnly(start_cloud(LEAVES, options))
+    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
+    return claims
+
+
+@pytest.fixture(params=LEAVES)
+def group(request: pytest.FixtureRequest, claims: ClaimsOnly) -> Iterator[tuple[str, str]]:
+    """Return a group with one member, and the leaf under which that runs."""
+    faults.forget()
+    group = claims.cloud.server_group("group", "soft-anti-affinity")
+    host = LEAVES[request.param][0]
+    members = rows.add_vms(claims.cloud, [host], group=group)
+    objects.InstanceGroup.add_members(nova_context.get_admin_context(), group, members)
+    yield group, request.param
+    claims.release()
+    rows.clear(claims.cloud)
+    faults.forget()
+
+
+def place(claims: ClaimsOnly, group: str, **wishes: object) -> faults.Outcome:
+    uuids = [uuidutils.generate_uuid() for _ in range(2)]
+    spec = request(
+        count=2,
+        group=group,
+        policy="soft-anti-affinity",
+        extra_specs=wishing(app_class="sync", **wishes),
+        uuid=uuids[0],
+    )
+    outcome = faults.place(claims, spec, uuids)
+    faults.check_nothing_lost(claims, [outcome])
+    claims.release()
+    return outcome
+
+
+def test_without_the_api_database_groups_are_placed_and_nothing_is_promised(claims, group, caplog):
+    group, leaf = group
+    with faults.api_database_at(faults.closed_port()):
+        outcome = place(claims, group)
+        assert len(leaves_used(LEAVES, outcome.hosts)) == 1
+        [warning] = faults.said(caplog)
+        assert "API database: " in warning
+        assert "Connection refused" in warning
+        outcome = place(claims, group, require="leaf")
+        assert "where the members of the group are is not known" in outcome.refused
+    caplog.clear()
+    # It is back.
+    assert leaves_used(LEAVES, place(claims, group, require="leaf").hosts) == {leaf: 2}
+    assert faults.said(caplog) == []
+
+
+def test_an_api_database_that_hangs_costs_one_timeout_and_is_asked_again_later(
+    claims, group, caplog, monkeypatch
+):
+    group, leaf = group
+    with faults.silent_server() as port, faults.api_database_at(port):
+        outcome = place(claims, group)
+        assert TIMEOUT <= outcome.seconds < TIMEOUT + WORK
+        assert len(leaves_used(LEAVES, outcome.hosts)) == 1
+        [warning] = faults.said(caplog)
+        assert warning.endswith("API database: no answer within 1 s")
+        assert place(claims, group).seconds < TIMEOUT
+        outcome = place(claims, group, require="leaf")
+        assert outcome.seconds < TIMEOUT
+        assert "where the members of the group are is not known" in outcome.refused
+        assert faults.reads_under_way() == 1
+    caplog.clear()
+    # It is back, and left alone for a while.
+    monkeypatch.setattr(breaker._breakers["API database"], "_retry_at", 0.0)
+    assert leaves_used(LEAVES, place(claims, group, require="leaf").hosts) == {leaf: 2}
+    assert faults.said(caplog) == []
+
+
+def test_many_requests_at_once_leave_few_threads_in_an_api_database_that_hangs(claims, group):
+    group, _leaf = group
+    with faults.silent_server() as port, faults.api_database_at(port):
+        asked = []
+        for _ in range(16):
+            uuid = uuidutils.generate_uuid()
+            asked.append(
+                (request(group=group, policy="soft-anti-affinity", vcpus=1, uuid=uuid), [uuid])
+            )
+        outcomes = faults.place_at_once(claims, asked)
+        assert 1 <= faults.reads_under_way() <= 4
+        assert max(outcome.waited for outcome in outcomes) < TIMEOUT + WORK
+        assert not any(outcome.refused for outcome in outcomes)
+        faults.check_nothing_lost(claims, outcomes)

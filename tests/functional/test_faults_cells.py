@@ -1,0 +1,188 @@
+"""A cell that hangs, fails or is slow: requests go on, in time, and leave Nova's threads alone.
+
+::
+
+                       core
+            /           |          \\
+         leaf1        leaf2        leaf3       cell1
+        n01-n16      n17-n32      n33-n48
+
+    cell2, disabled by the operator: m1 and m2, where members of the group run
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from nova import context as nova_context
+from nova import objects
+from oslo_utils import uuidutils
+
+from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import breaker
+from tests.functional import faults, rows
+from tests.functional.claims import STAYS_UP, ClaimsOnly, request
+from tests.functional.clouds import leaves_used, sharing_options
+from tests.functional.states import wishing
+
+LEAVES = {f"leaf{n + 1}": [f"n{16 * n + m:02}" for m in range(1, 17)] for n in range(3)}
+TIMEOUT = 1  # seconds
+# What a request takes on a busy machine beside what it waits for.
+WORK = 2.0
+
+
+@pytest.fixture(scope="module")
+def claims(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
+    options = sharing_options(tmp_path_factory.mktemp("conf"), cell_timeout=TIMEOUT) | STAYS_UP
+    claims = ClaimsOnly(start_cloud(LEAVES, options, NUMBER_OF_CELLS=2))
+    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
+    return claims
+
+
+@pytest.fixture
+def group(claims: ClaimsOnly) -> Iterator[str]:
+    """Return a group with one member on n17 and two in cell2."""
+    faults.forget()
+    group = claims.cloud.server_group("spread over cells", "soft-anti-affinity")
+    members = rows.add_vms(claims.cloud, ["n17"], group=group)
+    members += rows.add_vms(claims.cloud, ["m1", "m2"], group=group, cell="cell2")
+    objects.InstanceGroup.add_members(nova_context.get_admin_context(), group, members)
+    yield group
+    claims.release()
+    rows.clear(claims.cloud)
+    rows.clear(claims.cloud, "cell2")
+    faults.forget()
+
+
+def asked(group: str | None, count: int = 2, **wishes: object):
+    """Return a request of the group and the uuids of its VMs."""
+    uuids = [uuidutils.generate_uuid() for _ in range(count)]
+    specs = wishing(app_class="sync", **wishes)
+    return request(
+        count=count,
+        group=group,
+        policy="soft-anti-affinity",
+        extra_specs=specs,
+        uuid=uuids[0],
+    ), uuids
+
+
+def place(claims: ClaimsOnly, group: str | None, count: int = 2, **wishes: object):
+    outcome = faults.place(claims, *asked(group, count, **wishes))
+    faults.check_nothing_lost(claims, [outcome])
+    return outcome
+
+
+def test_a_cell_that_hangs_costs_one_timeout_and_then_none(claims, group, caplog):
+    with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
+        first = place(claims, group)
+        assert TIMEOUT <= first.seconds < TIMEOUT + WORK
+        # The member in the other cell counts.
+        assert leaves_used(LEAVES, first.hosts) == {"leaf2": 2}
+        [warning] = faults.said(caplog)
+        assert warning.endswith("no answer within 1 s")
+        caplog.clear()
+        before = faults.reads_under_way()
+        second = place(claims, group)
+        assert second.seconds < TIMEOUT
+        assert faults.reads_under_way() == before
+        [warning] = faults.said(caplog)
+        assert warning.endswith("left alone after a timeout")
+
+
+def test_what_a_cell_that_hangs_could_tell_is_not_promised(claims, group, caplog):
+    with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
+        outcome = place(claims, group, max_leaves=2)
+        assert "where the members of the group are is not known" in outcome.refused
+        # One member is known, and with it the switch where all of them are.
+        outcome = place(claims, group, require="leaf")
+        assert leaves_used(LEAVES, outcome.hosts) == {"leaf2": 2}
+
+
+def test_many_requests_at_once_leave_few_threads_in_a_cell_that_hangs_and_none_of_novas(
+    claims, group
+):
+    cloud = claims.cloud
+    with faults.silent_server() as port, faults.cell_at(cloud, "cell2", port):
+        requests = [asked(None if number % 4 else group, 1) for number in range(16)]
+        outcomes = faults.place_at_once(claims, requests)
+        assert 1 <= faults.reads_under_way() <= 4
+        # Sixteen at once wait for processors too.
+        assert max(outcome.waited for outcome in outcomes) < TIMEOUT + WORK
+        faults.check_nothing_lost(claims, outcomes)
+        assert not any(outcome.refused for outcome in outcomes)
+        # Nova reads the other cell at once.
+        cell1 = cloud.cell_mappings["cell1"]
+        for _ in range(10):
+            [answer] = nova_context.scatter_gather_cells(
+                nova_context.get_admin_context(), [cell1], 10, objects.ServiceList.get_all
+            ).values()
+            assert len(answer) >= len(claims.provider_of)
+
+
+def test_one_request_tries_a_cell_that_hung_and_the_others_do_not_wait(claims, group, monkeypatch):
+    with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
+        with monkeypatch.context() as patch:
+            patch.setattr(breaker, "PAUSE", 0.1)
+            place(claims, None)
+        stuck = faults.reads_under_way()
+        time.sleep(0.1)
+        outcomes = faults.place_at_once(claims, [asked(None, 1) for _ in range(8)])
+        assert faults.reads_under_way() == stuck + 1
+        waited = [outcome for outcome in outcomes if outcome.waited >= TIMEOUT]
+        assert len(waited) == 1
+
+
+def test_a_cell_that_answers_again_is_read_again(claims, group, caplog, monkeypatch):
+    monkeypatch.setattr(breaker, "PAUSE", 0.0)
+    with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
+        place(claims, group)
+        assert faults.said(caplog)
+    caplog.clear()
+    place(claims, group)
+    assert faults.said(caplog) == []
+    # From now on by all requests again.
+    assert all(found._retry_at is None for found in breaker._breakers.values())
+
+
+def test_a_cell_that_hangs_gets_no_more_threads_than_allowed_however_often_it_is_tried(
+    claims, group, monkeypatch
+):
+    monkeypatch.setattr(breaker, "PAUSE", 0.0)
+    monkeypatch.setattr(breaker, "MAX_STUCK", 2)
+    with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
+        for _ in range(3):
+            last = place(claims, group)
+        assert faults.reads_under_way() == 2
+        assert last.seconds < TIMEOUT
+
+
+def test_a_cell_that_refuses_connections_is_one_warning_and_the_others_count(claims, group, caplog):
+    with faults.cell_at(claims.cloud, "cell2", faults.closed_port()):
+        for _ in range(2):
+            caplog.clear()
+            outcome = place(claims, group)
+            assert outcome.seconds < TIMEOUT + WORK
+            assert leaves_used(LEAVES, outcome.hosts) == {"leaf2": 2}
+            [warning] = faults.said(caplog)
+            assert "Connection refused" in warning
+            assert "\n" not in warning
+            claims.release()
+
+
+def test_a_cell_that_refuses_the_first_connection_does_not_keep_a_request_for_its_retries(
+    claims, group, caplog
+):
+    with faults.cell_at(claims.cloud, "cell2", faults.closed_port(), retry_interval=2 * TIMEOUT):
+        assert place(claims, group).seconds < TIMEOUT + WORK
+        [warning] = faults.said(caplog)
+        assert warning.endswith("no answer within 1 s")
+
+
+def test_all_reads_of_a_request_together_wait_two_timeouts(claims, group, caplog):
+    """Each takes most of one."""
+    with faults.slow_for_us(0.3 * TIMEOUT):
+        outcome = place(claims, group)
+    assert outcome.seconds < 2 * TIMEOUT + WORK
+    assert outcome.refused is None
+    assert faults.said(caplog)

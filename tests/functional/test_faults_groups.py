@@ -1,0 +1,158 @@
+"""Groups that are no good to place: with 10,000 entries, or deleted meanwhile.
+
+::
+
+                 core
+            /           \\
+         leaf1         leaf2
+        n01-n16       n17-n32
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.objects.cell_mapping import CellMapping
+from nova.scheduler.client import report
+from oslo_utils import uuidutils
+
+from hpc_sched.demo.cloud import NovaCloud
+from tests.functional import faults, rows
+from tests.functional.claims import STAYS_UP, ClaimsOnly, request
+from tests.functional.clouds import leaves_used, sharing_options
+from tests.functional.states import wishing
+from tests.functional.truth import believed, nodes
+
+LEAVES = {f"leaf{n + 1}": [f"n{16 * n + m:02}" for m in range(1, 17)] for n in range(2)}
+SECONDS = 20  # a slow machine; it takes less than two
+
+
+@pytest.fixture(scope="module")
+def started(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
+    # A machine that stalls must not make a cell one that does not answer.
+    options = sharing_options(tmp_path_factory.mktemp("conf"), cell_timeout=60) | STAYS_UP
+    claims = ClaimsOnly(start_cloud(LEAVES, options))
+    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
+    return claims
+
+
+@pytest.fixture
+def claims(started: ClaimsOnly) -> Iterator[ClaimsOnly]:
+    faults.forget()
+    rows.clear(started.cloud)
+    yield started
+    started.release()
+    rows.clear(started.cloud)
+
+
+def asked(group: str, count: int, **wishes: object):
+    """Return a request of a group and the uuids of its VMs."""
+    uuids = [uuidutils.generate_uuid() for _ in range(count)]
+    spec = request(
+        count=count,
+        group=group,
+        policy="soft-anti-affinity",
+        extra_specs=wishing(app_class="sync", **wishes),
+        uuid=uuids[0],
+    )
+    return spec, uuids
+
+
+def place(claims: ClaimsOnly, group: str, count: int, **wishes: object) -> faults.Outcome:
+    outcome = faults.place(claims, *asked(group, count, **wishes))
+    faults.check_nothing_lost(claims, [outcome])
+    return outcome
+
+
+def add_to_cell0(vms: list[str]) -> None:
+    """Map VMs to the cell of those that never found a host."""
+    context = nova_context.get_admin_context()
+    cell0 = CellMapping.get_by_uuid(context, CellMapping.CELL0_UUID)
+    with api_db.context_manager.writer.using(context) as session:
+        session.execute(
+            sa.insert(api_models.InstanceMapping),
+            [{"instance_uuid": vm, "cell_id": cell0.id, "project_id": "project"} for vm in vms],
+        )
+
+
+def test_a_group_of_ten_thousand_entries_counts_those_that_have_a_place(
+    claims, caplog, monkeypatch
+):
+    cloud = claims.cloud
+    group = cloud.server_group("grown", "soft-anti-affinity")
+    # Nova's API takes entries away only when a VM is deleted there.
+    gone = rows.add_vms(cloud, ["n01"] * 4900, group=group)
+    rows.delete(cloud, gone)
+    lost = [uuidutils.generate_uuid() for _ in range(2000)]
+    add_to_cell0(lost)
+    unknown = [uuidutils.generate_uuid() for _ in range(2000)]
+    running = rows.add_vms(cloud, ["n17", "n18", "n19"] * 366 + ["n17", "n18"], group=group)
+    entries = gone + lost + unknown + running
+    assert len(entries) == 10_000
+    context = nova_context.get_admin_context()
+    group_id = objects.InstanceGroup.get_by_uuid(context, group).id
+    with api_db.context_manager.writer.using(context) as session:
+        session.execute(
+            sa.insert(api_models.InstanceGroupMember),
+            [{"instance_uuid": vm, "group_id": group_id} for vm in entries],
+        )
+    with believed(monkeypatch) as seen:
+        outcome = place(claims, group, 4, require="leaf")
+    assert outcome.seconds < SECONDS
+    [read] = seen
+    assert nodes(read) == Counter({"n17": 367, "n18": 367, "n19": 366})
+    assert read.awaiting == 4
+    assert leaves_used(LEAVES, outcome.hosts) == {"leaf2": 4}
+    assert faults.said(caplog) == []
+
+
+@pytest.fixture(params=LEAVES)
+def with_a_member(request: pytest.FixtureRequest, claims: ClaimsOnly) -> tuple[str, list[str], str]:
+    """Return a group with one member, its members, and the leaf under which that runs."""
+    group = claims.cloud.server_group("group", "soft-anti-affinity")
+    members = rows.add_vms(claims.cloud, [LEAVES[request.param][0]], group=group)
+    objects.InstanceGroup.add_members(nova_context.get_admin_context(), group, members)
+    return group, members, request.param
+
+
+def test_a_group_deleted_before_the_scheduler_sees_the_request_is_placed_as_one(
+    claims, with_a_member, caplog
+):
+    group, members, leaf = with_a_member
+    spec, uuids = asked(group, 4, require="leaf")
+    # The members that nova-api has put into the request.
+    spec.instance_group.members = members
+    claims.cloud.api.delete_server_group(group)
+    outcome = faults.place(claims, spec, uuids)
+    faults.check_nothing_lost(claims, [outcome])
+    assert leaves_used(LEAVES, outcome.hosts) == {leaf: 4}
+    assert faults.said(caplog) == []
+
+
+def test_a_group_deleted_between_two_vms_of_a_request_is_placed_as_one(
+    claims, with_a_member, caplog, monkeypatch
+):
+    group, _members, leaf = with_a_member
+    real = report.SchedulerReportClient.put
+    claimed = []
+
+    def put(self, url, data, version=None, global_request_id=None):
+        if url.startswith("/allocations/") and data.get("allocations"):
+            claimed.append(url)
+            if len(claimed) == 2:
+                claims.cloud.api.delete_server_group(group)
+        return real(self, url, data, version=version, global_request_id=global_request_id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(report.SchedulerReportClient, "put", put)
+        # Without a wish for which the filter would have left this leaf alone.
+        outcome = place(claims, group, 4)
+    assert len(claimed) == 4
+    assert leaves_used(LEAVES, outcome.hosts) == {leaf: 4}
+    assert claims.cloud.api.get_server_groups() == []
+    assert faults.said(caplog) == []

@@ -1,0 +1,157 @@
+"""Placement refuses claims, and does not answer look-ups of VMs on their way.
+
+::
+
+                 core
+            /           \\
+         leaf1         leaf2
+        n01-n08       n09-n16
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from nova import context as nova_context
+from nova import objects
+from oslo_utils import timeutils, uuidutils
+
+from hpc_sched.demo.cloud import NovaCloud
+from tests.functional import faults, rows
+from tests.functional.claims import STAYS_UP, ClaimsOnly, request
+from tests.functional.clouds import leaves_used, sharing_options
+from tests.functional.states import wishing
+
+LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(2)}
+TIMEOUT = 1  # seconds
+WORK = 2.0  # what a request takes on a busy machine beside what it waits for
+
+
+@pytest.fixture(scope="module")
+def started(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
+    options = sharing_options(tmp_path_factory.mktemp("conf"), cell_timeout=TIMEOUT) | STAYS_UP
+    # It would leave no host of another switch either, but promises nothing.
+    filters = options["filter_scheduler", "enabled_filters"]
+    options["filter_scheduler", "enabled_filters"] = [
+        name for name in filters if name != "HPCRackCapacityFilter"
+    ]
+    claims = ClaimsOnly(start_cloud(LEAVES, options))
+    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
+    return claims
+
+
+@pytest.fixture
+def claims(started: ClaimsOnly) -> Iterator[ClaimsOnly]:
+    faults.forget()
+    yield started
+    started.release()
+    rows.clear(started.cloud)
+    faults.forget()
+
+
+def place(claims: ClaimsOnly, group: str, count: int, **wishes: object) -> faults.Outcome:
+    uuids = [uuidutils.generate_uuid() for _ in range(count)]
+    spec = request(
+        count=count,
+        group=group,
+        policy="soft-anti-affinity",
+        extra_specs=wishing(app_class="sync", **wishes),
+        uuid=uuids[0],
+    )
+    outcome = faults.place(claims, spec, uuids)
+    faults.check_nothing_lost(claims, [outcome])
+    return outcome
+
+
+def test_a_group_stays_under_its_switch_though_every_second_claim_is_lost(
+    claims, caplog, monkeypatch
+):
+    group = claims.cloud.server_group("group", "soft-anti-affinity")
+    with faults.every_second_claim_lost(monkeypatch, claims.cloud) as lost:
+        outcome = place(claims, group, 4, require="leaf")
+    assert len(lost) == 3
+    assert len(leaves_used(LEAVES, outcome.hosts)) == 1
+    assert len(set(outcome.hosts)) == 4
+    assert faults.said(caplog) == []
+
+
+def test_a_group_that_lost_too_many_claims_is_refused_and_leaves_nothing_behind(
+    claims, caplog, monkeypatch
+):
+    """Six of eight hosts, and as many would have done: five were lost."""
+    group = claims.cloud.server_group("group", "soft-anti-affinity")
+    with faults.every_second_claim_lost(monkeypatch, claims.cloud) as lost:
+        outcome = place(claims, group, 6, require="leaf")
+    assert outcome.refused
+    assert len(lost) >= 3
+    assert faults.said(caplog) == []
+
+
+@pytest.fixture
+def in_flight(claims: ClaimsOnly) -> tuple[str, str]:
+    """Return a group with a VM on its way, and the leaf that it goes to."""
+    group = claims.cloud.server_group("group", "soft-anti-affinity")
+    [vm] = rows.add_vms(claims.cloud, [None], group=group)
+    rows.change_vm(claims.cloud, vm, updated_at=timeutils.utcnow())
+    objects.InstanceGroup.add_members(nova_context.get_admin_context(), group, [vm])
+    body = {
+        "allocations": {claims.provider_of["n16"]: {"resources": {"VCPU": 16}}},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": None,
+    }
+    claims.consumers.append(vm)
+    answer = claims.cloud.placement.put(f"/allocations/{vm}", version="1.28", body=body)
+    assert answer.status == 204
+    return group, "leaf2"
+
+
+def test_without_look_ups_groups_are_placed_and_nothing_is_promised(
+    claims, in_flight, caplog, monkeypatch
+):
+    group, leaf = in_flight
+    with faults.look_ups_at(monkeypatch, faults.closed_port()) as asked:
+        outcome = place(claims, group, 2)
+        assert len(leaves_used(LEAVES, outcome.hosts)) == 1
+        assert asked
+        [warning] = faults.said(caplog)
+        assert "Placement: ConnectFailure" in warning
+        outcome = place(claims, group, 2, require="leaf")
+        assert "where the members of the group are is not known" in outcome.refused
+    caplog.clear()
+    outcome = place(claims, group, 2, require="leaf")
+    assert leaves_used(LEAVES, outcome.hosts) == {leaf: 2}
+    assert faults.said(caplog) == []
+
+
+def test_look_ups_that_hang_cost_one_timeout_and_then_none(claims, in_flight, caplog, monkeypatch):
+    group, _leaf = in_flight
+    with (
+        faults.silent_server() as port,
+        faults.look_ups_at(monkeypatch, port) as asked,
+    ):
+        outcome = place(claims, group, 2)
+        assert TIMEOUT <= outcome.seconds < TIMEOUT + WORK
+        assert len(leaves_used(LEAVES, outcome.hosts)) == 1
+        [warning] = faults.said(caplog)
+        assert warning.endswith("Placement: no answer within 1 s")
+        assert place(claims, group, 2).seconds < TIMEOUT
+        outcome = place(claims, group, 2, require="leaf")
+        assert "where the members of the group are is not known" in outcome.refused
+        assert len(asked) == 1
+
+
+def test_many_requests_at_once_leave_few_threads_in_look_ups_that_hang(
+    claims, in_flight, monkeypatch
+):
+    group, _leaf = in_flight
+    with faults.silent_server() as port, faults.look_ups_at(monkeypatch, port):
+        asked = []
+        for _ in range(16):
+            uuid = uuidutils.generate_uuid()
+            spec = request(group=group, policy="soft-anti-affinity", vcpus=1, uuid=uuid)
+            asked.append((spec, [uuid]))
+        outcomes = faults.place_at_once(claims, asked)
+        assert 1 <= faults.reads_under_way() <= 8
+        assert max(outcome.waited for outcome in outcomes) < TIMEOUT + WORK
+        assert not any(outcome.refused for outcome in outcomes)
+        faults.check_nothing_lost(claims, outcomes)
