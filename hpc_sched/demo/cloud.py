@@ -29,6 +29,7 @@ from oslo_config import iniparser
 
 from hpc_sched import conf
 from hpc_sched.demo.cells import CellDatabases
+from hpc_sched.demo.native_threads import LACKS_THREADS, DatabaseFiles, NotificationsOfThreads
 
 CONF = nova.conf.CONF
 
@@ -56,6 +57,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
     def setUp(self) -> None:
         """Start everything but computes."""
+        if LACKS_THREADS:
+            self.useFixture(DatabaseFiles())
+            self.useFixture(NotificationsOfThreads(self.id()))
         self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
         super().setUp()
         conf.register_opts(CONF)
