@@ -1,8 +1,8 @@
 """A real Nova in one process: API, conductor, scheduler, Placement and fake computes.
 
 Built from the fixtures that Nova ships for its own functional tests; the demo and this
-project's functional tests use it. Import it before anything else of Nova: it chooses native
-threads, which is what Nova's scheduler runs on.
+project's functional tests use it. Import it before anything else of Nova: it chooses what Nova's
+scheduler runs on, native threads or, before release 33, eventlet.
 """
 
 import os
@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
+from hpc_sched.nova_glue import release
 
-from nova import monkey_patch
-
-monkey_patch.patch(backend="threading")
+if release.is_threaded():
+    # Nova's fixtures choose once more, and would take eventlet.
+    os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
+release.choose_threads()
 
 import fixtures
 import nova.conf

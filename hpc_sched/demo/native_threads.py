@@ -14,13 +14,14 @@ from typing import Any
 
 import fixtures
 import sqlalchemy
-from nova import monkey_patch
 from nova.tests import fixtures as nova_fixtures
 from oslo_db.sqlalchemy import enginefacade, engines
 
+from hpc_sched.nova_glue import release
+
 IN_MEMORY = "sqlite://"
 #: 34.0.0 brought databases for threads, and with them all that is here
-LACKS_THREADS = not monkey_patch.is_patched() and not hasattr(nova_fixtures, "DatabaseWriteLock")
+LACKS_THREADS = release.is_threaded() and not hasattr(nova_fixtures, "DatabaseWriteLock")
 
 
 class DatabaseFiles(fixtures.Fixture):  # type: ignore[misc]

@@ -1,10 +1,10 @@
 """The command line of hpc-sched-status, on nova.conf and Nova's databases."""
 
-# Nova wants its threads chosen before anything else of it is imported; nova-scheduler runs on
-# native ones. Its objects are known to our own modules once they are registered.
-from nova import monkey_patch
+# Nova wants its threads chosen before anything else of it is imported. Its objects are known to
+# our own modules once they are registered.
+from hpc_sched.nova_glue import release
 
-monkey_patch.patch(backend="threading")
+release.choose_threads()
 
 from nova import objects
 

@@ -43,7 +43,6 @@ def scheduler(folder: Path) -> Iterator[subprocess.Popen]:
             [BIN / "nova-scheduler", "--config-file", folder / "nova.conf"],
             stdout=stream,
             stderr=stream,
-            env={**os.environ, "OS_NOVA_DISABLE_EVENTLET_PATCHING": "true"},
             start_new_session=True,
         )
     try:
