@@ -24,7 +24,7 @@ IN_MEMORY = "sqlite://"
 LACKS_THREADS = release.is_threaded() and not hasattr(nova_fixtures, "DatabaseWriteLock")
 
 
-class DatabaseFiles(fixtures.Fixture):  # type: ignore[misc]
+class DatabaseFiles(fixtures.Fixture):
     """Gives each engine that asks for a database in memory a file of its own.
 
     In memory all threads share one connection, and one's transaction ends another's. A file has a
@@ -46,7 +46,7 @@ class DatabaseFiles(fixtures.Fixture):  # type: ignore[misc]
             )
         )
 
-    def _new(self, sql_connection: str, **options: Any) -> sqlalchemy.Engine:
+    def _new(self, sql_connection: str, **options: Any) -> Any:
         if sql_connection != IN_MEMORY:
             return self._create_engine(sql_connection, **options)
         path = os.path.join(self._folder, f"{next(self._numbers)}.sqlite")
@@ -80,7 +80,7 @@ class DatabaseFiles(fixtures.Fixture):  # type: ignore[misc]
         return scope_
 
 
-class NotificationsOfThreads(fixtures.Fixture):  # type: ignore[misc]
+class NotificationsOfThreads(fixtures.Fixture):
     """Takes every notification as this cloud's: a thread has no parent that says whose it is."""
 
     def __init__(self, cloud: str) -> None:
