@@ -46,8 +46,9 @@ class DatabaseFiles(fixtures.Fixture):
             )
         )
 
-    def _new(self, sql_connection: str, **options: Any) -> Any:
-        if sql_connection != IN_MEMORY:
+    def _new(self, sql_connection: object, **options: Any) -> Any:
+        # A text, or for Placement SQLAlchemy's URL.
+        if str(sql_connection) != IN_MEMORY:
             return self._create_engine(sql_connection, **options)
         path = os.path.join(self._folder, f"{next(self._numbers)}.sqlite")
         engine = self._create_engine(f"sqlite:///{path}", **options)

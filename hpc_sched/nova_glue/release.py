@@ -4,6 +4,7 @@ Which ones these are stands in pyproject.toml alone, in the extra ``nova``.
 """
 
 import inspect
+import logging
 
 
 def choose_threads() -> None:
@@ -15,7 +16,12 @@ def choose_threads() -> None:
     from nova import monkey_patch
 
     if is_threaded():
+        # 33 warns at each start that this is experimental, on stderr where no log is set up yet.
+        log = logging.getLogger(monkey_patch.__name__)
+        level = log.level
+        log.setLevel(logging.ERROR)
         monkey_patch.patch(backend="threading")
+        log.setLevel(level)
     # 31 patches for eventlet when its module is imported, and has no function that does so.
     elif hasattr(monkey_patch, "patch"):
         monkey_patch.patch()
