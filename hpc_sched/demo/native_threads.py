@@ -51,6 +51,8 @@ class DatabaseFiles(fixtures.Fixture):
         if str(sql_connection) != IN_MEMORY:
             return self._create_engine(sql_connection, **options)
         path = os.path.join(self._folder, f"{next(self._numbers)}.sqlite")
+        # A service opens more connections at a time than a pool keeps, and each opening is slow.
+        options["max_pool_size"] = 50
         engine = self._create_engine(f"sqlite:///{path}", **options)
 
         @sqlalchemy.event.listens_for(engine, "connect")
