@@ -10,13 +10,9 @@ is canned at Nova's client for it: it offers every host, and every claim is won.
 """
 
 # Nova wants its threads chosen before anything else of it is imported.
-import os
+from hpc_sched.nova_glue import release
 
-os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
-
-from nova import monkey_patch
-
-monkey_patch.patch(backend="threading")
+release.choose_threads()
 
 from nova import objects
 

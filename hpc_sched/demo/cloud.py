@@ -1,8 +1,8 @@
 """A real Nova in one process: API, conductor, scheduler, Placement and fake computes.
 
 Built from the fixtures that Nova ships for its own functional tests; the demo and this
-project's functional tests use it. Import it before anything else of Nova: it chooses native
-threads, which is what Nova's scheduler runs on.
+project's functional tests use it. Import it before anything else of Nova: it chooses what Nova's
+scheduler runs on, native threads or, before release 33, eventlet.
 """
 
 import os
@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
+from hpc_sched.nova_glue import release
 
-from nova import monkey_patch
-
-monkey_patch.patch(backend="threading")
+if release.is_threaded():
+    # Nova's fixtures choose once more, and would take eventlet.
+    os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
+release.choose_threads()
 
 import fixtures
 import nova.conf
@@ -25,14 +26,18 @@ from nova import test as nova_test
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import fixtures as functional_fixtures
 from nova.tests.functional import integrated_helpers
+from nova.tests.functional.api.client import OpenStackApiNotFoundException
 from oslo_config import iniparser
 
 from hpc_sched import conf
 from hpc_sched.demo.cells import CellDatabases
+from hpc_sched.demo.native_threads import LACKS_THREADS, DatabaseFiles, NotificationsOfThreads
 
 CONF = nova.conf.CONF
 
 DRIVER = "fake.FakeLiveMigrateDriver"
+#: how often to look for what takes its time, twice a second
+PATIENCE = 240
 SETTLED = frozenset({"ACTIVE", "ERROR", "SHELVED_OFFLOADED"})
 
 
@@ -56,6 +61,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
     def setUp(self) -> None:
         """Start everything but computes."""
+        if LACKS_THREADS:
+            self.useFixture(DatabaseFiles())
+            self.useFixture(NotificationsOfThreads(self.id()))
         self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
         super().setUp()
         conf.register_opts(CONF)
@@ -106,6 +114,31 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         super()._clear_attrs()
         if name is not None:
             self._testMethodName = name
+
+    # Nova's own tests give up after 5 seconds; here many services share what cores there are.
+
+    def _wait_for_server_parameter(
+        self, server: Any, expected_params: Any, max_retries: int = 10, **said: Any
+    ) -> Any:
+        return super()._wait_for_server_parameter(
+            server, expected_params, max(max_retries, PATIENCE), **said
+        )
+
+    def _wait_for_assert(self, assert_func: Any, max_retries: int = 10, sleep: float = 0.5) -> Any:
+        return super()._wait_for_assert(assert_func, max(max_retries, PATIENCE), sleep)
+
+    def _wait_for_server_allocations(self, consumer_id: str, max_retries: int = 20) -> Any:
+        return super()._wait_for_server_allocations(consumer_id, max(max_retries, PATIENCE))
+
+    def _wait_until_deleted(self, server: Mapping[str, Any]) -> None:
+        # One that was in ERROR shows that until its compute has come to delete it.
+        for _ in range(PATIENCE):
+            try:
+                self.api.get_server(server["id"])
+            except OpenStackApiNotFoundException:
+                return
+            time.sleep(0.5)
+        self.fail(f"server {server['id']} is still there")
 
     def start_scheduler(self, options: Mapping[tuple[str, str], Any]) -> None:
         """Start the scheduler with options of nova.conf.

@@ -78,8 +78,7 @@ def _start(settings: Settings, stderr: int | None) -> "subprocess.Popen[str]":
         stderr=stderr,
         text=True,
         start_new_session=True,
-        env=os.environ
-        | {"PYTHONHASHSEED": _HASH_SEED, "OS_NOVA_DISABLE_EVENTLET_PATCHING": "true"},
+        env=os.environ | {"PYTHONHASHSEED": _HASH_SEED},
     )
 
 

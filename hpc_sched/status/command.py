@@ -1,17 +1,23 @@
 """The command line of hpc-sched-status, on nova.conf and Nova's databases."""
 
-# Nova wants its threads chosen before anything else of it is imported; nova-scheduler runs on
-# native ones. Its objects are known to our own modules once they are registered.
-from nova import monkey_patch
+import sys
+import warnings
 
-monkey_patch.patch(backend="threading")
+# What the libraries of a release warn of as they are imported is nothing that an operator can mend.
+if not sys.warnoptions:
+    warnings.simplefilter("ignore")
+
+# Nova wants its threads chosen before anything else of it is imported. Its objects are known to
+# our own modules once they are registered.
+from hpc_sched.nova_glue import release
+
+release.choose_threads()
 
 from nova import objects
 
 objects.register_all()
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any
 

@@ -6,14 +6,11 @@ is none.
 """
 
 import json
-import os
 import sys
 
-os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
+from hpc_sched.nova_glue import release
 
-from nova import monkey_patch
-
-monkey_patch.patch(backend="threading")
+release.choose_threads()
 
 from nova import config, objects, rpc
 from nova import context as nova_context
