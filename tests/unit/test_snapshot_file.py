@@ -111,6 +111,18 @@ def test_an_error_names_file_and_key_and_what_was_expected(tmp_path, change, err
         (gzip.compress(b"{}")[:-4], ": cannot be unpacked: "),
         (gzip.compress(b"{}"), ": expected a file of hpc-sched snapshot save"),
     ],
+    ids=[
+        "nothing",
+        "a comma too many",
+        "no text",
+        "deeply nested",
+        "no number",
+        "a number of too many digits",
+        "a list",
+        "the beginning of a packed file",
+        "a packed file without its end",
+        "a packed file of something else",
+    ],
 )
 def test_what_is_no_snapshot_is_refused_with_its_name(tmp_path, content, error):
     path = tmp_path / "state.json"
