@@ -61,8 +61,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
     def setUp(self) -> None:
         """Start everything but computes."""
-        if LACKS_THREADS:
+        if release.is_threaded():
             self.useFixture(DatabaseFiles())
+        if LACKS_THREADS:
             self.useFixture(NotificationsOfThreads(self.id()))
         self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
         super().setUp()

@@ -25,12 +25,13 @@ LACKS_THREADS = release.is_threaded() and not hasattr(nova_fixtures, "DatabaseWr
 
 
 class DatabaseFiles(fixtures.Fixture):
-    """Gives each engine that asks for a database in memory a file of its own.
+    """Has threads share the databases: each in a file, with connections that are kept.
 
     In memory all threads share one connection, and one's transaction ends another's. A file has a
     connection each; like memory it is empty once its engine is disposed of, which is what Nova's
     fixtures rely on. SQLite takes one writer at a time and fails the one who began to read before
-    another wrote: whole transactions that write wait for each other here.
+    another wrote: whole transactions that write wait for each other here. Nova 34 has such files
+    and locks of its own.
     """
 
     def _setUp(self) -> None:
@@ -39,26 +40,28 @@ class DatabaseFiles(fixtures.Fixture):
         self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
         self._create_engine = engines.create_engine
         self.useFixture(fixtures.MonkeyPatch("oslo_db.sqlalchemy.engines.create_engine", self._new))
-        manager = enginefacade._TransactionContextManager
-        self.useFixture(
-            fixtures.MockPatchObject(
-                manager, "_transaction_scope", self._one_writer(manager._transaction_scope)
+        if LACKS_THREADS:
+            manager = enginefacade._TransactionContextManager
+            self.useFixture(
+                fixtures.MockPatchObject(
+                    manager, "_transaction_scope", self._one_writer(manager._transaction_scope)
+                )
             )
-        )
 
     def _new(self, sql_connection: object, **options: Any) -> Any:
         # A text, or for Placement SQLAlchemy's URL.
-        if str(sql_connection) != IN_MEMORY:
-            return self._create_engine(sql_connection, **options)
+        url = str(sql_connection)
+        if url == IN_MEMORY and LACKS_THREADS:
+            return self._new_file(options)
+        return self._new_engine(url, options)
+
+    def _new_file(self, options: dict[str, Any]) -> Any:
         path = os.path.join(self._folder, f"{next(self._numbers)}.sqlite")
-        # A service opens more connections at a time than a pool keeps, and each opening is slow.
-        options["max_pool_size"] = 50
-        engine = self._create_engine(f"sqlite:///{path}", **options)
+        engine = self._new_engine(f"sqlite:///{path}", options)
 
         @sqlalchemy.event.listens_for(engine, "connect")
         def readers_do_not_wait_for_the_writer(connection: Any, _record: object) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = OFF")
 
         @sqlalchemy.event.listens_for(engine, "engine_disposed")
         def forget(_engine: object) -> None:
@@ -69,6 +72,13 @@ class DatabaseFiles(fixtures.Fixture):
         # Connecting has tested the engine before these were listening.
         engine.pool.dispose()
         return engine
+
+    def _new_engine(self, url: str, options: dict[str, Any]) -> Any:
+        if url.startswith("sqlite:///"):
+            # Services open more connections at a time than a pool keeps, and opening one is slow.
+            # What is written is gone with the process anyway: no disk is waited for.
+            options |= {"max_pool_size": 50, "sqlite_synchronous": False}
+        return self._create_engine(url, **options)
 
     def _one_writer(self, scope: Callable[..., Any]) -> Callable[..., Any]:
         @contextmanager
