@@ -9,7 +9,7 @@ import pytest
 
 from hpc_sched import conf
 from hpc_sched.demo import cloud as cloud_  # first of all Nova: it chooses native threads
-from hpc_sched.nova_glue import applications, db
+from hpc_sched.nova_glue import applications, breaker
 from tests.functional import engines, population, servers, states
 from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
 from tests.functional.database_reads import Cloud
@@ -118,4 +118,4 @@ def databases(populated: Cloud) -> Iterator[Cloud]:
         CONF.clear_override("in_flight_lookups", "hpc_sched")
         CONF.clear_override("cell_timeout", "hpc_sched")
         applications._cache = applications._Cache()
-        db._paused_until.clear()
+        breaker._breakers.clear()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import fabric
 from tests.functional import rows
 from tests.functional.claims import STAYS_UP, ClaimsOnly
 from tests.functional.clouds import sharing_options
@@ -34,6 +35,8 @@ def nova(
         "decision_log": str(folder / "decisions.json"),
     }
     cloud = start_cloud(topology, sharing_options(folder, **ours) | STAYS_UP)
+    # Where an earlier module has started the thread it sleeps without an interval.
+    fabric._watch.wake()
     claims = ClaimsOnly(cloud)
     claims.add_hosts(dict.fromkeys(fabrics.HOSTS, 0))
     return claims

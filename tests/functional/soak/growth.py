@@ -14,7 +14,7 @@ import numpy as np
 from nova import objects
 from nova.scheduler import host_manager
 
-from hpc_sched.nova_glue import applications, db, fabric, processors, registry
+from hpc_sched.nova_glue import applications, breaker, fabric, processors, registry
 
 # What lives as long as one request does. Nova's own two are held by ours.
 OF_REQUESTS = frozenset(
@@ -94,7 +94,7 @@ def look(requests: int, vms: int) -> Sample:
             "applications": len(applications._cache.applications),
             "said": len(applications._cache.said),
             "processors": processors._processor.cache_info().currsize,
-            "paused cells": len(db._paused_until),
+            "breakers": len(breaker._breakers),
         },
     )
 
