@@ -69,7 +69,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
         super().setUp()
         # Nova 34 has each idle thread look for work 100 times a second, and there are hundreds.
-        _thread.ThreadWorker.MAX_IDLE_FOR = 0.5
+        _thread.ThreadWorker.MAX_IDLE_FOR = 1
         conf.register_opts(CONF)
         self.flags(compute_driver=DRIVER)
         # The wheel of Nova installs the API's pipeline under the environment's etc.
