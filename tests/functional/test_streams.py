@@ -28,7 +28,8 @@ from hpc_sched.nova_glue import enabled
 from tests.functional import rows, rules
 from tests.functional.claims import STAYS_UP, ClaimsOnly, hosts_of, request
 from tests.functional.clouds import sharing_options
-from tests.functional.states import ours, wishing
+from tests.functional.states import ours
+from tests.functional.workload import APART, APPLICATIONS, INDEX
 
 LEAVES = {
     f"leaf{leaf}": [f"n{6 * (leaf - 1) + number:02}" for number in range(1, 7)]
@@ -37,25 +38,7 @@ LEAVES = {
 HOSTS = [host for below in LEAVES.values() for host in below]
 LIMITS = dict.fromkeys(HOSTS, (100.0, 60.0)) | dict.fromkeys(LEAVES["leaf2"], (50.5, 30.0))
 
-INDEX = """\
-LU,CG,0.70,0.98
-EP,FT,0.99,0.85
-CG,CG,0.60,0.60
-LU,EP,0.97,1.0
-"""
 TOLERANCE = 0.1
-APART = {frozenset(pair) for pair in (("LU", "CG"), ("EP", "FT"), ("CG",))}
-
-APPLICATIONS = [
-    wishing(app_class="extreme", app_name="IS", cache_score=47),
-    wishing(app_class="sync", app_name="LU", cache_score=16),
-    wishing(app_class="sync", app_name="CG", cache_score="29.3"),
-    wishing(app_class="sync", app_name="ChaNGa", cache_score="7.5"),
-    wishing(app_class="async", app_name="EP", cache_score="2.5"),
-    wishing(app_class="async", app_name="FT", cache_score="31.7"),
-    wishing(app_class="none", cache_score="12.1"),
-    {},
-]
 EVENTS = 400  # requests and deletions of what one request made
 
 

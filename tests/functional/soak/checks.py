@@ -18,10 +18,9 @@ from tests.functional.soak import fabrics
 from tests.functional.soak.life import Life
 from tests.functional.soak.vms import Attempt
 from tests.functional.states import host_state
+from tests.functional.workload import APART
 
 ALPHA, BETA = 100.0, 60.0
-INDEX = "LU,CG,0.70,0.98\nEP,FT,0.99,0.85\nCG,CG,0.60,0.60\nLU,EP,0.97,1.0\n"
-APART = {frozenset(pair) for pair in (("LU", "CG"), ("EP", "FT"), ("CG",))}
 # What the plugin may say on a day like this.
 USUAL = (
     "is not in the interference index",

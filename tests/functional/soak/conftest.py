@@ -14,6 +14,7 @@ from tests.functional.clouds import sharing_options
 from tests.functional.soak import checks, fabrics
 from tests.functional.soak.life import Life
 from tests.functional.soak.run import Soak, run
+from tests.functional.workload import INDEX
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def nova(
 ) -> ClaimsOnly:
     folder = tmp_path_factory.mktemp("soak")
     index, topology = folder / "index.csv", folder / "topology.yaml"
-    index.write_text(checks.INDEX)
+    index.write_text(INDEX)
     fabrics.write(topology, fabrics.BASE)
     ours = {
         "cache_score_limit": checks.ALPHA,

@@ -21,19 +21,10 @@ from tests.functional.soak import fabrics
 from tests.functional.soak.events import Event
 from tests.functional.soak.vms import VM, Attempt, Group, Size
 from tests.functional.states import wishing
+from tests.functional.workload import APPLICATIONS
 
 CONF = nova.conf.CONF
 
-APPLICATIONS = [
-    wishing(app_class="extreme", app_name="IS", cache_score=47),
-    wishing(app_class="sync", app_name="LU", cache_score=16),
-    wishing(app_class="sync", app_name="CG", cache_score="29.3"),
-    wishing(app_class="sync", app_name="ChaNGa", cache_score="7.5"),
-    wishing(app_class="async", app_name="EP", cache_score="2.5"),
-    wishing(app_class="async", app_name="FT", cache_score="31.7"),
-    wishing(app_class="none", cache_score="12.1"),
-    {},
-]
 WISHES = [
     {},
     {},
