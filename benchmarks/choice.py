@@ -92,8 +92,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--near-pairs",
         type=int,
-        default=9,
-        help="turns where the target is near 1 and the request is small (default 9)",
+        default=25,
+        help="turns of a request of one VM, which is short and has targets near 1 (default 25)",
     )
     parser.add_argument(
         "--skip-above",
