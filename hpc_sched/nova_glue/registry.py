@@ -72,8 +72,7 @@ def state_of(
         if request is not None:
             beside = neighbours_of(spec, states) if request.minds_neighbours else None
             in_flight = beside.occupancy.in_flight if beside is not None else {}
-            with waiting_for(spec):
-                group = members.read(request, states, in_flight)
+            group = members.read(request, states, in_flight)
             entry.state = GroupState(request, group, states, entry.fabric, beside)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
@@ -82,7 +81,10 @@ def state_of(
 
 
 def waiting_for(spec: objects.RequestSpec) -> AbstractContextManager[None]:
-    """Count what is waited for meanwhile as waited by a request, whose patience has an end."""
+    """Count what is waited for meanwhile as waited by a request, whose patience has an end.
+
+    For the ways in, filters and weighers.
+    """
     return patience.of(_registry.entry(spec).patience)
 
 
@@ -97,8 +99,7 @@ def neighbours_of(
     """Return what runs on the hosts already, read once when the request is first seen."""
     entry = _registry.entry(spec)
     if entry.neighbours is None or not entry.neighbours.knows(states):
-        with waiting_for(spec):
-            entry.neighbours = neighbours.read(spec, states)
+        entry.neighbours = neighbours.read(spec, states)
     return entry.neighbours
 
 

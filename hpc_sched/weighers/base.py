@@ -88,7 +88,8 @@ class GroupWeigher(weights.BaseHostWeigher):
         """
         _weighing.hosts = []
         try:
-            answer = self._weigh_group(weighed_obj_list, weight_properties)
+            with registry.waiting_for(weight_properties):
+                answer = self._weigh_group(weighed_obj_list, weight_properties)
             # Where all weights are 0 it does not matter.
             if answer is None or not self._differs(weighed_obj_list):
                 _weighing.option = self.multiplier
