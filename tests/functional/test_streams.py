@@ -262,7 +262,8 @@ def test_without_the_filters_the_same_stream_breaks_every_rule(nova, monkeypatch
     # The plan of a group minds neighbours too where the filters are enabled.
     real = enabled.has_filter
     monkeypatch.setattr(enabled, "has_filter", lambda name: name not in ours and real(name))
-    _, broken = run(nova, 0, EVENTS // 6)
+    # Which host stock Nova takes among equal ones differs from run to run: long enough for all.
+    _, broken = run(nova, 0, EVENTS // 2)
     assert {rule.split(": ")[1] for rule in broken} == {
         "alpha",
         "beta",
