@@ -10,7 +10,7 @@ import pytest
 from hpc_sched import conf
 from hpc_sched.demo import cloud as cloud_  # first of all Nova: it chooses native threads
 from hpc_sched.nova_glue import applications, breaker
-from tests.functional import engines, population, servers, states
+from tests.functional import engines, population, population_rows, servers, states
 from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
 from tests.functional.database_reads import Cloud
 from tests.functional.pods import write_fabric
@@ -100,7 +100,7 @@ def populated(request: pytest.FixtureRequest) -> Iterator[Cloud]:
     """Write a large cloud into databases of each kind; nobody changes it."""
     written = population.made()
     with engines.migrated(request.param) as databases:
-        population.write(databases, written)
+        population_rows.write(databases, written)
         yield Cloud(databases, written)
 
 

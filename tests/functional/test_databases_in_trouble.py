@@ -17,7 +17,7 @@ from hpc_sched.demo import cloud as cloud_  # noqa: F401 - first of all Nova: it
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue import members, neighbours
 from hpc_sched.weighers.hop_byte import HopByteWeigher
-from tests.functional import population, servers, states
+from tests.functional import population, population_rows, servers, states
 from tests.functional.claims import request
 from tests.functional.clouds import SAMPLE_CONF
 from tests.functional.database_files import write_conf
@@ -142,7 +142,7 @@ def locked(on: Cloud) -> Iterator[None]:
             stack.callback(connection.rollback)
             for statement in statements:
                 # Of what follows the ids go up to hundreds of thousands: VMs that are gone.
-                is_first = statement.table.c.id < population.COPY
+                is_first = statement.table.c.id < population_rows.COPY
                 assert connection.execute(statement.where(is_first)).rowcount > 100
         yield
 
