@@ -9,23 +9,20 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pytest
 import sqlalchemy as sa
 from keystoneauth1 import adapter, session
 from nova import context as nova_context
-from nova import exception, objects
+from nova import objects
 from nova.db.api import api as api_db
 from nova.scheduler.client import report
 from oslo_db.sqlalchemy import enginefacade
 
 from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import breaker, registry
-from tests.functional.claims import ClaimsOnly, hosts_of
+from hpc_sched.nova_glue import breaker
 
 
 @contextmanager
@@ -191,55 +188,6 @@ def every_second_claim_lost(
     finally:
         for consumer in others:
             cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one request."""
-
-    uuids: list[str]  # of its VMs
-    hosts: list[str]  # in their order; none where the request was refused
-    refused: str | None
-    seconds: float
-    waited: float  # seconds of these for the plugin's reads
-
-
-def place(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[str]) -> Outcome:
-    """Have a request placed or refused; anything else that is raised is a fault of ours."""
-    began = time.monotonic()
-    try:
-        placed = claims.place(spec, uuids=uuids)
-    except exception.NoValidHost as no:
-        hosts, refused = [], str(no)
-    else:
-        hosts, refused = hosts_of(placed), None
-    waited = registry._registry.entry(spec).patience.waited
-    return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
-
-
-def place_at_once(
-    claims: ClaimsOnly, requests: Sequence[tuple[objects.RequestSpec, Sequence[str]]]
-) -> list[Outcome]:
-    """Have requests placed in a thread each, all at the same moment."""
-    start = threading.Barrier(len(requests))
-
-    def run(asked: tuple[objects.RequestSpec, Sequence[str]]) -> Outcome:
-        start.wait()
-        return place(claims, *asked)
-
-    with ThreadPoolExecutor(len(requests)) as pool:
-        return list(pool.map(run, requests))
-
-
-def check_nothing_lost(claims: ClaimsOnly, outcomes: Sequence[Outcome]) -> None:
-    """Check that every VM that was placed holds its host in Placement, and no other VM any."""
-    node_of = {provider: node for node, provider in claims.provider_of.items()}
-    for outcome in outcomes:
-        assert len(outcome.hosts) == (0 if outcome.refused else len(outcome.uuids))
-        for number, uuid in enumerate(outcome.uuids):
-            held = claims.cloud._get_allocations_by_server_uuid(uuid)
-            wanted = set() if outcome.refused else {outcome.hosts[number]}
-            assert {node_of[provider] for provider in held} == wanted
 
 
 def said(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> list[str]:

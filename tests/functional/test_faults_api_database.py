@@ -13,26 +13,20 @@ from collections.abc import Callable, Iterator
 import pytest
 from nova import context as nova_context
 from nova import objects
-from oslo_utils import uuidutils
 
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.nova_glue import breaker
-from tests.functional import faults, rows
-from tests.functional.claims import STAYS_UP, ClaimsOnly, request
-from tests.functional.clouds import leaves_used, sharing_options
-from tests.functional.states import wishing
+from tests.functional import faults, outcomes, rows
+from tests.functional.claims import ClaimsOnly
+from tests.functional.clouds import leaves_used
+from tests.functional.outcomes import TIMEOUT, WORK
 
 LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(2)}
-TIMEOUT = 1  # seconds
-WORK = 2.0  # what a request takes on a busy machine beside what it waits for
 
 
 @pytest.fixture(scope="module")
 def claims(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
-    options = sharing_options(tmp_path_factory.mktemp("conf"), cell_timeout=TIMEOUT) | STAYS_UP
-    claims = ClaimsOnly(start_cloud(LEAVES, options))
-    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
-    return claims
+    return outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES)
 
 
 @pytest.fixture(params=LEAVES)
@@ -49,17 +43,9 @@ def group(request: pytest.FixtureRequest, claims: ClaimsOnly) -> Iterator[tuple[
     faults.forget()
 
 
-def place(claims: ClaimsOnly, group: str, **wishes: object) -> faults.Outcome:
-    uuids = [uuidutils.generate_uuid() for _ in range(2)]
-    spec = request(
-        count=2,
-        group=group,
-        policy="soft-anti-affinity",
-        extra_specs=wishing(app_class="sync", **wishes),
-        uuid=uuids[0],
-    )
-    outcome = faults.place(claims, spec, uuids)
-    faults.check_nothing_lost(claims, [outcome])
+def place(claims: ClaimsOnly, group: str, **wishes: object) -> outcomes.Outcome:
+    """Have two VMs placed, and their hosts free again."""
+    outcome = outcomes.place(claims, group, **wishes)
     claims.release()
     return outcome
 
@@ -105,14 +91,9 @@ def test_an_api_database_that_hangs_costs_one_timeout_and_is_asked_again_later(
 def test_many_requests_at_once_leave_few_threads_in_an_api_database_that_hangs(claims, group):
     group, _leaf = group
     with faults.silent_server() as port, faults.api_database_at(port):
-        asked = []
-        for _ in range(16):
-            uuid = uuidutils.generate_uuid()
-            asked.append(
-                (request(group=group, policy="soft-anti-affinity", vcpus=1, uuid=uuid), [uuid])
-            )
-        outcomes = faults.place_at_once(claims, asked)
+        requests = [outcomes.asked(group, 1, vcpus=1) for _ in range(16)]
+        found = outcomes.place_at_once(claims, requests)
         assert 1 <= faults.reads_under_way() <= 4
-        assert max(outcome.waited for outcome in outcomes) < TIMEOUT + WORK
-        assert not any(outcome.refused for outcome in outcomes)
-        faults.check_nothing_lost(claims, outcomes)
+        assert max(outcome.waited for outcome in found) < TIMEOUT + WORK
+        assert not any(outcome.refused for outcome in found)
+        outcomes.check_nothing_lost(claims, found)

@@ -16,27 +16,20 @@ from collections.abc import Callable, Iterator
 import pytest
 from nova import context as nova_context
 from nova import objects
-from oslo_utils import uuidutils
 
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.nova_glue import breaker
-from tests.functional import faults, rows
-from tests.functional.claims import STAYS_UP, ClaimsOnly, request
-from tests.functional.clouds import leaves_used, sharing_options
-from tests.functional.states import wishing
+from tests.functional import faults, outcomes, rows
+from tests.functional.claims import ClaimsOnly
+from tests.functional.clouds import leaves_used
+from tests.functional.outcomes import TIMEOUT, WORK
 
 LEAVES = {f"leaf{n + 1}": [f"n{16 * n + m:02}" for m in range(1, 17)] for n in range(3)}
-TIMEOUT = 1  # seconds
-# What a request takes on a busy machine beside what it waits for.
-WORK = 2.0
 
 
 @pytest.fixture(scope="module")
 def claims(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
-    options = sharing_options(tmp_path_factory.mktemp("conf"), cell_timeout=TIMEOUT) | STAYS_UP
-    claims = ClaimsOnly(start_cloud(LEAVES, options, NUMBER_OF_CELLS=2))
-    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
-    return claims
+    return outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES, NUMBER_OF_CELLS=2)
 
 
 @pytest.fixture
@@ -54,28 +47,9 @@ def group(claims: ClaimsOnly) -> Iterator[str]:
     faults.forget()
 
 
-def asked(group: str | None, count: int = 2, **wishes: object):
-    """Return a request of the group and the uuids of its VMs."""
-    uuids = [uuidutils.generate_uuid() for _ in range(count)]
-    specs = wishing(app_class="sync", **wishes)
-    return request(
-        count=count,
-        group=group,
-        policy="soft-anti-affinity",
-        extra_specs=specs,
-        uuid=uuids[0],
-    ), uuids
-
-
-def place(claims: ClaimsOnly, group: str | None, count: int = 2, **wishes: object):
-    outcome = faults.place(claims, *asked(group, count, **wishes))
-    faults.check_nothing_lost(claims, [outcome])
-    return outcome
-
-
 def test_a_cell_that_hangs_costs_one_timeout_and_then_none(claims, group, caplog):
     with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
-        first = place(claims, group)
+        first = outcomes.place(claims, group)
         assert TIMEOUT <= first.seconds < TIMEOUT + WORK
         # The member in the other cell counts.
         assert leaves_used(LEAVES, first.hosts) == {"leaf2": 2}
@@ -83,7 +57,7 @@ def test_a_cell_that_hangs_costs_one_timeout_and_then_none(claims, group, caplog
         assert warning.endswith("no answer within 1 s")
         caplog.clear()
         before = faults.reads_under_way()
-        second = place(claims, group)
+        second = outcomes.place(claims, group)
         assert second.waited < TIMEOUT
         assert faults.reads_under_way() == before
         [warning] = faults.said(caplog)
@@ -92,10 +66,10 @@ def test_a_cell_that_hangs_costs_one_timeout_and_then_none(claims, group, caplog
 
 def test_what_a_cell_that_hangs_could_tell_is_not_promised(claims, group, caplog):
     with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
-        outcome = place(claims, group, max_leaves=2)
+        outcome = outcomes.place(claims, group, max_leaves=2)
         assert "where the members of the group are is not known" in outcome.refused
         # One member is known, and with it the switch where all of them are.
-        outcome = place(claims, group, require="leaf")
+        outcome = outcomes.place(claims, group, require="leaf")
         assert leaves_used(LEAVES, outcome.hosts) == {"leaf2": 2}
 
 
@@ -104,13 +78,13 @@ def test_many_requests_at_once_leave_few_threads_in_a_cell_that_hangs_and_none_o
 ):
     cloud = claims.cloud
     with faults.silent_server() as port, faults.cell_at(cloud, "cell2", port):
-        requests = [asked(None if number % 4 else group, 1) for number in range(16)]
-        outcomes = faults.place_at_once(claims, requests)
+        requests = [outcomes.asked(None if number % 4 else group, 1) for number in range(16)]
+        found = outcomes.place_at_once(claims, requests)
         assert 1 <= faults.reads_under_way() <= 4
         # Sixteen at once wait for processors too.
-        assert max(outcome.waited for outcome in outcomes) < TIMEOUT + WORK
-        faults.check_nothing_lost(claims, outcomes)
-        assert not any(outcome.refused for outcome in outcomes)
+        assert max(outcome.waited for outcome in found) < TIMEOUT + WORK
+        outcomes.check_nothing_lost(claims, found)
+        assert not any(outcome.refused for outcome in found)
         # Nova reads the other cell at once.
         cell1 = cloud.cell_mappings["cell1"]
         for _ in range(10):
@@ -127,11 +101,11 @@ def test_one_request_tries_a_cell_that_hung_and_the_others_do_not_wait(
     with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
         with monkeypatch.context() as patch:
             patch.setattr(breaker, "PAUSE", 0.1)
-            place(claims, None)
+            outcomes.place(claims, None)
         stuck = faults.reads_under_way()
         time.sleep(0.1)
         caplog.clear()
-        faults.place_at_once(claims, [asked(None, 1) for _ in range(8)])
+        outcomes.place_at_once(claims, [outcomes.asked(None, 1) for _ in range(8)])
         assert faults.reads_under_way() == stuck + 1
         said = "\n".join(faults.said(caplog))
         assert said.count(f"cell {cell2}: no answer") == 1
@@ -141,10 +115,10 @@ def test_one_request_tries_a_cell_that_hung_and_the_others_do_not_wait(
 def test_a_cell_that_answers_again_is_read_again(claims, group, caplog, monkeypatch):
     monkeypatch.setattr(breaker, "PAUSE", 0.0)
     with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
-        place(claims, group)
+        outcomes.place(claims, group)
         assert faults.said(caplog)
     caplog.clear()
-    place(claims, group)
+    outcomes.place(claims, group)
     assert faults.said(caplog) == []
     # From now on by all requests again.
     assert all(found._retry_at is None for found in breaker._breakers.values())
@@ -157,7 +131,7 @@ def test_a_cell_that_hangs_gets_no_more_threads_than_allowed_however_often_it_is
     monkeypatch.setattr(breaker, "MAX_STUCK", 2)
     with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
         for _ in range(3):
-            last = place(claims, group)
+            last = outcomes.place(claims, group)
         assert faults.reads_under_way() == 2
         assert last.waited < TIMEOUT
 
@@ -166,7 +140,7 @@ def test_a_cell_that_refuses_connections_is_one_warning_and_the_others_count(cla
     with faults.cell_at(claims.cloud, "cell2", faults.closed_port()):
         for _ in range(2):
             caplog.clear()
-            outcome = place(claims, group)
+            outcome = outcomes.place(claims, group)
             assert outcome.seconds < TIMEOUT + WORK
             assert leaves_used(LEAVES, outcome.hosts) == {"leaf2": 2}
             [warning] = faults.said(caplog)
@@ -179,7 +153,7 @@ def test_a_cell_that_refuses_the_first_connection_does_not_keep_a_request_for_it
     claims, group, caplog
 ):
     with faults.cell_at(claims.cloud, "cell2", faults.closed_port(), retry_interval=2 * TIMEOUT):
-        assert place(claims, group).seconds < TIMEOUT + WORK
+        assert outcomes.place(claims, group).seconds < TIMEOUT + WORK
         [warning] = faults.said(caplog)
         assert warning.endswith("no answer within 1 s")
 
@@ -187,7 +161,7 @@ def test_a_cell_that_refuses_the_first_connection_does_not_keep_a_request_for_it
 def test_all_reads_of_a_request_together_wait_two_timeouts(claims, group, caplog):
     """Each takes most of one."""
     with faults.slow_for_us(0.3 * TIMEOUT):
-        outcome = place(claims, group)
+        outcome = outcomes.place(claims, group)
     assert outcome.seconds < 2 * TIMEOUT + WORK
     assert outcome.refused is None
     assert faults.said(caplog)

@@ -22,10 +22,9 @@ from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
 from hpc_sched.demo.cloud import NovaCloud
-from tests.functional import faults, rows
-from tests.functional.claims import STAYS_UP, ClaimsOnly, request
-from tests.functional.clouds import leaves_used, sharing_options
-from tests.functional.states import wishing
+from tests.functional import faults, outcomes, rows
+from tests.functional.claims import ClaimsOnly
+from tests.functional.clouds import leaves_used
 from tests.functional.truth import believed, nodes
 
 LEAVES = {f"leaf{n + 1}": [f"n{16 * n + m:02}" for m in range(1, 17)] for n in range(2)}
@@ -35,10 +34,7 @@ SECONDS = 20  # a slow machine; it takes less than two
 @pytest.fixture(scope="module")
 def started(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
     # A machine that stalls must not make a cell one that does not answer.
-    options = sharing_options(tmp_path_factory.mktemp("conf"), cell_timeout=60) | STAYS_UP
-    claims = ClaimsOnly(start_cloud(LEAVES, options))
-    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
-    return claims
+    return outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES, cell_timeout=60)
 
 
 @pytest.fixture
@@ -48,25 +44,6 @@ def claims(started: ClaimsOnly) -> Iterator[ClaimsOnly]:
     yield started
     started.release()
     rows.clear(started.cloud)
-
-
-def asked(group: str, count: int, **wishes: object):
-    """Return a request of a group and the uuids of its VMs."""
-    uuids = [uuidutils.generate_uuid() for _ in range(count)]
-    spec = request(
-        count=count,
-        group=group,
-        policy="soft-anti-affinity",
-        extra_specs=wishing(app_class="sync", **wishes),
-        uuid=uuids[0],
-    )
-    return spec, uuids
-
-
-def place(claims: ClaimsOnly, group: str, count: int, **wishes: object) -> faults.Outcome:
-    outcome = faults.place(claims, *asked(group, count, **wishes))
-    faults.check_nothing_lost(claims, [outcome])
-    return outcome
 
 
 def add_to_cell0(vms: list[str]) -> None:
@@ -102,7 +79,7 @@ def test_a_group_of_ten_thousand_entries_counts_those_that_have_a_place(
             [{"instance_uuid": vm, "group_id": group_id} for vm in entries],
         )
     with believed(monkeypatch) as seen:
-        outcome = place(claims, group, 4, require="leaf")
+        outcome = outcomes.place(claims, group, 4, require="leaf")
     assert outcome.seconds < SECONDS
     [read] = seen
     assert nodes(read) == Counter({"n17": 367, "n18": 367, "n19": 366})
@@ -124,12 +101,12 @@ def test_a_group_deleted_before_the_scheduler_sees_the_request_is_placed_as_one(
     claims, with_a_member, caplog
 ):
     group, members, leaf = with_a_member
-    spec, uuids = asked(group, 4, require="leaf")
+    spec, uuids = outcomes.asked(group, 4, require="leaf")
     # The members that nova-api has put into the request.
     spec.instance_group.members = members
     claims.cloud.api.delete_server_group(group)
-    outcome = faults.place(claims, spec, uuids)
-    faults.check_nothing_lost(claims, [outcome])
+    outcome = outcomes.outcome_of(claims, spec, uuids)
+    outcomes.check_nothing_lost(claims, [outcome])
     assert leaves_used(LEAVES, outcome.hosts) == {leaf: 4}
     assert faults.said(caplog) == []
 
@@ -151,7 +128,7 @@ def test_a_group_deleted_between_two_vms_of_a_request_is_placed_as_one(
     with monkeypatch.context() as patch:
         patch.setattr(report.SchedulerReportClient, "put", put)
         # Without a wish for which the filter would have left this leaf alone.
-        outcome = place(claims, group, 4)
+        outcome = outcomes.place(claims, group, 4)
     assert len(claimed) == 4
     assert leaves_used(LEAVES, outcome.hosts) == {leaf: 4}
     assert claims.cloud.api.get_server_groups() == []

@@ -13,30 +13,23 @@ from collections.abc import Callable, Iterator
 import pytest
 from nova import context as nova_context
 from nova import objects
-from oslo_utils import timeutils, uuidutils
+from oslo_utils import timeutils
 
 from hpc_sched.demo.cloud import NovaCloud
-from tests.functional import faults, rows
-from tests.functional.claims import STAYS_UP, ClaimsOnly, request
-from tests.functional.clouds import leaves_used, sharing_options
-from tests.functional.states import wishing
+from tests.functional import faults, outcomes, rows
+from tests.functional.claims import ClaimsOnly
+from tests.functional.clouds import leaves_used
+from tests.functional.outcomes import TIMEOUT, WORK
 
 LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(2)}
-TIMEOUT = 1  # seconds
-WORK = 2.0  # what a request takes on a busy machine beside what it waits for
 
 
 @pytest.fixture(scope="module")
 def started(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
-    options = sharing_options(tmp_path_factory.mktemp("conf"), cell_timeout=TIMEOUT) | STAYS_UP
-    # It would leave no host of another switch either, but promises nothing.
-    filters = options["filter_scheduler", "enabled_filters"]
-    options["filter_scheduler", "enabled_filters"] = [
-        name for name in filters if name != "HPCRackCapacityFilter"
-    ]
-    claims = ClaimsOnly(start_cloud(LEAVES, options))
-    claims.add_hosts(dict.fromkeys([host for below in LEAVES.values() for host in below], 0))
-    return claims
+    # The filter left out would leave no host of another switch either, but promises nothing.
+    return outcomes.start(
+        start_cloud, tmp_path_factory.mktemp("conf"), LEAVES, without="HPCRackCapacityFilter"
+    )
 
 
 @pytest.fixture
@@ -48,26 +41,12 @@ def claims(started: ClaimsOnly) -> Iterator[ClaimsOnly]:
     faults.forget()
 
 
-def place(claims: ClaimsOnly, group: str, count: int, **wishes: object) -> faults.Outcome:
-    uuids = [uuidutils.generate_uuid() for _ in range(count)]
-    spec = request(
-        count=count,
-        group=group,
-        policy="soft-anti-affinity",
-        extra_specs=wishing(app_class="sync", **wishes),
-        uuid=uuids[0],
-    )
-    outcome = faults.place(claims, spec, uuids)
-    faults.check_nothing_lost(claims, [outcome])
-    return outcome
-
-
 def test_a_group_stays_under_its_switch_though_every_second_claim_is_lost(
     claims, caplog, monkeypatch
 ):
     group = claims.cloud.server_group("group", "soft-anti-affinity")
     with faults.every_second_claim_lost(monkeypatch, claims.cloud) as lost:
-        outcome = place(claims, group, 4, require="leaf")
+        outcome = outcomes.place(claims, group, 4, require="leaf")
     assert len(lost) == 3
     assert len(leaves_used(LEAVES, outcome.hosts)) == 1
     assert len(set(outcome.hosts)) == 4
@@ -80,7 +59,7 @@ def test_a_group_that_lost_too_many_claims_is_refused_and_leaves_nothing_behind(
     """Six of eight hosts, and as many would have done: five were lost."""
     group = claims.cloud.server_group("group", "soft-anti-affinity")
     with faults.every_second_claim_lost(monkeypatch, claims.cloud) as lost:
-        outcome = place(claims, group, 6, require="leaf")
+        outcome = outcomes.place(claims, group, 6, require="leaf")
     assert outcome.refused
     assert len(lost) >= 3
     assert faults.said(caplog) == []
@@ -110,15 +89,15 @@ def test_without_look_ups_groups_are_placed_and_nothing_is_promised(
 ):
     group, leaf = in_flight
     with faults.look_ups_at(monkeypatch, faults.closed_port()) as asked:
-        outcome = place(claims, group, 2)
+        outcome = outcomes.place(claims, group, 2)
         assert len(leaves_used(LEAVES, outcome.hosts)) == 1
         assert asked
         [warning] = faults.said(caplog)
         assert "Placement: ConnectFailure" in warning
-        outcome = place(claims, group, 2, require="leaf")
+        outcome = outcomes.place(claims, group, 2, require="leaf")
         assert "where the members of the group are is not known" in outcome.refused
     caplog.clear()
-    outcome = place(claims, group, 2, require="leaf")
+    outcome = outcomes.place(claims, group, 2, require="leaf")
     assert leaves_used(LEAVES, outcome.hosts) == {leaf: 2}
     assert faults.said(caplog) == []
 
@@ -129,13 +108,13 @@ def test_look_ups_that_hang_cost_one_timeout_and_then_none(claims, in_flight, ca
         faults.silent_server() as port,
         faults.look_ups_at(monkeypatch, port) as asked,
     ):
-        outcome = place(claims, group, 2)
+        outcome = outcomes.place(claims, group, 2)
         assert TIMEOUT <= outcome.seconds < TIMEOUT + WORK
         assert len(leaves_used(LEAVES, outcome.hosts)) == 1
         [warning] = faults.said(caplog)
         assert warning.endswith("Placement: no answer within 1 s")
-        assert place(claims, group, 2).waited < TIMEOUT
-        outcome = place(claims, group, 2, require="leaf")
+        assert outcomes.place(claims, group, 2).waited < TIMEOUT
+        outcome = outcomes.place(claims, group, 2, require="leaf")
         assert "where the members of the group are is not known" in outcome.refused
         assert len(asked) == 1
 
@@ -145,13 +124,9 @@ def test_many_requests_at_once_leave_few_threads_in_look_ups_that_hang(
 ):
     group, _leaf = in_flight
     with faults.silent_server() as port, faults.look_ups_at(monkeypatch, port):
-        asked = []
-        for _ in range(16):
-            uuid = uuidutils.generate_uuid()
-            spec = request(group=group, policy="soft-anti-affinity", vcpus=1, uuid=uuid)
-            asked.append((spec, [uuid]))
-        outcomes = faults.place_at_once(claims, asked)
+        requests = [outcomes.asked(group, 1, vcpus=1) for _ in range(16)]
+        found = outcomes.place_at_once(claims, requests)
         assert 1 <= faults.reads_under_way() <= 8
-        assert max(outcome.waited for outcome in outcomes) < TIMEOUT + WORK
-        assert not any(outcome.refused for outcome in outcomes)
-        faults.check_nothing_lost(claims, outcomes)
+        assert max(outcome.waited for outcome in found) < TIMEOUT + WORK
+        assert not any(outcome.refused for outcome in found)
+        outcomes.check_nothing_lost(claims, found)

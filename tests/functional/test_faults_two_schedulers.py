@@ -31,7 +31,7 @@ from oslo_utils import timeutils, uuidutils
 from placement import deploy
 
 from hpc_sched.demo.cloud import NovaCloud
-from tests.functional import faults, rows
+from tests.functional import outcomes, rows
 from tests.functional.claims import STAYS_UP, ClaimsOnly, request
 from tests.functional.clouds import ROOT, SAMPLE_CONF, leaves_used, write_topology
 from tests.functional.database_files import write_conf
@@ -180,7 +180,7 @@ def place_at_once(
     policy: str = "soft-anti-affinity",
     vcpus: int = 16,
     **wishes: object,
-) -> list[faults.Outcome]:
+) -> list[outcomes.Outcome]:
     """Have each scheduler place VMs of one group, at the same moment; undo it afterwards."""
     vms = [[uuidutils.generate_uuid() for _ in range(count)] for _ in schedulers]
     group = add_group(claims, policy, [vm for own in vms for vm in own])
@@ -200,10 +200,10 @@ def place_at_once(
     found = []
     for scheduler, own in zip(schedulers, vms, strict=True):
         said = scheduler.answer()
-        found.append(faults.Outcome(own, said.get("hosts", []), said.get("refused"), 0.0, 0.0))
+        found.append(outcomes.Outcome(own, said.get("hosts", []), said.get("refused"), 0.0, 0.0))
         claims.consumers += own
     try:
-        faults.check_nothing_lost(claims, found)
+        outcomes.check_nothing_lost(claims, found)
     finally:
         claims.release()
         rows.clear(claims.cloud)

@@ -1,0 +1,115 @@
+"""Requests of groups while something is at fault, and what became of each."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nova import exception, objects
+from oslo_utils import uuidutils
+
+from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import registry
+from tests.functional.claims import STAYS_UP, VCPUS, ClaimsOnly, hosts_of, request
+from tests.functional.clouds import sharing_options
+from tests.functional.states import wishing
+
+TIMEOUT = 1  # seconds
+WORK = 2.0  # what a request takes on a busy machine beside what it waits for
+
+
+def start(
+    start_cloud: Callable[..., NovaCloud],
+    folder: Path,
+    leaves: Mapping[str, list[str]],
+    *,
+    cell_timeout: int = TIMEOUT,
+    without: str | None = None,
+    **attributes: Any,
+) -> ClaimsOnly:
+    """Return a cloud that places VMs without building them, all hosts of the leaves in its cell1.
+
+    :param without: a filter that is not enabled
+    :param attributes: of the NovaCloud
+    """
+    options = sharing_options(folder, cell_timeout=cell_timeout) | STAYS_UP
+    filters = ("filter_scheduler", "enabled_filters")
+    options[filters] = [name for name in options[filters] if name != without]
+    claims = ClaimsOnly(start_cloud(leaves, options, **attributes))
+    claims.add_hosts(dict.fromkeys([host for below in leaves.values() for host in below], 0))
+    return claims
+
+
+def asked(
+    group: str | None, count: int = 2, *, vcpus: int = VCPUS, **wishes: object
+) -> tuple[objects.RequestSpec, list[str]]:
+    """Return a request of a group and the uuids of its VMs."""
+    uuids = [uuidutils.generate_uuid() for _ in range(count)]
+    spec = request(
+        count=count,
+        vcpus=vcpus,
+        group=group,
+        policy="soft-anti-affinity",
+        extra_specs=wishing(app_class="sync", **wishes),
+        uuid=uuids[0],
+    )
+    return spec, uuids
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request."""
+
+    uuids: list[str]  # of its VMs
+    hosts: list[str]  # in their order; none where the request was refused
+    refused: str | None
+    seconds: float
+    waited: float  # seconds of these for the plugin's reads
+
+
+def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[str]) -> Outcome:
+    """Have a request placed or refused; anything else that is raised is a fault of ours."""
+    began = time.monotonic()
+    try:
+        placed = claims.place(spec, uuids=uuids)
+    except exception.NoValidHost as no:
+        hosts, refused = [], str(no)
+    else:
+        hosts, refused = hosts_of(placed), None
+    waited = registry._registry.entry(spec).patience.waited
+    return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
+
+
+def place(claims: ClaimsOnly, group: str | None, count: int = 2, **wishes: object) -> Outcome:
+    """Have VMs of a group placed or refused, and check that nothing is lost."""
+    outcome = outcome_of(claims, *asked(group, count, **wishes))
+    check_nothing_lost(claims, [outcome])
+    return outcome
+
+
+def place_at_once(
+    claims: ClaimsOnly, requests: Sequence[tuple[objects.RequestSpec, Sequence[str]]]
+) -> list[Outcome]:
+    """Have requests placed in a thread each, all at the same moment."""
+    start = threading.Barrier(len(requests))
+
+    def run(request: tuple[objects.RequestSpec, Sequence[str]]) -> Outcome:
+        start.wait()
+        return outcome_of(claims, *request)
+
+    with ThreadPoolExecutor(len(requests)) as pool:
+        return list(pool.map(run, requests))
+
+
+def check_nothing_lost(claims: ClaimsOnly, outcomes: Sequence[Outcome]) -> None:
+    """Check that every VM that was placed holds its host in Placement, and no other VM any."""
+    node_of = {provider: node for node, provider in claims.provider_of.items()}
+    for outcome in outcomes:
+        assert len(outcome.hosts) == (0 if outcome.refused else len(outcome.uuids))
+        for number, uuid in enumerate(outcome.uuids):
+            held = claims.cloud._get_allocations_by_server_uuid(uuid)
+            wanted = set() if outcome.refused else {outcome.hosts[number]}
+            assert {node_of[provider] for provider in held} == wanted
