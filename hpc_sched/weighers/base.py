@@ -26,9 +26,9 @@ Array = NDArray[np.int64]
 class _Weighing(threading.local):
     """The hosts that this thread has just weighed, where one multiplier holds for all of them.
 
-    Nova asks for the multiplier next, host by host in the same order, for every request of the
-    cloud: reading option and metadata each time is near half of what a weigher costs it. A host
-    is forgotten as it is asked for, so that nothing outlives the weighing.
+    Nova asks for the multiplier next, host by host in the same order: reading option and metadata
+    each time is near half of what a weigher costs a group. A host is forgotten as it is asked
+    for, so that nothing outlives the weighing.
     """
 
     option = ""  # that holds the multiplier
@@ -44,9 +44,9 @@ _weighing = _Weighing()
 class GroupWeigher(weights.BaseHostWeigher):
     """Orders the hosts for the VMs of a group.
 
-    Requests without a group, and classes that the weigher does not place, get equal weights. A
+    Requests without a group, and classes that the weigher does not place, get no weights. A
     weigher prefers and never refuses: what cannot be read is left out with a WARNING, and an
-    error of our own makes the weights equal and is logged with its traceback.
+    error of our own leaves the weights out and is logged with its traceback.
 
     One object serves all requests from many threads; it keeps nothing of any of them.
     """
@@ -81,7 +81,10 @@ class GroupWeigher(weights.BaseHostWeigher):
         weighed_obj_list: Sequence[weights.WeighedHost],
         weight_properties: objects.RequestSpec,
     ) -> list[float]:
-        """Return one number a host, the greater the better.
+        """Return one number a host, the greater the better; none at all without a say.
+
+        Nova adds nothing then and asks for no multiplier, which spares the other requests of the
+        cloud nearly all that one weigher more costs them.
 
         Reads the databases when the request is first seen, see
         :func:`hpc_sched.nova_glue.members.read`.
@@ -90,15 +93,16 @@ class GroupWeigher(weights.BaseHostWeigher):
         try:
             with registry.waiting_for(weight_properties):
                 answer = self._weigh_group(weighed_obj_list, weight_properties)
-            # Where all weights are 0 it does not matter.
-            if answer is None or not self._differs(weighed_obj_list):
+            if answer is None:
+                return []
+            if not self._differs(weighed_obj_list):
                 _weighing.option = self.multiplier
                 _weighing.multiplier = float(CONF.hpc_sched[self.multiplier])
                 _weighing.hosts = [host.obj for host in reversed(weighed_obj_list)]
-            return answer or [0.0] * len(weighed_obj_list)
+            return answer
         except Exception:
             LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
-            return [0.0] * len(weighed_obj_list)
+            return []
 
     def _weigh_group(
         self, weighed_obj_list: Sequence[weights.WeighedHost], spec: objects.RequestSpec

@@ -23,7 +23,7 @@ class MDOBPWeigher(GroupWeigher):
     The smallest angle between what a VM takes and what a host has left; equal angles: the
     fuller host, then the name. Class ``sync`` is placed so inside each leaf, behind a topology
     weigher that chooses the leaf; class ``async`` among all hosts. Classes ``extreme`` and
-    ``none`` get equal weights.
+    ``none`` get no weights.
 
     Hands over ranks in steps that neither drown in Nova's own weighers nor reach a step of the
     topology weigher.

@@ -203,10 +203,16 @@ def test_no_class_of_application_makes_an_error_of_ours(group, caplog, app_class
     ],
     ids=["a single VM", "class none", "class async", "a rebuild"],
 )
-def test_requests_without_a_group_to_place_get_equal_weights(request_spec):
+def test_requests_without_a_group_to_place_get_no_weights_and_stay_as_they_are(
+    request_spec, monkeypatch
+):
     weigher = bunch.BunchWeigher()
     weighed = [nova_weights.WeighedHost(state, 0.0) for state in all_hosts()]
-    assert set(weigher.weigh_objects(weighed, request_spec())) == {0.0}
+    assert weigher.weigh_objects(weighed, request_spec()) == []
+    # Nova takes that as it is, and does not ask for the multiplier of every host.
+    monkeypatch.setattr(weigher, "weight_multiplier", None)
+    states = all_hosts()
+    assert weigh(weigher, states, request_spec()) == [state.nodename for state in states]
 
 
 def test_implicit_groups_can_be_switched_off():
@@ -310,8 +316,8 @@ def test_a_bug_of_ours_weighs_all_hosts_alike_and_is_logged(group, monkeypatch, 
     weigher = bunch.BunchWeigher()
     weighed = [nova_weights.WeighedHost(state, 0.0) for state in all_hosts()]
     request = spec(count=2)
-    assert set(weigher.weigh_objects(weighed, request)) == {0.0}
-    assert set(weigher.weigh_objects(weighed, request)) == {0.0}
+    assert weigher.weigh_objects(weighed, request) == []
+    assert weigher.weigh_objects(weighed, request) == []
     assert [r.exc_info is not None for r in caplog.records if "BunchWeigher" in r.getMessage()] == [
         True
     ]
