@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -52,9 +53,13 @@ def _write(path: str, text: bytes) -> bool:
 
     :raises OSError: where it takes nothing
     """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
-    descriptor = os.open(path, flags, 0o640)
-    try:
-        return os.write(descriptor, text) == len(text)
-    finally:
-        os.close(descriptor)
+    # Not os.write(), which on eventlet waits for a pipe's reader all the same.
+    with open(path, "ab", buffering=0, opener=_without_waiting) as file:
+        taken = file.write(text)
+    if taken is None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    return taken == len(text)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK, 0o640)
