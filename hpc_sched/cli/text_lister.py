@@ -1,5 +1,7 @@
 """Commands whose answer is text for people, or rows for programs."""
 
+from __future__ import annotations
+
 import abc
 import argparse
 from collections.abc import Iterable, Sequence
