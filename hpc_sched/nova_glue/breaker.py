@@ -38,11 +38,12 @@ class Breaker:
     whether it answers again; one that ends in time, be it with an error, says that it does.
     """
 
-    def __init__(self, most: int = MAX_READS) -> None:
+    def __init__(self, source: str, most: int) -> None:
         """Trust the source.
 
         :param most: reads that run at a time
         """
+        self._name = f"hpc_sched read: {source}"  # as a dump of the threads shows it
         self._most = most
         self._changed = threading.Condition()
         self._running = 0  # those left behind included
@@ -71,7 +72,7 @@ class Breaker:
         # What a test counts in the caller it counts in the thread too.
         run = contextvars.copy_context().run
         thread = threading.Thread(
-            target=run, args=(self._run, read, answer), name="hpc_sched read", daemon=True
+            target=run, args=(self._run, read, answer), name=self._name, daemon=True
         )
         try:
             thread.start()
@@ -170,7 +171,7 @@ def _outcome(answer: futures.Future[Any]) -> Any:
 
 def _breaker(source: str, most: int) -> Breaker:
     with _lock:
-        return _breakers.setdefault(source, Breaker(most))
+        return _breakers.setdefault(source, Breaker(source, most))
 
 
 def ask_one(source: str, read: Callable[[], Answer], most: int = MAX_READS) -> Answer:

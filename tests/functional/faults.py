@@ -114,7 +114,7 @@ def slow_for_us(seconds: float) -> Iterator[None]:
     """Have every statement that the plugin sends to a database take a while."""
 
     def wait(*_args: object) -> None:
-        if threading.current_thread().name == READS:
+        if threading.current_thread().name.startswith(READS):
             time.sleep(seconds)
 
     sa.event.listen(sa.engine.Engine, "before_cursor_execute", wait)
@@ -124,12 +124,34 @@ def slow_for_us(seconds: float) -> Iterator[None]:
         sa.event.remove(sa.engine.Engine, "before_cursor_execute", wait)
 
 
-READS = "hpc_sched read"
+READS = "hpc_sched read: "  # begins the names of the plugin's threads
 
 
-def reads_under_way() -> int:
-    """Return how many threads read for the plugin, those that were left behind included."""
-    return sum(thread.name == READS for thread in threading.enumerate())
+def reads_under_way(source: str = "") -> int:
+    """Return how many threads read for the plugin, those that were left behind included.
+
+    :param source: what they read, all sources by default
+    """
+    return sum(thread.name.startswith(READS + source) for thread in threading.enumerate())
+
+
+@contextmanager
+def watched_reads(source: str) -> Iterator[list[int]]:
+    """Collect how many threads read from a source, 50 times a second."""
+    seen: list[int] = []
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.02):
+            seen.append(reads_under_way(source))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager
@@ -143,7 +165,7 @@ def look_ups_at(monkeypatch: pytest.MonkeyPatch, port: int) -> Iterator[list[str
     asked: list[str] = []
 
     def get(self, url, version=None, global_request_id=None):
-        if threading.current_thread().name != READS:
+        if not threading.current_thread().name.startswith(READS):
             return real(self, url, version=version, global_request_id=global_request_id)
         asked.append(url)
         return elsewhere.get(f"http://127.0.0.1:{port}{url}")

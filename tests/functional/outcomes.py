@@ -19,6 +19,7 @@ from tests.functional.states import wishing
 
 TIMEOUT = 1  # seconds
 WORK = 2.0  # what a request takes on a busy machine beside what it waits for
+CROWD = 8.0  # what sixteen at once wait for each other, on eventlet in one thread
 
 
 def start(
