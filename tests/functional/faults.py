@@ -114,7 +114,7 @@ def slow_for_us(seconds: float) -> Iterator[None]:
     """Have every statement that the plugin sends to a database take a while."""
 
     def wait(*_args: object) -> None:
-        if threading.current_thread().name.startswith(READS):
+        if _is_read(threading.current_thread()):
             time.sleep(seconds)
 
     sa.event.listen(sa.engine.Engine, "before_cursor_execute", wait)
@@ -132,7 +132,11 @@ def reads_under_way(source: str = "") -> int:
 
     :param source: what they read, all sources by default
     """
-    return sum(thread.name.startswith(READS + source) for thread in threading.enumerate())
+    return sum(_is_read(thread, source) for thread in threading.enumerate())
+
+
+def _is_read(thread: threading.Thread, source: str = "") -> bool:
+    return thread.name.startswith(READS + source)
 
 
 @contextmanager
@@ -165,7 +169,7 @@ def look_ups_at(monkeypatch: pytest.MonkeyPatch, port: int) -> Iterator[list[str
     asked: list[str] = []
 
     def get(self, url, version=None, global_request_id=None):
-        if not threading.current_thread().name.startswith(READS):
+        if not _is_read(threading.current_thread()):
             return real(self, url, version=version, global_request_id=global_request_id)
         asked.append(url)
         return elsewhere.get(f"http://127.0.0.1:{port}{url}")
