@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-import sqlalchemy as sa
 from keystoneauth1 import adapter, session
 from nova import context as nova_context
 from nova import objects
@@ -23,6 +22,7 @@ from oslo_db.sqlalchemy import enginefacade
 
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.nova_glue import breaker
+from tests.functional.statements import Statement, each
 
 
 @contextmanager
@@ -113,15 +113,12 @@ def api_database_at(port: int) -> Iterator[None]:
 def slow_for_us(seconds: float) -> Iterator[None]:
     """Have every statement that the plugin sends to a database take a while."""
 
-    def wait(*_args: object) -> None:
+    def wait(_sent: Statement) -> None:
         if _is_read(threading.current_thread()):
             time.sleep(seconds)
 
-    sa.event.listen(sa.engine.Engine, "before_cursor_execute", wait)
-    try:
+    with each(wait):
         yield
-    finally:
-        sa.event.remove(sa.engine.Engine, "before_cursor_execute", wait)
 
 
 READS = "hpc_sched read: "  # begins the names of the plugin's threads

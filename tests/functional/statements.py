@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,19 +23,41 @@ class Statement:
 
 
 @contextmanager
+def each(told: Callable[[Statement], None]) -> Iterator[None]:
+    """Have a function told each statement of any thread before it is sent."""
+
+    def tell(connection, _cursor, text, parameters, _context, _many) -> None:
+        told(Statement(connection.engine.url, text, parameters))
+
+    sa.event.listen(Engine, "before_cursor_execute", tell)
+    try:
+        yield
+    finally:
+        sa.event.remove(Engine, "before_cursor_execute", tell)
+
+
+_collecting: ContextVar[list[Statement] | None] = ContextVar("collecting", default=None)
+
+
+@contextmanager
 def collected() -> Iterator[list[Statement]]:
-    """Collect the queries that any thread sends while the block runs."""
+    """Collect the queries of this thread, and of those that read for it and inherit its context.
+
+    Not those of the other services in this process.
+    """
     found: list[Statement] = []
 
-    def note(connection, _cursor, text, parameters, _context, _many) -> None:
-        if text.lstrip().upper().startswith("SELECT") and "FROM" in text.upper():
-            found.append(Statement(connection.engine.url, text, parameters))
+    def note(sent: Statement) -> None:
+        is_query = sent.text.lstrip().upper().startswith("SELECT") and "FROM" in sent.text.upper()
+        if is_query and _collecting.get() is found:
+            found.append(sent)
 
-    sa.event.listen(Engine, "before_cursor_execute", note)
+    before = _collecting.set(found)
     try:
-        yield found
+        with each(note):
+            yield found
     finally:
-        sa.event.remove(Engine, "before_cursor_execute", note)
+        _collecting.reset(before)
 
 
 @dataclass(frozen=True)

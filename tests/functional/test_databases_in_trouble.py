@@ -11,7 +11,6 @@ import pytest
 import sqlalchemy as sa
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
-from sqlalchemy.engine import Engine
 
 from hpc_sched.demo import cloud as cloud_  # noqa: F401 - first of all Nova: it chooses threads
 from hpc_sched.filters.group import HPCGroupFilter
@@ -24,7 +23,7 @@ from tests.functional.database_files import write_conf
 from tests.functional.database_reads import READS, Cloud, request_of
 from tests.functional.engines import CELLS
 from tests.functional.population import GROUP, group_uuid
-from tests.functional.statements import collected
+from tests.functional.statements import Statement, collected, each
 from tests.functional.test_status_command import checks
 from tests.functional.trees import write_tree
 
@@ -85,16 +84,13 @@ def killed_before(on: Cloud, words: str) -> Iterator[list[str]]:
     """Kill all connections just before a query with these words is sent."""
     hit: list[str] = []
 
-    def note(_connection, _cursor, text, *_rest) -> None:
-        if words in text and not hit:
-            hit.append(text)
+    def note(sent: Statement) -> None:
+        if words in sent.text and not hit:
+            hit.append(sent.text)
             kill_connections(on)
 
-    sa.event.listen(Engine, "before_cursor_execute", note)
-    try:
+    with each(note):
         yield hit
-    finally:
-        sa.event.remove(Engine, "before_cursor_execute", note)
 
 
 @pytest.mark.parametrize("table", ["instance_group_member", "instances.uuid"])

@@ -31,11 +31,17 @@ from oslo_utils import timeutils, uuidutils
 from placement import deploy
 
 from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.nova_glue import release
 from tests.functional import outcomes, rows
 from tests.functional.claims import STAYS_UP, ClaimsOnly, request
 from tests.functional.clouds import ROOT, SAMPLE_CONF, leaves_used, write_topology
 from tests.functional.database_files import write_conf
 from tests.functional.states import wishing
+
+pytestmark = pytest.mark.skipif(
+    not release.is_threaded(),
+    reason="on eventlet Nova's fixtures keep the databases in memory, for one process alone",
+)
 
 LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(3)}
 ROUNDS = 3

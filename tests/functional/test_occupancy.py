@@ -4,22 +4,20 @@ import datetime
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import nova.conf
 import pytest
-import sqlalchemy as sa
 from nova import context as nova_context
 from nova import objects
 from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
-from sqlalchemy.engine import Engine
 
 from hpc_sched.core.interference import Application
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.nova_glue import db, neighbours
 from tests.functional import rows
 from tests.functional.claims import ClaimsOnly, request
+from tests.functional.statements import collected
 from tests.functional.states import host_state, ours, wishing
 
 CONF = nova.conf.CONF
@@ -82,22 +80,6 @@ def seen(cloud: NovaCloud, asked=None) -> dict[str, list[Application]]:
     found = neighbours.read(asked or request(), states)
     assert found.occupancy.problems == ()
     return {state.host: found.on(state) for state in states if found.on(state)}
-
-
-@contextmanager
-def counted() -> Iterator[list[str]]:
-    statements: list[str] = []
-
-    def note(_conn, _cursor, statement, *_rest) -> None:
-        # The services of this process report themselves now and then.
-        if statement.lstrip().upper().startswith("SELECT") and "FROM services" not in statement:
-            statements.append(statement)
-
-    sa.event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield statements
-    finally:
-        sa.event.remove(Engine, "before_cursor_execute", note)
 
 
 def test_the_class_name_and_score_of_a_running_vm_come_from_its_flavor(cloud):
@@ -347,9 +329,9 @@ def test_queries_do_not_depend_on_hosts_or_vms_once_vms_are_known(cloud):
     for more in (2, 2, 0, 1500, 0):
         if more:
             rows.add_vms(cloud, [HOSTS[i % 8] for i in range(more)], extra_specs=SYNC)
-        with counted() as statements:
+        with collected() as sent:
             seen(cloud)
-        costs.append(len(statements))
+        costs.append(len(sent))
     # Build requests, cells and VMs; for unknown VMs requests, cells and flavors.
     assert costs == [6, 6, 3, 6, 3]
 

@@ -5,13 +5,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import pytest
-import sqlalchemy as sa
 from nova.scheduler.client import report
-from sqlalchemy.engine import Engine
 
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.nova_glue import members as members_
 from tests.functional.clouds import delete, four_by_eight
+from tests.functional.statements import collected
 
 LEAVES = four_by_eight()
 
@@ -21,39 +20,30 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
     """Collect, for each group that is read, the SQL statements and the calls to Placement."""
     reads: list[tuple[list[str], list[str]]] = []
     real, real_get = members_.read, report.SchedulerReportClient.get_allocs_for_consumer
-    sql: list[str] = []
     calls: list[str] = []
     # Other services run in this process too: only what the reading of a group asks counts, in
     # whatever thread; those that read for it inherit its context.
     ours = ContextVar("ours", default=False)
 
-    def note(_conn, _cursor, statement, *_rest) -> None:
-        if ours.get() and statement.lstrip().upper().startswith("SELECT"):
-            sql.append(" ".join(statement.split()))
-
     def read(*args):
-        sql.clear()
         calls.clear()
         ours.set(True)
         try:
-            return real(*args)
+            with collected() as sent:
+                return real(*args)
         finally:
             ours.set(False)
-            reads.append((list(sql), list(calls)))
+            reads.append(([" ".join(one.text.split()) for one in sent], list(calls)))
 
     def get(self, context, consumer):
         if ours.get():
             calls.append(consumer)
         return real_get(self, context, consumer)
 
-    sa.event.listen(Engine, "before_cursor_execute", note)
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(members_, "read", read)
-            patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", get)
-            yield reads
-    finally:
-        sa.event.remove(Engine, "before_cursor_execute", note)
+    with monkeypatch.context() as patch:
+        patch.setattr(members_, "read", read)
+        patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", get)
+        yield reads
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import nova.conf
 import pytest
-import sqlalchemy as sa
 from nova import context as nova_context
 from nova import objects
-from sqlalchemy.engine import Engine
 
 from hpc_sched import conf, exceptions
 from hpc_sched.nova_glue import fabric, registry
@@ -23,6 +21,7 @@ from hpc_sched.topology.yaml_file import YamlFileDriver
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
 from tests.functional.clouds import four_by_eight, write_topology
+from tests.functional.statements import collected
 from tests.functional.states import configured, host_state, place, spec, weigh
 
 CONF = nova.conf.CONF
@@ -396,19 +395,10 @@ def test_aggregates_are_read_with_two_queries_however_many_there_are(start_cloud
         made.create()
         for host in range(5):
             made.add_host(f"n{number}-{host}")
-    me, statements = threading.get_ident(), []
-
-    def note(_conn, _cursor, statement, *_rest) -> None:
-        if threading.get_ident() == me and statement.startswith("SELECT"):
-            statements.append(statement)
-
-    sa.event.listen(Engine, "before_cursor_execute", note)
-    try:
+    with collected() as sent:
         found = AggregatesDriver().load()
-    finally:
-        sa.event.remove(Engine, "before_cursor_execute", note)
     assert len(found.hosts) == 100
-    assert len(statements) == 2
+    assert len(sent) == 2
 
 
 def test_aggregates_beside_a_file_are_a_mistake_that_is_named():

@@ -4,18 +4,14 @@ import importlib.metadata
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import nova.conf
 import pytest
-import sqlalchemy as sa
 from nova.scheduler import weights
 from oslo_upgradecheck.upgradecheck import Code
-from sqlalchemy.engine import Engine
 
 from hpc_sched.demo.cloud import NovaCloud
 from hpc_sched.nova_glue import db
@@ -35,6 +31,7 @@ from hpc_sched.status import (
 from hpc_sched.status import cloud as cloud_module
 from hpc_sched.status.cloud import Cloud
 from tests.functional.clouds import delete, write_topology
+from tests.functional.statements import collected
 
 CONF = nova.conf.CONF
 
@@ -922,30 +919,11 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
     assert tried == [1]
 
 
-@contextmanager
-def counted() -> Iterator[list[str]]:
-    """Collect the queries of this thread, and of those that read for it and inherit its context."""
-    sql: list[str] = []
-    ours = ContextVar("ours", default=False)
-    before = ours.set(True)
-
-    def note(_conn, _cursor, statement, *_rest) -> None:
-        if ours.get() and statement.lstrip().upper().startswith("SELECT"):
-            sql.append(statement)
-
-    sa.event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield sql
-    finally:
-        sa.event.remove(Engine, "before_cursor_execute", note)
-        ours.reset(before)
-
-
 def test_a_run_costs_six_queries_whatever_there_is(group, aggregate, capsys):
     def cost() -> int:
-        with counted() as sql:
+        with collected() as sent:
             checks.UpgradeCommands().check()
-        return len(sql)
+        return len(sent)
 
     # The cells, one in the only one; aggregates; groups and their requests; flavors.
     few = cost()
