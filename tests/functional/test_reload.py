@@ -1,5 +1,6 @@
 """The fabric changes while the scheduler runs: in the background, as a whole, last good kept."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -410,7 +411,7 @@ def test_a_database_that_does_not_answer_is_an_error_that_says_so():
     with (
         faults.api_database_at(faults.closed_port()),
         pytest.raises(
-            exceptions.TopologyError, match=r"the API database does not answer: .*refused"
+            exceptions.TopologyError, match=rf"the API database does not answer: .*Errno {errno.ECONNREFUSED}"
         ),
     ):
         AggregatesDriver().load()

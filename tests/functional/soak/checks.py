@@ -81,7 +81,7 @@ def shared_hosts(life: Life, without: Collection[str] = ()) -> dict[str, list[st
     :param without: VMs that are taken for not being there
     """
     found = {}
-    for host, vms in life.by_host().items():
+    for host, vms in life.fleet.by_host().items():
         there = [
             rules.running(
                 vm.uuid, vm.said, vm.group or vm.job, vm.group is not None or vm.siblings > 1
@@ -98,8 +98,8 @@ def shared_hosts(life: Life, without: Collection[str] = ()) -> dict[str, list[st
 def groups(life: Life, without: Collection[str] = ()) -> dict[str, list[str]]:
     """Return what groups asked for and do not have, neither on this fabric nor on the last one."""
     found = {}
-    for uuid, vms in life.by_group().items():
-        group = life.groups[uuid]
+    for uuid, vms in life.fleet.by_group().items():
+        group = life.fleet.groups[uuid]
         at = [vm.host if vm.uuid in without else vm.goal for vm in vms]
         hosts = [host for host in at if host]
         broken = [
@@ -139,7 +139,7 @@ def _wrong(life: Life, excused: set[str], without: Collection[str] = ()) -> list
     return [
         *(f"host {host}: {what}" for host, what in shared_hosts(life, without).items()),
         *(
-            f"group {uuid} {life.groups[uuid].policy} {life.groups[uuid].said}: {what}"
+            f"group {uuid} {life.fleet.groups[uuid].policy} {life.fleet.groups[uuid].said}: {what}"
             for uuid, what in groups(life, without).items()
             if uuid not in excused
         ),
@@ -147,11 +147,11 @@ def _wrong(life: Life, excused: set[str], without: Collection[str] = ()) -> list
 
 
 def _involved(life: Life, excused: set[str]) -> set[str]:
-    hosts = life.by_host()
+    hosts = life.fleet.by_host()
     return {vm.uuid for host in shared_hosts(life) for vm in hosts[host]} | {
         vm.uuid
         for uuid in groups(life).keys() - excused
-        for vm in life.vms.values()
+        for vm in life.fleet.vms.values()
         if vm.group == uuid
     }
 
@@ -170,7 +170,7 @@ def placement(life: Life) -> list[str]:
             held[consumer, host][name] = used
     wanted = {
         (consumer, host): {"VCPU": size.vcpus, "MEMORY_MB": size.memory_mb, "DISK_GB": 1}
-        for vm in life.vms.values()
+        for vm in life.fleet.vms.values()
         for consumer, places in vm.allocations().items()
         for host, size in places.items()
     }
@@ -200,14 +200,14 @@ def beliefs(life: Life) -> list[str]:
         state.cell_uuid = life.nova.cloud.cell_mappings["cell1"].uuid
     read = occupancy.read(context, uuidutils.generate_uuid(), states)
     wrong = [f"occupancy: {problem}" for problem in read.problems]
-    hosts = life.by_host()
+    hosts = life.fleet.by_host()
     for state in states:
         believed = Counter(vm.uuid for vm in read.on(state))
         truth = Counter(vm.uuid for vm in hosts[state.host])
         if believed != truth:
             wrong.append(f"host {state.host}: {dict(believed)} for {dict(truth)}")
-    for uuid, vms in life.by_group().items():
-        spec = life._spec(vms[0], vms[0].size)
+    for uuid, vms in life.fleet.by_group().items():
+        spec = life.fleet.spec(vms[0], vms[0].size)
         spec.instance_uuid = uuidutils.generate_uuid()
         request = request_.from_spec(spec, fabric.current().topology.levels)
         if request is None:

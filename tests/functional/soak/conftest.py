@@ -12,6 +12,7 @@ from tests.functional import rows
 from tests.functional.claims import STAYS_UP, ClaimsOnly
 from tests.functional.clouds import sharing_options
 from tests.functional.soak import checks, fabrics
+from tests.functional.soak.fleet import Fleet
 from tests.functional.soak.life import Life
 from tests.functional.soak.run import Soak, run
 from tests.functional.workload import INDEX
@@ -52,7 +53,7 @@ def live(nova: ClaimsOnly) -> Iterator[Callable[..., Soak]]:
     def live_(number: int, seed: int = 1) -> Soak:
         # Begun here: pytest keeps the records of loggers that are set apart before the test is.
         with checks.listening() as listener:
-            lives.append(Life(nova, path))
+            lives.append(Life(Fleet(nova), path))
             return run(lives[-1], listener, seed, number, progress=say)
 
     yield live_
@@ -67,9 +68,9 @@ def empty(life: Life) -> None:
         life.nova.cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
     rows.clear(life.nova.cloud)
     life.nova.cloud.notifier.reset()
-    life.vms.clear()
-    life.report(fabrics.HOSTS)
-    for host in life.down:
+    life.fleet.vms.clear()
+    life.fleet.report(fabrics.HOSTS)
+    for host in life.fleet.down:
         rows.set_down(life.nova.cloud, host, False)
 
 

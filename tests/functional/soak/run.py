@@ -46,10 +46,10 @@ def run(
         for count, together in enumerate(events.rounds(seed, number)):
             soak.wrong += _round(soak, pool, together, excused)
             done += len(together)
-            soak.most_vms = max(soak.most_vms, len(life.vms))
+            soak.most_vms = max(soak.most_vms, len(life.fleet.vms))
             if done * SAMPLES // number > len(soak.samples):
                 soak.wrong += _look_around(soak)
-                progress(f"{done}/{number} events, {len(life.vms)} VMs, {told(soak)}")
+                progress(f"{done}/{number} events, {len(life.fleet.vms)} VMs, {told(soak)}")
             if soak.wrong:
                 soak.wrong.append(f"in round {count}, seed {seed}: {together}")
                 break
@@ -102,9 +102,9 @@ def _in_use(life: Life) -> list[str]:
 def _look_around(soak: Soak) -> list[str]:
     """Return what is wrong when nobody is being served, and take a sample of the memory."""
     life = soak.life
-    life.clean()
+    life.fleet.clean()
     wrong = checks.beliefs(life)
-    sample = growth.look(life.requests, len(life.vms))
+    sample = growth.look(life.requests, len(life.fleet.vms))
     soak.samples.append(sample)
     # Nova's pools get their threads one by one, as they are wanted.
     first = soak.samples[SAMPLES // 3] if len(soak.samples) > SAMPLES // 3 else sample
@@ -115,7 +115,7 @@ def _look_around(soak: Soak) -> list[str]:
         wrong.append(f"{sample.threads} threads, first {first.threads}")
     if more := sample.files - first.files:
         wrong.append(f"open files that were not open at first: {dict(more)}")
-    bounds = {"applications": len(life.vms), "said": len(life.vms), "processors": 256}
+    bounds = {"applications": len(life.fleet.vms), "said": len(life.fleet.vms), "processors": 256}
     wrong += [
         f"{sample.caches[name]} entries in the cache of {name}"
         for name, most in bounds.items()

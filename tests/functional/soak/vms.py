@@ -6,6 +6,22 @@ from nova import objects
 
 from tests.functional.soak.events import Event
 
+# The task of a VM that moves, by the kind of its move.
+TASK_OF = {
+    "cold migrate": "resize_prep",
+    "resize": "resize_prep",
+    "live migrate": "migrating",
+    "evacuate": "rebuilding",
+    "unshelve": "unshelving",
+}
+# The type of the move's record, where it has one.
+TYPE_OF = {
+    "cold migrate": "migration",
+    "resize": "resize",
+    "live migrate": "live-migration",
+    "evacuate": "evacuation",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
