@@ -411,7 +411,8 @@ def test_a_database_that_does_not_answer_is_an_error_that_says_so():
     with (
         faults.api_database_at(faults.closed_port()),
         pytest.raises(
-            exceptions.TopologyError, match=rf"the API database does not answer: .*Errno {errno.ECONNREFUSED}"
+            exceptions.TopologyError,
+            match=rf"the API database does not answer: .*Errno {errno.ECONNREFUSED}",
         ),
     ):
         AggregatesDriver().load()
