@@ -1,5 +1,6 @@
 """Where VMs in flight have their place: the allocations that Placement holds for them."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from nova import exception
 from nova.scheduler.client import report
 
 from hpc_sched import exceptions, passwords
-from hpc_sched.nova_glue import breaker
+from hpc_sched.nova_glue import breaker, patience
 
 CONF = nova.conf.CONF
 
@@ -22,6 +23,8 @@ PLACEMENT = "Placement"
 # Requests that look up at a time. Placement serves all requests of Nova; where it hangs Nova
 # waits for it too.
 MAX_SEARCHES = 8
+# The part of the time in which look-ups begin: many slow ones are not one that hangs.
+_PART_OF_TIME = 0.8
 _VERSION = "1.14"  # the first with root_provider_uuid
 
 
@@ -57,16 +60,18 @@ def nodes_of(
         return LookedUp({})
     search = _Search(context, dict(node_of_provider), moving_from or {})
     trouble = None
+    wanted = asked[: CONF.hpc_sched.in_flight_lookups]
+    until = time.monotonic() + _PART_OF_TIME * patience.left()
     try:
-        most = CONF.hpc_sched.in_flight_lookups
-        breaker.ask_one(PLACEMENT, lambda: search.run(asked[:most]), MAX_SEARCHES)
-        if len(asked) > search.done:
+        breaker.ask_one(PLACEMENT, lambda: search.run(wanted, until), MAX_SEARCHES)
+        if search.done < len(wanted):
+            trouble = f"{PLACEMENT}: {search.done} of {len(wanted)} look-ups in time"
+        elif len(asked) > search.done:
             trouble = f"more than in_flight_lookups={search.done} VMs in flight"
     except exceptions.UnansweredError as error:
         trouble = f"{PLACEMENT}: {error}"
     except Exception as error:
         trouble = f"{PLACEMENT}: {passwords.first_line(error)}"
-    search.is_wanted = False
     done = search.done
     return LookedUp(dict(search.nodes), trouble, frozenset(asked[done:]))
 
@@ -85,12 +90,14 @@ class _Search:
         self._moving_from = moving_from
         self.nodes: dict[str, str] = {}
         self.done = 0  # consumers that have been looked up
-        self.is_wanted = True
 
-    def run(self, consumers: Sequence[str]) -> None:
-        """Look consumers up as long as somebody waits for it."""
+    def run(self, consumers: Sequence[str], until: float) -> None:
+        """Look consumers up.
+
+        :param until: a time.monotonic() after which no look-up begins: nobody waits for it
+        """
         for consumer in consumers:
-            if not self.is_wanted:
+            if time.monotonic() >= until:
                 break
             self._look_up(consumer)
             self.done += 1

@@ -8,6 +8,7 @@ five threads, which the host manager needs: none of these reads runs there.
 from __future__ import annotations
 
 import contextvars
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -25,17 +26,18 @@ Answer = TypeVar("Answer")
 
 # How many reads of one source run at a time: as many hang when it begins to.
 MAX_READS = 4
-# How many may hang in the end, when nobody asks any more before one has come back.
+# How many may hang before it is asked but rarely: none of them may ever come back.
 MAX_STUCK = 16
-# How many seconds a source that did not answer is left alone.
-PAUSE = 60.0
+# How many seconds a source that did not answer is left alone; more once so many hang.
+PAUSE, LONG_PAUSE = 60.0, 600.0
 
 
 class Breaker:
     """Lets reads of one source begin; used by all threads.
 
-    Once somebody has waited in vain it is left alone for a while. Then one read at a time tries
-    whether it answers again; one that ends in time, be it with an error, says that it does.
+    Once somebody has waited in vain, and no read has come back meanwhile, it is left alone for a
+    while. Then one read at a time tries whether it answers again; one that ends in time, be it
+    with an error, says that it does.
     """
 
     def __init__(self, source: str, most: int) -> None:
@@ -48,6 +50,7 @@ class Breaker:
         self._changed = threading.Condition()
         self._running = 0  # those left behind included
         self._retry_at: float | None = None  # a time.monotonic(); None while it is trusted
+        self._ended_at = -math.inf  # a time.monotonic(): the last read that came back
         self._probe: futures.Future[Any] | None = None
 
     def begin(self, read: Callable[[], Answer], seconds: float) -> futures.Future[Answer] | None:
@@ -63,7 +66,7 @@ class Breaker:
             )
             if self._retry_at is not None:
                 may_try = time.monotonic() >= self._retry_at and self._probe is None
-                if not may_try or self._running >= MAX_STUCK:
+                if not may_try:
                     raise exceptions.UnansweredError("left alone after a timeout")
                 self._probe = answer
             elif self._running >= self._most:
@@ -76,8 +79,11 @@ class Breaker:
         )
         try:
             thread.start()
-        except RuntimeError:  # no more threads
-            self._end(answer)
+        except RuntimeError:  # no more threads, which says nothing of the source
+            with self._changed:
+                self._running -= 1
+                self._forget(answer)
+                self._changed.notify_all()
             raise
         return answer
 
@@ -87,19 +93,29 @@ class Breaker:
         :param began: a time.monotonic() since when it was waited for
         """
         with self._changed:
-            if answer is not None and self._probe is answer:
-                self._probe = None
+            self._forget(answer)
+            # Many at once wait long for a source that answers one after the other.
+            if self._retry_at is None and self._ended_at > began:
+                return
             # Who came with little time left cannot say that the source is slow.
             if time.monotonic() - began >= CONF.hpc_sched.cell_timeout / 2:
-                self._retry_at = time.monotonic() + PAUSE
+                pause = PAUSE if self._running < MAX_STUCK else LONG_PAUSE
+                self._retry_at = time.monotonic() + pause
                 self._changed.notify_all()
+
+    def _forget(self, answer: futures.Future[Any] | None) -> None:
+        """Let another read try, where this one has."""
+        if answer is not None and self._probe is answer:
+            self._probe = None
 
     def _run(self, read: Callable[[], Answer], answer: futures.Future[Answer]) -> None:
         try:
             found = read()
         except BaseException as error:
             self._end(answer)
-            answer.set_exception(error)
+            # What would end the thread is not to end that of the request.
+            wrong = exceptions.UnansweredError(f"{type(error).__name__}: {error}")
+            answer.set_exception(error if isinstance(error, Exception) else wrong)
         else:
             self._end(answer)
             answer.set_result(found)
@@ -107,6 +123,7 @@ class Breaker:
     def _end(self, answer: futures.Future[Any]) -> None:
         with self._changed:
             self._running -= 1
+            self._ended_at = time.monotonic()
             if self._probe is answer:
                 self._probe, self._retry_at = None, None
             self._changed.notify_all()

@@ -34,18 +34,24 @@ def of(request: Patience) -> Iterator[None]:
         _current.reset(before)
 
 
-@contextmanager
-def waiting() -> Iterator[float]:
-    """Yield the time.monotonic() until which to wait for what is asked now.
+def left() -> float:
+    """Return how many seconds to wait for what is asked now.
 
     A timeout, and two in all for the request: what is silent does not cost it what others would
     answer at once.
     """
     request = _current.get() or Patience()
     timeout = CONF.hpc_sched.cell_timeout
+    return float(min(timeout, 2 * timeout - request.waited))
+
+
+@contextmanager
+def waiting() -> Iterator[float]:
+    """Yield the time.monotonic() until which to wait for what is asked now, see :func:`left`."""
+    request = _current.get() or Patience()
     began = time.monotonic()
     try:
-        yield began + min(timeout, 2 * timeout - request.waited)
+        yield began + left()
     finally:
         request.waited += time.monotonic() - began
 

@@ -114,7 +114,7 @@ def slow_for_us(seconds: float) -> Iterator[None]:
     """Have every statement that the plugin sends to a database take a while."""
 
     def wait(_sent: Statement) -> None:
-        if _is_read(threading.current_thread()):
+        if is_read():
             time.sleep(seconds)
 
     with each(wait):
@@ -129,10 +129,12 @@ def reads_under_way(source: str = "") -> int:
 
     :param source: what they read, all sources by default
     """
-    return sum(_is_read(thread, source) for thread in threading.enumerate())
+    return sum(is_read(thread, source) for thread in threading.enumerate())
 
 
-def _is_read(thread: threading.Thread, source: str = "") -> bool:
+def is_read(thread: threading.Thread | None = None, source: str = "") -> bool:
+    """Tell whether a thread, by default this one, reads for the plugin."""
+    thread = thread or threading.current_thread()
     return thread.name.startswith(READS + source)
 
 
@@ -166,7 +168,7 @@ def look_ups_at(monkeypatch: pytest.MonkeyPatch, port: int) -> Iterator[list[str
     asked: list[str] = []
 
     def get(self, url, version=None, global_request_id=None):
-        if not _is_read(threading.current_thread()):
+        if not is_read():
             return real(self, url, version=version, global_request_id=global_request_id)
         asked.append(url)
         return elsewhere.get(f"http://127.0.0.1:{port}{url}")

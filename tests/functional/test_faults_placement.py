@@ -8,11 +8,14 @@
         n01-n08       n09-n16
 """
 
+import re
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from nova import context as nova_context
 from nova import objects
+from nova.scheduler.client import report
 from oslo_utils import timeutils
 
 from hpc_sched.demo.cloud import NovaCloud
@@ -118,6 +121,36 @@ def test_look_ups_that_hang_cost_one_timeout_and_then_none(claims, in_flight, ca
         outcome = outcomes.place(claims, group, 2, require="leaf")
         assert "where the members of the group are is not known" in outcome.refused
         assert len(asked) == 1
+
+
+def test_many_look_ups_that_are_slow_are_not_one_that_hangs(claims, caplog, monkeypatch):
+    vms = rows.add_vms(claims.cloud, [None] * 20)
+    for vm in vms:
+        rows.change_vm(claims.cloud, vm, updated_at=timeutils.utcnow())
+    group = claims.cloud.server_group("group", "soft-anti-affinity")
+    objects.InstanceGroup.add_members(nova_context.get_admin_context(), group, vms)
+    real = report.SchedulerReportClient.get_allocs_for_consumer
+    asked: list[str] = []
+
+    def slow(client, context, consumer):
+        if faults.is_read():
+            asked.append(consumer)
+            time.sleep(TIMEOUT / 10)
+        return real(client, context, consumer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", slow)
+        found = outcomes.place(claims, group, 2)
+        assert found.waited < 2 * TIMEOUT  # of neighbours and of members
+        [warning] = faults.said(caplog)
+        assert re.search(r"Placement: \d+ of 20 look-ups in time$", warning)
+        # Nobody is left behind that goes on, and the next request asks as well.
+        first = len(asked)
+        assert first < 20
+        time.sleep(TIMEOUT / 4)
+        assert len(asked) == first
+        outcomes.place(claims, group, 2)
+        assert len(asked) > first
 
 
 def test_many_requests_at_once_leave_few_threads_in_look_ups_that_hang(

@@ -1,0 +1,161 @@
+"""Reads that may hang: when a source is left alone, and when it is asked again."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import nova.conf
+import pytest
+
+from hpc_sched import conf, exceptions
+from hpc_sched.nova_glue import breaker, patience
+from tests.functional import faults
+
+CONF = nova.conf.CONF
+
+TIMEOUT = 1
+LEFT_ALONE, UNANSWERED = "left alone after a timeout", f"no answer within {TIMEOUT} s"
+SOURCE = "source"
+
+pytestmark = pytest.mark.usefixtures("trusted")
+
+
+@pytest.fixture
+def trusted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Trust all sources, and wait but shortly for them."""
+    conf.register_opts(CONF)
+    monkeypatch.setattr(breaker, "PAUSE", 1.5 * TIMEOUT)
+    faults.forget()
+    CONF.set_override("cell_timeout", TIMEOUT, "hpc_sched")
+    yield
+    CONF.clear_override("cell_timeout", "hpc_sched")
+    faults.forget()
+
+
+def said(read: Callable[[], object], source: str = SOURCE) -> object:
+    """Return what a source answers, or why it does not."""
+    try:
+        return breaker.ask_one(source, read)
+    except exceptions.UnansweredError as error:
+        return str(error)
+
+
+def well() -> str:
+    return "well"
+
+
+@contextmanager
+def hanging() -> Iterator[Callable[[], object]]:
+    """Yield a read that does not come back before the block ends."""
+    ended = threading.Event()
+    try:
+        yield ended.wait
+    finally:
+        ended.set()
+
+
+def ask_at_once(number: int, read: Callable[[], object], source: str = SOURCE) -> list[object]:
+    """Return what requests that come at the same time are told."""
+    with ThreadPoolExecutor(number) as pool:
+        return [one.result() for one in [pool.submit(said, read, source) for _ in range(number)]]
+
+
+def test_a_source_that_hangs_is_left_alone_and_tried_after_a_while():
+    with hanging() as hang:
+        assert said(hang) == UNANSWERED
+        assert said(well) == LEFT_ALONE
+        time.sleep(breaker.PAUSE)
+        assert said(well) == "well"
+        assert said(well) == "well"
+
+
+def test_a_source_that_answers_many_requests_one_after_the_other_is_not_left_alone():
+    def slow() -> str:
+        time.sleep(TIMEOUT / 4)
+        return "well"
+
+    told = ask_at_once(40, slow)
+    assert told.count("well") >= breaker.MAX_READS
+    assert told.count(UNANSWERED) == 40 - told.count("well") > 0
+    assert said(well) == "well"
+
+
+def test_a_try_that_hangs_itself_does_not_close_the_source_for_ever():
+    with hanging() as hang:
+        assert said(hang) == UNANSWERED
+        time.sleep(breaker.PAUSE)
+        assert said(hang) == UNANSWERED
+        assert said(well) == LEFT_ALONE
+        time.sleep(breaker.PAUSE)
+        assert said(well) == "well"
+
+
+def test_one_request_at_a_time_tries():
+    with hanging() as hang:
+        assert said(hang) == UNANSWERED
+        time.sleep(breaker.PAUSE)
+        told = ask_at_once(8, hang)
+    assert sorted(told) == [LEFT_ALONE] * 7 + [UNANSWERED]
+
+
+def test_where_as_many_hang_as_may_a_try_comes_but_rarely(monkeypatch):
+    monkeypatch.setattr(breaker, "MAX_STUCK", 4)
+    monkeypatch.setattr(breaker, "LONG_PAUSE", 4 * TIMEOUT)
+    with hanging() as hang:
+        ask_at_once(4, hang)
+        time.sleep(breaker.PAUSE)
+        assert said(well) == LEFT_ALONE
+        time.sleep(breaker.LONG_PAUSE - breaker.PAUSE)
+        assert said(well) == "well"
+
+
+def test_who_waits_for_others_is_told_as_soon_as_the_source_is_left_alone():
+    with hanging() as hang, ThreadPoolExecutor(breaker.MAX_READS) as pool:
+        for _ in range(breaker.MAX_READS):
+            pool.submit(said, hang)
+        time.sleep(TIMEOUT / 2)
+        began = time.monotonic()
+        assert said(well) == LEFT_ALONE
+        assert time.monotonic() - began < 0.9 * TIMEOUT
+
+
+def test_who_comes_with_little_time_left_does_not_have_a_source_left_alone():
+    with hanging() as hang:
+        with patience.of(patience.Patience(waited=1.9 * TIMEOUT)):
+            assert said(hang) == UNANSWERED
+        assert said(well) == "well"
+
+
+def test_a_source_where_too_many_wait_keeps_nobody_from_asking_the_others():
+    with hanging() as hang, ThreadPoolExecutor(breaker.MAX_READS) as pool:
+        for _ in range(breaker.MAX_READS):
+            pool.submit(said, hang, "busy")
+        time.sleep(TIMEOUT / 4)
+        began = time.monotonic()
+        found = breaker.ask({"busy": well, "idle": time.monotonic})
+        assert str(found["busy"]) == LEFT_ALONE
+        assert found["idle"] - began < TIMEOUT / 4
+
+
+def test_a_process_without_more_threads_does_not_trust_a_source_for_it(monkeypatch):
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with hanging() as hang:
+        assert said(hang) == UNANSWERED
+        time.sleep(breaker.PAUSE)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(RuntimeError):
+                said(well)
+        assert sorted(ask_at_once(8, hang)) == [LEFT_ALONE] * 7 + [UNANSWERED]
+
+
+def test_what_would_end_the_reading_thread_does_not_end_the_request():
+    def leave() -> None:
+        raise SystemExit("enough")
+
+    assert said(leave) == "SystemExit: enough"
+    assert said(well) == "well"
