@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import nova.conf
 import sqlalchemy as sa
@@ -24,6 +24,10 @@ CONF = nova.conf.CONF
 # The first request after a start reads the requests of all VMs, which takes its time.
 _MANY = f"{db.API_DATABASE}, requests of VMs"
 
+# How many VMs may be known for one reading that misses some of them to forget none.
+_MOST_ABSENT = 200_000
+
+Known = TypeVar("Known")
 Place = tuple[str, str | None]
 
 
@@ -38,7 +42,10 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class _Cache:
-    """What is known of VMs; replaced as a whole, and only VMs that were seen last are kept."""
+    """What is known of VMs; replaced as a whole.
+
+    Only VMs that were seen last are kept, and those of cells that have not answered then.
+    """
 
     settings: tuple[Any, ...] = ()  # the options by which the applications were judged
     said: Mapping[str, _Said] = field(default_factory=dict)  # by uuid
@@ -84,8 +91,16 @@ def read(
             kept[uuid] = judged[uuid]
             application = judged[uuid][1]
         found.setdefault((occupant.host, occupant.nodename), []).append(application)
+    if occupancy.silent_cells:
+        # Their VMs will be back: all of a cell anew would be read under way of a request.
+        said, kept = _with_absent(said, _cache.said), _with_absent(kept, judged)
     _cache = _Cache(settings, said, kept)
     return found, tuple(problems)
+
+
+def _with_absent(seen: dict[str, Known], before: Mapping[str, Known]) -> dict[str, Known]:
+    """Return what is known of VMs, those included that were not seen, while there is room."""
+    return {**before, **seen} if len(before) <= _MOST_ABSENT else seen
 
 
 def _settings() -> tuple[Any, ...]:

@@ -14,8 +14,8 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.interference import Application
 from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import db, neighbours
-from tests.functional import rows
+from hpc_sched.nova_glue import applications, db, neighbours
+from tests.functional import faults, rows
 from tests.functional.claims import ClaimsOnly, request
 from tests.functional.statements import collected
 from tests.functional.states import host_state, ours, wishing
@@ -334,6 +334,22 @@ def test_queries_do_not_depend_on_hosts_or_vms_once_vms_are_known(cloud):
         costs.append(len(sent))
     # Build requests, cells and VMs; for unknown VMs requests, cells and flavors.
     assert costs == [6, 6, 3, 6, 3]
+
+
+def test_what_is_known_of_vms_is_not_forgotten_while_their_cell_does_not_answer(cloud):
+    rows.add_vms(cloud, HOSTS, extra_specs=SYNC)
+    known = seen(cloud)
+    with faults.cell_at(cloud, "cell1", faults.closed_port()):
+        assert neighbours.read(request(), states_of(cloud)).occupancy.silent_cells
+    faults.forget()
+    with collected() as sent:
+        assert seen(cloud) == known
+    assert len(sent) == 3
+    # Once a reading is complete, those that are gone are forgotten.
+    rows.clear(cloud)
+    seen(cloud)
+    assert not applications._cache.said
+    assert not applications._cache.applications
 
 
 def test_ten_thousand_running_vms_are_read_within_seconds(cloud):
