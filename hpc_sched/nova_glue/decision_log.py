@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 import threading
 from typing import Any
 
@@ -14,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 _unwritable: str | None = None  # the path that could not be written last
-_torn: str | None = None  # the path whose last line of ours has no end
+_torn: str | None = None  # the path, be it a pipe's, whose last line of ours has no end
 
 
 def append(path: str, record: dict[str, Any]) -> None:
@@ -33,8 +34,8 @@ def append(path: str, record: dict[str, Any]) -> None:
         return
     with _lock:
         try:
-            # What was torn must not spoil the next line too.
-            written = _write(path, b"\n" + line if _torn == path else line)
+            # What was torn, here or by another worker, must not spoil the next line too.
+            written = _write(path, b"\n" + line if _torn == path or _is_torn(path) else line)
         except (OSError, ValueError) as error:
             why: object = error
         else:
@@ -46,6 +47,18 @@ def append(path: str, record: dict[str, Any]) -> None:
         LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, why)
     elif not why and before == path:
         LOG.info("[hpc_sched] decision_log = %s can be written again", path)
+
+
+def _is_torn(path: str) -> bool:
+    """Tell whether a file's last line has no end, as far as it can be read."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb", buffering=0, opener=_without_waiting) as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
+            return file.read(1) not in (b"\n", b"")
+    except (OSError, ValueError):
+        return False
 
 
 def _write(path: str, text: bytes) -> bool:

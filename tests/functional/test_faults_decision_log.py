@@ -133,6 +133,16 @@ def test_a_disk_that_is_full_loses_lines_and_those_after_it_are_whole(full, capl
     assert len(faults.said(caplog)) == 1
 
 
+def test_a_line_that_another_worker_has_torn_is_not_continued(tmp_path):
+    log = tmp_path / "decisions"
+    log.write_text('{"decision":"pla')  # its disk was full
+    CONF.set_override("decision_log", str(log), "hpc_sched")
+    schedule(2)
+    torn, *ours = log.read_text().splitlines()
+    assert torn == '{"decision":"pla'
+    assert [json.loads(line)["decision"] for line in ours] == ["planned"] * 2
+
+
 def test_a_pipe_that_nobody_reads_does_not_hold_the_scheduler(tmp_path, caplog):
     pipe = tmp_path / "decisions"
     os.mkfifo(pipe)
