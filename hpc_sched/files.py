@@ -27,7 +27,9 @@ def read_bytes(path: Path, error: Error, max_bytes: int | None = None) -> bytes:
     :raises error: naming the file that cannot be read or is longer
     """
     try:
-        with open(path, "rb") as stream:
+        # A pipe that nobody writes to is empty: it must not hold a service for ever.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            os.set_blocking(stream.fileno(), True)
             return read_stream(stream, os.fspath(path), error, max_bytes)
     except (OSError, ValueError) as failure:
         if isinstance(failure, error):

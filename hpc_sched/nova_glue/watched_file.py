@@ -38,8 +38,8 @@ class WatchedFile(Generic[Content]):
     """The last good content of a file.
 
     One object serves all threads: what is held is replaced by one assignment, and one thread
-    at a time reads. A file that becomes wrong is one ERROR per mistake; its last good content
-    stays in use.
+    at a time reads, the others going on with what is held. A file that becomes wrong is one
+    ERROR per mistake; its last good content stays in use.
     """
 
     def __init__(self, what: str, read: Callable[[str], Content]) -> None:
@@ -71,11 +71,17 @@ class WatchedFile(Generic[Content]):
         held = self._held
         if held is not None and held.is_of(path, fingerprint(path)):
             return held.content
-        with self._lock:
+        # Who has something to go on with does not wait for the one that reads.
+        has_old = held is not None and held.path == path and held.content is not None
+        if not self._lock.acquire(blocking=not has_old):
+            return held.content if held is not None else None
+        try:
             seen, held = fingerprint(path), self._held
             if held is None or not held.is_of(path, seen):
                 self._held = self._again(path, seen, held)
             return self._held.content if self._held is not None else None
+        finally:
+            self._lock.release()
 
     def _again(
         self, path: str, seen: Fingerprint | None, held: _Held[Content] | None

@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,21 @@ def test_a_file_beyond_the_limit_is_refused_and_one_at_the_limit_is_read(tmp_pat
 def test_a_device_without_end_is_refused():
     with pytest.raises(ERROR, match=r"/dev/zero: expected at most 1000 bytes"):
         files.read_bytes("/dev/zero", ERROR, 1000)
+
+
+def test_a_pipe_that_nobody_writes_to_is_empty_and_holds_nobody(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert files.read_bytes(pipe, ERROR) == b""
+
+
+def test_a_pipe_is_read_to_its_end_however_slowly_it_is_written():
+    shell = '"$@" <(sleep 0.2; echo one; sleep 0.2; echo two)'
+    code = "import sys; from hpc_sched import exceptions, files; " + (
+        "print(files.read_bytes(sys.argv[1], exceptions.TopologyError))"
+    )
+    command = ["bash", "-c", shell, "bash", sys.executable, "-c", code]
+    assert subprocess.check_output(command, text=True).strip() == r"b'one\ntwo\n'"
 
 
 def test_a_byte_that_is_not_utf_8_is_named_with_its_line():

@@ -1,0 +1,34 @@
+"""A file that is read again when it changes."""
+
+import threading
+from pathlib import Path
+
+from hpc_sched.nova_glue.watched_file import WatchedFile
+
+
+def test_one_reads_a_change_and_the_others_go_on_with_what_they_have(tmp_path: Path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def read(name: str) -> str:
+        text = Path(name).read_text()
+        if text == "newer":
+            begun.set()
+            assert go_on.wait(20)
+        return text
+
+    watched = WatchedFile("file", read)
+    watched.start(str(path))
+    path.write_text("newer")
+    found: list[str | None] = []
+    reader = threading.Thread(target=lambda: found.append(watched.current(str(path))))
+    reader.start()
+    try:
+        assert begun.wait(20)
+        assert watched.current(str(path)) == "old"
+    finally:
+        go_on.set()
+        reader.join()
+    assert found == ["newer"]
+    assert watched.current(str(path)) == "newer"
