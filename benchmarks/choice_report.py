@@ -99,14 +99,32 @@ def missed(rows: Sequence[Row]) -> list[str]:
         f"{row.side}, {row.hosts:,} hosts, {row.count} VMs ({KINDS[row.kind]}): "
         f"{row.ratio:.3f} is more than {row.target:.2f}"
         for row in rows
-        if row.ratio is not None and row.target is not None and row.ratio > row.target
+        if row.ratio is not None and row.target is not None and not row.ratio <= row.target
     ]
     late += [
         f"{side}, {hosts:,} hosts: {more:.0f} MB more than stock Nova, at most {MEGABYTES} wanted"
         for hosts, side, _, more in _memory(rows)
-        if side == "plugin" and hosts <= TARGET_HOSTS and more > MEGABYTES
+        if hosts <= TARGET_HOSTS and not more <= MEGABYTES
     ]
     return late
+
+
+def unmeasured(rows: Sequence[Row]) -> list[str]:
+    """Return the targets on TARGET_HOSTS hosts that no row can meet or miss, a line each."""
+    wanted = [(count, GROUP, side) for side in ("plugin", "bunch") for count in GROUP_TARGETS]
+    measured = {
+        (row.count, row.kind, row.side)
+        for row in rows
+        if row.hosts == TARGET_HOSTS and row.ratio is not None
+    }
+    lines = [
+        f"{side}, {TARGET_HOSTS:,} hosts, {count} VMs ({KINDS[kind]})"
+        for count, kind, side in [(1, OTHER, "plugin"), *wanted]
+        if (count, kind, side) not in measured
+    ]
+    if not any((hosts, side) == (TARGET_HOSTS, "plugin") for hosts, side, *_ in _memory(rows)):
+        lines.append(f"plugin, {TARGET_HOSTS:,} hosts, memory")
+    return lines
 
 
 def fit(rows: Sequence[Row]) -> list[str]:

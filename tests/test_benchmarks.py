@@ -46,6 +46,31 @@ def test_a_ratio_above_its_target_is_missed_and_one_below_is_not():
     assert late == ["plugin, 10,000 hosts, 16 VMs (group): 0.200 is more than 0.10"]
 
 
+def test_a_ratio_that_is_no_number_is_missed():
+    assert choice_report.missed([row(ratios=[float("nan")])])
+
+
+def test_targets_of_which_nothing_has_been_measured_are_named():
+    whole = [
+        row(count=count, kind=kind, side=side, ratios=[0.01])
+        for count, kind, side in [
+            (1, OTHER, "plugin"),
+            *[(n, GROUP, side) for n in (1, 16, 64, 256) for side in ("plugin", "bunch")],
+        ]
+    ]
+    stock = row(side="stock", kind="memory", count=0, megabytes=300.0)
+    whole += [stock, row(kind="memory", count=0, megabytes=310.0)]
+    assert choice_report.unmeasured(whole) == []
+    # Stock Nova left out; another size; one side alone.
+    whole[5].ratios = []
+    whole[1].hosts = 5_000
+    assert choice_report.unmeasured(whole[:-2]) == [
+        "plugin, 10,000 hosts, 1 VMs (group)",
+        "plugin, 10,000 hosts, 64 VMs (group)",
+        "plugin, 10,000 hosts, memory",
+    ]
+
+
 def test_too_much_memory_is_missed():
     stock = row(side="stock", kind="memory", count=0, megabytes=300.0)
     ours = row(kind="memory", count=0, megabytes=361.0)
