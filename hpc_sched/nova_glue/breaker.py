@@ -48,7 +48,9 @@ class Breaker:
         self._name = f"hpc_sched read: {source}"  # as a dump of the threads shows it
         self._most = most
         self._changed = threading.Condition()
-        self._running = 0  # those left behind included
+        self._awaited: set[futures.Future[Any]] = set()
+        # Those that somebody has waited for in vain, and a time.monotonic() since when.
+        self._left: dict[futures.Future[Any], float] = {}
         self._retry_at: float | None = None  # a time.monotonic(); None while it is trusted
         self._ended_at = -math.inf  # a time.monotonic(): the last read that came back
         self._probe: futures.Future[Any] | None = None
@@ -61,17 +63,15 @@ class Breaker:
         """
         answer: futures.Future[Answer] = futures.Future()
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._retry_at is not None or self._running < self._most, seconds
-            )
+            self._changed.wait_for(lambda: self._retry_at is not None or self._has_room(), seconds)
             if self._retry_at is not None:
                 may_try = time.monotonic() >= self._retry_at and self._probe is None
                 if not may_try:
                     raise exceptions.UnansweredError("left alone after a timeout")
                 self._probe = answer
-            elif self._running >= self._most:
+            elif not self._has_room():
                 return None
-            self._running += 1
+            self._awaited.add(answer)
         # What a test counts in the caller it counts in the thread too.
         run = contextvars.copy_context().run
         thread = threading.Thread(
@@ -81,7 +81,7 @@ class Breaker:
             thread.start()
         except RuntimeError:  # no more threads, which says nothing of the source
             with self._changed:
-                self._running -= 1
+                self._awaited.discard(answer)
                 self._forget(answer)
                 self._changed.notify_all()
             raise
@@ -93,15 +93,28 @@ class Breaker:
         :param began: a time.monotonic() since when it was waited for
         """
         with self._changed:
+            if answer is not None and answer in self._awaited:
+                self._awaited.remove(answer)
+                self._left[answer] = time.monotonic()
             self._forget(answer)
             # Many at once wait long for a source that answers one after the other.
             if self._retry_at is None and self._ended_at > began:
                 return
             # Who came with little time left cannot say that the source is slow.
             if time.monotonic() - began >= CONF.hpc_sched.cell_timeout / 2:
-                pause = PAUSE if self._running < MAX_STUCK else LONG_PAUSE
+                pause = PAUSE if len(self._left) < MAX_STUCK else LONG_PAUSE
                 self._retry_at = time.monotonic() + pause
                 self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        """Tell whether one more read may run beside those that do.
+
+        What was left behind long ago will not come back, and keeps no room for ever.
+        """
+        now = time.monotonic()
+        slow = sum(now - since < PAUSE for since in self._left.values())
+        most = self._most if len(self._left) < MAX_STUCK else 1
+        return len(self._awaited) + slow < most
 
     def _forget(self, answer: futures.Future[Any] | None) -> None:
         """Let another read try, where this one has."""
@@ -122,7 +135,8 @@ class Breaker:
 
     def _end(self, answer: futures.Future[Any]) -> None:
         with self._changed:
-            self._running -= 1
+            self._awaited.discard(answer)
+            self._left.pop(answer, None)
             self._ended_at = time.monotonic()
             if self._probe is answer:
                 self._probe, self._retry_at = None, None

@@ -92,6 +92,25 @@ def test_a_try_that_hangs_itself_does_not_close_the_source_for_ever():
         assert said(well) == "well"
 
 
+def test_reads_that_never_come_back_keep_no_room_for_ever():
+    with hanging() as hang:
+        ask_at_once(breaker.MAX_READS, hang)
+        time.sleep(breaker.PAUSE)
+        assert said(well) == "well"
+        assert ask_at_once(8, well) == ["well"] * 8
+
+
+def test_a_source_that_is_slow_gets_no_more_reads_at_a_time_for_those_left_behind():
+    with hanging() as hang, ThreadPoolExecutor(breaker.MAX_READS) as pool:
+        slow = [pool.submit(said, hang) for _ in range(breaker.MAX_READS - 1)]
+        time.sleep(TIMEOUT / 2)
+        # One that comes back meanwhile: it does not hang.
+        assert said(well) == "well"
+        assert [one.result() for one in slow] == [UNANSWERED] * len(slow)
+        ask_at_once(2 * breaker.MAX_READS, hang)
+        assert faults.reads_under_way(SOURCE) == breaker.MAX_READS
+
+
 def test_one_request_at_a_time_tries():
     with hanging() as hang:
         assert said(hang) == UNANSWERED
@@ -109,6 +128,9 @@ def test_where_as_many_hang_as_may_a_try_comes_but_rarely(monkeypatch):
         assert said(well) == LEFT_ALONE
         time.sleep(breaker.LONG_PAUSE - breaker.PAUSE)
         assert said(well) == "well"
+        # Trusted again, and hanging again: one more at most.
+        ask_at_once(8, hang)
+        assert faults.reads_under_way(SOURCE) == 5
 
 
 def test_who_waits_for_others_is_told_as_soon_as_the_source_is_left_alone():
