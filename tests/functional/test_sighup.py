@@ -92,14 +92,17 @@ def test_sighup_reads_the_file_and_changed_options_and_keeps_what_was_good(folde
     log = folder / "log"
     wait_for(log, "Topology loaded: 2 hosts, 1 leaf, depth 1")
 
-    write_tree(folder / "topology.yaml", {"leaf1": ["n1", "n2"], "leaf2": ["n3"]})
+    # Replaced by a move: a scheduler that looks meanwhile would find it half written.
+    new = write_tree(folder / "new.yaml", {"leaf1": ["n1", "n2"], "leaf2": ["n3"]})
+    new.replace(folder / "topology.yaml")
     scheduler.send_signal(signal.SIGHUP)
     wait_for(log, "hosts new: n3; switches new: leaf2; now 3 hosts, 2 leaves")
     # Nova replaces its workers, or starts anew in them.
     wait_for_workers(log, 4)
     each_said_once(wait_for(log, "Topology changed"))
 
-    (folder / "topology.yaml").write_text("switches: 7\n")
+    new.write_text("switches: 7\n")
+    new.replace(folder / "topology.yaml")
     scheduler.send_signal(signal.SIGHUP)
     told = wait_for(log, "the last good topology stays in use")
     assert "topology.yaml:1: switches: expected a list, found '7'" in told[0]
