@@ -1,8 +1,41 @@
 """Settings of all tests."""
 
+import pytest
 from hypothesis import settings
 
 # The same examples in every run: a red build is red for everybody, and a slow machine that
 # shares its cores with other tests makes nothing fail.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=100)
 settings.load_profile("repeatable")
+
+# The files that take minutes, the longest first.
+LONG = (
+    "test_streams.py",
+    "test_databases.py",
+    "test_status_command.py",
+    "test_databases_in_trouble.py",
+    "test_wishes.py",
+    "test_case_study.py",
+    "test_soak.py",
+    "test_histories.py",
+    "test_plans_at_scale.py",
+    "test_streams_on_nova.py",
+    "test_faults_cells.py",
+    "test_parallel_creates.py",
+    "test_unnoticed.py",
+    "test_placement.py",
+    "test_queries.py",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist hand out files in our order, not those with the most tests first."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest: no worker is left alone with one of them."""
+    if hasattr(config, "workerinput"):
+        place = {name: i for i, name in enumerate(LONG)}
+        items.sort(key=lambda item: place.get(item.path.name, len(LONG)))
