@@ -93,7 +93,7 @@ class Breaker:
         :param began: a time.monotonic() since when it was waited for
         """
         with self._changed:
-            if answer is not None and answer in self._awaited:
+            if answer in self._awaited:
                 self._awaited.remove(answer)
                 self._left[answer] = time.monotonic()
             self._forget(answer)
@@ -126,9 +126,10 @@ class Breaker:
             found = read()
         except BaseException as error:
             self._end(answer)
-            # What would end the thread is not to end that of the request.
-            wrong = exceptions.UnansweredError(f"{type(error).__name__}: {error}")
-            answer.set_exception(error if isinstance(error, Exception) else wrong)
+            if not isinstance(error, Exception):
+                # What would end the thread is not to end that of the request.
+                error = exceptions.UnansweredError(f"{type(error).__name__}: {error}")
+            answer.set_exception(error)
         else:
             self._end(answer)
             answer.set_result(found)

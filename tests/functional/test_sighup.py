@@ -17,6 +17,9 @@ from tests.functional.trees import write_tree
 BIN = Path(sys.executable).parent
 SECONDS = 120  # a slow machine; it takes some ten
 
+# The oslo.service of Nova 31 calls SIGHUP by another name of its number.
+BEGUN = ("Starting scheduler node", "Child caught SIGHUP", "Child caught SIG_UNBLOCK")
+
 OPTIONS = {
     # A worker of Nova 33 that has been told to end goes on serving for so long, minutes by default.
     "DEFAULT": {"transport_url": "fake://", "host": "here", "manager_shutdown_timeout": "1"},
@@ -73,10 +76,9 @@ def wait_for(log: Path, text: str, count: int = 1) -> list[str]:
 def wait_for_workers(log: Path, count: int) -> None:
     """Wait until workers have begun so often: new processes, or on eventlet the old ones anew."""
     deadline = time.monotonic() + SECONDS
-    # With Nova 31 comes an oslo.service that calls SIGHUP by another name of its number.
     while time.monotonic() < deadline:
         text = log.read_text()
-        if text.count("Starting scheduler node") + text.count("Child caught SIG") >= count:
+        if sum(map(text.count, BEGUN)) >= count:
             return
         time.sleep(0.1)
     raise AssertionError(log.read_text()[-2000:])
