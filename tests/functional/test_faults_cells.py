@@ -139,6 +139,15 @@ def test_a_cell_that_hangs_gets_no_more_threads_than_allowed_however_often_it_is
         assert last.waited < TIMEOUT
 
 
+def test_a_cell0_that_hangs_is_not_missed(claims, group, caplog):
+    """It holds no VM that has a host."""
+    with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell0", port):
+        outcome = outcomes.place(claims, group)
+        assert outcome.waited < TIMEOUT
+        assert leaves_used(LEAVES, outcome.hosts) == {"leaf2": 2}
+        assert faults.said(caplog) == []
+
+
 def test_a_cell_that_refuses_connections_is_one_warning_and_the_others_count(claims, group, caplog):
     with faults.cell_at(claims.cloud, "cell2", faults.closed_port()):
         for _ in range(2):

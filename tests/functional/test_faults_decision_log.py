@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from oslo_utils import uuidutils
 
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.nova_glue import decision_log
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
 from tests.functional.pods import FABRIC, states_of
@@ -131,6 +133,32 @@ def test_a_disk_that_is_full_loses_lines_and_those_after_it_are_whole(full, capl
     CONF.set_override("decision_log", "/dev/full", "hpc_sched")
     schedule()
     assert len(faults.said(caplog)) == 1
+
+
+@as_root
+def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeypatch):
+    torn, first_looked = decision_log._is_torn, threading.Event()
+
+    def look(path: str) -> bool:
+        answer = torn(path)
+        first_looked.set()
+        time.sleep(0.2)
+        return answer
+
+    monkeypatch.setattr(decision_log, "_is_torn", look)
+    text = "x" * 200  # more than the disk takes
+    first = threading.Thread(target=decision_log.append, args=(str(full), {"first": text}))
+    first.start()
+    assert first_looked.wait(20)
+    # The second thread comes before the first has written, and writes after it.
+    second = threading.Thread(target=decision_log.append, args=(str(full), {"second": text}))
+    second.start()
+    first.join()
+    (full.parent / "ballast").unlink()
+    second.join()
+    *_, half, whole = full.read_text().splitlines()
+    assert half.startswith('{"first":')
+    assert json.loads(whole) == {"second": text}
 
 
 def test_a_line_that_another_worker_has_torn_is_not_continued(tmp_path):
