@@ -108,6 +108,12 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         if self.with_scheduler:
             self.start_scheduler(self.options)
 
+    def doCleanups(self) -> None:
+        """End everything."""
+        # Each service waits until its idle threads look for work and find that they are to end.
+        _thread.ThreadWorker.MAX_IDLE_FOR = 0.05  # type: ignore[assignment] # futurist says int
+        super().doCleanups()
+
     def _databases(self) -> CellDatabases:
         self._cell_databases = CellDatabases()
         return self._cell_databases
