@@ -137,25 +137,33 @@ def test_a_disk_that_is_full_loses_lines_and_those_after_it_are_whole(full, capl
 
 @as_root
 def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeypatch):
-    torn, first_looked = decision_log._is_torn, threading.Event()
+    is_torn, write = decision_log._is_torn, decision_log._write
+    first_looked, first_wrote = threading.Event(), threading.Event()
 
     def look(path: str) -> bool:
-        answer = torn(path)
-        first_looked.set()
-        time.sleep(0.2)
+        answer = is_torn(path)
+        if first_looked.is_set():
+            assert first_wrote.wait(20)
+        else:
+            first_looked.set()
+            time.sleep(0.2)
         return answer
 
+    def write_and_make_room(path: str, text: bytes) -> bool:
+        has_all = write(path, text)
+        (full.parent / "ballast").unlink(missing_ok=True)
+        first_wrote.set()
+        return has_all
+
     monkeypatch.setattr(decision_log, "_is_torn", look)
+    monkeypatch.setattr(decision_log, "_write", write_and_make_room)
     text = "x" * 200  # more than the disk takes
     first = threading.Thread(target=decision_log.append, args=(str(full), {"first": text}))
     first.start()
     assert first_looked.wait(20)
     # The second thread comes before the first has written, and writes after it.
-    second = threading.Thread(target=decision_log.append, args=(str(full), {"second": text}))
-    second.start()
+    decision_log.append(str(full), {"second": text})
     first.join()
-    (full.parent / "ballast").unlink()
-    second.join()
     *_, half, whole = full.read_text().splitlines()
     assert half.startswith('{"first":')
     assert json.loads(whole) == {"second": text}
