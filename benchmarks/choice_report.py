@@ -39,6 +39,21 @@ class Row:
         return statistics.median(self.ratios) if self.ratios else None
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the true median is with 95 % certainty, by the ranks of the ratios (binomial).
+
+        None where so few ratios cannot tell.
+        """
+        count, tail, outside = len(self.ratios), 1, 0
+        while tail <= 0.025 * 2**count:
+            outside += 1
+            tail += math.comb(count, outside)
+        if not outside:
+            return None
+        ordered = sorted(self.ratios)
+        return ordered[outside - 1], ordered[count - outside]
+
+    @property
     def target(self) -> float | None:
         """The greatest ratio that is good enough, None where nobody has set one."""
         if self.hosts not in (HALF_HOSTS, TARGET_HOSTS):
@@ -56,13 +71,17 @@ class Row:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is written as JSON."""
-        return asdict(self) | {"ratio": self.ratio, "target": self.target}
+        return asdict(self) | {
+            "ratio": self.ratio,
+            "interval": self.interval,
+            "target": self.target,
+        }
 
 
 def table(rows: Sequence[Row]) -> str:
     """Return the rows as text: sides of one request beneath each other, then memory."""
-    form = "{:>7} {:>5} {:<9} {:<8} {:>10} {:>8} {:>7} {:>8} {:>6}"
-    head = ("hosts", "VMs", "kind", "side", "CPU s", "ratio", "target", "queries", "turns")
+    form = "{:>7} {:>5} {:<9} {:<8} {:>10} {:>8} {:>11} {:>7} {:>8} {:>6}"
+    head = ("hosts", "VMs", "kind", "side", "CPU s", "ratio", "95 %", "target", "queries", "turns")
     lines = [form.format(*head)]
     for row in rows:
         if row.megabytes is not None:
@@ -75,6 +94,7 @@ def table(rows: Sequence[Row]) -> str:
                 row.side,
                 f"{statistics.median(row.seconds):.3f}",
                 "" if row.ratio is None else f"{row.ratio:.3f}",
+                "" if row.interval is None else "{:.3f}-{:.3f}".format(*row.interval),
                 "" if row.target is None else f"{row.target:.2f}",
                 row.queries,
                 len(row.seconds),

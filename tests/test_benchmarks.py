@@ -79,6 +79,16 @@ def test_too_much_memory_is_missed():
     ]
 
 
+@pytest.mark.parametrize(("count", "ranks"), [(6, (1, 6)), (9, (2, 8)), (25, (8, 18))])
+def test_the_interval_of_a_median_is_that_of_the_sign_test(count, ranks):
+    assert row(ratios=range(count, 0, -1)).interval == ranks
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 5])
+def test_few_turns_have_no_interval(count):
+    assert row(ratios=range(count)).interval is None
+
+
 def test_growth_is_fitted_over_hosts_and_vms():
     rows = [
         row(hosts=h, count=n, seconds=[1e-6 * h * n**0.5]) for h in (1000, 4000) for n in (1, 16)
