@@ -70,8 +70,6 @@ class DatabaseFiles(fixtures.Fixture):
                 if os.path.exists(path + suffix):
                     os.remove(path + suffix)
 
-        # Connecting has tested the engine before these were listening.
-        engine.pool.dispose()
         return engine
 
     def _new_engine(self, url: str, options: dict[str, Any]) -> Any:
@@ -79,7 +77,8 @@ class DatabaseFiles(fixtures.Fixture):
             return self._create_engine(url, **options)
         # What is written is gone with the process anyway: no disk is waited for.
         engine = self._create_engine(url, **options | {"sqlite_synchronous": False})
-        # oslo.db opens the file anew for each transaction, a quarter of all that is done here.
+        # oslo.db opens the file anew for each transaction, a quarter of all that is done here. A
+        # pool of our own begins empty: oslo.db has connected already, to test the engine.
         engine.pool.dispose()
         engine.pool = pool.QueuePool(
             engine.pool._creator,
