@@ -3,7 +3,6 @@
 Takes minutes, so only with the long soak.
 """
 
-import os
 import threading
 
 import pytest
@@ -15,10 +14,9 @@ from hpc_sched.filters.neighbours import NeighbourFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import applications, enabled, members, record, registry
 from hpc_sched.weighers.hop_byte import HopByteWeigher
+from tests.functional.soak.marks import LONG
 
-pytestmark = pytest.mark.skipif(
-    "HPC_SCHED_SOAK" not in os.environ, reason="takes minutes: part of tox -e soak"
-)
+pytestmark = LONG
 EVENTS = 150
 
 

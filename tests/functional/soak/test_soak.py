@@ -2,8 +2,11 @@
 
 import os
 
+import pytest
+
 from hpc_sched.nova_glue import neighbours, registry
 from tests.functional.soak import events
+from tests.functional.soak.marks import LONG
 from tests.functional.soak.run import leaks, table
 
 EVENTS = int(os.environ.get("HPC_SCHED_SOAK", "300"))
@@ -41,15 +44,23 @@ def test_a_group_state_that_is_kept_is_found(live, monkeypatch):
     assert any("GroupState" in what for what in live(40).wrong)
 
 
-def test_a_list_of_names_that_is_kept_is_found(live, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "lists"),
+    [
+        # Of so few requests, while the VMs become more, less would be lost in the noise.
+        pytest.param(100, 10, id="ten in a short life"),
+        pytest.param(1000, 1, id="one in a long life", marks=LONG),
+    ],
+)
+def test_lists_of_names_that_each_request_leaves_are_found(live, monkeypatch, number, lists):
     kept = []
     real = neighbours.read
 
     def read(spec, states):
-        kept.append(["name of " + state.host for state in states])
+        kept.append([f"name of {state.host}" for state in states for _ in range(lists)])
         return real(spec, states)
 
     monkeypatch.setattr(neighbours, "read", read)
-    soak = live(100)
+    soak = live(number)
     assert not soak.wrong, "\n".join(soak.wrong)
     assert any(BLOCKS in what for what in leaks(soak, BOUNDS))
