@@ -36,7 +36,13 @@ def permitted(problem: Problem, plan: Plan) -> Mask:
 
 
 def kept(
-    problem: Problem, plan: Plan, open_hosts: Mask | None = None, *, places: int, hosts: int
+    problem: Problem,
+    plan: Plan,
+    open_hosts: Mask | None = None,
+    used: Mask | None = None,
+    *,
+    places: int,
+    hosts: int,
 ) -> Mask:
     """Return the hosts of the plan's leaves, and of the next best leaves as spares.
 
@@ -45,6 +51,8 @@ def kept(
 
     :param open_hosts: hosts that could take a VM, per host of the topology, where these are
         more than those with capacity
+    :param used: hosts, per host of the topology, that have VMs of the request by now: they are
+        none of the hosts that are asked for
     """
     topology = problem.topology
     has_room = problem.capacity > 0 if open_hosts is None else open_hosts
@@ -54,7 +62,8 @@ def kept(
         weights=problem.capacity[allowed],
         minlength=len(topology.switches),
     )
-    number = np.bincount(topology.leaf_index[allowed], minlength=len(topology.switches))
+    fresh = allowed if used is None else allowed & ~used
+    number = np.bincount(topology.leaf_index[fresh], minlength=len(topology.switches))
     planned = [topology.switch_index(leaf) for leaf in plan.leaves]
     order = list(dict.fromkeys([*planned, *_leaf_order(problem, plan)]))
     enough_from = len(order)

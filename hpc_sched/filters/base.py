@@ -21,7 +21,7 @@ States = list[host_manager.HostState]
 
 
 class GroupFilter(filters.BaseHostFilter):
-    """A filter that judges all candidates of a request together, once a request.
+    """A filter that judges all candidates of a request together, by default once.
 
     Requests without a group and rebuilds pass untouched. An error of our own is logged with
     its traceback; all hosts pass then, unless the request asks for a guarantee, which nobody

@@ -12,6 +12,10 @@ from hpc_sched.nova_glue import record, registry
 
 CONF = nova.conf.CONF
 
+# VMs of a request between two runs, and the spares that are left for the last of them: others
+# may have taken a leaf since the request began, and alternates are chosen at its end.
+VMS_A_RUN = 64
+
 
 class HPCRackCapacityFilter(GroupFilter):
     """Keeps the hosts of the leaves that the plan uses, and spares from the next best leaves.
@@ -22,30 +26,43 @@ class HPCRackCapacityFilter(GroupFilter):
     ``hpc:max_leaves``. A group that has no plan passes as it came, except with these wishes,
     which refuse it.
 
+    It runs again after every 64 VMs of a request and takes the spare leaves that are not needed
+    any more, as long as all VMs have gone where they were planned: as many spares as VMs that
+    are still to be placed are enough then, but not fewer than 64, on hosts that have none of
+    the request. Nothing is refused at that time, for places have been claimed.
+
     Name it last in ``enabled_filters``: what it removes no later filter sees.
     """
 
+    def run_filter_for_index(self, index: int) -> bool:
+        """Tell whether it runs for a VM of a request, by the number of those before it."""
+        return index % VMS_A_RUN == 0
+
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         state = registry.state_of(spec, states)
-        if state is None:
+        if state is None or not state.left:
             return states
         if state.request.asked.needs_place:
             check_members(state)
         positions = state.positions(states)
         answer = state.planning.plan(positions)
+        if state.planning.revised:
+            return states
         if isinstance(answer, Rejection) and state.request.asked.needs_place:
             raise state.rejection(answer, positions)
         if isinstance(answer, Rejection) or state.is_flat:
             record.tell(state, answer)
             return states
         wanted = max(answer.count, state.left)
+        spares = max(wanted, VMS_A_RUN) if state.placed else wanted
         retries = CONF.scheduler.max_attempts - 1
         mask = kept(
             state.problem(positions),
             answer,
             state.open_hosts(positions),
-            places=2 * wanted + retries,
-            hosts=wanted + retries,
+            state.used,
+            places=wanted + spares + retries,
+            hosts=spares + retries,
         )
         keep = mask[state.host_index[positions]]
         state.record.count_removed(
@@ -53,3 +70,7 @@ class HPCRackCapacityFilter(GroupFilter):
         )
         record.tell(state, answer)
         return select(states, keep)
+
+    def _needs_proof(self, spec: objects.RequestSpec) -> bool:
+        # What is left by the first run keeps the guarantee.
+        return not registry.placed(spec) and super()._needs_proof(spec)

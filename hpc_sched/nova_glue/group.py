@@ -241,6 +241,11 @@ class GroupState:
         return counts
 
     @property
+    def used(self) -> NDArray[np.bool_]:
+        """Whether each host of the topology has VMs that this request has placed."""
+        return self._per_host(self._placed_at, None) > 0
+
+    @property
     def slot(self) -> int:
         """Which of the group's places belongs to the current VM."""
         return self._queue.index(self._current_uuid) if self._current_uuid in self._queue else 0

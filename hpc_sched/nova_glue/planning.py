@@ -48,6 +48,8 @@ class Planning:
         # the whole cloud, through one more garbage collection.
         self._state: GroupState = weakref.proxy(state)
         self._last: _Answered | None = None
+        # Whether a VM of the request went elsewhere than planned, or a host lost its room.
+        self.revised = False
 
     def plan(self, among: Array) -> Plan | Rejection:
         """Return the plan on some of the candidates, or why there is none.
@@ -60,6 +62,7 @@ class Planning:
         answer = self._still_good(problem, sizes)
         if answer is None:
             answer = self._decide(problem, sizes, among)
+            self.revised |= self._state.placed > 0
         self._last = _Answered(answer, problem, sizes)
         self._state.record.seconds += time.perf_counter() - began
         return answer

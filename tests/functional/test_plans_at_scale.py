@@ -107,20 +107,26 @@ def test_a_group_costs_the_least_that_the_planner_knows(nova, count):
     assert cost_of(hosts) == least(FREE, count)
 
 
-def test_the_candidates_of_later_vms_are_the_plans_leaves_and_as_many_spares(nova, monkeypatch):
+@pytest.mark.parametrize("count", [16, 96])
+def test_the_candidates_are_the_plans_leaves_and_as_many_spares_as_vms_left(
+    nova, monkeypatch, count
+):
     weighed: list[int] = []
     host_manager = nova.cloud.scheduler.manager.host_manager
     real = host_manager.get_weighed_hosts
 
     def weigh(hosts, spec):
-        weighed.append(len(hosts))
+        weighed.append(sum(not host.num_instances for host in hosts))
         return real(hosts, spec)
 
     monkeypatch.setattr(host_manager, "get_weighed_hosts", weigh)
-    nova.place(request(count=16, group=uuidutils.generate_uuid()))
-    assert len(weighed) == 16
-    # 16 places, 16 spares and 2 retries, rounded up to whole leaves of at most 16 hosts.
-    assert 34 <= weighed[0] < 34 + 16
+    nova.place(request(count=count, group=uuidutils.generate_uuid()))
+    assert len(weighed) == count
+    # Twice the places and 2 retries, rounded up to whole leaves of at most 16 hosts.
+    assert 2 * count + 2 <= weighed[0] < 2 * count + 2 + 16
+    if count > 64:
+        # The filter has run again: 64 spares, and in the leaves that are used some more.
+        assert count - 64 + 64 + 2 <= weighed[64] < weighed[63] - 16
 
 
 def pod_of(host: str) -> str:
@@ -141,6 +147,37 @@ def test_with_half_of_the_first_claims_lost_a_group_of_32_ends_complete_under_it
     assert len({pod_of(host) for host in hosts}) == 1
     for i, (_, host, _) in enumerate(tried):
         assert host not in {earlier for _, earlier, won in tried[:i] if not won}
+
+
+def test_a_group_whose_vms_all_lose_their_first_claim_ends_complete(nova, monkeypatch):
+    """As many spares as VMs left are enough to the last VM, whose host is lost as well."""
+    providers = {uuid: host for host, uuid in nova.provider_of.items()}
+    spec = request(count=96, group=uuidutils.generate_uuid())
+    with watched_claims(monkeypatch, providers, lambda *claim: claim[-1] == 0) as tried:
+        hosts = hosts_of(nova.place(spec))
+    lost = {host for _, host, won in tried if not won}
+    assert len(lost) == len(set(hosts)) == 96
+    assert not lost & set(hosts)
+
+
+def test_the_last_of_65_vms_finds_a_host_when_others_have_taken_its_leaf(nova, monkeypatch):
+    """Since the request began, that is; the spares of one VM would all be in that leaf."""
+    providers = {uuid: host for host, uuid in nova.provider_of.items()}
+    taken: set[str] = set()
+    before: list[str] = []
+
+    def loses(_vm: str, host: str, _attempt: int) -> bool:
+        before.append(host)
+        if len(before) == 65:
+            taken.add(FABRIC.leaf_of(host))
+        return FABRIC.leaf_of(host) in taken
+
+    spec = request(count=65, group=uuidutils.generate_uuid())
+    with watched_claims(monkeypatch, providers, loses) as tried:
+        hosts = hosts_of(nova.place(spec, alternates=True))
+    lost = {host for _, host, won in tried if not won}
+    assert len(lost) > 1
+    assert len(set(hosts)) == 65
 
 
 def test_with_as_many_spares_as_lost_claims_the_group_takes_all_that_is_left(nova, monkeypatch):

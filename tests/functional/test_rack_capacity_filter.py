@@ -2,11 +2,16 @@
 
 import nova.conf
 import pytest
+from nova import objects
+from nova.scheduler import host_manager
 from oslo_utils.fixture import uuidsentinel as uuids
 
+from hpc_sched.filters import rack_capacity
 from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
+from hpc_sched.nova_glue import registry
+from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import (
     FABRIC,
     hosts_below,
@@ -14,10 +19,12 @@ from tests.functional.pods import (
     states_of,
 )
 from tests.functional.states import (
+    place,
     queue_of,
     read_decisions,
     run,
     spec,
+    weigh,
     wishing,
 )
 
@@ -114,3 +121,112 @@ def test_full_hosts_go_and_the_decision_says_how_many(group, tmp_path):
         "outside the plan's leaves and spares": 28,
         "no room for one VM": 24,
     }
+
+
+def _begun(
+    states: list[host_manager.HostState],
+    request: objects.RequestSpec,
+    vms: int,
+    losing: int | None = None,
+) -> list[host_manager.HostState]:
+    """Return the hosts that the filter leaves, with some VMs of the request placed on them.
+
+    :param losing: number of the VM whose first choice somebody else has just taken
+    """
+    kept = run(states, request, HPCRackCapacityFilter())
+    lost: set[str] = set()
+    for number in range(vms):
+        request.instance_uuid = getattr(uuids, f"vm{number:03}")
+        order = weigh(HopByteWeigher(), kept, request)
+        lost |= {order[0]} if number == losing else set()
+        place(kept, order, request, lose=lost)
+    request.instance_uuid = getattr(uuids, f"vm{vms:03}")
+    return kept
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """The filter runs again after every 4 VMs; 64 are more than the fabric has hosts."""
+    monkeypatch.setattr(rack_capacity, "VMS_A_RUN", 4)
+
+
+def test_it_runs_again_after_every_64_vms():
+    rack = HPCRackCapacityFilter()
+    assert [i for i in range(200) if rack.run_filter_for_index(i)] == [0, 64, 128, 192]
+
+
+@pytest.mark.parametrize(
+    ("count", "placed", "leaves"),
+    [
+        # Eight VMs are left: two leaves for them, and two of spares.
+        (12, 4, 4),
+        (12, 8, 2),
+        # One VM is left: its leaf has no place for four spares.
+        (9, 8, 2),
+    ],
+)
+def test_spares_that_are_not_needed_any_more_go(group, often, count, placed, leaves):
+    CONF.set_override("max_attempts", 1, "scheduler")
+    group(queue=queue_of(count), left=count)
+    request = spec(count=count, uuid=uuids.vm000)
+    before = _begun(states_of(), request, placed)
+    after = run(before, request, HPCRackCapacityFilter(), index=placed)
+    free = {state.host for state in after if not state.num_instances}
+    assert len(free) == 4 * leaves < len(before) - placed
+    assert len({FABRIC.leaf_of(host) for host in free}) == leaves
+    assert run(after, request, HPCRackCapacityFilter(), index=placed + 1) == after
+
+
+def test_hosts_that_the_request_uses_stay_and_are_no_spare_hosts(group, often):
+    """What is used up there HostState may not tell, and as alternates Nova skips them."""
+    CONF.set_override("max_attempts", 1, "scheduler")
+    group(queue=queue_of(6), left=6)
+    request = spec(count=6, uuid=uuids.vm000, vcpus=4)
+    before = _begun(states_of(), request, 4)
+    # A leaf of 16 places, of which 12 are free, and a leaf without a VM.
+    assert [sum(state.num_instances == n for state in before) for n in (0, 1)] == [4, 4]
+    assert run(before, request, HPCRackCapacityFilter(), index=4) == before
+
+
+@pytest.mark.parametrize("losing", range(4))
+def test_no_spare_goes_once_a_claim_is_lost(group, often, losing):
+    """Also where the last VM before the filter runs has lost it, or the first of all."""
+    CONF.set_override("max_attempts", 1, "scheduler")
+    group(queue=queue_of(12), left=12)
+    request = spec(count=12, uuid=uuids.vm000)
+    before = _begun(states_of(), request, 4, losing)
+    assert run(before, request, HPCRackCapacityFilter(), index=4) == before
+
+
+def test_no_spare_goes_where_another_weigher_decides(group, often):
+    CONF.set_override("max_attempts", 1, "scheduler")
+    group(queue=queue_of(9), left=9)
+    request = spec(count=9, uuid=uuids.vm000)
+    kept = run(states_of(), request, HPCRackCapacityFilter())
+    # One of each leaf that is left.
+    others = list({FABRIC.leaf_of(state.host): state for state in kept}.values())[:4]
+    for state in others:
+        state.consume_from_request(request)
+    request.instance_uuid = uuids.vm004
+    assert run(kept, request, HPCRackCapacityFilter(), index=4) == kept
+
+
+def test_nothing_is_refused_once_vms_are_placed(group, often, monkeypatch):
+    """To refuse then would leave the claims of those without an owner."""
+    group(queue=queue_of(8), left=8)
+    request = spec(count=8, uuid=uuids.vm000, extra_specs=wishing(require="spine"))
+    kept = _begun(states_of(), request, 4)
+    free = [state for state in kept if not state.num_instances][:3]
+    # Three places for the four VMs that are left.
+    assert run(free, request, HPCRackCapacityFilter(), index=4) == free
+    monkeypatch.setattr(registry, "state_of", lambda *_: 1 / 0)
+    assert run(free, request, HPCRackCapacityFilter(), index=4) == free
+
+
+def test_for_alternates_the_list_stays_as_it_is(group, often):
+    """Nova runs the filters once more, with the number of the last VM, when all are placed."""
+    group(queue=queue_of(5), left=5)
+    request = spec(count=5, uuid=uuids.vm000)
+    kept = _begun(states_of(), request, 5)
+    request.instance_uuid = uuids.vm004
+    assert run(kept, request, HPCRackCapacityFilter(), index=4) == kept
