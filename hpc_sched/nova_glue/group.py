@@ -236,14 +236,12 @@ class GroupState:
     @property
     def members(self) -> Array:
         """VMs of the group per host of the topology, with those of this request."""
-        counts = self._members.copy()
-        np.add.at(counts, self.host_index, self._placed_at)
-        return counts
+        return self._members + self._per_host(self._placed_at)
 
     @property
     def used(self) -> NDArray[np.bool_]:
         """Whether each host of the topology has VMs that this request has placed."""
-        return self._per_host(self._placed_at, None) > 0
+        return self._per_host(self._placed_at) > 0
 
     @property
     def slot(self) -> int:
@@ -355,7 +353,7 @@ class GroupState:
         room = policy.open_room(self._bound, self._open_room, self._placed_at)
         return self._per_host(room, among) > 0
 
-    def _per_host(self, room: Array, among: Array | None) -> Array:
+    def _per_host(self, room: Array, among: Array | None = None) -> Array:
         """Return numbers per HostState as numbers per host of the topology."""
         if among is not None:
             room = room.copy()
