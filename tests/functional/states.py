@@ -204,6 +204,19 @@ def schedule(
 
     :param losing: numbers of the VMs whose first choice somebody else has just taken
     """
+    _, placed, lost = begin(states, request, queue, weigher, chain, losing)
+    return placed, lost
+
+
+def begin(
+    states: States,
+    request: objects.RequestSpec,
+    queue: Sequence[str],
+    weigher: weights.BaseHostWeigher,
+    chain: Sequence[GroupFilter] = (),
+    losing: Sequence[int] = (),
+) -> tuple[States, list[str], list[str]]:
+    """Place VMs as :func:`schedule` does; return the hosts that are left for the next one too."""
     kept, placed, lost = states, [], []
     for index, uuid in enumerate(queue):
         request.instance_uuid = uuid
@@ -214,7 +227,7 @@ def schedule(
         if index in losing:
             lost.append(order[0])
         placed.append(place(kept, order, request, lose=set(lost)))
-    return placed, lost
+    return kept, placed, lost
 
 
 def read_decisions(path: Path) -> list[dict]:

@@ -1,5 +1,7 @@
 """HPCRackCapacityFilter: the leaves of the plan, and spares."""
 
+from collections.abc import Sequence
+
 import nova.conf
 import pytest
 from nova import objects
@@ -19,12 +21,11 @@ from tests.functional.pods import (
     states_of,
 )
 from tests.functional.states import (
-    place,
+    begin,
     queue_of,
     read_decisions,
     run,
     spec,
-    weigh,
     wishing,
 )
 
@@ -127,20 +128,12 @@ def _begun(
     states: list[host_manager.HostState],
     request: objects.RequestSpec,
     vms: int,
-    losing: int | None = None,
+    losing: Sequence[int] = (),
 ) -> list[host_manager.HostState]:
-    """Return the hosts that the filter leaves, with some VMs of the request placed on them.
-
-    :param losing: number of the VM whose first choice somebody else has just taken
-    """
-    kept = run(states, request, HPCRackCapacityFilter())
-    lost: set[str] = set()
-    for number in range(vms):
-        request.instance_uuid = getattr(uuids, f"vm{number:03}")
-        order = weigh(HopByteWeigher(), kept, request)
-        lost |= {order[0]} if number == losing else set()
-        place(kept, order, request, lose=lost)
-    request.instance_uuid = getattr(uuids, f"vm{vms:03}")
+    """Return the hosts that are left when some VMs are placed, the request being at the next."""
+    rack = [HPCRackCapacityFilter()]
+    kept, _, _ = begin(states, request, queue_of(vms), HopByteWeigher(), rack, losing)
+    request.instance_uuid = queue_of(vms + 1)[-1]
     return kept
 
 
@@ -156,25 +149,25 @@ def test_it_runs_again_after_every_64_vms():
 
 
 @pytest.mark.parametrize(
-    ("count", "placed", "leaves"),
+    ("count", "leaves"),
     [
-        # Eight VMs are left: two leaves for them, and two of spares.
-        (12, 4, 4),
-        (12, 8, 2),
-        # One VM is left: its leaf has no place for four spares.
-        (9, 8, 2),
+        # Leaves of four for the VMs that are left, and as many of spares.
+        (12, [6, 4, 2]),
+        # The leaf of the ninth VM alone would have no place for four spares.
+        (9, [5, 3, 2]),
     ],
 )
-def test_spares_that_are_not_needed_any_more_go(group, often, count, placed, leaves):
+def test_spares_that_are_not_needed_any_more_go(group, often, count, leaves):
     CONF.set_override("max_attempts", 1, "scheduler")
     group(queue=queue_of(count), left=count)
-    request = spec(count=count, uuid=uuids.vm000)
-    before = _begun(states_of(), request, placed)
-    after = run(before, request, HPCRackCapacityFilter(), index=placed)
-    free = {state.host for state in after if not state.num_instances}
-    assert len(free) == 4 * leaves < len(before) - placed
-    assert len({FABRIC.leaf_of(host) for host in free}) == leaves
-    assert run(after, request, HPCRackCapacityFilter(), index=placed + 1) == after
+    for placed, number in zip((0, 4, 8), leaves, strict=True):
+        request = spec(count=count, uuid=uuids.vm000)
+        before = _begun(states_of(), request, placed)
+        after = run(before, request, HPCRackCapacityFilter(), index=placed)
+        free = {state.host for state in after if not state.num_instances}
+        assert len(free) == 4 * number
+        assert len({FABRIC.leaf_of(host) for host in free}) == number
+        assert run(after, request, HPCRackCapacityFilter(), index=placed + 1) == after
 
 
 def test_hosts_that_the_request_uses_stay_and_are_no_spare_hosts(group, often):
@@ -194,7 +187,7 @@ def test_no_spare_goes_once_a_claim_is_lost(group, often, losing):
     CONF.set_override("max_attempts", 1, "scheduler")
     group(queue=queue_of(12), left=12)
     request = spec(count=12, uuid=uuids.vm000)
-    before = _begun(states_of(), request, 4, losing)
+    before = _begun(states_of(), request, 4, [losing])
     assert run(before, request, HPCRackCapacityFilter(), index=4) == before
 
 
