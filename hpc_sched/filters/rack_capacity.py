@@ -26,7 +26,7 @@ class HPCRackCapacityFilter(GroupFilter):
     ``hpc:max_leaves``. A group that has no plan passes as it came, except with these wishes,
     which refuse it.
 
-    It runs again after every 64 VMs of a request and takes the spare leaves that are not needed
+    It runs again after every 64 VMs of a request and removes spare leaves that are not needed
     any more, as long as all VMs have gone where they were planned: as many spares as VMs that
     are still to be placed are enough then, but not fewer than 64, on hosts that have none of
     the request. Nothing is refused at that time, for places have been claimed.
