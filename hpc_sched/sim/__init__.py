@@ -1,0 +1,1 @@
+"""Discrete-event simulation of a cloud on the algorithms of ``core``; imports no Nova."""

@@ -1,0 +1,1 @@
+"""The rules that the simulator compares, a file each."""

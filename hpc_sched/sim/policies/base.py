@@ -1,0 +1,58 @@
+"""What a placement policy of the simulator is: one function of one Problem."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core.answers import Rejection
+from hpc_sched.core.interference import Application
+from hpc_sched.core.problem import Problem
+from hpc_sched.core.rejection import rejected
+
+Places = tuple[int, ...]  # per VM, the index of its host in topology.hosts
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A group that wants all its places at once.
+
+    The problem's ``packing`` is always there: what hosts have free of processors and memory, in
+    this order, and what one VM takes of them.
+    """
+
+    problem: Problem
+    application: Application
+    draw: random.Random  # the only source of chance; the same for the same seed and job
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A rule by which groups get their places, by name."""
+
+    name: str
+    summary: str  # one line for help texts and reports, with its source
+    place: Callable[[Request], Places | Rejection]  # every VM gets a place, or none does
+    # Whether VMs of others bound the room on a host (core.interference).
+    minds_neighbours: bool = False
+
+
+def refused(problem: Problem) -> Rejection:
+    """Return the Rejection of a group that a policy found no places for."""
+    wishes = problem.wishes
+    return rejected(problem, problem.awaiting, require=wishes.require, max_leaves=wishes.max_leaves)
+
+
+def filled(problem: Problem, order: NDArray[np.int64]) -> Places | Rejection:
+    """Return the places of a group that fills one host after the other. O(hosts).
+
+    :param order: indices into ``topology.hosts``, the host that is filled first leading
+    """
+    room = np.minimum(problem.capacity[order], problem.awaiting)
+    needed = int(np.searchsorted(np.cumsum(room), problem.awaiting)) + 1
+    if needed > len(order):
+        return refused(problem)
+    places = np.repeat(order[:needed], room[:needed])
+    return tuple(places[: problem.awaiting].tolist())
