@@ -1,0 +1,204 @@
+"""A fabric's links and what flows get of them: max-min fair shares, and when transfers end."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.topology.model import Topology
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+# A transfer with less than this part of its bytes left has ended: flows that end together do so
+# up to rounding only.
+DONE = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """The links of a fabric, full duplex: each is two, one a direction.
+
+    ``capacity`` holds, in this order, each host's link up and each one's down, then each
+    switch's uplink up and each one's down, and last a link without bounds that pads paths.
+    The links that a switch has upward are one with the sum of their rates, as if traffic were
+    spread over them evenly.
+    """
+
+    topology: Topology
+    capacity: Floats  # bytes/s; shape (2 * hosts + 2 * switches + 1,)
+    memory_rate: float = np.inf  # bytes/s between two VMs of one host, which use no link
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flows:
+    """Transfers between hosts, by index in ``topology.hosts``; all shapes (flows,)."""
+
+    source: Indices
+    target: Indices
+    size: Floats  # bytes; infinite where a transfer never ends
+
+    @classmethod
+    def between(cls, topology: Topology, flows: Iterable[tuple[str, str, float]]) -> "Flows":
+        """Return the flows of (source host, target host, bytes).
+
+        :raises exceptions.UnknownHostError: for a host that the topology does not name
+        """
+        given = list(flows)
+        return cls(
+            np.array([topology.index_of(source) for source, _, _ in given], dtype=np.int64),
+            np.array([topology.index_of(target) for _, target, _ in given], dtype=np.int64),
+            np.array([size for _, _, size in given], dtype=np.float64),
+        )
+
+    def and_those(self, others: "Flows") -> "Flows":
+        """Return these flows followed by others."""
+        return Flows(
+            np.concatenate([self.source, others.source]),
+            np.concatenate([self.target, others.target]),
+            np.concatenate([self.size, others.size]),
+        )
+
+
+def fat_tree(
+    topology: Topology,
+    *,
+    host_rate: float,
+    oversubscription: float = 1.0,
+    uplinks: Mapping[str, float] | None = None,
+    memory_rate: float = np.inf,
+) -> Network:
+    """Return the links of a fabric whose hosts all have equal ones. O(hosts + switches).
+
+    A switch carries upward what it carries downward / ``oversubscription``, so that in three
+    full levels a leaf has its hosts' rates / ratio, and a pod those / ratio ** 2.
+
+    :param host_rate: bytes/s of a host's link, in each direction
+    :param uplinks: switch name to the bytes/s that it carries upward in place of that
+    :raises ValueError: for a rate or ratio that is not positive
+    :raises exceptions.UnknownHostError: for a name in ``uplinks`` that is no switch
+    """
+    stated = {topology.switch_index(name): rate for name, rate in (uplinks or {}).items()}
+    if min(host_rate, oversubscription, memory_rate, *stated.values()) <= 0:
+        raise ValueError("rates and oversubscription must be more than 0")
+    switches = topology.switches
+    down = np.bincount(topology.leaf_index, minlength=len(switches)) * float(host_rate)
+    up = np.zeros(len(switches))
+    for s in sorted(range(len(switches)), key=lambda s: switches[s].level):
+        up[s] = stated.get(s, down[s] / oversubscription)
+        if switches[s].parent >= 0:
+            down[switches[s].parent] += up[s]
+    hosts = np.full(2 * len(topology.hosts), float(host_rate))
+    return Network(topology, np.concatenate([hosts, up, up, [np.inf]]), memory_rate)
+
+
+def paths(network: Network, flows: Flows) -> Indices:
+    """Return the links that each flow takes, padded with the link without bounds.
+
+    A flow climbs to the lowest switch above both its hosts and no higher; one on a single host
+    takes no link. Shape (flows, 2 * depth).
+
+    :raises ValueError: for a flow between islands
+    """
+    topology = network.topology
+    hosts, switches = len(topology.hosts), len(topology.switches)
+    none = len(network.capacity) - 1
+    a, b = topology.groups[:, flows.source], topology.groups[:, flows.target]
+    cut = np.flatnonzero(a[-1] != b[-1])
+    if len(cut):
+        source, target = (int(end[cut[0]]) for end in (flows.source, flows.target))
+        raise ValueError(
+            f"no link joins {topology.hosts[source]!r} and {topology.hosts[target]!r}: "
+            "they stand on different islands"
+        )
+    apart = flows.source != flows.target
+    columns = [
+        np.where(apart, flows.source, none),
+        np.where(apart, hosts + flows.target, none),
+    ]
+    for level in range(topology.depth - 1):
+        parted = a[level] != b[level]
+        # A switch of a short branch stands on several rows of groups; its last one counts.
+        for row, first in ((a, 2 * hosts), (b, 2 * hosts + switches)):
+            columns.append(
+                np.where(parted & (row[level] != row[level + 1]), first + row[level], none)
+            )
+    return np.stack(columns, axis=1)
+
+
+def rates(network: Network, flows: Flows) -> Floats:
+    """Return each flow's max-min fair rate, bytes/s (Bertsekas, Gallager: Data Networks, 6.5.2).
+
+    No flow can get more without taking from one that has no more itself. Flows on one host get
+    the memory's rate each. Sizes do not count. Shape (flows,).
+
+    :raises ValueError: for a flow between islands
+    """
+    return _shared(network, paths(network, flows))
+
+
+def finish_times(network: Network, flows: Flows) -> Floats:
+    """Return when each flow ends, s, if all start at 0; infinity for one that never does.
+
+    Whenever flows end, what they leave is shared anew. O(flows) sharings at most.
+
+    :raises ValueError: for a flow between islands, or a size that is negative or no number
+    """
+    if not (flows.size >= 0).all():
+        raise ValueError("a flow's size must be 0 or more")
+    links = paths(network, flows)
+    ends = flows.size.copy()
+    ends[np.isfinite(ends)] /= network.memory_rate
+    running = np.flatnonzero((flows.size > 0) & (flows.source != flows.target))
+    left = flows.size.copy()
+    now = 0.0
+    while np.isfinite(left[running]).any():
+        rate = _shared(network, links[running])
+        need = left[running] / rate
+        step = need.min()
+        now += step
+        left[running] -= step * rate
+        over = (need <= step) | (left[running] <= DONE * flows.size[running])
+        over &= np.isfinite(left[running])
+        ends[running[over]] = now
+        running = running[~over]
+    return ends
+
+
+def makespan(network: Network, flows: Flows) -> float:
+    """Return when the last of the flows that end at all has ended, s; 0 where there is none.
+
+    :raises ValueError: as :func:`finish_times` does
+    """
+    return float(finish_times(network, flows)[np.isfinite(flows.size)].max(initial=0.0))
+
+
+def _shared(network: Network, links: Indices) -> Floats:
+    """Return the max-min fair rates of flows on their paths, by progressive filling.
+
+    All links that are full before any other link of their flows are settled in one round: what
+    is settled elsewhere meanwhile can only raise the others' shares. So rounds are few.
+    """
+    size = len(network.capacity)
+    none = size - 1
+    rate = np.full(len(links), network.memory_rate)
+    open_ = np.flatnonzero((links != none).any(axis=1))
+    spare = network.capacity.copy()
+    while len(open_):
+        rows = links[open_]
+        users = np.bincount(rows.ravel(), minlength=size)
+        share = np.divide(spare, users, out=np.full(size, np.inf), where=users > 0)
+        share[none] = np.inf
+        # The smallest share on each flow's path; and per link the smallest that any of its
+        # flows meets. Where that is the link's own share, it is the bottleneck of them all.
+        meets = share[rows].min(axis=1)
+        least = np.full(size, np.inf)
+        np.minimum.at(least, rows, meets[:, None])
+        settled = (share == least)[rows].any(axis=1)
+        rate[open_[settled]] = meets[settled]
+        taken = np.repeat(meets[settled], rows.shape[1])
+        spare -= np.bincount(rows[settled].ravel(), weights=taken, minlength=size)
+        np.maximum(spare, 0.0, out=spare)
+        open_ = open_[~settled]
+    return rate
