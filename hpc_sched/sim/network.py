@@ -52,13 +52,16 @@ class Flows:
             np.array([size for _, _, size in given], dtype=np.float64),
         )
 
-    def and_those(self, others: "Flows") -> "Flows":
-        """Return these flows followed by others."""
-        return Flows(
-            np.concatenate([self.source, others.source]),
-            np.concatenate([self.target, others.target]),
-            np.concatenate([self.size, others.size]),
-        )
+
+def together(parts: Iterable[Flows]) -> Flows:
+    """Return the flows of all parts, in their order."""
+    none = Flows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    every = [none, *parts]
+    return Flows(
+        np.concatenate([part.source for part in every]),
+        np.concatenate([part.target for part in every]),
+        np.concatenate([part.size for part in every]),
+    )
 
 
 def fat_tree(
