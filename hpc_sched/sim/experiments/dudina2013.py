@@ -192,7 +192,8 @@ def _notes(setting: Setting, runs: int) -> tuple[str, ...]:
     cluster = setting.cluster
     return (
         f"Row 'simulated' was chosen before any result was seen and is not fitted: {runs} runs, "
-        f"{setting.iterations} iterations each. That uplinks at 4:1 would not be filled was known.",
+        f"{setting.iterations} iterations each. That uplinks at 4:1 would not be filled was known; "
+        "the rows where neighbours talk more or less were added afterwards.",
         f"Guessed: {cluster.leaves} leaf switches with {cluster.hosts_a_leaf} hosts of one VM and "
         f"{cluster.host_rate * 8 / 1e9:g} Gb/s each; uplinks oversubscribed "
         f"{cluster.oversubscription:g}:1, the upper end of 2.5:1 to 8:1 (Al-Fares et al. 2008).",

@@ -216,14 +216,14 @@ def _homogeneity_line(numbers: str, share: float, speed: float) -> tuple[Cell, .
 def _notes(setting: Setting, runs: int) -> tuple[str, ...]:
     cluster = setting.cluster
     return (
-        f"Rows 'simulated' were chosen before any result was seen and are not fitted: {runs} "
-        f"runs, {setting.iterations} iterations each.",
+        "Rows 'simulated' were chosen before any result of theirs was seen and are not fitted: "
+        f"{runs} runs, {setting.iterations} iterations each.",
         f"Guessed: {cluster.leaves} racks with {cluster.hosts_a_leaf} hosts of one VM and "
         f"{cluster.host_rate * 8 / 1e9:g} Gb/s each, uplinks oversubscribed "
         f"{cluster.oversubscription:g}:1; the neighbours are those of the experiment of "
         "Dudina2013.",
         "Elsewhere the authors give 1 Gb/s between the racks of their testbed, Open Cirrus. Were "
-        "that the link of a whole rack, it would be 32:1 here.",
+        "that the link of a whole rack, it would be 32:1 here; these rows were added afterwards.",
         "Guessed: what knows no racks is taken to spread the VMs over all racks in turn.",
         f"Guessed: communication is {100 * setting.share:g} % of an iteration where the job has a "
         "rack for itself; a stencil on a torus of 2 * 4 processes.",
