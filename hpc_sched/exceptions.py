@@ -36,6 +36,14 @@ class SnapshotError(HPCSchedError, ValueError):
     """
 
 
+class SimulationError(HPCSchedError, ValueError):
+    """A simulation was asked for that cannot be run: the text says what was expected."""
+
+
+class ConservationError(HPCSchedError):
+    """The simulator has used a slot twice or lost a job: an error of its own."""
+
+
 class ConfigError(HPCSchedError, ValueError):
     """An option in nova.conf or on the command line has a value that cannot be used."""
 

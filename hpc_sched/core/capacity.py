@@ -1,6 +1,6 @@
 """How many VMs of one kind hosts and switches can take."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,21 @@ def host_capacity(free: Mapping[str, float], demand: Mapping[str, int]) -> int:
         if amount > 0 and resource_class in free:
             fits = min(fits, int(free[resource_class] // amount))
     return max(fits, 0)
+
+
+def capacities(free: NDArray[np.int64], demand: Sequence[int]) -> NDArray[np.int64]:
+    """Return how many VMs of a demand fit into what each host has free. Shape (hosts,).
+
+    :func:`host_capacity` for many hosts at once, in whole units.
+
+    :param free: shape (hosts, resources)
+    :param demand: what one VM takes of each resource
+    """
+    fits = np.full(len(free), UNBOUNDED, dtype=np.int64)
+    for column, amount in enumerate(demand):
+        if amount > 0:
+            np.minimum(fits, free[:, column] // amount, out=fits)
+    return np.maximum(fits, 0)
 
 
 def leaf_sums(problem: Problem, per_host: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -238,7 +238,7 @@ class Topology:
         its own named like the host; with several islands it is an island of its own. The same
         object comes back where nothing is missing. O(hosts * depth).
         """
-        missing = sorted(set(names) - self._host_index.keys())
+        missing = sorted({name for name in names if name not in self._host_index})
         if not missing:
             return self
         switches = list(self.switches)

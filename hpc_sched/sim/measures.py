@@ -1,0 +1,206 @@
+"""What is measured while a simulation runs: integrals over time, and samples of the cluster.
+
+Measures   fed by the simulation, asked for a Summary and Samples at its end
+"""
+
+import math
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core.capacity import rooms_below
+from hpc_sched.core.problem import Problem
+from hpc_sched.sim.cluster import MEMORY_MB, VCPUS, Cluster
+from hpc_sched.sim.occupancy import Occupancy, Standing
+from hpc_sched.sim.records import JobRecord, Outcome
+
+Reals = NDArray[np.float64]
+
+# Once there are so many samples every other one is dropped, and half as many are taken from
+# then on: the whole run is covered evenly, and in bounded memory, however long it is.
+MOST_SAMPLES = 512
+FIRST_INTERVAL = 60.0  # s
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The cluster at one moment."""
+
+    time: float  # s
+    vcpus: float  # share of them that VMs have
+    memory: float
+    running: int  # jobs
+    waiting: int  # jobs
+    done: int  # jobs so far
+    gangs: tuple[int, ...]  # per level, bottom up: the largest group that fits under one switch
+    crossing: float  # jobs that cross it with others, per leaf on average
+    leaves: Reals  # per leaf: share of its vcpus that VMs have
+
+
+@dataclass(slots=True)
+class Distributions:
+    """Numbers of all jobs that were done, in the order of their ends; 8 bytes each."""
+
+    ends: "array[float]" = field(default_factory=lambda: array("d"))
+    waits: "array[float]" = field(default_factory=lambda: array("d"))
+    slowdowns: "array[float]" = field(default_factory=lambda: array("d"))
+    factors: "array[float]" = field(default_factory=lambda: array("d"))
+
+
+class Measures:
+    """What a run is measured by. Fed in the order of time."""
+
+    def __init__(self, cluster: Cluster, *, vcpus: int = 1, memory_mb: int = 0) -> None:
+        """Start with nothing.
+
+        :param vcpus: of a VM of the groups that fragmentation is told by
+        :param memory_mb: likewise
+        """
+        self.cluster = cluster
+        self.outcomes: Counter[Outcome] = Counter()
+        self.refusals: Counter[str] = Counter()
+        self.restarts = 0
+        self.done = Distributions()
+        self.samples: list[Sample] = []
+        # Of the jobs that have started: sums over all of them.
+        self.hop_bytes = self.least_hop_bytes = 0.0
+        self.pairs = 0
+        self.leaves = self.least_leaves = 0
+        self.most_crossing = 0  # jobs at one leaf at one time
+        self.busy_until = 0.0
+        self.began: float | None = None
+        self._vm = vcpus, memory_mb
+        topology = cluster.topology
+        self._leaf = topology.leaf_index
+        self._leaves = np.unique(self._leaf)
+        self._total = cluster.free_at_start.sum(axis=0).astype(np.float64)
+        self._per_leaf = np.bincount(
+            self._leaf, weights=cluster.total[:, VCPUS], minlength=len(topology.switches)
+        )[self._leaves]
+        self._crossing = np.zeros(len(topology.switches), dtype=np.int64)
+        self._crossings = 0
+        self._taken = np.zeros(2)
+        self._running = 0
+        self._time = 0.0
+        self._used = np.zeros(2)  # vcpu s and MB s
+        self._crossed = 0.0  # jobs * leaves * s
+        self._interval = FIRST_INTERVAL
+
+    def advance(self, time: float) -> None:
+        """Let time pass until a moment at which something changes."""
+        passed = time - self._time
+        self._used += self._taken * passed
+        self._crossed += self._crossings * passed
+        self._time = time
+
+    def started(self, standing: Standing) -> None:
+        """Count a job that has started."""
+        self._change(standing, 1)
+        self.began = self._time if self.began is None else self.began
+
+    def ended(self, standing: Standing) -> None:
+        """Count a job that has left its places, whatever the reason."""
+        self._change(standing, -1)
+        self.busy_until = self._time
+
+    def recorded(self, record: JobRecord) -> None:
+        """Count a job of which it is known what became of it."""
+        self.outcomes[record.outcome] += 1
+        self.restarts += record.restarts
+        if record.outcome is Outcome.REFUSED:
+            self.refusals[record.reason] += 1
+        if record.outcome is not Outcome.DONE:
+            return
+        self.done.ends.append(record.end or 0.0)
+        self.done.waits.append(record.wait or 0.0)
+        self.done.slowdowns.append(record.slowdown or 1.0)
+        self.done.factors.append(record.factor)
+        if record.least_hop_bytes is not None and math.isfinite(record.hop_bytes):
+            self.hop_bytes += record.hop_bytes
+            self.least_hop_bytes += record.least_hop_bytes
+            self.pairs += math.comb(record.vms, 2)
+        if record.least_leaves is not None:
+            self.leaves += record.leaves
+            self.least_leaves += record.least_leaves
+
+    def sample(self, now: float, occupancy: Occupancy, waiting: int) -> float:
+        """Take a sample, and return when the next one is due. O(hosts * levels)."""
+        used = self._per_leaf - self._free_per_leaf(occupancy)
+        self.samples.append(
+            Sample(
+                time=now,
+                vcpus=self._share(self._taken[VCPUS], VCPUS),
+                memory=self._share(self._taken[MEMORY_MB], MEMORY_MB),
+                running=self._running,
+                waiting=waiting,
+                done=self.outcomes[Outcome.DONE],
+                gangs=self._gangs(occupancy),
+                crossing=self._crossings / max(len(self._leaves), 1),
+                leaves=np.divide(
+                    used, self._per_leaf, out=np.zeros_like(used), where=self._per_leaf > 0
+                ),
+            )
+        )
+        if len(self.samples) >= MOST_SAMPLES:
+            del self.samples[1::2]
+            self._interval *= 2
+        return now + self._interval
+
+    def conclude(self) -> None:
+        """Count what runs still as running up to now."""
+        if self._running:
+            self.busy_until = self._time
+
+    @property
+    def utilisation(self) -> tuple[float, float]:
+        """Share of vcpus and of memory that VMs had, from the first start to the last end."""
+        span = self.busy_until - (self.began or 0.0)
+        if span <= 0:
+            return 0.0, 0.0
+        return (
+            self._share(self._used[VCPUS] / span, VCPUS),
+            self._share(self._used[MEMORY_MB] / span, MEMORY_MB),
+        )
+
+    @property
+    def crossing(self) -> float:
+        """Jobs that have VMs under a leaf and under others, per leaf, on average over time."""
+        span = self.busy_until - (self.began or 0.0)
+        return self._crossed / span / max(len(self._leaves), 1) if span > 0 else 0.0
+
+    def _change(self, standing: Standing, sign: int) -> None:
+        self._taken += sign * standing.takes.sum(axis=0)
+        self._running += sign
+        leaves = np.unique(self._leaf[standing.hosts])
+        if len(leaves) > 1:
+            self._crossing[leaves] += sign
+            self._crossings += sign * len(leaves)
+            self.most_crossing = max(self.most_crossing, int(self._crossing[leaves].max()))
+
+    def _share(self, amount: float, resource: int) -> float:
+        return float(amount / self._total[resource]) if self._total[resource] else 0.0
+
+    def _free_per_leaf(self, occupancy: Occupancy) -> Reals:
+        topology = self.cluster.topology
+        free = np.bincount(
+            self._leaf, weights=occupancy.free[:, VCPUS], minlength=len(topology.switches)
+        )
+        per_leaf: Reals = free[self._leaves].astype(np.float64)
+        return per_leaf
+
+    def _gangs(self, occupancy: Occupancy) -> tuple[int, ...]:
+        topology = self.cluster.topology
+        nobody = np.zeros(len(topology.hosts), dtype=np.int64)
+        problem = Problem(
+            topology=topology,
+            capacity=occupancy.capacity(*self._vm),
+            members=nobody,
+            awaiting=0,
+            tie=nobody,
+        )
+        return tuple(
+            int(rooms_below(problem, level).max()) for level in range(1, topology.depth + 1)
+        )

@@ -1,0 +1,23 @@
+"""The exact plan: the places of least Hop-Byte, as HopByteWeigher and HPCGroupFilter have it."""
+
+from dataclasses import replace
+
+from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.group_plan import decide
+from hpc_sched.core.problem import Problem
+from hpc_sched.sim.policies.base import Places, Policy, Request
+
+
+def places_of(problem: Problem) -> Places | Rejection:
+    """Return the planned places of a group, its wishes kept."""
+    answer = decide(problem, (problem.awaiting,))
+    if not isinstance(answer, Plan):
+        return answer
+    return tuple(problem.topology.index_of(host) for host in answer.places)
+
+
+def _place(request: Request) -> Places | Rejection:
+    return places_of(replace(request.problem, packing=None, pack_hosts=True))
+
+
+POLICY = Policy("exact-plan", "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)", _place)

@@ -1,0 +1,289 @@
+"""A trace on a cluster under one policy: arrivals, starts, ends and failures of hosts.
+
+Simulation   one run
+  run          until the last job has ended, or a time, or an interruption
+  start        what a queue discipline asks for: a job is given its places, or not
+  conclude     the records of the jobs that have not ended
+"""
+
+import math
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpc_sched import exceptions
+from hpc_sched.core.answers import Rejection
+from hpc_sched.core.capacity import capacities
+from hpc_sched.core.interference import Limits
+from hpc_sched.core.packing import Packing
+from hpc_sched.core.problem import Problem, tie_order
+from hpc_sched.core.wishes import NO_WISHES, Wishes
+from hpc_sched.sim.cluster import Cluster
+from hpc_sched.sim.engine import Engine, Kind
+from hpc_sched.sim.failures import Failure
+from hpc_sched.sim.job import Job
+from hpc_sched.sim.least import EmptyCluster
+from hpc_sched.sim.life import Life, LogEntry
+from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.occupancy import Array, Occupancy, Standing
+from hpc_sched.sim.policies.base import Policy, Request
+from hpc_sched.sim.records import JobRecord, Outcome
+
+NO_LIMITS = Limits(math.inf, math.inf)
+Discipline = Callable[["Simulation"], None]
+Slowdown = Callable[[Occupancy, Standing], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a run is made of beside its trace."""
+
+    cluster: Cluster
+    policy: Policy
+    discipline: Discipline
+    seed: int = 0
+    limits: Limits = NO_LIMITS  # of cache scores, for policies that mind neighbours
+    wishes: Wishes = NO_WISHES  # of every job
+    slowdown: Slowdown | None = None  # by the placement; None: placements slow nothing down
+    requeue: bool = True  # whether a job that lost a host starts again, first in the queue
+
+
+class Simulation:
+    """One run. The same setting, trace and failures give the same events.
+
+    Every job that is submitted ends, is refused, fails or is counted as left over, and no slot
+    is used twice: both are checked whatever the policy does.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        jobs: Iterable[Job],
+        *,
+        failures: Iterable[Failure] = (),
+        measures: Measures | None = None,
+        on_record: Callable[[JobRecord], None] | None = None,
+        log: Callable[[LogEntry], None] | None = None,
+    ) -> None:
+        """Make ready; nothing happens before :meth:`run`.
+
+        :param jobs: in the order of their submission; taken one at a time
+        :param failures: in the order of their times; may be endless
+        """
+        self.setting = setting
+        self.occupancy = Occupancy(setting.cluster)
+        self.waiting: OrderedDict[int, Job] = OrderedDict()  # in the order of the queue
+        self.engine = Engine()
+        self.events = 0
+        self.submitted = 0
+        self.recorded = 0
+        self.measures = measures or Measures(setting.cluster)
+        self._jobs = iter(jobs)
+        self._failures = iter(failures)
+        self._on_record = on_record
+        self._log = log
+        self._lives: dict[int, Life] = {}
+        self._empty = EmptyCluster(setting.policy)
+        self._nobody = Occupancy(setting.cluster)
+        self._no_members = np.zeros(len(setting.cluster.total), dtype=np.int64)
+        self._free_at_start = setting.cluster.free_at_start
+        self._usable = setting.cluster.total.astype(np.float64)
+        self._more = False  # whether there is a job that has not been submitted
+        self._repairs = 0  # hosts that will be back
+        self._sample_due = False
+        self._enter_next_job()
+        self._enter_next_failure()
+        self.engine.enter(0.0, Kind.SAMPLE, self._mark_sample)
+
+    @property
+    def now(self) -> float:
+        """The simulated time, s."""
+        return self.engine.now
+
+    def run(self, until: float = math.inf) -> None:
+        """Let things happen until no job is left, or until a time, that included.
+
+        :raises exceptions.SimulationError: for jobs that are not in the order of submission
+        :raises exceptions.ConservationError: where a policy or the simulator used a slot twice
+        """
+        while self._has_work() and self.engine.peek() <= until:
+            time = self.engine.peek()
+            self.measures.advance(time)
+            while self.engine.peek() == time:
+                self.engine.step()
+                self.events += 1
+            self.setting.discipline(self)
+            if self._sample_due:
+                self._sample()
+
+    def conclude(self) -> None:
+        """Record the jobs that run or wait still, and check that no job is lost.
+
+        :raises exceptions.ConservationError: where one is
+        """
+        self.occupancy.check()
+        self.measures.conclude()
+        for life in list(self._lives.values()):
+            runs = life.standing is not None
+            self._record(life, Outcome.RUNNING if runs else Outcome.WAITING)
+        if self.recorded != self.submitted:
+            raise exceptions.ConservationError(
+                f"{self.submitted} jobs were submitted, {self.recorded} are accounted for"
+            )
+
+    def start(self, job: Job, accept: Callable[[Standing], bool] | None = None) -> bool:
+        """Give a waiting job its places, where the policy finds some; tell whether it did.
+
+        :param accept: whether the places that it would get may be used
+        """
+        capacity = self.occupancy.capacity(job.vcpus, job.memory_mb)
+        if int(capacity.sum()) < job.count:
+            return False
+        places = self.setting.policy.place(self._request(job, capacity, self.occupancy))
+        if isinstance(places, Rejection):
+            return False
+        standing = Standing.of(job, places)
+        if accept is not None and not accept(standing):
+            return False
+        self.occupancy.take(standing)
+        del self.waiting[job.number]
+        life = self._lives[job.number]
+        life.standing, life.start = standing, self.now
+        if self.setting.slowdown is not None:
+            life.factor = self.setting.slowdown(self.occupancy, standing)
+        starts = life.starts = life.starts + 1
+        end = self.now + job.runtime * life.factor
+        self.engine.enter(end, Kind.END, lambda: self._end(life, starts))
+        self.measures.started(standing)
+        self._tell("start", job.number, standing.text(self.setting.cluster.topology))
+        return True
+
+    def running(self) -> dict[int, tuple[float, Standing]]:
+        """Return the jobs that run by number: when each started, and where it stands."""
+        return {
+            number: (self._lives[number].start, standing)
+            for number, standing in self.occupancy.jobs.items()
+        }
+
+    def _has_work(self) -> bool:
+        return self._more or bool(self.occupancy.jobs) or bool(self.waiting and self._repairs)
+
+    def _submit(self, job: Job) -> None:
+        self.submitted += 1
+        self._enter_next_job()
+        self._tell("submit", job.number, f"{job.count} VMs")
+        free = self.setting.cluster.free_at_start
+        request = self._request(job, capacities(free, (job.vcpus, job.memory_mb)), None)
+        life = self._lives[job.number] = Life(job, self._empty.best(request))
+        if life.best.refusal is None:
+            self.waiting[job.number] = job
+            return
+        self._tell("refuse", job.number, life.best.refusal.operator)
+        self._record(life, Outcome.REFUSED)
+
+    def _end(self, life: Life, starts: int) -> None:
+        if life.standing is None or life.starts != starts:
+            return  # the end of a start that a failure has undone
+        self._release(life)
+        self._tell("end", life.job.number)
+        self._record(life, Outcome.DONE)
+
+    def _release(self, life: Life) -> None:
+        self.measures.ended(self.occupancy.release(life.job.number))
+
+    def _fail(self, failure: Failure) -> None:
+        self._enter_next_failure()
+        host = failure.host
+        if not self.occupancy.up[host]:
+            return  # it is down already
+        hit = self.occupancy.jobs_on(host)
+        name = self.setting.cluster.topology.hosts[host]
+        self._tell("fail", None, f"{name}: jobs {', '.join(map(str, hit)) or 'none'}")
+        # The one that was submitted first shall be the first of the queue.
+        for number in sorted(hit, reverse=True):
+            life = self._lives[number]
+            self._release(life)
+            if self.setting.requeue:
+                life.standing = None
+                self.waiting[number] = life.job
+                self.waiting.move_to_end(number, last=False)
+            else:
+                self._record(life, Outcome.FAILED)
+        self.occupancy.set_up(host, False)
+        if failure.repair is not None:
+            self._repairs += 1
+            self.engine.enter(self.now + failure.repair, Kind.REPAIR, lambda: self._repair(host))
+
+    def _repair(self, host: int) -> None:
+        self._repairs -= 1
+        self.occupancy.set_up(host, True)
+        self._tell("repair", None, self.setting.cluster.topology.hosts[host])
+
+    def _request(self, job: Job, capacity: Array, occupancy: Occupancy | None) -> Request:
+        """Return the group of a job, on the cluster as it is or, without occupancy, empty."""
+        setting = self.setting
+        if setting.policy.minds_neighbours:
+            there = self.occupancy if occupancy is not None else self._nobody
+            beside = there.rooms_beside(job.application, setting.limits)
+            capacity = np.minimum(capacity, beside)
+        free = self._free_at_start if occupancy is None else occupancy.free
+        problem = Problem(
+            topology=setting.cluster.topology,
+            capacity=capacity,
+            members=self._no_members,
+            awaiting=job.count,
+            tie=tie_order(setting.cluster.topology, str(job.number)),
+            wishes=setting.wishes,
+            packing=Packing(
+                demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
+                free=free.astype(np.float64),
+                usable=self._usable,
+            ),
+        )
+        draw = random.Random(f"{setting.seed} {job.number}")
+        return Request(problem, job.application, draw)
+
+    def _record(self, life: Life, outcome: Outcome) -> None:
+        del self._lives[life.job.number]
+        self.recorded += 1
+        record = life.record(outcome, self.setting.cluster.topology, self.now)
+        self.measures.recorded(record)
+        if self._on_record is not None:
+            self._on_record(record)
+
+    def _tell(self, what: str, job: int | None, more: str = "") -> None:
+        if self._log is not None:
+            self._log(LogEntry(self.now, what, job, more))
+
+    def _enter_next_job(self) -> None:
+        job = next(self._jobs, None)
+        self._more = job is not None
+        if job is None:
+            return
+        if job.submit < self.now:
+            raise exceptions.SimulationError(
+                f"job {job.number} is submitted at {job.submit:g} s, after one at {self.now:g} s: "
+                "expected jobs in the order of submission"
+            )
+        if job.number in self._lives or job.count < 1:
+            raise exceptions.SimulationError(
+                f"job {job.number} of {job.count} VMs: expected a number of its own, and a VM"
+            )
+        self.engine.enter(job.submit, Kind.SUBMIT, lambda: self._submit(job))
+
+    def _enter_next_failure(self) -> None:
+        failure = next(self._failures, None)
+        if failure is not None:
+            self.engine.enter(failure.time, Kind.FAILURE, lambda: self._fail(failure))
+
+    def _mark_sample(self) -> None:
+        self._sample_due = True
+
+    def _sample(self) -> None:
+        self._sample_due = False
+        self.occupancy.check()
+        after = self.measures.sample(self.now, self.occupancy, len(self.waiting))
+        self.engine.enter(after, Kind.SAMPLE, self._mark_sample)
