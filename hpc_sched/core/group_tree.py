@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hpc_sched.core import filling
 from hpc_sched.core.capacity import leaf_sums
 from hpc_sched.core.knapsack import Chain, Digits, Leaf, leaf_table, plus
+from hpc_sched.core.leaf_choice import hosts_needed
 from hpc_sched.core.problem import Problem
 
 Array = NDArray[np.int64]
@@ -46,7 +47,7 @@ class GroupTree:
         limit = None if max_leaves is None else max_leaves - len(member_leaves)
         if limit is not None and limit < 0:
             return None
-        hosts = filling.leaf_hosts(problem, count)
+        hosts = filling.leaf_hosts(problem, count, hosts_needed(problem, count))
         members: dict[int, int] = {}
         for leaf in member_leaves:
             above = leaf
