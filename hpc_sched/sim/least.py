@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from hpc_sched.core.answers import Plan, Rejection
 from hpc_sched.core.planner import solve
 from hpc_sched.core.problem import Problem
-from hpc_sched.core.wishes import NO_WISHES
-from hpc_sched.sim.policies.base import Places, Policy, Request
+from hpc_sched.core.wishes import NO_WISHES, Wishes
+from hpc_sched.sim.job import Job
+from hpc_sched.sim.occupancy import Array
+from hpc_sched.sim.policies.base import Policy, Request
 
 # Different jobs that are remembered.
 KEPT = 4096
@@ -34,27 +36,31 @@ class EmptyCluster:
         self._policy = policy
         self._known: OrderedDict[tuple[object, ...], Best] = OrderedDict()
 
-    def best(self, request: Request) -> Best:
-        """Return what a group can have at best. One plan for a new kind of group."""
-        problem = request.problem
-        capped = problem.capacity.clip(max=problem.awaiting)
-        application = request.application
-        key = (problem.awaiting, capped.tobytes(), application.app_class, problem.wishes)
+    def best(
+        self, capacity: Array, job: Job, wishes: Wishes, request: Callable[[], Request]
+    ) -> Best:
+        """Return what a job can have at best. Two placements for a new kind of job.
+
+        :param capacity: how many of its VMs each host takes while it has no others
+        :param request: makes the request on that cluster
+        """
+        capped = capacity.clip(max=job.count).tobytes()
+        key = (job.count, capped, job.application.app_class, wishes)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = _best(request, self._policy.place)
+            found = self._known[key] = self._ask(request())
             if len(self._known) > KEPT:
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         return found
 
-
-def _best(request: Request, place: Callable[[Request], Places | Rejection]) -> Best:
-    answer = place(request)
-    plan = least_plan(request.problem)
-    if plan is None:
-        return Best(answer if isinstance(answer, Rejection) else None, None, None)
-    return Best(answer if isinstance(answer, Rejection) else None, plan.hop_bytes, len(plan.leaves))
+    def _ask(self, request: Request) -> Best:
+        answer = self._policy.place(request)
+        refusal = answer if isinstance(answer, Rejection) else None
+        plan = least_plan(request.problem)
+        if plan is None:
+            return Best(refusal, None, None)
+        return Best(refusal, plan.hop_bytes, len(plan.leaves))
 
 
 def least_plan(problem: Problem) -> Plan | None:

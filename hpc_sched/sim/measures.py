@@ -138,7 +138,7 @@ class Measures:
                 waiting=waiting,
                 done=self.outcomes[Outcome.DONE],
                 gangs=self._gangs(occupancy),
-                crossing=self._crossings / max(len(self._leaves), 1),
+                crossing=self._crossings / len(self._leaves),
                 leaves=np.divide(
                     used, self._per_leaf, out=np.zeros_like(used), where=self._per_leaf > 0
                 ),
@@ -155,21 +155,28 @@ class Measures:
             self.busy_until = self._time
 
     @property
+    def span(self) -> float:
+        """Time from the first start to the last end, s."""
+        return self.busy_until - self.began if self.began is not None else 0.0
+
+    @property
+    def leaf_order(self) -> list[int]:
+        """The leaves in the order of a sample's, as indices of switches."""
+        order: list[int] = self._leaves.tolist()
+        return order
+
+    @property
     def utilisation(self) -> tuple[float, float]:
         """Share of vcpus and of memory that VMs had, from the first start to the last end."""
-        span = self.busy_until - (self.began or 0.0)
-        if span <= 0:
+        if self.span <= 0:
             return 0.0, 0.0
-        return (
-            self._share(self._used[VCPUS] / span, VCPUS),
-            self._share(self._used[MEMORY_MB] / span, MEMORY_MB),
-        )
+        vcpus, memory_mb = (self._used / self.span).tolist()
+        return self._share(vcpus, VCPUS), self._share(memory_mb, MEMORY_MB)
 
     @property
     def crossing(self) -> float:
         """Jobs that have VMs under a leaf and under others, per leaf, on average over time."""
-        span = self.busy_until - (self.began or 0.0)
-        return self._crossed / span / max(len(self._leaves), 1) if span > 0 else 0.0
+        return self._crossed / self.span / len(self._leaves) if self.span > 0 else 0.0
 
     def _change(self, standing: Standing, sign: int) -> None:
         self._taken += sign * standing.takes.sum(axis=0)

@@ -7,48 +7,23 @@ Simulation   one run
 """
 
 import math
-import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-
-import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.answers import Rejection
-from hpc_sched.core.capacity import capacities
-from hpc_sched.core.interference import Limits
-from hpc_sched.core.packing import Packing
-from hpc_sched.core.problem import Problem, tie_order
-from hpc_sched.core.wishes import NO_WISHES, Wishes
-from hpc_sched.sim.cluster import Cluster
 from hpc_sched.sim.engine import Engine, Kind
 from hpc_sched.sim.failures import Failure
 from hpc_sched.sim.job import Job
 from hpc_sched.sim.least import EmptyCluster
 from hpc_sched.sim.life import Life, LogEntry
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.occupancy import Array, Occupancy, Standing
-from hpc_sched.sim.policies.base import Policy, Request
+from hpc_sched.sim.occupancy import Occupancy, Standing
 from hpc_sched.sim.records import JobRecord, Outcome
+from hpc_sched.sim.requests import Requests
+from hpc_sched.sim.setting import Setting
 
-NO_LIMITS = Limits(math.inf, math.inf)
 Discipline = Callable[["Simulation"], None]
-Slowdown = Callable[[Occupancy, Standing], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What a run is made of beside its trace."""
-
-    cluster: Cluster
-    policy: Policy
-    discipline: Discipline
-    seed: int = 0
-    limits: Limits = NO_LIMITS  # of cache scores, for policies that mind neighbours
-    wishes: Wishes = NO_WISHES  # of every job
-    slowdown: Slowdown | None = None  # by the placement; None: placements slow nothing down
-    requeue: bool = True  # whether a job that lost a host starts again, first in the queue
 
 
 class Simulation:
@@ -61,6 +36,7 @@ class Simulation:
     def __init__(
         self,
         setting: Setting,
+        discipline: Discipline,
         jobs: Iterable[Job],
         *,
         failures: Iterable[Failure] = (),
@@ -70,10 +46,12 @@ class Simulation:
     ) -> None:
         """Make ready; nothing happens before :meth:`run`.
 
+        :param discipline: starts waiting jobs, asked after everything that happens
         :param jobs: in the order of their submission; taken one at a time
         :param failures: in the order of their times; may be endless
         """
         self.setting = setting
+        self._discipline = discipline
         self.occupancy = Occupancy(setting.cluster)
         self.waiting: OrderedDict[int, Job] = OrderedDict()  # in the order of the queue
         self.engine = Engine()
@@ -88,9 +66,7 @@ class Simulation:
         self._lives: dict[int, Life] = {}
         self._empty = EmptyCluster(setting.policy)
         self._nobody = Occupancy(setting.cluster)
-        self._no_members = np.zeros(len(setting.cluster.total), dtype=np.int64)
-        self._free_at_start = setting.cluster.free_at_start
-        self._usable = setting.cluster.total.astype(np.float64)
+        self._requests = Requests(setting)
         self._more = False  # whether there is a job that has not been submitted
         self._repairs = 0  # hosts that will be back
         self._sample_due = False
@@ -103,19 +79,20 @@ class Simulation:
         """The simulated time, s."""
         return self.engine.now
 
-    def run(self, until: float = math.inf) -> None:
+    def run(self, until: float = math.inf, stopped: Callable[[], bool] = lambda: False) -> None:
         """Let things happen until no job is left, or until a time, that included.
 
+        :param stopped: asked between two moments whether to go on no further
         :raises exceptions.SimulationError: for jobs that are not in the order of submission
         :raises exceptions.ConservationError: where a policy or the simulator used a slot twice
         """
-        while self._has_work() and self.engine.peek() <= until:
+        while self._has_work() and self.engine.peek() <= until and not stopped():
             time = self.engine.peek()
             self.measures.advance(time)
             while self.engine.peek() == time:
                 self.engine.step()
                 self.events += 1
-            self.setting.discipline(self)
+            self._discipline(self)
             if self._sample_due:
                 self._sample()
 
@@ -139,10 +116,10 @@ class Simulation:
 
         :param accept: whether the places that it would get may be used
         """
-        capacity = self.occupancy.capacity(job.vcpus, job.memory_mb)
+        capacity = self._requests.capacity(job, self.occupancy)
         if int(capacity.sum()) < job.count:
             return False
-        places = self.setting.policy.place(self._request(job, capacity, self.occupancy))
+        places = self.setting.policy.place(self._requests.request(job, capacity, self.occupancy))
         if isinstance(places, Rejection):
             return False
         standing = Standing.of(job, places)
@@ -175,9 +152,14 @@ class Simulation:
         self.submitted += 1
         self._enter_next_job()
         self._tell("submit", job.number, f"{job.count} VMs")
-        free = self.setting.cluster.free_at_start
-        request = self._request(job, capacities(free, (job.vcpus, job.memory_mb)), None)
-        life = self._lives[job.number] = Life(job, self._empty.best(request))
+        capacity = self._requests.capacity(job, self._nobody)
+        best = self._empty.best(
+            capacity,
+            job,
+            self.setting.wishes,
+            lambda: self._requests.request(job, capacity, self._nobody),
+        )
+        life = self._lives[job.number] = Life(job, best)
         if life.best.refusal is None:
             self.waiting[job.number] = job
             return
@@ -221,30 +203,6 @@ class Simulation:
         self._repairs -= 1
         self.occupancy.set_up(host, True)
         self._tell("repair", None, self.setting.cluster.topology.hosts[host])
-
-    def _request(self, job: Job, capacity: Array, occupancy: Occupancy | None) -> Request:
-        """Return the group of a job, on the cluster as it is or, without occupancy, empty."""
-        setting = self.setting
-        if setting.policy.minds_neighbours:
-            there = self.occupancy if occupancy is not None else self._nobody
-            beside = there.rooms_beside(job.application, setting.limits)
-            capacity = np.minimum(capacity, beside)
-        free = self._free_at_start if occupancy is None else occupancy.free
-        problem = Problem(
-            topology=setting.cluster.topology,
-            capacity=capacity,
-            members=self._no_members,
-            awaiting=job.count,
-            tie=tie_order(setting.cluster.topology, str(job.number)),
-            wishes=setting.wishes,
-            packing=Packing(
-                demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
-                free=free.astype(np.float64),
-                usable=self._usable,
-            ),
-        )
-        draw = random.Random(f"{setting.seed} {job.number}")
-        return Request(problem, job.application, draw)
 
     def _record(self, life: Life, outcome: Outcome) -> None:
         del self._lives[life.job.number]

@@ -26,6 +26,9 @@ class Request:
     problem: Problem
     application: Application
     draw: random.Random  # the only source of chance; the same for the same seed and job
+    # The hosts of each processor type, the best type first; none where types do not matter.
+    types: tuple[NDArray[np.bool_], ...] = ()
+    one_type: bool = False  # whether a group that no single type holds has no places
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from hpc_sched.core.answers import Plan, Rejection
 from hpc_sched.core.group_plan import decide
 from hpc_sched.core.problem import Problem
 from hpc_sched.sim.policies.base import Places, Policy, Request
+from hpc_sched.sim.policies.homogeneity import on_one_type
 
 
 def places_of(problem: Problem) -> Places | Rejection:
@@ -16,8 +17,11 @@ def places_of(problem: Problem) -> Places | Rejection:
     return tuple(problem.topology.index_of(host) for host in answer.places)
 
 
-def _place(request: Request) -> Places | Rejection:
+def place(request: Request) -> Places | Rejection:
+    """Return the planned places of a group whose hosts are filled, fewest first."""
     return places_of(replace(request.problem, packing=None, pack_hosts=True))
 
 
-POLICY = Policy("exact-plan", "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)", _place)
+POLICY = Policy(
+    "exact-plan", "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)", on_one_type(place)
+)

@@ -1,0 +1,25 @@
+"""The build plan of Gupta2012, as RackCapacityWeigher has it."""
+
+from hpc_sched.core.answers import Rejection
+from hpc_sched.core.build_plan import Selection, build_plan
+from hpc_sched.sim.policies.base import Places, Policy, Request, filled
+from hpc_sched.sim.policies.homogeneity import Place, on_one_type
+
+
+def _by(selection: Selection) -> Place:
+    def place(request: Request) -> Places | Rejection:
+        return filled(request.problem, build_plan(request.problem, selection))
+
+    return on_one_type(place)
+
+
+LARGEST = Policy(
+    "gupta2012",
+    "racks by capacity, the build plan of Gupta2012 (RackCapacityWeigher)",
+    _by("largest"),
+)
+BEST_FIT = Policy(
+    "gupta2012-best-fit",
+    "the racks with the least excess capacity, Gupta2012's future work",
+    _by("best_fit"),
+)

@@ -1,0 +1,56 @@
+"""Gupta2013: application classes, MDOBP and cache interference, as our filters and weighers do."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from hpc_sched.core import packing
+from hpc_sched.core.answers import Rejection
+from hpc_sched.sim.policies import exact, nova_default
+from hpc_sched.sim.policies.base import Places, Policy, Request, refused
+from hpc_sched.sim.policies.homogeneity import on_one_type
+
+
+def mdobp(request: Request) -> Places | Rejection:
+    """Return the places of VMs that MDOBP puts on hosts one after the other, fabric left aside."""
+    problem = request.problem
+    hosts = np.flatnonzero(problem.capacity)
+    if problem.packing is None or int(problem.capacity.sum()) < problem.awaiting:
+        return refused(problem)
+    return tuple(
+        packing.places(
+            problem.packing,
+            problem.members,
+            problem.topology.name_rank,
+            problem.capacity,
+            hosts,
+            problem.awaiting,
+        )
+    )
+
+
+def _sync(request: Request) -> Places | Rejection:
+    """Return places whose leaves are planned, and whose hosts inside a leaf MDOBP chooses."""
+    return exact.places_of(replace(request.problem, pack_hosts=False))
+
+
+_BY_CLASS = {
+    "extreme": on_one_type(exact.place),
+    "sync": on_one_type(_sync),
+    "async": mdobp,
+    "none": nova_default.DEFAULT.place,
+}
+
+
+def _place(request: Request) -> Places | Rejection:
+    return _BY_CLASS[request.application.app_class](request)
+
+
+MDOBP = Policy("mdobp", "the host whose free resources are shaped like the VM (Gupta2013)", mdobp)
+CLASSES = Policy(
+    "gupta2013",
+    "by application class: dedicated, planned or packed hosts, cache scores kept in limits "
+    "(Gupta2013; all our filters, HopByteWeigher and MDOBPWeigher)",
+    _place,
+    minds_neighbours=True,
+)

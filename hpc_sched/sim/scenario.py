@@ -1,0 +1,186 @@
+"""One scenario under several policies and seeds: what is simulated, and one run of it."""
+
+import csv
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import IO, Protocol
+
+import numpy as np
+
+from hpc_sched import exceptions
+from hpc_sched.core.interference import Limits
+from hpc_sched.core.processors import best_first
+from hpc_sched.core.wishes import NO_WISHES, Wishes
+from hpc_sched.sim.cluster import VCPUS, Cluster
+from hpc_sched.sim.disciplines import DEPTH, Easy, Fcfs
+from hpc_sched.sim.failures import drawn
+from hpc_sched.sim.job import Job
+from hpc_sched.sim.life import LogEntry
+from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.placed_runtime import PlacedRuntime
+from hpc_sched.sim.policies import registry
+from hpc_sched.sim.records import JobRecord
+from hpc_sched.sim.runtime_model import RuntimeModel
+from hpc_sched.sim.setting import NO_LIMITS, Mask, Setting
+from hpc_sched.sim.simulation import Discipline, Simulation
+from hpc_sched.sim.summary import Result, result_of
+
+QUEUES = ("fcfs", "easy")
+
+
+class Jobs(Protocol):
+    """Where the jobs of a run come from; every call begins anew."""
+
+    def jobs(self, seed: int) -> Iterator[Job]:
+        """Return the jobs of a seed in the order of submission, one at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What all runs have in common."""
+
+    cluster: Cluster
+    source: Jobs
+    queue: str = "fcfs"
+    depth: int = DEPTH  # waiting jobs that backfilling looks at
+    limits: Limits = NO_LIMITS
+    wishes: Wishes = NO_WISHES
+    homogeneous: str = "prefer"  # true, prefer or false
+    processor_order: tuple[str, ...] = ()
+    model: RuntimeModel | None = None
+    mtbf: float | None = None  # s between two failures of one host; None: hosts do not fail
+    repair: float = 3600.0  # s, mean
+    requeue: bool = True
+    until: float = math.inf  # s at which a run stops
+    vm: tuple[int, int] = (1, 0)  # vcpus and MB of the VMs by which fragmentation is told
+    folder: Path | None = None  # where each run writes its jobs and events
+    events: bool = False  # whether it writes its events
+
+    def setting(self, policy: str, seed: int) -> Setting:
+        """Return the setting of one run.
+
+        :raises exceptions.SimulationError: for a policy that there is not
+        """
+        types = () if self.homogeneous == "false" else masks(self.cluster, self.processor_order)
+        return Setting(
+            cluster=self.cluster,
+            policy=registry.policy(policy),
+            seed=seed,
+            limits=self.limits,
+            wishes=self.wishes,
+            types=types,
+            one_type=self.homogeneous == "true",
+            slowdown=None if self.model is None else PlacedRuntime(self.cluster, self.model),
+            requeue=self.requeue,
+        )
+
+    def discipline(self) -> Discipline:
+        """Return the queue of one run.
+
+        :raises exceptions.SimulationError: for one that there is not
+        """
+        if self.queue not in QUEUES:
+            raise exceptions.SimulationError(
+                f"there is no queue {self.queue!r}: expected one of {', '.join(QUEUES)}"
+            )
+        return Fcfs() if self.queue == "fcfs" else Easy(self.depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a scenario."""
+
+    policy: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        return f"{self.policy}-seed{self.seed}"
+
+
+def masks(cluster: Cluster, order: tuple[str, ...] = ()) -> tuple[Mask, ...]:
+    """Return the hosts of each processor type, best type first; none where there is but one.
+
+    By the stated order, then by the vcpus of a host, as HPCHomogeneityFilter orders them.
+    """
+    cores: dict[str, int] = {}
+    for name, total in zip(cluster.processors, cluster.total[:, VCPUS].tolist(), strict=True):
+        if name is not None:
+            cores[name] = max(cores.get(name, 0), total)
+    if len(set(cluster.processors)) < 2:
+        return ()
+    types = np.array([name or "" for name in cluster.processors])
+    return tuple(types == name for name in best_first(cores, order))
+
+
+def simulate(
+    scenario: Scenario,
+    run: Run,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+    progress: Callable[[int], None] | None = None,
+) -> Result:
+    """Return the result of one run; its jobs are written while it lasts.
+
+    :param stopped: asked whether to stop where the run is; what has happened until then counts
+    :param progress: told after every job how many are accounted for
+    :raises exceptions.HPCSchedError: for a policy that there is not, a trace that cannot be
+        read, or a folder that cannot be written
+    """
+    failures = (
+        drawn(len(scenario.cluster.total), scenario.mtbf, scenario.repair, run.seed)
+        if scenario.mtbf is not None
+        else ()
+    )
+    with ExitStack() as stack:
+        sinks = [_job_rows(scenario.folder, run, stack)] if scenario.folder is not None else []
+
+        def record(found: JobRecord) -> None:
+            for sink in sinks:
+                sink(found)
+            if progress is not None:
+                progress(simulation.recorded)
+
+        vcpus, memory_mb = scenario.vm
+        simulation = Simulation(
+            scenario.setting(run.policy, run.seed),
+            scenario.discipline(),
+            scenario.source.jobs(run.seed),
+            failures=failures,
+            measures=Measures(scenario.cluster, vcpus=vcpus, memory_mb=memory_mb),
+            on_record=record,
+            log=_event_lines(scenario, run, stack),
+        )
+        simulation.run(scenario.until, stopped)
+        simulation.conclude()
+    return result_of(run.policy, run.seed, simulation)
+
+
+def _job_rows(folder: Path, run: Run, stack: ExitStack) -> Callable[[JobRecord], None]:
+    """Return what writes a row for each job."""
+    writer = csv.writer(stack.enter_context(_opened(folder / f"{run.name}-jobs.csv")))
+    writer.writerow(field.name for field in fields(JobRecord))
+    return lambda record: writer.writerow(astuple(record))  # type: ignore[no-any-return]
+
+
+def _event_lines(
+    scenario: Scenario, run: Run, stack: ExitStack
+) -> Callable[[LogEntry], None] | None:
+    """Return what writes a line for each event, None where they are not wanted."""
+    if scenario.folder is None or not scenario.events:
+        return None
+    stream = stack.enter_context(_opened(scenario.folder / f"{run.name}-events.txt"))
+    return lambda entry: print(entry, file=stream)
+
+
+def _opened(path: Path) -> IO[str]:
+    try:
+        return open(path, "w", newline="", encoding="utf-8")
+    except OSError as failure:
+        raise exceptions.SimulationError(
+            f"{path}: cannot be written: {failure.strerror}"
+        ) from failure

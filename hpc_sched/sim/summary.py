@@ -1,0 +1,151 @@
+"""The result of one run: plain numbers, for tables, files and plots."""
+
+import math
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.records import Outcome
+from hpc_sched.sim.simulation import Simulation
+
+# Quantiles that are kept of each distribution: 0 %, 0.5 % .. 100 %.
+STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One run in numbers; times in s. None where no job gives a number."""
+
+    policy: str
+    seed: int
+    jobs: int
+    done: int
+    refused: int
+    failed: int
+    left: int  # ran or waited when the run stopped
+    restarts: int  # of jobs that were done and had lost a host
+    makespan: float  # first start to last end
+    wait_mean: float | None
+    wait_median: float | None
+    wait_p95: float | None
+    slowdown_mean: float | None  # bounded slowdown
+    slowdown_p95: float | None
+    vcpu_use: float  # share, from first start to last end
+    memory_use: float
+    hop_byte_ratio: float | None  # over the least on the cluster without other jobs; sums
+    hops_per_pair: float | None  # on average over all pairs of VMs of one job
+    leaf_ratio: float | None  # leaves of all jobs over the least
+    crossing: float  # jobs at a leaf that reach beyond it, on average over leaves and time
+    most_crossing: int  # at one leaf at one time
+    factor_mean: float | None  # by which placements made jobs longer
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Samples over time, one list a measure."""
+
+    time: list[float]
+    vcpus: list[float]
+    memory: list[float]
+    running: list[int]
+    waiting: list[int]
+    done: list[int]
+    crossing: list[float]
+    gangs: dict[str, list[int]]  # level to the largest group under one of its switches
+    leaves: list[list[float]]  # per sample: share of each leaf's vcpus
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All that is kept of a run."""
+
+    summary: Summary
+    refusals: dict[str, int]  # reason to jobs
+    waits: list[float]  # quantiles, see STEPS
+    slowdowns: list[float]
+    leaves: list[str]  # names, in the order of the series
+    series: Series
+
+
+def result_of(policy: str, seed: int, simulation: Simulation) -> Result:
+    """Return the result of a simulation that has been concluded."""
+    measures = simulation.measures
+    topology = simulation.setting.cluster.topology
+    return Result(
+        summary=_summary(policy, seed, simulation),
+        refusals=dict(sorted(measures.refusals.items(), key=lambda item: (-item[1], item[0]))),
+        waits=_quantiles(measures.done.waits),
+        slowdowns=_quantiles(measures.done.slowdowns),
+        leaves=[topology.switches[leaf].name for leaf in measures.leaf_order],
+        series=_series(measures),
+    )
+
+
+def _summary(policy: str, seed: int, simulation: Simulation) -> Summary:
+    measures = simulation.measures
+    outcomes, done = measures.outcomes, measures.done
+    vcpu_use, memory_use = measures.utilisation
+    return Summary(
+        policy=policy,
+        seed=seed,
+        jobs=simulation.submitted,
+        done=outcomes[Outcome.DONE],
+        refused=outcomes[Outcome.REFUSED],
+        failed=outcomes[Outcome.FAILED],
+        left=outcomes[Outcome.RUNNING] + outcomes[Outcome.WAITING],
+        restarts=measures.restarts,
+        makespan=measures.span,
+        wait_mean=_mean(done.waits),
+        wait_median=_quantile(done.waits, 0.5),
+        wait_p95=_quantile(done.waits, 0.95),
+        slowdown_mean=_mean(done.slowdowns),
+        slowdown_p95=_quantile(done.slowdowns, 0.95),
+        vcpu_use=vcpu_use,
+        memory_use=memory_use,
+        hop_byte_ratio=_ratio(measures.hop_bytes, measures.least_hop_bytes),
+        hops_per_pair=_ratio(measures.hop_bytes, measures.pairs),
+        leaf_ratio=_ratio(measures.leaves, measures.least_leaves),
+        crossing=measures.crossing,
+        most_crossing=measures.most_crossing,
+        factor_mean=_mean(done.factors),
+    )
+
+
+def _series(measures: Measures) -> Series:
+    samples = measures.samples
+    levels = measures.cluster.topology.levels
+    return Series(
+        time=[sample.time for sample in samples],
+        vcpus=[sample.vcpus for sample in samples],
+        memory=[sample.memory for sample in samples],
+        running=[sample.running for sample in samples],
+        waiting=[sample.waiting for sample in samples],
+        done=[sample.done for sample in samples],
+        crossing=[sample.crossing for sample in samples],
+        gangs={
+            name: [sample.gangs[level] for sample in samples] for level, name in enumerate(levels)
+        },
+        leaves=[[round(share, 4) for share in sample.leaves.tolist()] for sample in samples],
+    )
+
+
+def _mean(numbers: "array[float]") -> float | None:
+    return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+def _quantile(numbers: "array[float]", share: float) -> float | None:
+    return float(np.quantile(np.frombuffer(numbers), share)) if numbers else None
+
+
+def _quantiles(numbers: "array[float]") -> list[float]:
+    if not numbers:
+        return []
+    steps = np.linspace(0.0, 1.0, STEPS + 1)
+    found: list[float] = np.quantile(np.frombuffer(numbers), steps).tolist()
+    return found
+
+
+def _ratio(value: float, least: float) -> float | None:
+    return value / least if least else None
