@@ -38,11 +38,11 @@ def rooms(
     found = np.full(len(nodes), UNBOUNDED, dtype=np.int64)
     if not (by_limits or by_dedication):
         return found
-    running = _running(cloud, without)
+    there_now = running(cloud, without)
     bad = settings.bad_company(snapshot, newcomer.name)
     limits = _LimitsByHost(cloud)
     for i, node in enumerate(nodes):
-        there = running.get((node.host, node.nodename), [])
+        there = there_now.get((node.host, node.nodename), [])
         if by_dedication:
             found[i] = min(int(found[i]), dedicated_room(newcomer, there))
         if by_limits:
@@ -56,8 +56,11 @@ def group_of(cloud: Cloud, server: Server) -> str | None:
     return group.uuid if group is not None else server.reservation_id
 
 
-def _running(cloud: Cloud, without: frozenset[str]) -> dict[tuple[str, str], list[Application]]:
-    """Return what runs on each hypervisor."""
+def running(cloud: Cloud, without: frozenset[str] = frozenset()) -> dict[tuple[str, str], list[Application]]:
+    """Return what runs on each hypervisor, by service host and nodename. Linear in VMs.
+
+    :param without: uuids of VMs that count as gone
+    """
     snapshot = cloud.snapshot
     together = Counter(server.reservation_id for server in snapshot.servers)
     implicit = bool(settings.option(snapshot, "implicit_groups"))

@@ -37,7 +37,7 @@ class Types:
 
 def types_of(state: State) -> Types:
     """Return the types of a request's hypervisors and members. Linear in hypervisors."""
-    names, cores = _per_hypervisor(state.cloud)
+    names, cores = per_hypervisor(state.cloud)
     at = {
         (node.host, node.nodename): name
         for node, name in zip(state.cloud.snapshot.hypervisors, names, strict=True)
@@ -50,7 +50,7 @@ def types_of(state: State) -> Types:
     return Types(names, cores, members)
 
 
-def _per_hypervisor(cloud: Cloud) -> tuple[list[str | None], dict[str, int]]:
+def per_hypervisor(cloud: Cloud) -> tuple[list[str | None], dict[str, int]]:
     """Return the processor type of each hypervisor, and type to the cores of one of its hosts."""
     metadata: dict[str, list[str]] = {}
     for aggregate in cloud.snapshot.aggregates:
