@@ -1,0 +1,143 @@
+"""Kueue's Topology Aware Scheduling, with BestFit and with LeastFreeCapacity.
+
+Restated from Kueue v0.19.2 (pkg/cache/scheduler/tas_flavor_snapshot.go) and its KEP 2724, with
+the feature gates that are on by default. What a pod is there is a VM here; the levels of the
+topology are the fabric's, top down, and below the leaf switch the host.
+
+BestFit serves jobs with the annotation ``preferred`` or ``required``:
+
+1. The search begins at the level that the job names. Where no domain of it holds the job, a job
+   that requires the level waits; one that prefers it is tried on the level above, and so on.
+2. Of the domains that hold the whole job the one with least room is taken. On the top level, and
+   on every level below, several may be needed: those with most room, as long as each takes less
+   than what is left, then of the others the one with the least room that takes all the rest.
+3. Then a level down: the candidates are all domains below those just taken, together, however
+   much each of these was to hold. This goes on down to the hosts.
+
+A plain job is simulated as one that prefers the leaf switch; a group's ``prefer`` and ``require``
+name other levels. LeastFreeCapacity serves the annotation ``unconstrained`` only (until v0.14 that
+was BestFit too, and the gate that had all jobs placed so is gone since v0.17): the topology plays
+no part, the host with the least room that holds the whole job is taken, or else hosts from the one
+with least room on. A group that requires or prefers a level is not unconstrained, so it is placed
+by BestFit under either policy.
+
+Equal domains come in the order of their names from the top level down, as in Kueue. A job that
+prefers a level, or is unconstrained, may be spread over islands, since these are domains of the top
+level like others; one that requires a level never is. Members do not count: Kueue places a job at
+once, and in the simulator no group has any; ``max_leaves`` does not either, as Kueue has no word
+for it. Left out: slices and multi-layer constraints, leaders, preferred node affinity, replacement
+of failed nodes, quotas and preemption, and TASBalancedPlacement, which is off by default.
+"""
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core.answers import Rejection
+from hpc_sched.core.problem import Problem
+from hpc_sched.core.wishes import level_of
+from hpc_sched.sim.policies.base import Places, Policy, Request, filled, refused
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.tree import name_rank
+
+Array = NDArray[np.int64]
+
+HOST, LEAF = 0, 1  # levels: leaf switches are on the first one, hosts one below
+
+
+def _place(request: Request, *, unconstrained: bool) -> Places | Rejection:
+    """Return the places by what the group says of levels.
+
+    :param unconstrained: whether a group that says nothing is; else it prefers the leaf
+    """
+    problem = request.problem
+    named = problem.wishes.require or problem.wishes.prefer
+    if named is None and unconstrained:
+        return least_free(problem)
+    level = LEAF if named is None else level_of(problem.topology, named)
+    return best_fit(problem, level, required=problem.wishes.require is not None)
+
+
+def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Rejection:
+    """Return the places by BestFit. O(hosts log hosts * levels).
+
+    :param level: where the whole group is wanted below one switch, 1 for leaves
+    :param required: whether it must be
+    """
+    topology, wanted = problem.topology, problem.awaiting
+    if not wanted:
+        return ()
+    rooms = _rooms(topology, level, problem.capacity)
+    while rooms.max() < wanted and level < topology.depth and not required:
+        level += 1
+        rooms = _rooms(topology, level, problem.capacity)
+    if (rooms.max() if required else rooms.sum()) < wanted:
+        return refused(problem)
+    path = _paths(topology)
+    hosts = np.flatnonzero(problem.capacity > 0)
+    for number in range(level, HOST - 1, -1):
+        rooms = _rooms(topology, number, problem.capacity)
+        domain = _domains(topology, number)[hosts]
+        found, below = np.unique(domain, return_index=True)
+        # The names of a domain from the top down, read off one of the hosts below it.
+        order = np.lexsort((*path[number:, hosts[below]], -rooms[found]))
+        chosen = found[order][fewest(rooms[found[order]], wanted)]
+        hosts = hosts[np.isin(domain, chosen)]
+    return filled(problem, chosen)
+
+
+def least_free(problem: Problem) -> Places | Rejection:
+    """Return the places by LeastFreeCapacity, which looks at hosts alone. O(hosts log hosts)."""
+    order = np.lexsort((*_paths(problem.topology), problem.capacity))
+    alone = order[problem.capacity[order] >= problem.awaiting]
+    return filled(problem, alone if len(alone) else order)
+
+
+def fewest(rooms: Array, wanted: int) -> Array:
+    """Return which domains BestFit takes, the one that is not filled last. O(domains).
+
+    :param rooms: what domains take, the most first; together at least ``wanted``
+    :param wanted: how many VMs they have to hold, at least 1
+    """
+    left = wanted - (np.cumsum(rooms) - rooms)  # when the domains before are full
+    last = int(np.argmax(rooms >= left))
+    enough = rooms[last:][rooms[last:] >= left[last]]
+    tightest = last + int(np.argmin(enough))
+    return np.array([*range(last), tightest])
+
+
+def _domains(topology: Topology, level: int) -> Array:
+    """Return per host its domain on a level: the index of a switch, or of the host itself."""
+    return np.arange(len(topology.hosts)) if level == HOST else topology.groups[level - 1]
+
+
+def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
+    """Return how many VMs each domain of a level takes, by its index."""
+    if level == HOST:
+        return capacity
+    sums = np.bincount(topology.groups[level - 1], capacity, len(topology.switches))
+    return sums.astype(np.int64)
+
+
+def _paths(topology: Topology) -> Array:
+    """Return, per level from the host up, the place of each host's domain in the order of names.
+
+    Shape (depth + 1, hosts).
+    """
+    rank = name_rank([switch.name for switch in topology.switches])
+    return np.vstack([topology.name_rank, rank[topology.groups]])
+
+
+POLICIES = (
+    Policy(
+        "kueue-best-fit",
+        "a job that prefers one leaf in Kueue's Topology Aware Scheduling (v0.19.2), BestFit",
+        partial(_place, unconstrained=False),
+    ),
+    Policy(
+        "kueue-least-free",
+        "an unconstrained job in Kueue's Topology Aware Scheduling (v0.19.2), LeastFreeCapacity",
+        partial(_place, unconstrained=True),
+    ),
+)

@@ -1,0 +1,187 @@
+"""Slurm's topology/tree: best fit over leaf switches.
+
+Restated from Slurm 26.05.3 (src/plugins/topology/tree/eval_nodes_tree.c and switch_record.c). Its
+page doc/html/topology.shtml says it in a sentence: the lowest switch that can satisfy the job, then
+leaf switches below it by best fit. In the code this is a comparison of leaves, two at a time:
+
+1. All VMs stand under one root: of those with enough room the highest, of equals the last. So no
+   job is spread over islands.
+2. Leaves are taken one after the other until the job is satisfied. To compare two, a walk goes up
+   from each, a switch a step, to the first that has enough for the rest of the job. The shorter
+   walk wins; of two that are as long, the one to the switch with fewer free hosts. Where both
+   lead to one switch, the branches by which they reach it are compared: more free hosts win. So
+   the first leaf is below the lowest switch that has enough, of several such switches below the
+   one with the fewest free hosts, and there in the branch with the most.
+3. From the second leaf on distance counts too, in links to all leaves taken before. The code goes
+   once through the leaves and keeps the best so far. A farther one never replaces it; a nearer
+   one does where its walk is shorter, or as long and to another switch; one as far does where it
+   wins as in 2. So the order of the leaves matters, and the job may leave the lowest switch that
+   could have held it.
+4. The hosts of a leaf are taken in order, each as full as the job needs.
+
+The order of switches and hosts is that of Slurm's files; here it is that of their names. As in
+Slurm, the hosts of leaves that were taken no longer count as free below the switches above them,
+but their processors do.
+
+A group is a job of as many tasks, which the hosts share (``-n`` and ``-c``); where no host has room
+for two VMs it is a job of as many hosts (``-N``). Left out: weights of nodes, required, excluded,
+contiguous and busy nodes, GRES, bounds on nodes and on what a node must have, least loaded nodes,
+dragonfly, the second try without the smallest nodes where the first one fails, and
+``--switches=count@time``; so a group's wishes do not count, as Slurm has no other word for them.
+Members do not count either: in the simulator no group has any.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core.answers import Rejection
+from hpc_sched.core.capacity import leaf_sums
+from hpc_sched.sim.policies.base import Places, Policy, Request, filled, refused
+from hpc_sched.topology.model import Topology
+
+Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaves:
+    """Leaf switches in the order of names, and the way up from each."""
+
+    above: Array  # shape (steps, leaves): the leaf, its parent and so on; a root repeats
+    level: Array  # per switch of the fabric
+
+    @classmethod
+    def of(cls, topology: Topology) -> "Leaves":
+        """Return all leaves of a fabric."""
+        switches = topology.switches
+        parent = np.array([s if one.parent < 0 else one.parent for s, one in enumerate(switches)])
+        level = np.array([one.level for one in switches])
+        leaves = sorted(np.flatnonzero(level == 1).tolist(), key=lambda s: switches[s].name)
+        rows = [np.array(leaves)]
+        while (parent[rows[-1]] != rows[-1]).any():
+            rows.append(parent[rows[-1]])
+        return cls(np.vstack(rows), level)
+
+    def below(self, root: int) -> "Leaves":
+        """Return those below a root."""
+        return Leaves(self.above[:, self.above[-1] == root], self.level)
+
+    def sums(self, per_leaf: Array) -> Array:
+        """Return the sums below every switch of what its leaves have; both by switch index."""
+        total = per_leaf.copy()
+        values = per_leaf[self.above[0]]
+        for before, row in pairwise(self.above):
+            climbed = row != before
+            np.add.at(total, row[climbed], values[climbed])
+        return total
+
+    def links(self, leaf: int) -> Array:
+        """Return the links between one of the leaves and each of them. Shape (leaves,)."""
+        path = list(dict.fromkeys(self.above[:, leaf].tolist()))
+        down = np.full(len(self.level), -1)
+        down[path] = np.arange(len(path))
+        meets = down[self.above]
+        up = np.argmax(meets >= 0, axis=0)
+        links: Array = up + meets[up, np.arange(len(up))]
+        return links
+
+
+def _place(request: Request) -> Places | Rejection:
+    """Return the places of a job's VMs. O(leaves taken * leaves * levels) and a little more."""
+    problem = request.problem
+    if not problem.awaiting:
+        return ()
+    leaves = Leaves.of(problem.topology)
+    hosts = leaves.sums(leaf_sums(problem, np.minimum(problem.capacity, 1)))
+    room = leaves.sums(leaf_sums(problem, problem.capacity))
+    # Hosts that take one VM each are asked for by number; otherwise one is enough for Slurm.
+    wanted_hosts = problem.awaiting if problem.capacity.max() <= 1 else 1
+    roots = [
+        (switch.level, switch.name, s)
+        for s, switch in enumerate(problem.topology.switches)
+        if switch.parent < 0 and hosts[s] >= wanted_hosts and room[s] >= problem.awaiting
+    ]
+    if not roots:
+        return refused(problem)
+    *_, root = max(roots)
+    taken = taken_leaves(leaves.below(root), hosts, room, wanted_hosts, problem.awaiting)
+    turn = np.full(len(room), len(room))
+    turn[taken] = np.arange(len(taken))
+    turns = turn[problem.topology.leaf_index]
+    order = np.lexsort((problem.topology.name_rank, turns))
+    return filled(problem, order[turns[order] < len(taken)])
+
+
+def taken_leaves(
+    leaves: Leaves, hosts: Array, room: Array, wanted_hosts: int, wanted: int
+) -> list[int]:
+    """Return the leaves that a job takes, by switch index, in the order in which it does.
+
+    :param hosts: free hosts below each switch, ``room``: VMs that they take
+    :param wanted_hosts: how many hosts the job needs, and ``wanted`` how many VMs
+    """
+    hosts = hosts.copy()
+    distance = np.zeros(leaves.above.shape[1], dtype=np.int64)
+    taken: list[int] = []
+    while wanted > 0:
+        enough = (hosts[leaves.above] >= wanted_hosts) & (room[leaves.above] >= wanted)
+        walks = Walks(leaves, np.argmax(enough, axis=0), hosts, distance)
+        best = walks.best()
+        path = list(dict.fromkeys(leaves.above[:, best].tolist()))
+        leaf = path[0]
+        taken.append(leaf)
+        wanted -= int(room[leaf])
+        wanted_hosts -= int(hosts[leaf])
+        hosts[path] -= hosts[leaf]
+        distance += leaves.links(best)
+    return taken
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walks:
+    """The ways up from all leaves, each to the first switch that has enough for the rest."""
+
+    leaves: Leaves
+    end: Array  # per leaf: its steps; the root always has enough
+    hosts: Array  # per switch of the fabric: free hosts
+    distance: Array  # per leaf: links to all leaves taken before
+
+    def best(self) -> int:
+        """Return the leaf that is left when each is compared with the best one before it."""
+        left = np.flatnonzero(self.hosts[self.leaves.above[0]] > 0)
+        best, left = int(left[0]), left[1:]
+        while len(left):
+            better = self._better(left, best)
+            first = int(np.argmax(better))
+            if not better[first]:
+                break
+            best, left = int(left[first]), left[first + 1 :]
+        return best
+
+    def _better(self, those: Array, best: int) -> NDArray[np.bool_]:
+        """Return which of some leaves are better than the best one so far."""
+        above, level = self.leaves.above, self.leaves.level
+        equal = self.end[those] == self.end[best]
+        ends = above[self.end[those], those]
+        same = equal & (ends == above[self.end[best], best])
+        # Two walks to one switch are compared just before they meet.
+        apart = (above[:, those] != above[:, [best]]).sum(axis=0) - 1
+        step = np.where(same, apart, self.end[those])
+        one, two = above[step, those], above[step, best]
+        more = self.hosts[one] - self.hosts[two]
+        fits = np.where(same, more, -more)
+        tighter = (fits > 0) | ((fits == 0) & (level[one] < level[two]))
+        sooner = self.end[those] < self.end[best]
+        nearer = (self.distance[those] < self.distance[best]) & (sooner | (equal & ~same))
+        as_far = self.distance[those] == self.distance[best]
+        better: NDArray[np.bool_] = nearer | (as_far & (sooner | (equal & tighter)))
+        return better
+
+
+POLICY = Policy(
+    "slurm-tree",
+    "Slurm's topology/tree (26.05.3): leaves by best fit below the lowest switch that has enough",
+    _place,
+)

@@ -1,0 +1,62 @@
+"""Requests to the simulator's policies, and what the tests say of the answers."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from hpc_sched.core.answers import Rejection
+from hpc_sched.core.interference import Application
+from hpc_sched.core.packing import Packing
+from hpc_sched.core.problem import Problem
+from hpc_sched.core.wishes import NO_WISHES, Wishes
+from hpc_sched.sim.policies.base import Places, Policy, Request
+from hpc_sched.topology import Topology
+
+Free = Mapping[str, tuple[float, float]]  # host to free processors and memory, MB
+
+
+def request(
+    topology: Topology,
+    room: Mapping[str, int],
+    awaiting: int,
+    *,
+    demand: tuple[float, float] = (2, 1024),
+    free: Free | None = None,
+    wishes: Wishes = NO_WISHES,
+    seed: int = 1,
+) -> Request:
+    """Return the request of a group.
+
+    :param room: VMs that hosts take; others take none
+    :param free: what hosts have free; by default just enough for those VMs
+    """
+    problem = Problem.from_counts(topology=topology, capacity=room, members={}, awaiting=awaiting)
+    left = np.outer(problem.capacity, demand).astype(float)
+    for host, both in (free or {}).items():
+        left[topology.index_of(host)] = both
+    packing = Packing(np.array(demand, dtype=float), left, np.maximum(left, 1.0))
+    made = replace(problem, packing=packing, wishes=wishes)
+    return Request(made, Application("sync"), random.Random(seed))
+
+
+def per_host(request: Request, answer: Places | Rejection) -> dict[str, int]:
+    """Return the VMs per host, in the order in which hosts were taken."""
+    assert not isinstance(answer, Rejection), str(answer)
+    return dict(Counter(request.problem.topology.hosts[host] for host in answer))
+
+
+def placed(policy: Policy, topology: Topology, *args: object, **kwargs: object) -> dict[str, int]:
+    """Return the VMs per host that a policy gives to the group of :func:`request`."""
+    made = request(topology, *args, **kwargs)  # type: ignore[arg-type]
+    return per_host(made, policy.place(made))
+
+
+def per_leaf(topology: Topology, hosts: Mapping[str, int]) -> dict[str, int]:
+    """Return the VMs per leaf, in the order in which leaves were taken."""
+    counts = Counter[str]()
+    for host, count in hosts.items():
+        counts[topology.leaf_of(host)] += count
+    return dict(counts)
