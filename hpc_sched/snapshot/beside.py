@@ -56,7 +56,9 @@ def group_of(cloud: Cloud, server: Server) -> str | None:
     return group.uuid if group is not None else server.reservation_id
 
 
-def running(cloud: Cloud, without: frozenset[str] = frozenset()) -> dict[tuple[str, str], list[Application]]:
+def running(
+    cloud: Cloud, without: frozenset[str] = frozenset()
+) -> dict[tuple[str, str], list[Application]]:
     """Return what runs on each hypervisor, by service host and nodename. Linear in VMs.
 
     :param without: uuids of VMs that count as gone

@@ -4,15 +4,19 @@ import random
 
 import pytest
 from nova.scheduler import weights
-from nova.scheduler.weights import affinity, cpu, ram
+from nova.scheduler.weights import affinity, cpu, io_ops, ram
 
 from hpc_sched.sim.policies import nova_default
 from hpc_sched.topology import Topology
 from tests.functional.states import States, host_state, place, queue_of, spec
 from tests.unit.placing import request
 
-SPREAD, SOFT_AFFINITY = nova_default.POLICIES
-WEIGHERS = (ram.RAMWeigher, cpu.CPUWeigher, affinity.ServerGroupSoftAffinityWeigher)
+WEIGHERS = (
+    ram.RAMWeigher,
+    cpu.CPUWeigher,
+    io_ops.IoOpsWeigher,
+    affinity.ServerGroupSoftAffinityWeigher,
+)
 
 VCPUS, MEMORY_MB = 2, 3000
 
@@ -66,8 +70,8 @@ def stock(states: States, count: int, group: str | None) -> list[str]:
 @pytest.mark.parametrize(
     ("policy", "group"),
     [
-        pytest.param(SPREAD, None, id="without a server group"),
-        pytest.param(SOFT_AFFINITY, "group", id="with one of policy soft-affinity"),
+        pytest.param(nova_default.DEFAULT, None, id="without a server group"),
+        pytest.param(nova_default.SOFT_AFFINITY, "group", id="with one of policy soft-affinity"),
     ],
 )
 def test_a_hundred_drawn_clouds_are_filled_as_nova_fills_them(policy, group):

@@ -27,14 +27,16 @@ from tests.unit.placing import per_host, placed, request
 
 ROOT = Path(__file__).resolve().parents[2]
 
-SPREAD, SOFT_AFFINITY = nova_default.POLICIES
+SPREAD, SOFT_AFFINITY = nova_default.DEFAULT, nova_default.SOFT_AFFINITY
 RANDOM = random_hosts.POLICY
 LEAST_FREE = least_free.POLICY
 # All of these may use every host; Slurm keeps a job on one island.
 ANYWHERE = (
     first_fit.POLICY,
-    *kueue.POLICIES,
-    *nova_default.POLICIES,
+    kueue.BEST_FIT,
+    kueue.LEAST_FREE,
+    nova_default.DEFAULT,
+    nova_default.SOFT_AFFINITY,
     random_hosts.POLICY,
     least_free.POLICY,
 )
@@ -74,19 +76,20 @@ def test_stock_nova_spreads_equal_vms_over_equal_hosts_by_name():
     assert placed(SPREAD, four_hosts(), room, 10) == {"a": 3, "b": 3, "c": 2, "d": 2}
 
 
-def test_soft_affinity_keeps_to_a_host_until_free_ones_outweigh_the_group_there():
-    """Add one point for the group's VMs to the shares of processors and memory.
+def test_new_vms_count_as_io_operations_and_cancel_soft_affinity():
+    """Add a point for the group's VMs, and take one off for VMs that are being built.
 
     ::
 
-        VMs on a   a                     b
-        1          0.75 + 0.75 + 1       1 + 1
-        2          0.5  + 0.5  + 1       1 + 1    equal: by name
-        3          0.25 + 0.25 + 1       1 + 1    the fourth VM leaves
+        VMs on a, b    a                        b
+        1, 0           0.75 + 0.75 + 1 - 1      1 + 1 + 0 - 0      b is better
+        1, 1           1    + 1    + 0 - 1      the same           by name
+        2, 1           0.67 + 0.67 + 1 - 1      1 + 1 + 0 - 0.5    b is better
     """
-    room = dict.fromkeys("abcd", 4)
-    assert placed(SOFT_AFFINITY, four_hosts(), room, 3) == {"a": 3}
-    assert placed(SOFT_AFFINITY, four_hosts(), room, 4) == {"a": 3, "b": 1}
+    fabric = four_hosts()
+    made = request(fabric, dict.fromkeys("abcd", 4), 8)
+    places = SOFT_AFFINITY.place(made)
+    assert "".join(fabric.hosts[host] for host in places) == "abcdabcd"
 
 
 def test_nova_weighs_shares_of_the_most_not_of_the_span():

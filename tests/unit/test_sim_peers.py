@@ -13,7 +13,7 @@ from tests.unit import fabrics
 from tests.unit.placing import per_host, per_leaf, placed, request
 
 SLURM = slurm_tree.POLICY
-BEST_FIT, LEAST_FREE = kueue.POLICIES
+BEST_FIT, LEAST_FREE = kueue.BEST_FIT, kueue.LEAST_FREE
 
 
 def rack() -> Topology:
@@ -154,7 +154,7 @@ def test_below_the_chosen_leaves_kueue_takes_the_roomiest_hosts_of_all_of_them()
 def test_a_group_that_requires_a_level_waits_where_no_switch_of_it_holds_all():
     fabric = pods()
     room = one_each(fabric)
-    for policy in kueue.POLICIES:
+    for policy in (BEST_FIT, LEAST_FREE):
         found = placed(policy, fabric, room, 6, wishes=Wishes(require="pod"))
         assert per_leaf(fabric, found) == {"leaf6": 3, "leaf7": 3}
         made = request(fabric, room, 6, wishes=Wishes(require="leaf"))

@@ -129,15 +129,13 @@ def _paths(topology: Topology) -> Array:
     return np.vstack([topology.name_rank, rank[topology.groups]])
 
 
-POLICIES = (
-    Policy(
-        "kueue-best-fit",
-        "a job that prefers one leaf in Kueue's Topology Aware Scheduling (v0.19.2), BestFit",
-        partial(_place, unconstrained=False),
-    ),
-    Policy(
-        "kueue-least-free",
-        "an unconstrained job in Kueue's Topology Aware Scheduling (v0.19.2), LeastFreeCapacity",
-        partial(_place, unconstrained=True),
-    ),
+BEST_FIT = Policy(
+    "kueue-best-fit",
+    "a job that prefers one leaf in Kueue's Topology Aware Scheduling (v0.19.2), BestFit",
+    partial(_place, unconstrained=False),
+)
+LEAST_FREE = Policy(
+    "kueue-least-free",
+    "an unconstrained job in Kueue's Topology Aware Scheduling (v0.19.2), LeastFreeCapacity",
+    partial(_place, unconstrained=True),
 )

@@ -1,18 +1,18 @@
 """Stock Nova: one VM after the other on the host that its default weighers like best.
 
-Restated from Nova 34.0.0 (nova/weights.py, nova/scheduler/weights/ram.py, cpu.py and
-affinity.py). A weigher's raw numbers are scaled to 0..1 over the hosts that pass and added up,
-all multipliers being 1.0. RAMWeigher and CPUWeigher pin the lower end of their scale to 0, so
+Restated from Nova 34.0.0 (nova/weights.py, nova/scheduler/weights/ram.py, cpu.py,
+io_ops.py and affinity.py). A weigher's raw numbers are scaled to 0..1 over the hosts that pass
+and added up, the multipliers being 1.0. RAMWeigher and CPUWeigher pin the lower end of their scale to 0, so
 theirs is the share of what the host with most has free, not of the span between the hosts; raw
 numbers below 0 count as 0. ServerGroupSoftAffinityWeigher pins nothing: 0 is the host with the
 fewest VMs of the group, 1 the one with most.
 
 Left out: the weighers of disk, build failures, PCI devices, metrics, cells, versions of computes
 and hypervisors, all taken to be equal on all hosts; those whose multiplier is 0 by default;
-``host_subset_size`` and ``shuffle_best_same_weighed_hosts``; Placement's limit on candidates. Left
-out too is IoOpsWeigher, which drives the VMs of one request apart: a host counts the VMs it has
-just been given as I/O operations until it reports again, and the weigher's multiplier of -1.0
-cancels what soft-affinity adds where no host had any before.
+``host_subset_size`` and ``shuffle_best_same_weighed_hosts``; Placement's limit on candidates.
+IoOpsWeigher, which has the multiplier -1.0, is there for the VMs of the request alone: a host
+counts those it has just been given as I/O operations until it reports again, which drives them
+apart and cancels most of what soft-affinity adds.
 
 Nova weighs the memory that a compute reports as free, without allocation ratio; here it is what
 the host can still give. Hosts of equal weight come from Nova in the order of a set; here the first
@@ -48,7 +48,7 @@ def _place(request: Request, *, soft_affinity: bool) -> Places | Rejection:
     of_group = np.zeros(len(hosts))
     places = []
     for _ in range(problem.awaiting):
-        weights = shares(memory) + shares(processors)
+        weights = shares(memory) + shares(processors) - shares(of_group)
         if soft_affinity:
             weights += spans(of_group)
         best = int(np.argmax(weights))
@@ -82,15 +82,13 @@ def spans(raw: Reals) -> Reals:
     return (raw - least) / (most - least) if most > least else np.zeros_like(raw)
 
 
-POLICIES = (
-    Policy(
-        "nova-default",
-        "each VM on the host with most free memory and processors (stock Nova's default weighers)",
-        partial(_place, soft_affinity=False),
-    ),
-    Policy(
-        "nova-soft-affinity",
-        "stock Nova with a server group of policy soft-affinity",
-        partial(_place, soft_affinity=True),
-    ),
+DEFAULT = Policy(
+    "nova-default",
+    "each VM on the host with most free memory and processors (stock Nova's default weighers)",
+    partial(_place, soft_affinity=False),
+)
+SOFT_AFFINITY = Policy(
+    "nova-soft-affinity",
+    "stock Nova with a server group of policy soft-affinity",
+    partial(_place, soft_affinity=True),
 )
