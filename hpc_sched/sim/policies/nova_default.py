@@ -1,8 +1,8 @@
 """Stock Nova: one VM after the other on the host that its default weighers like best.
 
-Restated from Nova 34.0.0 (nova/weights.py, nova/scheduler/weights/ram.py, cpu.py,
-io_ops.py and affinity.py). A weigher's raw numbers are scaled to 0..1 over the hosts that pass
-and added up, the multipliers being 1.0. RAMWeigher and CPUWeigher pin the lower end of their scale to 0, so
+Restated from Nova 34.0.0 (nova/weights.py, nova/scheduler/weights/ram.py, cpu.py, io_ops.py and
+affinity.py). A weigher's raw numbers are scaled to 0..1 over the hosts that pass and added up,
+the multipliers being 1.0. RAMWeigher and CPUWeigher pin the lower end of their scale to 0, so
 theirs is the share of what the host with most has free, not of the span between the hosts; raw
 numbers below 0 count as 0. ServerGroupSoftAffinityWeigher pins nothing: 0 is the host with the
 fewest VMs of the group, 1 the one with most.
