@@ -29,6 +29,20 @@ class InterferenceError(HPCSchedError, ValueError):
     """
 
 
+class TraceError(HPCSchedError, ValueError):
+    """A job trace is missing or damaged, or cannot be read for what it holds.
+
+    The text names file, line and what was expected.
+    """
+
+
+class CalibrationError(HPCSchedError, ValueError):
+    """Measured times cannot be read, or no model of runtimes follows from them.
+
+    The text names file, line and what was expected.
+    """
+
+
 class SnapshotError(HPCSchedError, ValueError):
     """The state of a cloud cannot be read, from its APIs or from a saved file.
 
