@@ -68,6 +68,9 @@ class Constant:
         return self.value
 
 
+ZERO = Constant(0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Uniform:
     """Every number between two, equally often."""
