@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import yaml
@@ -73,7 +73,19 @@ def csv_rows(text: str, file: str, number_columns: Sequence[int]) -> list[Row]:
     :param number_columns: the columns, from 0, that hold numbers
     :raises exceptions.InterferenceError: naming file and line of bad quotes
     """
-    rows: list[Row] = []
+    error = exceptions.InterferenceError
+    rows = [Row(file, line, cells) for line, cells in csv_lines(text, file, error)]
+    return rows[1:] if rows and _is_header(rows[0], number_columns) else rows
+
+
+def csv_lines(
+    text: str, file: str, error: type[exceptions.HPCSchedError]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Return the lines of a CSV text with their cells, without comments and blank lines.
+
+    :param error: what to raise
+    :raises error: naming file and line of bad quotes
+    """
     for number, line in enumerate(_LINE_BREAK.split(text), start=1):
         content = _COMMENT.sub("", line)
         if not content.strip():
@@ -82,9 +94,8 @@ def csv_rows(text: str, file: str, number_columns: Sequence[int]) -> list[Row]:
             # A line at a time: names hold no line breaks, and an open quote ends with its line.
             [cells] = csv.reader([content], strict=True, skipinitialspace=True)
         except csv.Error as failure:
-            raise Row(file, number, ()).error(f"not CSV: {failure}") from failure
-        rows.append(Row(file, number, tuple(cell.strip() for cell in cells)))
-    return rows[1:] if rows and _is_header(rows[0], number_columns) else rows
+            raise error(f"{file}:{number}: not CSV: {failure}") from failure
+        yield number, tuple(cell.strip() for cell in cells)
 
 
 def yaml_rows(content: bytes, file: str) -> list[Row]:
