@@ -125,3 +125,16 @@ BY_DRIVER = {
     "slurm": {"topology.conf": SLURM_CONF, "topology.yaml": SLURM_YAML},
     "ibnetdiscover": {"ibnetdiscover": IBNETDISCOVER},
 }
+
+SWF = _corpus(
+    [
+        "; Version: 2.2\n; MaxProcs: 100\n; Note: one\n;\n"
+        "15 599850 192180   3477    4     -1    -1    4  53940    -1  1  12  12  -1 2 1 -1 -1\n"
+        "16 600022  11940   2488   25     -1    -1   25   3600    -1  1  13  13  -1 2 2 -1 -1\n"
+        "17 600020  11940     -1   25     -1    -1   25   3600    -1  1  13  13  -1 2 2 -1 -1\n",
+        "1\t0\t65\t2592042\t1\t-1\t1009884\t-1\t-1\t-1\t0\t1\t-1\t-1\t2\t9\t-1\t-1\r\n"
+        "2\t0\t71\t25920.5\t1\t-1\t1010132\t-1\t-1\t-1\t0\t1\t-1\t-1\t2\t9\t-1\t-1\t7\r\n",
+    ],
+    "-1 0 1 0.5 -0.5 1e9 1e999 nan inf -inf 0x1 1_0 1,5 ; : # \t \r \r\n \n \x00 \x0b \x1c \x85 "
+    "\u2028 \ufeff \u0967 99999999999999999999 -17 MaxProcs:",
+)
