@@ -164,7 +164,11 @@ def _job_rows(folder: Path, run: Run, stack: ExitStack) -> Callable[[JobRecord],
     """Return what writes a row for each job."""
     writer = csv.writer(stack.enter_context(_opened(folder / f"{run.name}-jobs.csv")))
     writer.writerow(field.name for field in fields(JobRecord))
-    return lambda record: writer.writerow(astuple(record))  # type: ignore[no-any-return]
+
+    def write(record: JobRecord) -> None:
+        writer.writerow(astuple(record))
+
+    return write
 
 
 def _event_lines(

@@ -31,7 +31,7 @@ def policy(name: str) -> Policy:
     def broken(_manager: object, _entry_point: object, error: BaseException) -> None:
         raise exceptions.SimulationError(f"policy {name!r} cannot be loaded: {error}") from error
 
-    found = stevedore.DriverManager(NAMESPACE, name, on_load_failure_callback=broken).driver
+    found: object = stevedore.DriverManager(NAMESPACE, name, on_load_failure_callback=broken).driver
     if not isinstance(found, Policy):
         raise exceptions.SimulationError(
             f"policy {name!r}: expected a Policy at its entry point, found {found!r}"
