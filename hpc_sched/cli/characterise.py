@@ -8,7 +8,7 @@ from pathlib import Path
 from cliff.command import Command
 
 from hpc_sched import conf, exceptions, files
-from hpc_sched.cli import index_table, perf_output, whole_number
+from hpc_sched.cli import decimal_number, index_table, perf_output, whole_number
 from hpc_sched.core import decimals, interference_file, measurement, rows, timings_file
 from hpc_sched.core.interference import InterferenceIndex
 
@@ -57,13 +57,13 @@ class Characterise(Command):
         )
         parser.add_argument(
             "--misses",
-            type=_at_least_zero,
+            type=decimal_number.at_least_zero,
             metavar="N",
             help="last-level cache misses, loads plus stores, in place of FILE; needs --seconds",
         )
         parser.add_argument(
             "--seconds",
-            type=_above_zero,
+            type=decimal_number.above_zero,
             metavar="S",
             help="wall time in which the misses were counted (default: what FILE tells by the "
             "event duration_time, the time stamps of -I or the run time of a counter)",
@@ -88,7 +88,7 @@ class Characterise(Command):
         )
         parser.add_argument(
             "--tolerance",
-            type=_share,
+            type=decimal_number.share,
             metavar="LOSS",
             help="with --timings: mark pairs of which one loses at least this much, 0 to 1 "
             f"(default: {conf.INTERFERENCE_TOLERANCE})",
@@ -207,24 +207,3 @@ def _content(path: str) -> tuple[bytes, str]:
         name = "<stdin>"
         return files.read_stream(sys.stdin.buffer, name, error, rows.MAX_BYTES), name
     return files.read_bytes(path, error, rows.MAX_BYTES), path
-
-
-def _at_least_zero(text: str) -> float:
-    number = decimals.number_in(text)
-    if number is None or number < 0:
-        raise argparse.ArgumentTypeError(f"expected a number >= 0, found {text!r}")
-    return number
-
-
-def _above_zero(text: str) -> float:
-    number = decimals.number_in(text)
-    if number is None or number <= 0:
-        raise argparse.ArgumentTypeError(f"expected a number > 0, found {text!r}")
-    return number
-
-
-def _share(text: str) -> float:
-    number = decimals.number_in(text)
-    if number is None or not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {text!r}")
-    return number

@@ -10,13 +10,15 @@ from hpc_sched.sim.synthetic import Synthetic
 from hpc_sched.sim.tally import Tally
 from hpc_sched.sim.workload import Workload
 
+_PLAIN = Workload()
+
 
 @dataclass(frozen=True, slots=True)
 class TraceJobs:
     """The jobs of a trace; read anew for every run."""
 
     path: files.Path
-    workload: Workload = Workload()
+    workload: Workload = _PLAIN
     limit: int | None = None
     partitions: tuple[int, ...] = ()
 

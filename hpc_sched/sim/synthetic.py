@@ -17,15 +17,15 @@ from hpc_sched.sim.distributions import (
 )
 from hpc_sched.sim.job import Job
 
-_A_MINUTE = Exponential(60.0)
-_UP_TO_16 = Choice((1.0, 2.0, 4.0, 8.0, 16.0), (1.0,) * 5)
+_15_SECONDS = Exponential(15.0)
+_UP_TO_128 = Choice((4.0, 8.0, 16.0, 32.0, 64.0, 128.0), (1.0,) * 6)
 _TEN_MINUTES = LogNormal(600.0, 1.5)
 _TWICE = Constant(2.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Synthetic:
-    """What the jobs are like; as delivered, up to 16 VMs, mostly for minutes, at times for days.
+    """What the jobs are like; as delivered, up to 128 VMs, mostly for minutes, at times for hours.
 
     Arrivals are a Poisson process where the times between them are exponential.
 
@@ -33,8 +33,8 @@ class Synthetic:
     """
 
     count: int  # jobs
-    interarrivals: Distribution = _A_MINUTE  # s
-    sizes: Distribution = _UP_TO_16  # VMs, rounded
+    interarrivals: Distribution = _15_SECONDS  # s
+    sizes: Distribution = _UP_TO_128  # VMs, rounded
     runtimes: Distribution = _TEN_MINUTES  # s
     walltimes: Distribution = _TWICE  # what users ask for, in runtimes
     vcpus: int = 1  # of one VM

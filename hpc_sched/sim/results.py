@@ -1,0 +1,63 @@
+"""The files of a sweep: a row a run, everything as JSON, and the report."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, fields
+from pathlib import Path
+
+from hpc_sched import exceptions, files
+from hpc_sched.sim.summary import Result, Summary
+
+RUNS, EVERYTHING, REPORT = "runs.csv", "results.json", "report.html"
+FILES = (RUNS, EVERYTHING, REPORT)
+
+FORMAT = "hpc-sched simulation"
+VERSION = 1
+
+
+def made(folder: Path) -> Path:
+    """Return a folder that is there now.
+
+    :raises exceptions.SimulationError: where it cannot be made
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise exceptions.SimulationError(
+            f"{folder}: cannot be made: {failure.strerror}"
+        ) from failure
+    return folder
+
+
+def write(
+    folder: Path,
+    results: Sequence[Result],
+    about: Sequence[tuple[str, str]],
+    notes: Sequence[str],
+) -> None:
+    """Write all files of a sweep, each as a whole.
+
+    :param about: what was simulated
+    :param notes: what was left out
+    :raises exceptions.SimulationError: naming the file that cannot be written
+    """
+    # The report needs packages of an extra, which other users of this module do without.
+    from hpc_sched.sim import report
+
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Summary))
+    writer.writerows(astuple(result.summary) for result in results)
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "about": dict(about),
+        "notes": list(notes),
+        "runs": [asdict(result) for result in results],
+    }
+    text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
+    for name, content in ((RUNS, rows.getvalue()), (EVERYTHING, text)):
+        files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)
+    report.write(folder / REPORT, results, about, notes)
