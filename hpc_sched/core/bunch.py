@@ -90,9 +90,9 @@ def group_places(problem: Problem) -> list[int]:
     places: list[int] = []
     while left.awaiting:
         best = left.best()
-        chosen = _slots_in_leaf(problem, best, 0, left.awaiting)
-        if not chosen:
+        if left.free[best] <= 0:
             break
+        chosen = _slots_in_leaf(problem, best, 0, left.awaiting)
         places += chosen
         left.fill(best, len(chosen))
     return places

@@ -22,6 +22,7 @@ from hpc_sched.sim.occupancy import Occupancy, Standing
 from hpc_sched.sim.records import JobRecord, Outcome
 from hpc_sched.sim.requests import Requests
 from hpc_sched.sim.setting import Setting
+from hpc_sched.topology import counts
 
 Discipline = Callable[["Simulation"], None]
 
@@ -151,7 +152,7 @@ class Simulation:
     def _submit(self, job: Job) -> None:
         self.submitted += 1
         self._enter_next_job()
-        self._tell("submit", job.number, f"{job.count} VMs")
+        self._tell("submit", job.number, counts.text(job.count, "VM"))
         capacity = self._requests.capacity(job, self._nobody)
         best = self._empty.best(
             capacity,

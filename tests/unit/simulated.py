@@ -1,0 +1,64 @@
+"""Small simulations, and what happens in them as lines of text."""
+
+from collections.abc import Iterable, Sequence
+
+from hpc_sched.sim.cluster import Cluster, HostType, uniform
+from hpc_sched.sim.disciplines import Fcfs
+from hpc_sched.sim.failures import Failure
+from hpc_sched.sim.job import Job
+from hpc_sched.sim.policies import registry
+from hpc_sched.sim.records import JobRecord
+from hpc_sched.sim.setting import Setting
+from hpc_sched.sim.simulation import Discipline, Simulation
+from hpc_sched.topology import Topology
+
+
+def two_leaves() -> Topology:
+    """Return five hosts.
+
+    ::
+
+              core
+            /      \\
+         leaf1     leaf2
+         a1 a2     b1 b2 b3
+    """
+    return Topology.from_tree({"core": {"leaf1": ["a1", "a2"], "leaf2": ["b1", "b2", "b3"]}})
+
+
+def cluster(vcpus: int = 2, memory_mb: int = 0, topology: Topology | None = None) -> Cluster:
+    """Return a cluster of equal hosts, by default those of :func:`two_leaves`."""
+    return uniform(topology or two_leaves(), HostType(vcpus, memory_mb))
+
+
+class Simulated:
+    """A simulation that has run, with everything that it told."""
+
+    def __init__(
+        self,
+        policy: str,
+        jobs: Iterable[Job],
+        *,
+        on: Cluster | None = None,
+        discipline: Discipline | None = None,
+        failures: Sequence[Failure] = (),
+        until: float = float("inf"),
+        **setting: object,
+    ) -> None:
+        self.log: list[str] = []
+        self.records: list[JobRecord] = []
+        self.simulation = Simulation(
+            Setting(on or cluster(), registry.policy(policy), **setting),  # type: ignore[arg-type]
+            discipline or Fcfs(),
+            jobs,
+            failures=failures,
+            on_record=self.records.append,
+            log=lambda entry: self.log.append(str(entry)),
+        )
+        self.simulation.run(until)
+        self.simulation.conclude()
+
+    @property
+    def starts(self) -> list[str]:
+        """The lines that tell where jobs started."""
+        return [line for line in self.log if " start " in line]
