@@ -51,7 +51,7 @@ class Easy:
         """
         self._depth = depth
         self._fcfs = Fcfs()
-        self._reservation: _Reservation | None = None
+        self.reservation: Reservation | None = None  # of the first job that waits
         self._looked_at: set[int] = set()
 
     def __call__(self, simulation: Simulation) -> None:
@@ -59,9 +59,9 @@ class Easy:
         head = self._fcfs.blocked_head(simulation)
         if head is None:
             return
-        kept = self._reservation
+        kept = self.reservation
         if kept is None or not kept.is_of(head, simulation):
-            kept = self._reservation = _Reservation(head, simulation)
+            kept = self.reservation = Reservation(head, simulation)
             self._looked_at.clear()
         for job in list(islice(simulation.waiting.values(), 1, 1 + self._depth)):
             # Who could not start has no more room before something is given back.
@@ -69,7 +69,7 @@ class Easy:
                 self._looked_at.add(job.number)
 
 
-class _Reservation:
+class Reservation:
     """When the first job will have room, and what is free then."""
 
     def __init__(self, head: Job, simulation: Simulation) -> None:

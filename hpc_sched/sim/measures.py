@@ -21,7 +21,7 @@ Reals = NDArray[np.float64]
 
 # Once there are so many samples every other one is dropped, and half as many are taken from
 # then on: the whole run is covered evenly, and in bounded memory, however long it is.
-MOST_SAMPLES = 512
+MOST_SAMPLES = 512  # even: the last one is dropped, and the next one is due later
 FIRST_INTERVAL = 60.0  # s
 
 
@@ -147,7 +147,7 @@ class Measures:
         if len(self.samples) >= MOST_SAMPLES:
             del self.samples[1::2]
             self._interval *= 2
-        return now + self._interval
+        return self.samples[-1].time + self._interval
 
     def conclude(self) -> None:
         """Count what runs still as running up to now."""

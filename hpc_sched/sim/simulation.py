@@ -84,7 +84,8 @@ class Simulation:
         """Let things happen until no job is left, or until a time, that included.
 
         :param stopped: asked between two moments whether to go on no further
-        :raises exceptions.SimulationError: for jobs that are not in the order of submission
+        :raises exceptions.SimulationError: for a job out of the order of submission, without a
+            VM, or with the number of another one
         :raises exceptions.ConservationError: where a policy or the simulator used a slot twice
         """
         while self._has_work() and self.engine.peek() <= until and not stopped():
@@ -150,6 +151,10 @@ class Simulation:
         return self._more or bool(self.occupancy.jobs) or bool(self.waiting and self._repairs)
 
     def _submit(self, job: Job) -> None:
+        if job.number in self._lives or job.count < 1:
+            raise exceptions.SimulationError(
+                f"job {job.number} of {job.count} VMs: expected a number of its own, and a VM"
+            )
         self.submitted += 1
         self._enter_next_job()
         self._tell("submit", job.number, counts.text(job.count, "VM"))
@@ -226,10 +231,6 @@ class Simulation:
             raise exceptions.SimulationError(
                 f"job {job.number} is submitted at {job.submit:g} s, after one at {self.now:g} s: "
                 "expected jobs in the order of submission"
-            )
-        if job.number in self._lives or job.count < 1:
-            raise exceptions.SimulationError(
-                f"job {job.number} of {job.count} VMs: expected a number of its own, and a VM"
             )
         self.engine.enter(job.submit, Kind.SUBMIT, lambda: self._submit(job))
 

@@ -116,7 +116,7 @@ def test_policies_that_know_processor_types_keep_a_job_on_one():
         # No type holds it whole before job 1 has gone, and none is required.
         "9 start 3: b1*2",
     ]
-    wanting = Simulated("exact-plan", jobs[:1] + [Job(2, 1, 9, 7)], on=there, types=types)
+    wanting = Simulated("exact-plan", [*jobs[:1], Job(2, 1, 9, 7)], on=there, types=types)
     assert wanting.starts[1] == "9 start 2: a1 b1*2 b2*2 b3*2"
     strict = Simulated("exact-plan", [Job(2, 1, 9, 7)], on=there, types=types, one_type=True)
     assert [record.outcome for record in strict.records] == ["refused"]
