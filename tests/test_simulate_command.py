@@ -1,0 +1,234 @@
+"""hpc-sched simulate: what is printed, what is written, how it ends."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hpc_sched.cli.main import main
+from tests import sample_data, snapshots
+
+#         core
+#      /        \
+#   leaf1      leaf2
+#   n1 n2      n3 n4
+TOPOLOGY = """\
+switches:
+- name: core
+  switches:
+  - {name: leaf1, hosts: "n[1-2]"}
+  - {name: leaf2, hosts: "n[3-4]"}
+"""
+
+# Number, submit, wait, runtime, processors, ..; job 3 cannot be used, job 4 is too large.
+TRACE = """\
+; a trace
+1 100 -1 10 2 -1 2048 2 20 -1 1 1 1 -1 1 1 -1 -1
+2 101 -1 10 3 -1 1024 3 20 -1 1 1 1 -1 1 2 -1 -1
+3 102 -1 -1 2 -1 -1 -1 -1 -1 0 1 1 -1 1 1 -1 -1
+4 103 -1 10 99 -1 -1 -1 -1 -1 1 1 1 -1 1 1 -1 -1
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "topology.yaml").write_text(TOPOLOGY)
+    (tmp_path / "jobs.swf").write_text(TRACE)
+    return tmp_path
+
+
+ON_FOUR_HOSTS = ["jobs.swf", "--topology", "topology.yaml", "--host", "vcpus=2,memory=8192"]
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines()))
+
+
+def test_a_row_for_every_policy_and_seed_is_printed(files: Path, capsys):
+    arguments = ["--policy", "random", "--policy", "exact-plan", "--seeds", "2", "-f", "csv"]
+    assert main(["simulate", *ON_FOUR_HOSTS, *arguments]) == 0
+    out, err = capsys.readouterr()
+    rows = rows_of(out)
+    assert [(row["policy"], row["seed"]) for row in rows] == [
+        ("random", "1"),
+        ("random", "2"),
+        ("exact-plan", "1"),
+        ("exact-plan", "2"),
+    ]
+    assert {row["done"] for row in rows} == {"2"}
+    assert {row["refused"] for row in rows} == {"1"}
+    assert rows[2]["hop_byte_ratio"] == "1.0"
+    assert "note: left out of jobs.swf: 1 row (no runtime), first on line 4" in err
+
+
+def test_people_get_a_table_of_the_main_numbers(files: Path, capsys):
+    assert main(["simulate", *ON_FOUR_HOSTS]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "| policy       | seed | done | refused | left |" in lines[1]
+    assert [line.split()[1] for line in lines[3:-1]] == ["nova-default", "dudina2013", "exact-plan"]
+    assert max(map(len, lines)) < 170
+
+
+def test_everything_is_written_into_a_folder(files: Path, capsys):
+    arguments = ["--policy", "exact-plan", "--output", "new/folder", "--events"]
+    assert main(["simulate", *ON_FOUR_HOSTS, *arguments]) == 0
+    folder = files / "new/folder"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "exact-plan-seed1-events.txt",
+        "exact-plan-seed1-jobs.csv",
+        "report.html",
+        "results.json",
+        "runs.csv",
+    ]
+    jobs = rows_of((folder / "exact-plan-seed1-jobs.csv").read_text())
+    assert [(job["number"], job["outcome"]) for job in jobs] == [
+        ("3", "refused"),
+        ("1", "done"),
+        ("2", "done"),
+    ]
+    assert jobs[2] | {"start": "1.0", "end": "11.0", "hosts": "2", "hop_bytes": "2"} == jobs[2]
+    assert (folder / "exact-plan-seed1-events.txt").read_text().splitlines()[:2] == [
+        "0 submit 1: 2 VMs",
+        "0 start 1: " + jobs_host(folder),
+    ]
+    found = json.loads((folder / "results.json").read_text())
+    assert found["format"] == "hpc-sched simulation"
+    assert found["runs"][0]["refusals"] == {
+        "group of 99 does not fit: largest gang that fits: 8 on core": 1
+    }
+    assert rows_of((folder / "runs.csv").read_text())[0]["policy"] == "exact-plan"
+    assert "written to new/folder: runs.csv, results.json, report.html" in capsys.readouterr().err
+
+
+def jobs_host(folder: Path) -> str:
+    """Return where job 1 started: two VMs fill any of the hosts."""
+    line = (folder / "exact-plan-seed1-events.txt").read_text().splitlines()[1]
+    assert line.endswith("*2")
+    return line.rpartition(" ")[2]
+
+
+def test_runs_in_other_processes_give_the_same_results(files: Path, capsys):
+    arguments = [*ON_FOUR_HOSTS, "--policy", "random", "--seeds", "3", "-f", "json"]
+    assert main(["simulate", *arguments, "--output", "one"]) == 0
+    alone = capsys.readouterr().out
+    assert main(["simulate", *arguments, "--output", "two", "--jobs", "2"]) == 0
+    assert capsys.readouterr().out == alone
+    for path in sorted((files / "one").iterdir()):
+        assert path.read_bytes() == (files / "two" / path.name).read_bytes(), path.name
+
+
+def test_runs_on_a_dask_cluster_give_the_same_results(files: Path, capsys):
+    distributed = pytest.importorskip("distributed")
+    arguments = [*ON_FOUR_HOSTS, "--policy", "random", "--seeds", "2", "-f", "json"]
+    assert main(["simulate", *arguments]) == 0
+    alone = capsys.readouterr().out
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as there:
+        assert main(["simulate", *arguments, "--dask", there.scheduler_address]) == 0
+    assert capsys.readouterr().out == alone
+
+
+def test_factors_make_jobs_longer_and_are_told(files: Path, capsys):
+    arguments = [*ON_FOUR_HOSTS, "--policy", "exact-plan", "-f", "json"]
+    assert main(["simulate", *arguments, "--hop-factors", "leaf=2"]) == 0
+    [row] = json.loads(capsys.readouterr().out)
+    # Two of three pairs of job 2 meet at the leaf, all of job 1 on a host.
+    assert row["factor_mean"] == pytest.approx((1 + (2 + 2 + 1) / 3) / 2)
+
+
+def test_measured_times_give_the_factors(files: Path, capsys):
+    (files / "measured.csv").write_text("job,seconds,level\na,10,host\na,20,leaf\n")
+    arguments = [*ON_FOUR_HOSTS, "--policy", "exact-plan", "-f", "json"]
+    assert main(["simulate", *arguments, "--calibrate", "measured.csv"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)[0]["factor_mean"] == pytest.approx(4 / 3)
+    assert "the model of measured.csv is off the measured times by 0.0 %" in err
+
+
+def test_a_saved_cloud_is_where_it_starts(files: Path, capsys):
+    state = snapshots.saved(files, [snapshots.server("vm1", "n01")])
+    arguments = ["--synthetic", "20", "--size", "constant:4", "--policy", "exact-plan"]
+    assert main(["simulate", "--snapshot", state, *arguments, "-f", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["done"] == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nothing.swf"], 1, "nothing.swf: cannot be read: No such file"),
+        (["topology.yaml"], 1, "topology.yaml: expected rows of 18 numbers"),
+        (["--policy", "exat-plan"], 1, "did you mean exact-plan"),
+        (["--require", "rack"], 1, "there is no level 'rack': expected one of leaf, pod, core"),
+        (["--generate", "radix=1"], 2, "radix: expected at least 2 ports, found 1"),
+        (["--host", "vcpus=1:x"], 1, "host type for 'x': there is no such host"),
+        (["--topology", "jobs.swf"], 1, "jobs.swf"),
+        (["--size", "zipf:3"], 2, "argument --size: expected one of"),
+        (["--classes", "web=1"], 2, "argument --classes: expected CLASS=SHARE"),
+        (["--load", "0"], 2, "expected a number > 0, found '0'"),
+        (["--limit", "5"], 1, "are for a trace: name one"),
+        (["jobs.swf", "--synthetic", "5"], 1, "--synthetic is for drawn jobs"),
+        (["jobs.swf", "--vm-memory", "constant:5"], 1, "--vm-memory is for drawn jobs"),
+        (["--events"], 2, "--events needs --output"),
+        (["--dask", "x", "--jobs", "2"], 2, "--dask has workers of its own"),
+        (["--output", "jobs.swf"], 1, "jobs.swf: cannot be made: File exists"),
+        (["--snapshot", "jobs.swf"], 1, "jobs.swf:1: not JSON"),
+        (["--snapshot", "x.json", "--generate", "radix=4"], 1, "x.json: cannot be read"),
+        (["--calibrate", "jobs.swf"], 1, "jobs.swf:"),
+        (["--hop-factors", "rack=2"], 1, "--hop-factors: expected LEVEL=FACTOR"),
+    ],
+)
+def test_what_cannot_be_simulated_is_told(files: Path, capsys, arguments, code, said):
+    assert main(["simulate", *arguments]) == code
+    out, err = capsys.readouterr()
+    assert said in err
+    assert out == ""
+
+
+def test_a_trace_with_a_damaged_row_later_on_names_its_line(files: Path, capsys):
+    (files / "jobs.swf").write_text(TRACE + "x y z\n" * 2)
+    assert main(["simulate", *ON_FOUR_HOSTS, "--policy", "random"]) == 0
+    assert "2 rows (fewer than 18 fields), first on line 6" in capsys.readouterr().err
+
+
+def test_ctrl_c_leaves_the_results_so_far(tmp_path: Path):
+    command = [
+        *(sys.executable, "-m", "hpc_sched.cli.main", "simulate", "--synthetic", "300000"),
+        *("--policy", "first-fit", "--policy", "exact-plan", "--output", str(tmp_path)),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    jobs = tmp_path / "first-fit-seed1-jobs.csv"
+    deadline = time.monotonic() + 60
+    while not (jobs.exists() and jobs.stat().st_size > 20_000) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted: 1 of 2 runs have results" in err
+    assert "first-fit" in out
+    assert "Traceback" not in err
+    [run] = json.loads((tmp_path / "results.json").read_text())["runs"]
+    assert 0 < run["summary"]["done"] < 300_000
+    # Every job that was submitted is accounted for.
+    assert len(jobs.read_text().splitlines()) - 1 == run["summary"]["jobs"]
+
+
+def test_a_real_trace_runs_under_every_policy(capsys):
+    trace = sample_data.path("swf/KTH-SP2-1996-2.1-cln.swf.gz")
+    arguments = [str(trace), "--limit", "150", "--policy", "all", "--queue", "easy"]
+    fabric = ["--generate", "levels=2,radix=16,hosts=100", "--host", "vcpus=1"]
+    assert main(["simulate", *arguments, *fabric, "-f", "json"]) == 0
+    rows = {row["policy"]: row for row in json.loads(capsys.readouterr().out)}
+    assert {row["done"] for row in rows.values()} == {150}
+    exact, random = rows["exact-plan"], rows["random"]
+    assert exact["hops_per_pair"] < random["hops_per_pair"]
+    assert all(exact["hops_per_pair"] <= row["hops_per_pair"] + 0.1 for row in rows.values())
