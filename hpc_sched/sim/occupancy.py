@@ -1,6 +1,6 @@
 """Who is where on the cluster while it is simulated, and what that leaves free."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,24 +70,26 @@ class Occupancy:
             known = self._known[vcpus, memory_mb] = self._changes, room
         return known[1]
 
-    def rooms_beside(self, newcomer: Application, limits: Limits) -> Array:
-        """Return how many VMs like the newcomer each host takes beside those it has. O(hosts).
+    def rooms_beside(self, newcomer: Application, limits: Limits, room: Array) -> Array:
+        """Return how many VMs like the newcomer each host takes beside those it has.
 
         By dedication and by cache scores (Gupta2013), see :mod:`hpc_sched.core.interference`.
+        O(hosts + VMs on hosts with room).
+
+        :param room: how many of them fit; no host takes more
         """
-        alone = _beside(newcomer, (), limits)
-        rooms = np.full(len(self.free), alone, dtype=np.int64)
-        for host, there in self.neighbours().items():
-            rooms[host] = _beside(newcomer, there, limits)
+        rooms = np.minimum(room, _beside(newcomer, (), limits))
+        for host in np.flatnonzero(room).tolist():
+            there = self._neighbours(host)
+            if there:
+                rooms[host] = min(int(room[host]), _beside(newcomer, there, limits))
         return rooms
 
-    def neighbours(self) -> Mapping[int, Collection[Application]]:
-        """Return the applications on each host that has VMs, one entry a VM."""
-        found = {host: list(there) for host, there in self.cluster.running.items()}
-        for host, jobs in self._there.items():
-            here = found.setdefault(host, [])
-            for application, count in jobs.values():
-                here.extend([application] * count)
+    def _neighbours(self, host: int) -> list[Application]:
+        """Return the applications on a host, one entry a VM."""
+        found = list(self.cluster.running.get(host, ()))
+        for application, count in self._there.get(host, {}).values():
+            found.extend([application] * count)
         return found
 
     def scores_beside(self, standing: Standing) -> float:
@@ -155,13 +157,19 @@ class Occupancy:
         return list(self._there.get(host, {}))
 
     def check(self) -> None:
-        """Add up anew what all jobs take.
+        """Add up anew what all jobs take. O(hosts of all jobs).
 
         :raises exceptions.ConservationError: where that is not what is free
         """
         free = self.cluster.free_at_start
-        for standing in self.jobs.values():
-            free[standing.hosts] -= standing.takes
+        if self.jobs:
+            # All at once: asked for thousands of times, job by job it would take most of a run.
+            there = list(self.jobs.values())
+            sizes = [(standing.job.vcpus, standing.job.memory_mb) for standing in there]
+            each = np.repeat(sizes, [len(standing.hosts) for standing in there], axis=0)
+            counts = np.concatenate([standing.counts for standing in there])
+            hosts = np.concatenate([standing.hosts for standing in there])
+            np.subtract.at(free, hosts, each * counts[:, np.newaxis])
         if (free < 0).any() or not np.array_equal(free, self.free):
             wrong = int(np.flatnonzero((free != self.free).any(axis=1) | (free < 0).any(axis=1))[0])
             raise exceptions.ConservationError(

@@ -25,8 +25,7 @@ class Requests:
         room = occupancy.capacity(job.vcpus, job.memory_mb)
         if not self._setting.policy.minds_neighbours:
             return room
-        beside = occupancy.rooms_beside(job.application, self._setting.limits)
-        return np.minimum(room, beside)
+        return occupancy.rooms_beside(job.application, self._setting.limits, room)
 
     def request(self, job: Job, capacity: Array, occupancy: Occupancy) -> Request:
         """Return the group of a job as a policy gets it."""
