@@ -7,6 +7,7 @@ from hpc_sched.core.capacity import leaf_sums
 from hpc_sched.core.problem import Problem
 
 Array = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 # Up to so many VMs on each host of a leaf, each VM more saves at least as much as the one before:
 # a second host begins with a loss of 2 at most, and the leaf's own saving grows by 2 a VM.
@@ -33,24 +34,42 @@ def hosts_needed(problem: Problem, count: int) -> Array:
     np.maximum.at(most, leaf, capacity[open_])
     least = most.copy()
     np.minimum.at(least, leaf, capacity[open_])
-    is_bare = (room > 0) & (leaf_sums(problem, problem.members) == 0)
+    has_members = leaf_sums(problem, problem.members) > 0
+    is_bare = (room > 0) & ~has_members
     holds_all = is_bare & ((most if problem.pack_hosts else room) >= count)
     are_alike = (least == most) & (most <= _CONVEX) if problem.pack_hosts else room > 0
     few = is_bare & ~holds_all & are_alike
     needed = room > 0
     needed[holds_all] = False
-    needed[_first(problem, np.flatnonzero(holds_all), room)] = True
+    is_other = (room > 0) & ~holds_all
+    needed[_fullest(problem, np.flatnonzero(holds_all), room, is_other | has_members)] = True
     needed[few] = False
     needed[_enough(problem, np.flatnonzero(few), room, most, count)] = True
     return open_[needed[leaf]]
 
 
-def _first(problem: Problem, leaves: Array, room: Array) -> Array:
-    """Return the leaf with the least room below each parent, the first in tie order."""
-    parent = _parents(problem, leaves)
-    order = np.lexsort((problem.tie[leaves], room[leaves], parent))
-    starts = np.flatnonzero(np.diff(parent[order], prepend=-2))
-    return leaves[order[starts]]
+def _fullest(problem: Problem, leaves: Array, room: Array, is_other: Mask) -> list[int]:
+    """Return the one leaf of each branch that may be used of those that hold the whole group.
+
+    Two of them are never used at once, and below one switch they differ in nothing but their
+    room and the tie order, however many switches are between. A branch that has others besides
+    keeps its own.
+
+    :param is_other: per switch, whether it is a leaf with members, or with room for a part
+    """
+    topology = problem.topology
+    switches = topology.switches
+    mixed = [
+        np.bincount(row, weights=is_other[topology.leaf_index], minlength=len(switches)) > 0
+        for row in topology.groups
+    ]
+    best: dict[int, int] = {}  # by the highest switch below which there is no other leaf
+    for leaf in leaves[np.lexsort((problem.tie[leaves], room[leaves]))].tolist():
+        above = switches[leaf].parent
+        while above >= 0 and not mixed[switches[above].level - 1][above]:
+            above = switches[above].parent
+        best.setdefault(above, leaf)
+    return list(best.values())
 
 
 def _enough(problem: Problem, leaves: Array, room: Array, most: Array, count: int) -> Array:

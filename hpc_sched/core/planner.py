@@ -159,6 +159,8 @@ def _slot_order(problem: Problem, counts: Mapping[int, int]) -> list[int]:
 
     The first slots of a plan are then near each other, whichever of them come to be used.
     """
+    if len(counts) == 1:
+        return list(counts)
     topology = problem.topology
     everyone = leaf_sums(problem, problem.members)
     for leaf, count in counts.items():
