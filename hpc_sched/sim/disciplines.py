@@ -4,7 +4,10 @@ import heapq
 import math
 from itertools import islice
 
+import numpy as np
+
 from hpc_sched.core.capacity import capacities
+from hpc_sched.core.wishes import level_of
 from hpc_sched.sim.job import Job
 from hpc_sched.sim.occupancy import Array, Standing
 from hpc_sched.sim.simulation import Simulation
@@ -39,9 +42,10 @@ class Easy:
     """EASY backfilling (Lifka 1995): others may pass the first job as long as they do not delay it.
 
     The first job that does not fit gets a reservation: the earliest time at which, going by the
-    walltimes of those that run, the cluster has room for all its VMs. A later job starts before
-    it if it ends by then, or leaves that room alone. Room is what :func:`capacities` counts;
-    that a policy or neighbours may refuse the first job all the same is not foreseen.
+    walltimes of those that run, one island, or one switch of a required level, has room for all
+    its VMs. A later job starts before it if it ends by then, or leaves that room alone. Room is
+    vcpus and memory; that neighbours, processor types or a bound on leaves may keep the first
+    job waiting all the same is not foreseen.
     """
 
     def __init__(self, depth: int = DEPTH) -> None:
@@ -70,32 +74,34 @@ class Easy:
 
 
 class Reservation:
-    """When the first job will have room, and what is free then."""
+    """When the first job will have room, and what is free then.
+
+    Room below one switch of the required level counts, or on one island where none is required.
+    """
 
     def __init__(self, head: Job, simulation: Simulation) -> None:
-        occupancy = simulation.occupancy
+        occupancy, topology = simulation.occupancy, simulation.setting.cluster.topology
         self._head = head
         self._gains = occupancy.gains
         self._simulation = simulation
         self._up = occupancy.up.copy()
         self._free = occupancy.free.copy()
+        level = level_of(topology, simulation.setting.wishes.require)
+        self._domain = topology.groups[level - 1]
+        self._rooms = np.zeros(len(topology.switches), dtype=np.int64)
+        self._count(np.arange(len(self._free)), 1)
         self.time = math.inf
-        total = int(self._room(slice(None)).sum())
         ends = [
             (max(start + standing.job.estimate, simulation.now), number)
             for number, (start, standing) in simulation.running().items()
         ]
         heapq.heapify(ends)
         while ends:
-            time, number = heapq.heappop(ends)
-            standing = occupancy.jobs[number]
-            total -= int(self._room(standing.hosts).sum())
-            self._free[standing.hosts] += standing.takes
-            total += int(self._room(standing.hosts).sum())
-            if total >= head.count:
-                self.time = time
-                break
-        self._spare = total - head.count
+            self.time, number = heapq.heappop(ends)
+            self._change(occupancy.jobs[number], 1)
+            if self._has_room():
+                return
+        self.time = math.inf
 
     def is_of(self, head: Job, simulation: Simulation) -> bool:
         """Tell whether it is this job's, and nothing has been given back since."""
@@ -103,20 +109,26 @@ class Reservation:
 
     def allows(self, standing: Standing) -> bool:
         """Tell whether a job may start on these places; if it may, count it as started."""
-        hosts = standing.hosts
         if self._simulation.now + standing.job.estimate <= self.time:
             return True
-        loses = int(self._room(hosts).sum())
-        self._free[hosts] -= standing.takes
-        loses -= int(self._room(hosts).sum())
-        if loses > self._spare:
-            self._free[hosts] += standing.takes
-            return False
-        self._spare -= loses
-        return True
+        self._change(standing, -1)
+        if self._has_room():
+            return True
+        self._change(standing, 1)
+        return False
 
-    def _room(self, hosts: Array | slice) -> Array:
+    def _has_room(self) -> bool:
+        return int(self._rooms.max()) >= self._head.count
+
+    def _change(self, standing: Standing, sign: int) -> None:
+        """Give back what a job takes, or take it."""
+        self._count(standing.hosts, -1)
+        self._free[standing.hosts] += sign * standing.takes
+        self._count(standing.hosts, 1)
+
+    def _count(self, hosts: Array, sign: int) -> None:
+        """Add or take off what the first job has room for on some hosts."""
         head = self._head
         room = capacities(self._free[hosts], (head.vcpus, head.memory_mb))
         room[~self._up[hosts]] = 0
-        return room
+        np.add.at(self._rooms, self._domain[hosts], sign * room)

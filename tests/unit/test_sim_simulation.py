@@ -21,6 +21,7 @@ from hpc_sched.sim.policies import registry
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.setting import Setting
 from hpc_sched.sim.simulation import Simulation
+from hpc_sched.topology import Topology
 from tests.unit.simulated import Simulated, cluster, two_leaves
 
 
@@ -77,6 +78,30 @@ def test_backfilling_starts_what_leaves_the_first_job_its_room():
         "2 start 3: b3",
         "10 start 2: a1*2 a2*2 b1*2 b2*2 b3",
         "15 start 4: a1",
+    ]
+
+
+def test_backfilling_keeps_one_island_for_a_job_that_no_other_holds():
+    """::
+
+    leaf1     leaf2
+    a1 a2     b1 b2 b3
+    """
+    islands = Topology.from_tree({"leaf1": ["a1", "a2"], "leaf2": ["b1", "b2", "b3"]})
+    jobs = [
+        Job(1, 0, 10, 2),
+        Job(2, 0, 10, 4),
+        Job(3, 1, 5, 6),
+        *(Job(n, n, 99, 2) for n in (4, 5)),
+    ]
+    found = Simulated("exact-plan", jobs, on=cluster(topology=islands), discipline=Easy())
+    # Job 3 fits leaf2 alone, from 10 on. Job 4 goes to leaf1; job 5 would take what 3 waits for.
+    assert found.starts == [
+        "0 start 1: a1*2",
+        "0 start 2: b1*2 b2*2",
+        "4 start 4: a2*2",
+        "10 start 3: b1*2 b2*2 b3*2",
+        "10 start 5: a1*2",
     ]
 
 
