@@ -1,5 +1,0 @@
-"""stub"""
-
-
-def write(*a: object) -> None:
-    """stub"""
