@@ -1,0 +1,19 @@
+"""The report of a sweep: one HTML page that holds all it needs.
+
+page    the page as a text
+write   the page as a file
+"""
+
+from hpc_sched import exceptions
+
+try:
+    from hpc_sched.sim.report.document import page, write
+except ModuleNotFoundError as _missing:
+    _package = (_missing.name or "").partition(".")[0]
+    if _package not in ("jinja2", "markupsafe", "matplotlib"):
+        raise
+    raise exceptions.SimulationError(
+        f"the report needs the package {_package}: pip install 'hpc-sched[sim]'"
+    ) from _missing
+
+__all__ = ["page", "write"]

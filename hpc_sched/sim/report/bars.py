@@ -1,0 +1,95 @@
+"""One number a policy, as bars with the number written on them."""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from matplotlib.figure import Figure
+
+from hpc_sched.sim.report import drawing, quantities
+from hpc_sched.sim.report.plot import Panel, Plot, parted
+from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.summary import Summary
+from hpc_sched.topology.lettering import cut
+
+_ROW, _AROUND = 0.27, 0.65  # inches: a bar, and the axis below them all
+_NAME_ROOM, _LETTERS = 150, 12  # pixels
+
+Value = Callable[[Summary], float | None]
+
+
+def hop_bytes(policies: Sequence[PolicyRuns]) -> Plot:
+    """Return Hop-Byte over the least there could be."""
+    return _plot(
+        "hop-byte",
+        "Hop-Byte over least",
+        "Hops between the VMs of a job, summed over all pairs and jobs, over the sum that each "
+        "job would have alone on the cluster. 1 is the best there is.",
+        policies,
+        lambda summary: summary.hop_byte_ratio,
+    )
+
+
+def leaves(policies: Sequence[PolicyRuns]) -> Plot:
+    """Return leaves over the least there could be."""
+    return _plot(
+        "leaves",
+        "Leaves over least",
+        "Leaf switches that jobs have VMs under, over those that each job would have alone on "
+        "the cluster. 1 is the best there is.",
+        policies,
+        lambda summary: summary.leaf_ratio,
+    )
+
+
+def _plot(
+    name: str, title: str, reading: str, policies: Sequence[PolicyRuns], value: Value
+) -> Plot:
+    found = {each.policy: _values(each, value) for each in policies}
+    shown, missing = parted(policies, lambda each: found[each.policy])
+    if any(len(values) > 1 for values in found.values()):
+        reading += " A bar is the mean over the seeds, its whisker reaches from least to most."
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        most = max(max(found[each.policy]) for each in shown)
+        for row, each in enumerate(shown):
+            values = found[each.policy]
+            mean, least, greatest = fmean(values), min(values), max(values)
+            axes.barh(row, mean, height=0.62, color=each.look.colour)
+            if len(values) > 1:
+                axes.errorbar(
+                    mean,
+                    row,
+                    xerr=[[max(0.0, mean - least)], [max(0.0, greatest - mean)]],
+                    color="#1a1a1a",
+                    capsize=3,
+                    linewidth=1,
+                )
+            axes.annotate(
+                quantities.ratio(mean),
+                (max(mean, greatest), row),
+                xytext=(5, 0),
+                textcoords="offset points",
+                verticalalignment="center",
+            )
+        axes.set_yticks(
+            range(len(shown)), [cut(each.policy, _NAME_ROOM, _LETTERS) for each in shown]
+        )
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False, axis="y")
+        axes.axvline(1.0, color="#1a1a1a", linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.set_xlabel(f"{title} (ratio)")
+        axes.set_xlim(0, 1.18 * max(most, 1.0))  # room for the numbers
+        axes.set_ylim(len(shown) - 0.5, -0.5)  # the first on top
+
+    label = f"{title}: " + ", ".join(
+        f"{each.policy} {quantities.ratio(fmean(found[each.policy]))}" for each in shown
+    )
+    height = _AROUND + _ROW * max(len(shown), 2)
+    panels = (Panel(drawing.drawn(name, f"{label}.", draw, height=height)),) if shown else ()
+    return Plot(title, reading, panels, missing=missing)
+
+
+def _values(runs: PolicyRuns, value: Value) -> list[float]:
+    found = (quantities.finite(value(result.summary)) for result in runs.results)
+    return [each for each in found if each is not None]

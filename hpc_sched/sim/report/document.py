@@ -1,0 +1,108 @@
+"""The page as a whole: a template that is given tables and plots."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jinja2
+
+from hpc_sched import exceptions, files
+from hpc_sched.sim.report import bars, heat, progress, quantile_plots, refusals, runs, table
+from hpc_sched.sim.report.looks import sample
+from hpc_sched.sim.report.plot import Section
+from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.summary import Result
+
+TITLE = "Simulation of placement policies"
+
+# What neither HTML nor SVG can hold, such as halves of letters in names of files.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def page(
+    results: Sequence[Result],
+    about: Sequence[tuple[str, str]],
+    notes: Sequence[str],
+    title: str = TITLE,
+) -> str:
+    """Return the report of a sweep as one HTML page that loads nothing. Same input, same text.
+
+    Policies are in the order in which they come first; of several seeds of a policy the first
+    stands for it where one run is drawn.
+
+    :param about: what was simulated, as names and values
+    :param notes: what the reader should know, a sentence each
+    """
+    policies = runs.by_policy([_legal_result(result) for result in results])
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("hpc_sched.sim.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html").render(
+        title=_legal(title),
+        about=[(_legal(name), _legal(value)) for name, value in about],
+        notes=[_legal(note) for note in notes],
+        policies=policies,
+        seeds=runs.about_seeds(policies),
+        columns=table.COLUMNS,
+        headings=table.headings(),
+        rows=table.rows(policies),
+        meanings=table.MEANINGS,
+        sections=_sections(policies) if policies else (),
+        refusals=refusals.by_policy(policies),
+        sample=sample,
+    )
+
+
+def write(
+    path: files.Path,
+    results: Sequence[Result],
+    about: Sequence[tuple[str, str]],
+    notes: Sequence[str],
+    title: str = TITLE,
+) -> None:
+    """Write the report of a sweep; see :func:`page`. What was there stays until all is written.
+
+    :raises exceptions.SimulationError: naming the file that cannot be written
+    """
+    content = page(results, about, notes, title).encode()
+    files.write_atomically(path, content, exceptions.SimulationError)
+
+
+def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
+    return (
+        Section("progress", "Progress", progress.over_time(policies)),
+        Section(
+            "waits",
+            "Waits and slowdowns",
+            (quantile_plots.waits(policies), quantile_plots.slowdowns(policies)),
+        ),
+        Section(
+            "placement",
+            "Placement",
+            (bars.hop_bytes(policies), bars.leaves(policies), progress.crossing(policies)),
+        ),
+        Section("fragmentation", "Fragmentation", (progress.fragmentation(policies),)),
+        Section("fabric", "The fabric over time", (heat.plot(policies),)),
+    )
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _legal_result(result: Result) -> Result:
+    """Return a result whose texts can all be written."""
+    return replace(
+        result,
+        summary=replace(result.summary, policy=_legal(result.summary.policy)),
+        refusals={_legal(reason): jobs for reason, jobs in result.refusals.items()},
+        leaves=[_legal(name) for name in result.leaves],
+        series=replace(
+            result.series,
+            gangs={_legal(level): sizes for level, sizes in result.series.gangs.items()},
+        ),
+    )

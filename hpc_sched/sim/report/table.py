@@ -1,0 +1,134 @@
+"""The table of all runs: a row a policy, a column a measure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import fmean
+
+from hpc_sched.sim.report import quantities
+from hpc_sched.sim.report.quantities import DASH
+from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.summary import Summary
+
+MORE, LESS = 1, -1  # what is better
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A measure; the columns of one group have one heading above theirs."""
+
+    group: str
+    name: str  # with the unit; empty where the group says it all
+    better: int  # MORE or LESS
+    value: Callable[[Summary], float | None]
+    text: Callable[[float], str]
+    exact: Callable[[float], str] | None = None  # for a tooltip
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What stands in one field."""
+
+    text: str
+    exact: str = ""  # the number as it is, where the text is rounded to be readable
+    span: str = ""  # least to most over the seeds
+    is_best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One policy."""
+
+    runs: PolicyRuns
+    cells: tuple[Cell, ...]
+
+
+def _time(group: str, name: str, value: Callable[[Summary], float | None]) -> Column:
+    return Column(group, name, LESS, value, quantities.duration, quantities.exact_seconds)
+
+
+COLUMNS = (
+    Column("Jobs", "done", MORE, lambda s: s.done, quantities.whole),
+    Column("Jobs", "refused", LESS, lambda s: s.refused, quantities.whole),
+    Column("Jobs", "failed", LESS, lambda s: s.failed, quantities.whole),
+    Column("Jobs", "left", LESS, lambda s: s.left, quantities.whole),
+    _time("Makespan", "", lambda s: s.makespan),
+    _time("Wait", "mean", lambda s: s.wait_mean),
+    _time("Wait", "median", lambda s: s.wait_median),
+    _time("Wait", "95 %", lambda s: s.wait_p95),
+    Column("Bounded slowdown", "mean", LESS, lambda s: s.slowdown_mean, quantities.ratio),
+    Column("Bounded slowdown", "95 %", LESS, lambda s: s.slowdown_p95, quantities.ratio),
+    Column("Use", "vcpus, %", MORE, lambda s: s.vcpu_use, quantities.percent),
+    Column("Use", "memory, %", MORE, lambda s: s.memory_use, quantities.percent),
+    Column("Hop-Byte", "over least", LESS, lambda s: s.hop_byte_ratio, quantities.ratio),
+    Column("Hops", "per pair", LESS, lambda s: s.hops_per_pair, quantities.ratio),
+    Column("Leaves", "over least", LESS, lambda s: s.leaf_ratio, quantities.ratio),
+    Column("Crossing jobs per leaf", "mean", LESS, lambda s: s.crossing, quantities.ratio),
+    Column("Crossing jobs per leaf", "most", LESS, lambda s: s.most_crossing, quantities.whole),
+    Column("Runtime", "factor", LESS, lambda s: s.factor_mean, quantities.ratio),
+)
+
+MEANINGS = (
+    ("Jobs", "refused: no place even on the empty cluster; failed: lost a host; left: ran or "
+     "waited when the run stopped. The other columns are about jobs that were done."),
+    ("Makespan", "From the first start to the last end."),
+    ("Wait", "From submission to start; 95 % of the jobs done waited no longer than stated."),
+    ("Bounded slowdown", "Time from submission to end over the runtime, which counts as 10 s at "
+     "least; 1 is a job that did not wait."),
+    ("Use", "Share of the cluster's vcpus and memory that VMs had, over the makespan."),
+    ("Hop-Byte over least", "Hops between VMs of a job, summed over pairs and jobs, over the sum "
+     "of what each job would have alone on the cluster."),
+    ("Hops per pair", "Hops between two VMs of one job, on average over all pairs."),
+    ("Leaves over least", "Leaf switches of jobs over those that each would have alone."),
+    ("Crossing jobs per leaf", "Jobs that have VMs under a leaf and under others: on average "
+     "over leaves and time, and most at one leaf at one time."),
+    ("Runtime factor", "By which placements made jobs longer, on average; 1 without a model of "
+     "runtimes."),
+)  # fmt: skip
+
+
+def headings() -> list[tuple[str, int]]:
+    """Return the headings of groups, and how many columns are below each."""
+    return [(name, len(list(group))) for name, group in groupby(COLUMNS, lambda each: each.group)]
+
+
+def rows(policies: Sequence[PolicyRuns]) -> list[Row]:
+    """Return a row for each policy; the best of each column is marked, but where all are alike."""
+    columns = [_cells(column, policies) for column in COLUMNS]
+    return [
+        Row(runs, cells) for runs, cells in zip(policies, zip(*columns, strict=True), strict=True)
+    ]
+
+
+def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[Cell]:
+    found = [
+        [
+            value
+            for result in runs.results
+            if (value := quantities.finite(column.value(result.summary))) is not None
+        ]
+        for runs in policies
+    ]
+    means = [fmean(values) if values else None for values in found]
+    numbers = [mean for mean in means if mean is not None]
+    best = max(numbers, key=lambda mean: column.better * mean, default=None)
+    # What reads alike is equally good: nobody can see why one of two is marked.
+    is_alike = len({column.text(mean) for mean in numbers}) < 2
+    return [
+        Cell(DASH)
+        if mean is None or best is None
+        else Cell(
+            text=column.text(mean),
+            exact=column.exact(mean) if column.exact else "",
+            span=_span(column, values),
+            is_best=not is_alike and column.text(mean) == column.text(best),
+        )
+        for mean, values in zip(means, found, strict=True)
+    ]
+
+
+def _span(column: Column, values: Sequence[float]) -> str:
+    if len(values) < 2:
+        return ""
+    least, most = column.text(min(values)), column.text(max(values))
+    return f"{least} to {most}"
