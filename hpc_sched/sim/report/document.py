@@ -74,7 +74,15 @@ def write(
 
 def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
     return (
-        Section("progress", "Progress", progress.over_time(policies)),
+        Section(
+            "progress",
+            "Progress",
+            progress.over_time(policies),
+            "Policies keep their colour, kind of line and marker on the whole page. Where lines "
+            "coincide the last one covers the others; their markers remain visible."
+            if len(policies) > 1
+            else "",
+        ),
         Section(
             "waits",
             "Waits and slowdowns",

@@ -34,6 +34,7 @@ class Section:
     anchor: str
     title: str
     plots: tuple[Plot, ...]
+    hint: str = ""  # what holds for all of them
 
 
 def parted(

@@ -15,6 +15,7 @@ _DONE = Measure(
     reading="The steeper a line, the more jobs end in a time; the policy whose line is above "
     "another's has done more jobs by then.",
     values=lambda series: series.done,
+    is_count=True,
 )
 _WAITING = Measure(
     name="waiting",
@@ -23,6 +24,15 @@ _WAITING = Measure(
     reading="Jobs that were submitted and have not started yet. Lower is better; a line that "
     "keeps rising means that more is submitted than is worked off.",
     values=lambda series: series.waiting,
+    is_count=True,
+)
+_RUNNING = Measure(
+    name="running",
+    title="Jobs running",
+    axis="Jobs running",
+    reading="Jobs that have their VMs. At the same use of vcpus, more of them are smaller ones.",
+    values=lambda series: series.running,
+    is_count=True,
 )
 _VCPUS = Measure(
     name="vcpus",
@@ -45,16 +55,20 @@ _GANGS = Measure(
     name="gangs",
     title="Largest group that fits",
     axis="VMs",
-    reading="VMs of the largest group that would fit under one switch of the level at that "
-    "moment. Where it is low although vcpus are free, the free ones are scattered: "
-    "higher means less fragmented.",
+    reading="VMs of the largest group that would fit under one switch of the level, as means "
+    "over neighbouring samples. Where it is low although vcpus are free, the free ones are "
+    "scattered: higher means less fragmented.",
     values=lambda series: series.time,
+    is_count=True,
+    is_smoothed=True,
 )
 
 
 def over_time(policies: Sequence[PolicyRuns]) -> tuple[Plot, ...]:
     """Return how the runs went."""
-    return tuple(timeline.plot(measure, policies) for measure in (_DONE, _WAITING, _VCPUS))
+    return tuple(
+        timeline.plot(measure, policies) for measure in (_DONE, _WAITING, _RUNNING, _VCPUS)
+    )
 
 
 def crossing(policies: Sequence[PolicyRuns]) -> Plot:

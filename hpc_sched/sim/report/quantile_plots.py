@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hpc_sched.sim.report import drawing
+from hpc_sched.sim.report import drawing, lines
 from hpc_sched.sim.report.plot import Panel, Plot, parted
 from hpc_sched.sim.report.runs import PolicyRuns
 from hpc_sched.sim.summary import Result
 
-_BETWEEN_MARKERS = 0.16
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WAIT_TICKS = (
     (0, "0"),
@@ -93,16 +92,8 @@ def _plot(
         for number, each in enumerate(key):
             found = values(each.shown)
             last = max(len(found) - 1, 1)
-            begin = _BETWEEN_MARKERS * number / len(key)
-            axes.plot(
-                [100 * step / last for step in range(len(found))],
-                found,
-                color=each.look.colour,
-                linestyle=each.look.line,
-                marker=each.look.marker,
-                markevery=(begin, _BETWEEN_MARKERS) if len(found) > 1 else None,
-                clip_on=False,
-            )
+            shares = [100 * step / last for step in range(len(found))]
+            lines.add(axes, each.look, shares, found, number, len(key))
         axes.set_xlabel("Jobs done (%)")
         axes.set_xlim(0, 100)
         scale(axes, max(max(values(each.shown)) for each in key))

@@ -18,7 +18,7 @@ class Column:
     """A measure; the columns of one group have one heading above theirs."""
 
     group: str
-    name: str  # with the unit; empty where the group says it all
+    name: str  # with the unit
     better: int  # MORE or LESS
     value: Callable[[Summary], float | None]
     text: Callable[[float], str]
@@ -52,7 +52,7 @@ COLUMNS = (
     Column("Jobs", "refused", LESS, lambda s: s.refused, quantities.whole),
     Column("Jobs", "failed", LESS, lambda s: s.failed, quantities.whole),
     Column("Jobs", "left", LESS, lambda s: s.left, quantities.whole),
-    _time("Makespan", "", lambda s: s.makespan),
+    _time("Time", "makespan", lambda s: s.makespan),
     _time("Wait", "mean", lambda s: s.wait_mean),
     _time("Wait", "median", lambda s: s.wait_median),
     _time("Wait", "95 %", lambda s: s.wait_p95),
@@ -131,4 +131,4 @@ def _span(column: Column, values: Sequence[float]) -> str:
     if len(values) < 2:
         return ""
     least, most = column.text(min(values)), column.text(max(values))
-    return f"{least} to {most}"
+    return f"{least} to {most}" if least != most else ""

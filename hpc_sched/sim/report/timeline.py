@@ -1,19 +1,22 @@
 """Measures over time, a line a policy."""
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from hpc_sched.sim.report import drawing, quantities
+from hpc_sched.sim.report import drawing, lines, quantities
 from hpc_sched.sim.report.plot import Panel, Plot, parted
 from hpc_sched.sim.report.runs import PolicyRuns
 from hpc_sched.sim.summary import Series
 
-# Markers stand so far apart, as a share of the plot's diagonal.
-_BETWEEN_MARKERS = 0.16
+# What jumps up and down from sample to sample is drawn as means, about so many.
+_MEANS = 64
 
 Values = Callable[[Series], Sequence[float]]
 
@@ -28,12 +31,14 @@ class Measure:
     reading: str
     values: Values
     top: float | None = None  # of the axis; None: what is drawn fits
+    is_count: bool = False  # half a job is no tick
+    is_smoothed: bool = False  # means over a few samples are drawn
 
 
 def plot(measure: Measure, policies: Sequence[PolicyRuns]) -> Plot:
     """Return one measure over time, all policies in one picture."""
     key, missing = parted(policies, lambda each: measure.values(each.shown.series))
-    panels = (Panel(_picture(measure, key, measure.name)),) if key else ()
+    panels = (Panel(_picture(measure, key)),) if key else ()
     return Plot(measure.title, measure.reading, panels, key, missing)
 
 
@@ -45,14 +50,13 @@ def plot_by_level(
     levels = list(dict.fromkeys(level for each in key for level in each.shown.series.gangs))
     panels = []
     for number, level in enumerate(levels, start=1):
-        here = Measure(
+        here = replace(
+            measure,
             name=f"{measure.name}-{number}",
             title=f"{measure.title}, {level}",
-            axis=measure.axis,
-            reading=measure.reading,
             values=of_level(level),
         )
-        panels.append(Panel(_picture(here, key, here.name), level))
+        panels.append(Panel(_picture(here, key), level))
     return Plot(measure.title, measure.reading, tuple(panels), key, missing)
 
 
@@ -72,7 +76,7 @@ def end_of(policies: Sequence[PolicyRuns]) -> float:
     return max((max(each.shown.series.time, default=0.0) for each in policies), default=0.0)
 
 
-def _picture(measure: Measure, policies: Sequence[PolicyRuns], name: str) -> Markup:
+def _picture(measure: Measure, policies: Sequence[PolicyRuns]) -> Markup:
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         unit = set_time_axis(axes, end_of(policies))
@@ -80,19 +84,20 @@ def _picture(measure: Measure, policies: Sequence[PolicyRuns], name: str) -> Mar
         for number, each in enumerate(policies):
             values = measure.values(each.shown.series)
             times = [time / unit for time in each.shown.series.time[: len(values)]]
-            # Each begins elsewhere: where lines coincide their markers do not.
-            begin = _BETWEEN_MARKERS * number / len(policies)
-            axes.plot(
-                times,
-                values,
-                color=each.look.colour,
-                linestyle=each.look.line,
-                marker=each.look.marker,
-                markevery=(begin, _BETWEEN_MARKERS) if len(values) > 1 else None,
-                clip_on=False,
-            )
+            if measure.is_smoothed:
+                times, values = _means(times), _means(values)
+            lines.add(axes, each.look, times, values, number, len(policies))
             highest = max(highest, max(values, default=0.0))
         axes.set_ylabel(measure.axis)
+        if measure.is_count:
+            axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axes.set_ylim(0, max(measure.top or 0.0, highest * 1.05) or 1.0)
 
-    return drawing.drawn(name, f"{measure.title}: a line for each policy over time.", draw)
+    return drawing.drawn(measure.name, f"{measure.title}: a line for each policy over time.", draw)
+
+
+def _means(values: Sequence[float]) -> list[float]:
+    """Return the means of as many neighbours each as leave about _MEANS of them."""
+    together = math.ceil(len(values) / _MEANS)
+    return [fmean(values[i : i + together]) for i in range(0, len(values), together or 1)]
