@@ -216,7 +216,9 @@ def _made(folder: Path) -> str:
 
 def test_the_wheel_holds_every_module_and_sample(wheel: zipfile.ZipFile):
     names = wheel.namelist()
-    missing = {str(path.relative_to(ROOT)) for path in modules()} - set(names)
+    templates = [*PACKAGE.rglob("templates/*")]
+    assert templates
+    missing = {str(path.relative_to(ROOT)) for path in [*modules(), *templates]} - set(names)
     assert not missing
     for sample in (ROOT / "etc").glob("*.sample"):
         assert [name for name in names if name.endswith(f"data/etc/hpc_sched/{sample.name}")]

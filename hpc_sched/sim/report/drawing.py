@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib
 from markupsafe import Markup
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from hpc_sched.sim.report.inlined import inlined
 
@@ -62,8 +63,12 @@ def drawn(
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
-        figure = Figure(figsize=(width, height), layout="constrained")
+        layout = ConstrainedLayoutEngine()
+        figure = Figure(figsize=(width, height), dpi=72, layout=layout)
         draw(figure)
+        # Laid out once: savefig would draw everything a second time for it.
+        layout.execute(figure)
+        figure.set_layout_engine(None)
         stream = io.StringIO()
         figure.savefig(stream, format="svg", metadata=_NO_METADATA)
     return inlined(stream.getvalue(), name, label)

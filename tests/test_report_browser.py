@@ -1,0 +1,154 @@
+"""The report of a real simulation in a real browser: nothing is loaded, cut or on top of another.
+
+Wants chromium and chromedriver, as Debian's packages of these names have them.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+from hpc_sched.sim import report
+from hpc_sched.sim.cluster import HostType, uniform
+from hpc_sched.sim.distributions import Choice, Exponential
+from hpc_sched.sim.generator import FatTree
+from hpc_sched.sim.job_sources import DrawnJobs
+from hpc_sched.sim.scenario import Run, Scenario, simulate
+from hpc_sched.sim.synthetic import Synthetic
+
+POLICIES = ("nova-default", "slurm-tree", "exact-plan")
+
+# What of the page is not as it should be, a sentence each; the tolerance is for rounding.
+FAULTS = """
+const faults = [], slack = 1.5;
+const box = element => element.getBoundingClientRect();
+const page = document.documentElement;
+if (page.scrollWidth > page.clientWidth)
+  faults.push(`the page is ${page.scrollWidth} wide, the window ${page.clientWidth}`);
+for (const svg of document.querySelectorAll('svg')) {
+  const outer = box(svg);
+  if (!(outer.width > 0 && outer.height > 0)) faults.push('a picture without a size');
+  const texts = [...svg.querySelectorAll('text')];
+  for (const text of texts) {
+    const inner = box(text);
+    if (inner.left < outer.left - slack || inner.right > outer.right + slack
+        || inner.top < outer.top - slack || inner.bottom > outer.bottom + slack)
+      faults.push(`${text.textContent} leaves its picture ${svg.getAttribute('aria-label')}`);
+    for (const other of texts) {
+      const b = box(other);
+      if (text !== other && inner.left + slack < b.right && b.left + slack < inner.right
+          && inner.top + slack < b.bottom && b.top + slack < inner.bottom)
+        faults.push(`${text.textContent} is on top of ${other.textContent}`);
+    }
+  }
+}
+for (const element of document.querySelectorAll('h1, h2, h3, h4, li, p, figure, figcaption, dd')) {
+  if (element.scrollWidth > element.clientWidth + slack)
+    faults.push(`${element.tagName} runs over: ${element.textContent.trim().slice(0, 60)}`);
+  if (box(element).right > page.clientWidth + slack)
+    faults.push(`${element.tagName} is cut: ${element.textContent.trim().slice(0, 60)}`);
+}
+for (const key of document.querySelectorAll('.key')) {
+  const picture = key.parentElement.querySelector('svg.plot');
+  if (picture && box(key).bottom > box(picture).top + slack) faults.push('a key covers its plot');
+}
+return faults;
+"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of three policies with two seeds on 64 hosts; some jobs are refused."""
+    synthetic = Synthetic(
+        count=120,
+        interarrivals=Exponential(60.0),
+        sizes=Choice((1.0, 4.0, 16.0, 48.0, 999.0), (4.0, 4.0, 3.0, 1.0, 1.0)),
+        vcpus=4,
+    )
+    cluster = uniform(FatTree(levels=3, radix=8, hosts=64).topology(), HostType(8, 65536))
+    scenario = Scenario(cluster, DrawnJobs(synthetic), queue="easy")
+    results = [simulate(scenario, Run(policy, seed)) for policy in POLICIES for seed in (1, 2)]
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    about = [("Jobs", "120, drawn"), ("Fabric", "levels=3,radix=8,oversubscription=1,hosts=64")]
+    report.write(path, results, about, ["Walltimes are twice the runtimes."])
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    """A browser that finds no other machine."""
+    binary = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if binary is None or driver is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=Service(driver))
+    yield started
+    started.quit()
+
+
+@pytest.mark.parametrize("width", [1280, 480])
+def test_everything_is_visible_and_nothing_is_loaded(browser, path, width):
+    # A window cannot be as narrow as a telephone.
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    browser.get_log("performance")
+    browser.get(path.as_uri())
+    assert browser.execute_script("return innerWidth") == width
+    # Two seeds, three levels and three policies: 8 plots of lines, 2 of bars, 3 and 3 of panels.
+    assert browser.execute_script("return document.querySelectorAll('svg.plot').length") == 15
+    assert browser.execute_script(FAULTS) == []
+    # What a page may not load by its own policy is an error in the console.
+    assert browser.get_log("browser") == []
+    asked = {url for url in requests(browser) if not url.startswith("data:")}
+    assert asked == {path.as_uri()}
+
+
+def requests(browser: webdriver.Chrome) -> Iterator[str]:
+    """Yield the addresses that the page has asked for."""
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            yield message["params"]["request"]["url"]
+
+
+def test_the_table_scrolls_by_itself(browser, path):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 480, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    browser.get(path.as_uri())
+    inner, outer, name = browser.execute_script(
+        "const table = document.querySelector('table.runs'), around = table.parentElement;"
+        "around.scrollLeft = 10000;"
+        "return [table.offsetWidth, around.offsetWidth,"
+        " table.querySelector('tbody th').getBoundingClientRect().left];"
+    )
+    assert inner > outer
+    assert name >= 0, "the names of the policies stay where they are"
+
+
+def test_pictures_are_clipped_by_their_own_paths(browser, path):
+    browser.get(path.as_uri())
+    elsewhere = browser.execute_script(
+        "return [...document.querySelectorAll('svg [clip-path]')].filter(element => {"
+        " const id = element.getAttribute('clip-path').slice(5, -1);"
+        " return !element.closest('svg').querySelector(`#${id}`); }).length"
+    )
+    assert elsewhere == 0

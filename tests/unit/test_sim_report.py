@@ -1,0 +1,437 @@
+"""The report of a sweep: what the page holds, whatever the runs were like."""
+
+import hashlib
+import itertools
+import math
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+from hpc_sched import exceptions
+from hpc_sched.sim import report
+from hpc_sched.sim.report import bars, heat, progress, quantile_plots, quantities, runs, table
+from hpc_sched.sim.report.looks import look
+from tests.sim_results import NO_SERIES, empty, lived
+
+ROOT = Path(__file__).resolve().parents[2]
+ABOUT = [("Trace", "kth.swf.gz, 28,475 jobs"), ("Fabric", "64 hosts")]
+NOTES = ["Walltimes are guessed."]
+VOID = {"meta", "link", "br", "img"}
+
+
+class Page(HTMLParser):
+    """A page taken apart; an element that is not closed in its place is an error."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.headings: list[tuple[int, str]] = []
+        self.cells: list[list[str]] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        assert len(dict(attrs)) == len(attrs), "an attribute stands twice"
+        self.tags.append((tag, dict(attrs)))
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append((int(tag[1]), ""))
+        if tag == "tr":
+            self.cells.append([])
+        if tag in ("td", "th"):
+            self.cells[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+        if self._open and re.fullmatch("h[1-6]", self._open[-1]):
+            level, text = self.headings[-1]
+            self.headings[-1] = level, text + data
+        if {"td", "th"} & set(self._open):
+            self.cells[-1][-1] += data.strip()
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def plots(self):
+        return [each for each in self.all("svg") if each.get("role") == "img"]
+
+
+def page_of(*results, about=ABOUT, notes=NOTES, **title) -> Page:
+    return Page(report.page(results, about, notes, **title))
+
+
+@pytest.fixture(scope="module")
+def two() -> Page:
+    """Two policies with two seeds each."""
+    return page_of(*(lived(policy, seed) for policy in ("pack", "spread") for seed in (1, 2)))
+
+
+def test_the_page_is_html_with_headings_in_order(two):
+    assert two.text.startswith("<!DOCTYPE html>")
+    assert two.all("html") == [{"lang": "en"}]
+    assert [each for each in two.all("meta") if each.get("name") == "viewport"]
+    levels = [level for level, _ in two.headings]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    assert all(text.strip() for _, text in two.headings)
+
+
+def test_it_says_what_was_simulated_and_what_to_know_of_it(two):
+    words = "".join(two.words)
+    for text in ("kth.swf.gz, 28,475 jobs", "64 hosts", *NOTES, "all other plots show seed 1"):
+        assert text in words
+
+
+def test_every_plot_is_there_with_a_title_and_a_label(two):
+    titles = [text for level, text in two.headings if level == 3]
+    assert titles == [
+        "Jobs done",
+        "Jobs waiting",
+        "Jobs running",
+        "Use of vcpus",
+        "Waits",
+        "Bounded slowdowns",
+        "Hop-Byte over least",
+        "Leaves over least",
+        "Crossing jobs per leaf",
+        "Largest group that fits",
+        "Use of the leaves",
+    ]
+    # Two levels, and two policies with a map of the fabric each.
+    assert len(two.plots) == len(titles) + 2
+    assert all(each["aria-label"] for each in two.plots)
+    assert len(two.all("figcaption")) == len(titles)
+    others = [each for each in two.all("svg") if each not in two.plots]
+    assert {each["aria-hidden"] for each in others} == {"true"}
+
+
+def test_ids_differ_and_every_reference_has_its_id(two):
+    ids = [attributes["id"] for _, attributes in two.tags if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    values = " ".join(str(v) for _, attributes in two.tags for v in attributes.values())
+    clips = re.findall(r"url\(#([^)]+)\)", values)
+    links = [a["href"][1:] for _, a in two.tags if a.get("href", "").startswith("#")]
+    assert clips
+    assert links
+    assert set(clips) | set(links) <= set(ids)
+    # Nothing of one picture is meant by another.
+    assert {name.rpartition("-")[0] for name in clips} >= {"done", "heat-1", "heat-2"}
+
+
+def test_styles_of_pictures_stay_in_them(two):
+    assert len(two.all("style")) == 1
+
+
+def test_nothing_is_loaded_and_nothing_is_run(two):
+    assert not two.all("script")
+    for tag, attributes in two.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            if name in ("src", "href", "xlink:href", "data", "action", "srcset"):
+                assert value.startswith(("#", "data:")), (tag, value)
+    outside = re.findall(r"(?:https?:)?//[a-z][^\s\"'<]*", two.text)
+    assert not outside
+    assert "@import" not in two.text
+    assert [each["content"] for each in two.all("meta") if "http-equiv" in each] == [
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    ]
+
+
+def test_names_are_texts_whatever_they_hold():
+    hostile = '<script>alert("1")</script>'
+    odd = replace(lived(hostile), leaves=[hostile, "$x$", "_y", "\N{SNOWMAN}"])
+    odd = replace(
+        odd,
+        refusals={hostile: 3},
+        series=replace(odd.series, gangs={hostile: odd.series.gangs["leaf"]}),
+    )
+    page = page_of(odd, lived("_hidden"), lived("$\\frac$"), about=[(hostile, hostile)],
+                   notes=[hostile], title=hostile)  # fmt: skip
+    assert not page.all("script")
+    assert page.headings[0] == (1, hostile)
+    words = "".join(page.words)
+    assert words.count(hostile) > 10
+    assert "$\\frac$" in words
+    assert "$x$" in words
+    keys = [each for each in page.words if each.strip() == "_hidden"]
+    assert len(keys) > 10
+
+
+def test_letters_that_no_page_can_hold_are_replaced():
+    name = "a\udc80b\x00"
+    odd = replace(lived(name), leaves=["\x1b", "2", "3", "4"], refusals={"\ud800": 1})
+    text = report.page([odd], [(name, name)], [name], title=name)
+    text.encode()
+    assert "\x00" not in text
+    assert "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}" in text
+
+
+def test_the_same_results_give_the_same_page_whatever_was_drawn_before():
+    results = [lived("pack", samples=5)]
+    first = report.page(results, ABOUT, NOTES)
+    before = dict(matplotlib.rcParams)
+    with matplotlib.rc_context({"font.size": 30, "text.usetex": True, "lines.linewidth": 9}):
+        assert report.page(results, ABOUT, NOTES) == first
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_the_same_results_give_the_same_page_in_another_process():
+    code = (
+        "import hashlib\n"
+        "from hpc_sched.sim import report\n"
+        "from tests.sim_results import lived\n"
+        "page = report.page([lived('a')], [], [])\n"
+        "print(hashlib.sha256(page.encode()).hexdigest())\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    here = report.page([lived("a")], [], [])
+    assert told == hashlib.sha256(here.encode()).hexdigest() + "\n"
+
+
+def one_sample(policy: str):
+    return lived(policy, samples=1)
+
+
+def idle(policy: str):
+    """All waits are 0, nothing ever ran."""
+    run = lived(policy)
+    zeros = [0.0] * len(run.series.time)
+    series = replace(
+        run.series, vcpus=zeros, crossing=zeros, waiting=[0] * len(zeros), done=[0] * len(zeros)
+    )
+    return replace(run, waits=[0.0] * 201, slowdowns=[1.0] * 201, series=series)
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [],
+        [empty("nothing")],
+        [empty("nothing"), lived("something")],
+        [one_sample("once")],
+        [one_sample("once"), lived("often")],
+        [idle("idle")],
+        [replace(lived("numbers"), series=NO_SERIES)],
+        [replace(lived("a"), leaves=[], series=replace(lived("a").series, leaves=[[]] * 20))],
+        [lived("short", samples=3, step=1e-3)],
+        [lived("long", samples=50, step=1e7)],
+        [empty("odd", hop_byte_ratio=math.inf, leaf_ratio=math.nan, wait_mean=math.nan)],
+        [replace(empty("a"), waits=[1e9] * 201, slowdowns=[1e8] * 201)],
+    ],
+    ids=[
+        "no run",
+        "a run without jobs",
+        "one of two without jobs",
+        "one sample",
+        "one sample beside many",
+        "nothing ever waits or runs",
+        "numbers without samples",
+        "no leaves",
+        "milliseconds",
+        "years",
+        "numbers that are none",
+        "waits of decades",
+    ],
+)
+def test_a_page_is_made_of_any_run(results):
+    page = page_of(*results)
+    words = "".join(page.words)
+    assert not re.search(r"\b(nan|inf|None)\b", words)
+    numbers = " ".join(
+        str(value) for name, attributes in page.tags for key, value in attributes.items()
+        if key in ("d", "x", "y", "transform", "width", "height", "points")
+    )  # fmt: skip
+    assert "nan" not in numbers
+    assert "inf" not in numbers
+    assert bool(results) == ("No run has ended" not in words)
+
+
+def test_a_plot_without_anything_to_draw_says_so():
+    words = " ".join("".join(page_of(empty("nothing"), empty("either")).words).split())
+    assert words.count("No run has anything to draw here.") == 11
+
+
+def test_what_a_policy_has_nothing_to_draw_for_is_said():
+    plot = progress.crossing(runs.by_policy([empty("nothing"), lived("something")]))
+    assert plot.missing == ("nothing",)
+    assert [each.policy for each in plot.key] == ["something"]
+
+
+def test_fourteen_policies_differ_in_colour_line_and_marker():
+    looks = [look(number) for number in range(14)]
+    assert len({each.marker for each in looks}) == 14
+    assert len({(each.colour, each.dashes) for each in looks}) == 14
+
+
+def test_the_best_of_a_column_is_marked_and_told():
+    results = [
+        empty("a", done=9, makespan=86400.0, hop_byte_ratio=1.001, wait_mean=None),
+        empty("b", done=10, makespan=5000.0, hop_byte_ratio=1.002, wait_mean=None),
+        empty("c", done=8, makespan=6000.0, hop_byte_ratio=2.0, wait_mean=3.0),
+    ]
+    rows = table.rows(runs.by_policy(results))
+    best = {
+        (column.group, column.name): [row.runs.policy for row in rows if row.cells[i].is_best]
+        for i, column in enumerate(table.COLUMNS)
+    }
+    assert best["Jobs", "done"] == ["b"]
+    assert best["Time", "makespan"] == ["b"]
+    # What reads alike is equally good; where all are alike, or but one has a number, none is.
+    assert best["Hop-Byte", "over least"] == ["a", "b"]
+    assert best["Jobs", "failed"] == []
+    assert best["Wait", "mean"] == []
+    page = page_of(*results)
+    row = next(cells for cells in page.cells if cells[0] == "b")
+    assert row[1] == "★10"
+    assert row[5] == "★1h 23min"
+    assert quantities.DASH in row
+    assert {"title": "5000 s"} in page.all("span")
+
+
+def test_several_seeds_give_a_mean_and_a_range():
+    results = [empty("a", seed=seed, done=done) for seed, done in ((1, 10), (2, 13))]
+    cell = table.rows(runs.by_policy(results))[0].cells[0]
+    assert (cell.text, cell.span) == ("11.5", "10 to 13")
+    [with_one] = table.rows(runs.by_policy(results[:1]))
+    assert with_one.cells[0].span == ""
+
+
+def test_the_first_seed_stands_for_a_policy():
+    policies = runs.by_policy([lived("b", 4), lived("a", 5), lived("b", 3)])
+    assert [each.policy for each in policies] == ["b", "a"]
+    assert policies[0].shown.summary.seed == 4
+    assert "the first seed of each policy" in runs.about_seeds(policies)
+
+
+def test_refusals_are_told_by_reason_and_not_without_end():
+    many = {f"group of {count} does not fit": 1 for count in range(40)}
+    page = page_of(
+        replace(empty("a"), refusals={"too large": 5, **many}),
+        replace(empty("a", seed=2), refusals={"too large": 2}),
+        empty("b"),
+    )
+    assert (2, "Refusals") in page.headings
+    told = [cells for cells in page.cells if cells[-1] == "too large"]
+    assert told == [["a", "7", "too large"]]
+    assert ["29", "29 more reasons"] in page.cells
+    assert (2, "Refusals") not in page_of(empty("b")).headings
+
+
+def test_neighbouring_leaves_are_merged_where_there_are_many():
+    run = lived("a", leaves=250)
+    names, use = heat.rows(run)
+    assert len(names) == len(use) == 84
+    assert names[:2] == ["sw1", "sw4"]
+    assert use[0, 0] == pytest.approx(sum(run.series.leaves[0][:3]) / 3)
+    assert use[-1, 0] == pytest.approx(run.series.leaves[0][249])
+    plot = heat.plot(runs.by_policy([run]))
+    assert "the mean of up to 3 neighbouring leaves" in plot.reading
+    assert len(heat.rows(lived("a", leaves=100))[0]) == 100
+
+
+def test_columns_are_equally_wide_and_empty_after_the_end():
+    assert heat.columns([0.0, 10.0, 20.0, 30.0], 40.0) == [0, 1, 2, 3]
+    assert heat.columns([0.0, 10.0, 30.0], 30.0) == [0, 1, 1]
+    assert heat.columns([0.0, 10.0], 100.0) == [1, -1]
+    assert heat.columns([0.0], 0.0) == [0]
+
+
+def test_bars_have_their_values_and_plots_their_zeros():
+    policies = runs.by_policy([lived("a", 1), lived("a", 2)])
+    assert ">1.88<" in bars.hop_bytes(policies).panels[0].svg
+    svg = quantile_plots.waits(policies).panels[0].svg
+    for tick in ("0", "10 s", "10 min"):
+        assert f">{tick}<" in svg
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.25, "0.25 s"),
+        (12.5, "12.5 s"),
+        (60, "1min"),
+        (319.6, "5min 20s"),
+        (3599.7, "1h"),
+        (3600 * 23 + 59 * 60, "23h 59min"),
+        (86399, "1d"),
+        (273_600, "3d 4h"),
+        (86400 * 4000, "4,000d"),
+    ],
+)
+def test_times_are_readable(seconds, text):
+    assert quantities.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "name"), [(0, "s"), (300, "min"), (7200, "h"), (86400, "h"), (86400 * 5, "d")]
+)
+def test_the_time_axis_has_a_unit_that_suits_it(seconds, name):
+    assert quantities.time_unit(seconds)[1] == name
+
+
+def test_it_is_written_whole(tmp_path):
+    path = tmp_path / "report.html"
+    report.write(path, [empty("\N{SNOWMAN}")], ABOUT, NOTES, title="Ours")
+    assert path.read_text(encoding="utf-8") == report.page(
+        [empty("\N{SNOWMAN}")], ABOUT, NOTES, "Ours"
+    )
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    path = tmp_path / "nowhere" / "report.html"
+    with pytest.raises(exceptions.SimulationError, match=re.escape(f"{path}: cannot be written")):
+        report.write(path, [], [], [])
+
+
+def test_five_policies_make_a_page_below_two_megabytes():
+    one, two = (
+        len(report.page([lived(f"{i}", samples=512, leaves=100) for i in range(n)], [], []))
+        for n in (1, 2)
+    )
+    assert one + 4 * (two - one) < 2e6
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_what_is_not_installed_is_named(package):
+    code = (
+        "import sys\n"
+        f"sys.modules[{package!r}] = None\n"
+        "from hpc_sched import exceptions\n"
+        "import hpc_sched.sim.scenario\n"
+        "try:\n"
+        "    import hpc_sched.sim.report\n"
+        "except exceptions.SimulationError as error:\n"
+        "    print(error)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == (
+        f"the report needs the package {package}: pip install 'hpc-sched[sim]'\n"
+    )
