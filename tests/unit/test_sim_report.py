@@ -314,6 +314,16 @@ def test_the_best_of_a_column_is_marked_and_told():
     assert {"title": "5000 s"} in page.all("span")
 
 
+def test_a_policy_that_has_done_nothing_is_best_in_nothing():
+    policies = runs.by_policy(
+        [empty("idle"), empty("a", done=2, makespan=9.0), empty("b", done=2, makespan=8.0)]
+    )
+    marked = {row.runs.policy for row in table.rows(policies) if any(c.is_best for c in row.cells)}
+    assert marked == {"b"}
+    assert not table.is_fair(policies)
+    assert table.is_fair(policies[1:])
+
+
 def test_several_seeds_give_a_mean_and_a_range():
     results = [empty("a", seed=seed, done=done) for seed, done in ((1, 10), (2, 13))]
     cell = table.rows(runs.by_policy(results))[0].cells[0]

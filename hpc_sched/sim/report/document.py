@@ -50,6 +50,7 @@ def page(
         columns=table.COLUMNS,
         headings=table.headings(),
         rows=table.rows(policies),
+        is_fair=table.is_fair(policies),
         meanings=table.MEANINGS,
         sections=_sections(policies) if policies else (),
         refusals=refusals.by_policy(policies),

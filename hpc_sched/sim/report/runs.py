@@ -23,6 +23,11 @@ class PolicyRuns:
         """
         return self.results[0]
 
+    @property
+    def has_done(self) -> bool:
+        """Whether a job was done."""
+        return any(result.summary.done for result in self.results)
+
 
 def by_policy(results: Sequence[Result]) -> list[PolicyRuns]:
     """Return the runs of each policy; both in the order in which they were given."""

@@ -92,8 +92,20 @@ def headings() -> list[tuple[str, int]]:
     return [(name, len(list(group))) for name, group in groupby(COLUMNS, lambda each: each.group)]
 
 
+def is_fair(policies: Sequence[PolicyRuns]) -> bool:
+    """Return whether all policies have done equally many jobs of each seed."""
+    found = {
+        tuple(sorted((result.summary.seed, result.summary.done) for result in runs.results))
+        for runs in policies
+    }
+    return len(found) < 2
+
+
 def rows(policies: Sequence[PolicyRuns]) -> list[Row]:
-    """Return a row for each policy; the best of each column is marked, but where all are alike."""
+    """Return a row for each policy; the best of each column is marked, but where all are alike.
+
+    A policy that has done no job is best in nothing: that no job waited is no merit of its.
+    """
     columns = [_cells(column, policies) for column in COLUMNS]
     return [
         Row(runs, cells) for runs, cells in zip(policies, zip(*columns, strict=True), strict=True)
@@ -110,20 +122,29 @@ def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[Cell]:
         for runs in policies
     ]
     means = [fmean(values) if values else None for values in found]
-    numbers = [mean for mean in means if mean is not None]
+    numbers = [
+        mean
+        for mean, runs in zip(means, policies, strict=True)
+        if mean is not None and runs.has_done
+    ]
     best = max(numbers, key=lambda mean: column.better * mean, default=None)
     # What reads alike is equally good: nobody can see why one of two is marked.
     is_alike = len({column.text(mean) for mean in numbers}) < 2
     return [
         Cell(DASH)
-        if mean is None or best is None
+        if mean is None
         else Cell(
             text=column.text(mean),
             exact=column.exact(mean) if column.exact else "",
             span=_span(column, values),
-            is_best=not is_alike and column.text(mean) == column.text(best),
+            is_best=(
+                not is_alike
+                and best is not None
+                and runs.has_done
+                and column.text(mean) == column.text(best)
+            ),
         )
-        for mean, values in zip(means, found, strict=True)
+        for mean, values, runs in zip(means, found, policies, strict=True)
     ]
 
 
