@@ -366,10 +366,11 @@ def test_neighbouring_leaves_are_merged_where_there_are_many():
 
 
 def test_columns_are_equally_wide_and_empty_after_the_end():
-    assert heat.columns([0.0, 10.0, 20.0, 30.0], 40.0) == [0, 1, 2, 3]
-    assert heat.columns([0.0, 10.0, 30.0], 30.0) == [0, 1, 1]
-    assert heat.columns([0.0, 10.0], 100.0) == [1, -1]
-    assert heat.columns([0.0], 0.0) == [0]
+    assert heat.columns([0.0, 10.0, 20.0, 30.0], 40.0, 4) == [0, 1, 2, 3]
+    assert heat.columns([0.0, 10.0, 30.0], 30.0, 3) == [0, 1, 1]
+    assert heat.columns([0.0, 10.0], 100.0, 10) == [0, 1, -1, -1, -1, -1, -1, -1, -1, -1]
+    assert heat.columns([0.0], 100.0, 4) == [0, -1, -1, -1]
+    assert heat.columns([0.0], 0.0, 1) == [0]
 
 
 def test_bars_have_their_values_and_plots_their_zeros():

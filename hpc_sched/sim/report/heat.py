@@ -43,8 +43,10 @@ def plot(policies: Sequence[PolicyRuns]) -> Plot:
     merged = max((_merged(each.shown) for each in shown), default=1)
     if merged > 1:
         reading += f" A row is the mean of up to {merged} neighbouring leaves, named by the first."
+    samples = max((len(each.shown.series.time) for each in shown), default=1)
+    count = min(_MOST_COLUMNS, samples) if end > 0 else 1
     panels = tuple(
-        Panel(_picture(f"heat-{number}", each, end), each.policy)
+        Panel(_picture(f"heat-{number}", each, end, count), each.policy)
         for number, each in enumerate(shown, start=1)
     )
     return Plot("Use of the leaves", reading, panels, missing=missing)
@@ -63,12 +65,12 @@ def rows(result: Result) -> tuple[list[str], Reals]:
     return [result.leaves[start] for start in starts], sums / counts[:, np.newaxis]
 
 
-def columns(times: Sequence[float], end: float) -> list[int]:
-    """Return which sample each column shows, from 0 to the end; -1 where the run had ended.
+def columns(times: Sequence[float], end: float, count: int) -> list[int]:
+    """Return which sample each of so many columns shows; -1 where the run had ended.
 
-    Samples of different runs are taken at different times; columns are equally wide.
+    Samples of different runs are taken at different times; columns are equally wide, and
+    reach from 0 to the end.
     """
-    count = min(_MOST_COLUMNS, len(times)) if end > 0 else 1
     width = end / count
     middles = (np.arange(count) + 0.5) * width
     found = np.searchsorted(np.asarray(times), middles, side="right") - 1
@@ -81,9 +83,9 @@ def _merged(result: Result) -> int:
     return math.ceil(len(result.leaves) / MOST_ROWS)
 
 
-def _picture(name: str, runs: PolicyRuns, end: float) -> Markup:
+def _picture(name: str, runs: PolicyRuns, end: float, count: int) -> Markup:
     names, use = rows(runs.shown)
-    samples = columns(runs.shown.series.time, end)
+    samples = columns(runs.shown.series.time, end, count)
     shown = np.ma.masked_array(
         np.clip(100 * use[:, samples], 0, 100),
         mask=np.broadcast_to(np.array(samples) < 0, (len(names), len(samples))),
