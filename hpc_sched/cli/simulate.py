@@ -119,7 +119,7 @@ class Simulate(Lister):
         asked = sweep_of(parsed_args)
         for note in asked.notes:
             output.say(f"note: {note}")
-        folder = None if parsed_args.output is None else results.made(Path(parsed_args.output))
+        folder = None if parsed_args.output is None else results.prepared(Path(parsed_args.output))
         found = self._results(parsed_args, asked)
         if folder is not None:
             results.write(folder, found, asked.about, asked.notes)

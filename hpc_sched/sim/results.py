@@ -17,11 +17,14 @@ FORMAT = "hpc-sched simulation"
 VERSION = 1
 
 
-def made(folder: Path) -> Path:
-    """Return a folder that is there now.
+def prepared(folder: Path) -> Path:
+    """Return a folder that is there now, before anything takes its time.
 
-    :raises exceptions.SimulationError: where it cannot be made
+    :raises exceptions.SimulationError: where it cannot be made, or a package is missing that
+        the report needs
     """
+    from hpc_sched.sim import report  # noqa: F401 - as below
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
