@@ -65,9 +65,10 @@ class Measures:
         self.restarts = 0
         self.done = Distributions()
         self.samples: list[Sample] = []
-        # Of the jobs that have started: sums over all of them.
+        # Of the jobs that were done: sums over all of them.
         self.hop_bytes = self.least_hop_bytes = 0.0
         self.pairs = 0
+        self.apart = 0  # jobs on several islands, which have no Hop-Byte
         self.leaves = self.least_leaves = 0
         self.most_crossing = 0  # jobs at one leaf at one time
         self.busy_until = 0.0
@@ -118,7 +119,9 @@ class Measures:
         self.done.waits.append(record.wait or 0.0)
         self.done.slowdowns.append(record.slowdown or 1.0)
         self.done.factors.append(record.factor)
-        if record.least_hop_bytes is not None and math.isfinite(record.hop_bytes):
+        if math.isinf(record.hop_bytes):
+            self.apart += 1
+        elif record.least_hop_bytes is not None:
             self.hop_bytes += record.hop_bytes
             self.least_hop_bytes += record.least_hop_bytes
             self.pairs += math.comb(record.vms, 2)

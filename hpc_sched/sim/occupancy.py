@@ -67,6 +67,7 @@ class Occupancy:
                 self._known.clear()
             room = capacities(self.free, (vcpus, memory_mb))
             room[~self.up] = 0
+            room.setflags(write=False)  # every policy gets this very array
             known = self._known[vcpus, memory_mb] = self._changes, room
         return known[1]
 

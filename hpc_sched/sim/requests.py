@@ -19,6 +19,8 @@ class Requests:
         self._setting = setting
         self._no_members = np.zeros(len(setting.cluster.total), dtype=np.int64)
         self._usable = setting.cluster.total.astype(np.float64)
+        for shared in (self._no_members, self._usable):
+            shared.setflags(write=False)
 
     def capacity(self, job: Job, occupancy: Occupancy) -> Array:
         """Return how many VMs of a job each host takes beside the VMs that are there."""

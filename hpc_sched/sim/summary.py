@@ -35,6 +35,7 @@ class Summary:
     vcpu_use: float  # share, from first start to last end
     memory_use: float
     hop_byte_ratio: float | None  # over the least on the cluster without other jobs; sums
+    apart: int  # done with VMs on several islands: without a Hop-Byte, left out of the ratios
     hops_per_pair: float | None  # on average over all pairs of VMs of one job
     leaf_ratio: float | None  # leaves of all jobs over the least
     crossing: float  # jobs at a leaf that reach beyond it, on average over leaves and time
@@ -105,6 +106,7 @@ def _summary(policy: str, seed: int, simulation: Simulation) -> Summary:
         vcpu_use=vcpu_use,
         memory_use=memory_use,
         hop_byte_ratio=_ratio(measures.hop_bytes, measures.least_hop_bytes),
+        apart=measures.apart,
         hops_per_pair=_ratio(measures.hop_bytes, measures.pairs),
         leaf_ratio=_ratio(measures.leaves, measures.least_leaves),
         crossing=measures.crossing,

@@ -10,6 +10,7 @@ import pytest
 from hpc_sched.sim import measures
 from hpc_sched.sim.job import Job
 from hpc_sched.sim.summary import STEPS, Result, result_of
+from hpc_sched.topology import Topology
 from tests.unit.simulated import Simulated, cluster
 
 #  vcpus   10 |     1 1 1 1              leaf1 has 4, leaf2 6
@@ -54,6 +55,13 @@ def test_hops_are_counted_per_pair_and_over_the_least():
     # a1 a2 b1 b2, then two more of each of b3's and what is left.
     assert spread.hop_byte_ratio > 1.0
     assert spread.leaf_ratio > 1.0
+
+
+def test_jobs_on_several_islands_are_counted_and_have_no_hop_byte():
+    islands = Topology.from_tree({"leaf1": ["a1", "a2"], "leaf2": ["b1", "b2", "b3"]})
+    found = Simulated("nova-default", [Job(1, 0, 1, 4)], on=cluster(topology=islands))
+    summary = result_of("nova-default", 1, found.simulation).summary
+    assert (summary.done, summary.apart, summary.hops_per_pair) == (1, 1, None)
 
 
 def test_refusals_are_counted_by_their_reason():

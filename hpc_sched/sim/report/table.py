@@ -52,6 +52,7 @@ COLUMNS = (
     Column("Jobs", "refused", LESS, lambda s: s.refused, quantities.whole),
     Column("Jobs", "failed", LESS, lambda s: s.failed, quantities.whole),
     Column("Jobs", "left", LESS, lambda s: s.left, quantities.whole),
+    Column("Jobs", "apart", LESS, lambda s: s.apart, quantities.whole),
     _time("Time", "makespan", lambda s: s.makespan),
     _time("Wait", "mean", lambda s: s.wait_mean),
     _time("Wait", "median", lambda s: s.wait_median),
@@ -70,7 +71,8 @@ COLUMNS = (
 
 MEANINGS = (
     ("Jobs", "refused: no place even on the empty cluster; failed: lost a host; left: ran or "
-     "waited when the run stopped. The other columns are about jobs that were done."),
+     "waited when the run stopped; apart: done with VMs on several islands, which no Hop-Byte "
+     "knows. The other columns are about jobs that were done."),
     ("Makespan", "From the first start to the last end."),
     ("Wait", "From submission to start; 95 % of the jobs done waited no longer than stated."),
     ("Bounded slowdown", "Time from submission to end over the runtime, which counts as 10 s at "
