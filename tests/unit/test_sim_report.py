@@ -309,7 +309,7 @@ def test_the_best_of_a_column_is_marked_and_told():
     page = page_of(*results)
     row = next(cells for cells in page.cells if cells[0] == "b")
     assert row[1] == "★10"
-    assert row[5] == "★1h 23min"
+    assert row[6] == "★1h 23min"
     assert quantities.DASH in row
     assert {"title": "5000 s"} in page.all("span")
 
