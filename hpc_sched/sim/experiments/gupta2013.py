@@ -104,12 +104,21 @@ def records(trace: files.Path, count: int = JOBS) -> tuple[Record, ...]:
 
 
 def curve(
-    rows: Sequence[Record], placement: Placement, seed: int, setting: Setting = GUESSED
+    rows: Sequence[Record],
+    placement: Placement,
+    seed: int,
+    setting: Setting = GUESSED,
+    *,
+    until: float = math.inf,
+    enough: float = math.inf,
 ) -> Curve:
     """Return the jobs completed over time. The same seed gives the same curve.
 
     The seed deals the memories to the nodes and draws the cache scores; both are the same for
     all placements.
+
+    :param until: time, s, after which nobody looks
+    :param enough: completed jobs after which nobody looks
     """
     simulation = Simulation(
         Conditions(
@@ -122,12 +131,11 @@ def curve(
         _discipline(setting),
         jobs(rows, setting, seed),
     )
-    simulation.run()
+    ends = simulation.measures.done.ends
+    simulation.run(until, lambda: len(ends) >= enough)
     simulation.conclude()
-    measures = simulation.measures
-    return Curve(
-        placement.name, seed, tuple(measures.done.ends), measures.outcomes[Outcome.REFUSED]
-    )
+    refused = simulation.measures.outcomes[Outcome.REFUSED]
+    return Curve(placement.name, seed, tuple(ends), refused)
 
 
 def cluster(setting: Setting, seed: int) -> Cluster:
