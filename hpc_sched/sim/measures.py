@@ -53,11 +53,19 @@ class Distributions:
 class Measures:
     """What a run is measured by. Fed in the order of time."""
 
-    def __init__(self, cluster: Cluster, *, vcpus: int = 1, memory_mb: int = 0) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        vcpus: int = 1,
+        memory_mb: int = 0,
+        interval: float = FIRST_INTERVAL,
+    ) -> None:
         """Start with nothing.
 
         :param vcpus: of a VM of the groups that fragmentation is told by
         :param memory_mb: likewise
+        :param interval: s between two samples, at first
         """
         self.cluster = cluster
         self.outcomes: Counter[Outcome] = Counter()
@@ -88,7 +96,7 @@ class Measures:
         self._time = 0.0
         self._used = np.zeros(2)  # vcpu s and MB s
         self._crossed = 0.0  # jobs * leaves * s
-        self._interval = FIRST_INTERVAL
+        self._interval = interval
 
     def advance(self, time: float) -> None:
         """Let time pass until a moment at which something changes."""

@@ -55,6 +55,7 @@ class Occupancy:
         self.jobs: dict[int, Standing] = {}
         # What runs on each host that has VMs, by the job's number; those of the start are -1.
         self._there: dict[int, dict[int, tuple[Application, int]]] = {}
+        self._listed: dict[int, list[Application]] = {}  # the same, one entry a VM, once asked for
         self.gains = 0  # how often room was given back
         self._changes = 0
         self._known: dict[tuple[int, int], tuple[int, Array]] = {}
@@ -87,10 +88,12 @@ class Occupancy:
         return rooms
 
     def _neighbours(self, host: int) -> list[Application]:
-        """Return the applications on a host, one entry a VM."""
-        found = list(self.cluster.running.get(host, ()))
-        for application, count in self._there.get(host, {}).values():
-            found.extend([application] * count)
+        """Return the applications on a host, one entry a VM; not to be changed."""
+        found = self._listed.get(host)
+        if found is None:
+            found = self._listed[host] = list(self.cluster.running.get(host, ()))
+            for application, count in self._there.get(host, {}).values():
+                found.extend([application] * count)
         return found
 
     def scores_beside(self, standing: Standing) -> float:
@@ -127,6 +130,7 @@ class Occupancy:
         self.jobs[job.number] = standing
         for host, count in zip(hosts.tolist(), standing.counts.tolist(), strict=True):
             self._there.setdefault(host, {})[job.number] = job.application, count
+            self._listed.pop(host, None)
         self._changes += 1
 
     def release(self, number: int) -> Standing:
@@ -141,6 +145,7 @@ class Occupancy:
         for host in standing.hosts.tolist():
             there = self._there[host]
             del there[number]
+            self._listed.pop(host, None)
             if not there:
                 del self._there[host]
         self.gains += 1

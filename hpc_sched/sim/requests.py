@@ -25,7 +25,8 @@ class Requests:
     def capacity(self, job: Job, occupancy: Occupancy) -> Array:
         """Return how many VMs of a job each host takes beside the VMs that are there."""
         room = occupancy.capacity(job.vcpus, job.memory_mb)
-        if not self._setting.policy.minds_neighbours:
+        # Who does not fit need not be told beside whom.
+        if not self._setting.policy.minds_neighbours or int(room.sum()) < job.count:
             return room
         return occupancy.rooms_beside(job.application, self._setting.limits, room)
 

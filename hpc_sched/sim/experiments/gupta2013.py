@@ -22,6 +22,7 @@ from hpc_sched.sim.disciplines import Easy, Fcfs
 from hpc_sched.sim.distributions import Distribution, Uniform
 from hpc_sched.sim.generator import FatTree
 from hpc_sched.sim.job import Job
+from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.occupancy import Occupancy, Standing
 from hpc_sched.sim.policies import gupta2013, least_free, most_free
 from hpc_sched.sim.policies.base import Policy
@@ -30,11 +31,12 @@ from hpc_sched.sim.setting import Setting as Conditions
 from hpc_sched.sim.setting import Slowdown
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.swf import Record
-from hpc_sched.sim.workload import Workload
+from hpc_sched.sim.workload import Memory, Workload
 
 JOBS = 1500
 SCORES = Uniform(0.0, 30.0)
 _MB = 1024  # in a GB
+_INTERVAL = 6 * 3600.0  # s between checks that no slot is used twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Setting:
     nodes: int = 256  # published: 1,024 cores, 4 a node
     cores: int = 4
     memories: tuple[int, ...] = (2, 4, 8, 16)  # GB of a node; equally many nodes of each
+    memory: Memory = "total"  # what the trace's memory is that of; it goes by processors
     arrivals: Literal["at once", "full load", "trace"] = "at once"
     queue: Literal["fcfs", "easy", "none"] = "fcfs"  # none: what does not fit at once is lost
     sync: Literal["parallel", "all", "none"] = "parallel"  # jobs of class sync; others are async
@@ -120,9 +123,10 @@ def curve(
     :param until: time, s, after which nobody looks
     :param enough: completed jobs after which nobody looks
     """
+    nodes = cluster(setting, seed)
     simulation = Simulation(
         Conditions(
-            cluster=cluster(setting, seed),
+            cluster=nodes,
             policy=placement.policy,
             seed=seed,
             limits=Limits(setting.alpha, placement.beta),
@@ -130,6 +134,7 @@ def curve(
         ),
         _discipline(setting),
         jobs(rows, setting, seed),
+        measures=Measures(nodes, interval=_INTERVAL),
     )
     ends = simulation.measures.done.ends
     simulation.run(until, lambda: len(ends) >= enough)
@@ -157,7 +162,7 @@ def cluster(setting: Setting, seed: int) -> Cluster:
 def jobs(rows: Sequence[Record], setting: Setting, seed: int) -> Iterator[Job]:
     """Return the jobs: one VM of one core a processor, with its share of the memory used."""
     stretch = _stretch(rows, setting)
-    drawn = Workload(memory="total", scores=setting.scores, seed=seed)
+    drawn = Workload(memory=setting.memory, scores=setting.scores, seed=seed)
     for job in workload.jobs(rows, drawn):
         is_sync = setting.sync == "all" or (setting.sync == "parallel" and job.count > 1)
         app_class = "sync" if is_sync else "async"
