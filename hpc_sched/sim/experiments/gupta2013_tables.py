@@ -142,7 +142,7 @@ def figure_9b(
             f"{setting.alpha:g}. Jobs of several processors are sync, others async.",
             "Guessed: all jobs of these rows run shorter by so many percent, those of the "
             "default do not; that is an assumption of the paper, not a result.",
-            "Rows of 0 % show what the limits cost: cores stay empty, which the shorter runtimes have "
+            "Rows of 0 % show what the limits cost: cores stay empty, which shorter runtimes have "
             "to make up for. All else as in Figure 9a.",
         ),
     )
@@ -193,6 +193,6 @@ def _notes(setting: Setting, runs: int) -> tuple[str, ...]:
         "same moment, and at no moment would more than 5 jobs further be completed (seeds 1 to 3). "
         "Cores hold the queue up, not memory.",
         "Rows 'varied later' were added when this had been seen; memory is scarcer there than we "
-        "believe it was. Where 32 nodes have 8 GB, the first of the queue waits for one of them "
-        "while other cores are free; whose jobs stand there is luck, and here against MDOBP.",
+        "believe it was. Where 32 nodes alone have 8 GB, the first of the queue waits for one of "
+        "them while other cores are free, under MDOBP more often; why, was not looked into.",
     )
