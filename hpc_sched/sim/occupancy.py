@@ -53,7 +53,7 @@ class Occupancy:
         self.up = np.ones(len(self.free), dtype=np.bool_)
         self.up[sorted(cluster.down)] = False
         self.jobs: dict[int, Standing] = {}
-        # What runs on each host that has VMs, by the job's number; those of the start are -1.
+        # What runs on each host that has VMs, by the job's number.
         self._there: dict[int, dict[int, tuple[Application, int]]] = {}
         self._listed: dict[int, list[Application]] = {}  # the same, one entry a VM, once asked for
         self.gains = 0  # how often room was given back

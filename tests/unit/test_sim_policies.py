@@ -30,6 +30,8 @@ STARTS = {
     "kueue-least-free": ["a1*2 a2", "a2 b1*2 b2", "a2 b1*2 b2*2", "b3"],
     "least-free-pe": ["a1*2 a2", "a2 b1*2 b2", "a2 b1*2 b2*2", "b3"],
     "mdobp": ["a1*2 a2", "a2 b1*2 b2", "a2 b1*2 b2*2", "b3"],
+    # As stock Nova without a group: always the emptiest host.
+    "most-free-pe": ["a1 a2 b1", "a1 a2 b2 b3", "a1 a2 b1 b2 b3", "b2"],
     # Always the emptiest host: a1 a2 b1, then b2 b3 and those of one VM by name.
     "nova-default": ["a1 a2 b1", "a1 a2 b2 b3", "a1 a2 b1 b2 b3", "b2"],
     "nova-soft-affinity": ["a1 a2 b1", "a1 a2 b2 b3", "a1 a2 b1 b2 b3", "b2"],
