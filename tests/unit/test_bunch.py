@@ -1,5 +1,7 @@
 """Listing 1 of Dudina2013: the worked examples, the order of hosts, and the slots."""
 
+import itertools
+import random
 from collections import Counter
 from dataclasses import replace
 
@@ -220,3 +222,48 @@ def test_on_two_levels_an_empty_group_reaches_the_least_cost_vm_by_vm(group: fab
     group = fabrics.Group(group.tree, group.capacity, {}, min(group.awaiting, room))
     cost = hop_bytes_of_counts(topology=group.topology, counts=Counter(one_by_one(group)))
     assert cost == solve(group.problem(), group.awaiting).hop_bytes
+
+
+def drawn_problem(dice: random.Random) -> Problem:
+    """Return a group with members on a fabric of two or three levels, more or less full."""
+    hosts = (f"n{number:02}" for number in itertools.count())
+    tree: dict[str, dict[str, list[str]]] = {}
+    for pod in range(dice.randint(1, 3)):
+        tree[f"pod{pod}"] = {
+            f"leaf{pod}{leaf}": list(itertools.islice(hosts, dice.randint(1, 5)))
+            for leaf in range(dice.randint(1, 4))
+        }
+    fabric = Topology.from_tree({"core": tree} if dice.random() < 0.7 else tree["pod0"])
+    most = dice.choice((1, 2, 6))
+    members = dice.random() < 0.6
+    problem = Problem.from_counts(
+        topology=fabric,
+        capacity={host: dice.randint(0, most) for host in fabric.hosts},
+        members={host: dice.choice((0, 0, 1, 3)) for host in fabric.hosts if members},
+        awaiting=dice.randint(0, 20),
+        group_id=str(dice.random()),
+    )
+    if dice.random() < 0.5:
+        return problem
+    return replace(problem, pack_hosts=False)
+
+
+def test_a_group_that_is_placed_leaf_by_leaf_stands_where_it_would_vm_by_vm():
+    dice, full, mixed = random.Random(5), 0, 0
+    for number in range(1000):
+        problem = drawn_problem(dice)
+        capacity, members, turns = problem.capacity.copy(), problem.members.copy(), []
+        for left in range(problem.awaiting, 0, -1):
+            now = replace(problem, capacity=capacity, members=members, awaiting=left)
+            host = int(bunch.host_order(now)[0])
+            if not capacity[host]:
+                break
+            capacity[host] -= 1
+            members[host] += 1
+            turns.append(host)
+        assert bunch.group_places(problem) == turns, number
+        full += len(turns) < problem.awaiting
+        mixed += len(set(problem.topology.leaf_index[turns].tolist())) > 1
+    # Some have no room for all, and many fill more than one leaf.
+    assert full > 50
+    assert mixed > 200
