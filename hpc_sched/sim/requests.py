@@ -47,4 +47,5 @@ class Requests:
             ),
         )
         draw = random.Random(f"{setting.seed} {job.number}")
-        return Request(problem, job.application, draw, setting.types, setting.one_type)
+        types = setting.types.best_first(capacity) if setting.types is not None else ()
+        return Request(problem, job.application, draw, types, setting.one_type)

@@ -8,13 +8,10 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import IO, Protocol
 
-import numpy as np
-
 from hpc_sched import exceptions
 from hpc_sched.core.interference import Limits
-from hpc_sched.core.processors import best_first
 from hpc_sched.core.wishes import NO_WISHES, Wishes
-from hpc_sched.sim.cluster import VCPUS, Cluster
+from hpc_sched.sim.cluster import Cluster
 from hpc_sched.sim.disciplines import DEPTH, Easy, Fcfs
 from hpc_sched.sim.failures import drawn
 from hpc_sched.sim.job import Job
@@ -22,9 +19,10 @@ from hpc_sched.sim.life import LogEntry
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.placed_runtime import PlacedRuntime
 from hpc_sched.sim.policies import registry
+from hpc_sched.sim.processor_types import ProcessorTypes
 from hpc_sched.sim.records import JobRecord
 from hpc_sched.sim.runtime_model import RuntimeModel
-from hpc_sched.sim.setting import NO_LIMITS, Mask, Setting
+from hpc_sched.sim.setting import NO_LIMITS, Setting
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.summary import Result, result_of
 
@@ -64,7 +62,8 @@ class Scenario:
 
         :raises exceptions.SimulationError: for a policy that there is not
         """
-        types = () if self.homogeneous == "false" else masks(self.cluster, self.processor_order)
+        minds_types = self.homogeneous != "false"
+        types = ProcessorTypes.of(self.cluster, self.processor_order) if minds_types else None
         return Setting(
             cluster=self.cluster,
             policy=registry.policy(policy),
@@ -100,21 +99,6 @@ class Run:
     def name(self) -> str:
         """The name of its files."""
         return f"{self.policy}-seed{self.seed}"
-
-
-def masks(cluster: Cluster, order: tuple[str, ...] = ()) -> tuple[Mask, ...]:
-    """Return the hosts of each processor type, best type first; none where there is but one.
-
-    By the stated order, then by the vcpus of a host, as HPCHomogeneityFilter orders them.
-    """
-    cores: dict[str, int] = {}
-    for name, total in zip(cluster.processors, cluster.total[:, VCPUS].tolist(), strict=True):
-        if name is not None:
-            cores[name] = max(cores.get(name, 0), total)
-    if len(set(cluster.processors)) < 2:
-        return ()
-    types = np.array([name or "" for name in cluster.processors])
-    return tuple(types == name for name in best_first(cores, order))
 
 
 def simulate(

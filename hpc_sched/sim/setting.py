@@ -4,16 +4,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hpc_sched.core.interference import Limits
 from hpc_sched.core.wishes import NO_WISHES, Wishes
 from hpc_sched.sim.cluster import Cluster
 from hpc_sched.sim.occupancy import Occupancy, Standing
 from hpc_sched.sim.policies.base import Policy
-
-Mask = NDArray[np.bool_]
+from hpc_sched.sim.processor_types import ProcessorTypes
 
 NO_LIMITS = Limits(math.inf, math.inf)
 Slowdown = Callable[[Occupancy, Standing], float]
@@ -28,8 +24,7 @@ class Setting:
     seed: int = 0
     limits: Limits = NO_LIMITS  # of cache scores, for policies that mind neighbours
     wishes: Wishes = NO_WISHES  # of every job
-    # The hosts of each processor type, the best type first; none where types do not matter.
-    types: tuple[Mask, ...] = ()
+    types: ProcessorTypes | None = None  # None where they do not matter
     one_type: bool = False  # whether a job may wait for one type although others are free
     slowdown: Slowdown | None = None  # by the placement; None: placements slow nothing down
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue

@@ -4,10 +4,12 @@ import pytest
 
 from hpc_sched import exceptions
 from hpc_sched.core.interference import Application, Limits
+from hpc_sched.core.wishes import NO_WISHES, Wishes
 from hpc_sched.sim.cluster import HostType, uniform
 from hpc_sched.sim.job import Job
 from hpc_sched.sim.policies import registry
-from hpc_sched.sim.scenario import masks
+from hpc_sched.sim.processor_types import ProcessorTypes
+from hpc_sched.topology import Topology
 from tests.unit.simulated import Simulated, cluster, two_leaves
 
 # Two VMs a host, so leaf1 takes 4 and leaf2 takes 6. Job 3 waits for job 2, job 4 for its turn.
@@ -109,7 +111,7 @@ def test_policies_that_know_processor_types_keep_a_job_on_one():
     """
     fast, slow = HostType(2, 0, "fast"), HostType(2, 0, "slow")
     there = uniform(two_leaves(), slow, {"b1": fast, "b2": fast})
-    types = masks(there, ("fast",))
+    types = ProcessorTypes.of(there, ("fast",))
     jobs = [Job(1, 0, 9, 4), Job(2, 1, 9, 5), Job(3, 2, 9, 2)]
     by_plan = Simulated("exact-plan", jobs, on=there, types=types)
     assert by_plan.starts == [
@@ -121,6 +123,70 @@ def test_policies_that_know_processor_types_keep_a_job_on_one():
     wanting = Simulated("exact-plan", [*jobs[:1], Job(2, 1, 9, 7)], on=there, types=types)
     assert wanting.starts[1] == "9 start 2: a1 b1*2 b2*2 b3*2"
     strict = Simulated("exact-plan", [Job(2, 1, 9, 7)], on=there, types=types, one_type=True)
+    assert [record.outcome for record in strict.records] == ["refused"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "app_class"),
+    [("dudina2013", "sync"), ("gupta2012", "sync"), ("gupta2013", "async")],
+    ids=["Listing 1", "build plan", "async"],
+)
+def test_a_weigher_behind_the_filters_keeps_processor_types_too(policy: str, app_class: str):
+    """The slow hosts would be taken where they are no type of their own."""
+    fast, slow = HostType(2, 0, "fast"), HostType(2, 0, "slow")
+    there = uniform(two_leaves(), fast, {"a2": slow, "b3": slow})
+    types = ProcessorTypes.of(there)
+    found = Simulated(policy, [Job(1, 0, 9, 4, application=app(app_class))], on=there, types=types)
+    assert len(found.starts) == 1
+    assert not {"a2", "b3"} & {name.split("*")[0] for name in found.starts[0].split()[3:]}
+
+
+def test_of_two_types_the_one_whose_free_hosts_are_larger_is_taken():
+    """Job 1 takes the one large host of type mixed; Placement offers Nova what is left."""
+    large, middle, small = HostType(8, 0, "mixed"), HostType(6, 0, "even"), HostType(4, 0, "mixed")
+    there = uniform(two_leaves(), middle, {"a1": large, "a2": small})
+    found = Simulated(
+        "exact-plan",
+        [Job(1, 0, 9, 1, vcpus=8), Job(2, 1, 9, 1, vcpus=4)],
+        on=there,
+        types=ProcessorTypes.of(there),
+    )
+    assert found.starts == ["0 start 1: a1", "1 start 2: b1"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "app_class"),
+    [("dudina2013", "sync"), ("gupta2012", "sync"), ("gupta2013", "async")],
+    ids=["Listing 1", "build plan", "async"],
+)
+def test_a_weigher_behind_the_filters_stays_below_the_switch_that_is_required(
+    policy: str, app_class: str
+):
+    """::
+
+             core
+          /       \\
+       pod1       pod2
+        |        /    \\
+      leaf1   leaf2   leaf3
+     b1 b2 b3 a1 a2   c1 c2
+    """
+    fabric = Topology.from_tree(
+        {
+            "core": {
+                "pod1": {"leaf1": ["b1", "b2", "b3"]},
+                "pod2": {"leaf2": ["a1", "a2"], "leaf3": ["c1", "c2"]},
+            }
+        }
+    )
+    jobs = [Job(1, 0, 9, 7, application=app(app_class))]
+    pods = []
+    for wishes in (NO_WISHES, Wishes(require="pod")):
+        found = Simulated(policy, jobs, on=cluster(topology=fabric), wishes=wishes)
+        hosts = [name.split("*")[0] for name in found.starts[0].split()[3:]]
+        pods.append({fabric.ancestors(host)[1] for host in hosts})
+    assert pods == [{"pod1", "pod2"}, {"pod2"}]
+    strict = Simulated(policy, jobs, on=cluster(topology=fabric), wishes=Wishes(require="leaf"))
     assert [record.outcome for record in strict.records] == ["refused"]
 
 

@@ -31,13 +31,16 @@ class Request:
     one_type: bool = False  # whether a group that no single type holds has no places
 
 
+Place = Callable[[Request], Places | Rejection]  # every VM gets a place, or none does
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A rule by which groups get their places, by name."""
 
     name: str
     summary: str  # one line for help texts and reports, with its source
-    place: Callable[[Request], Places | Rejection]  # every VM gets a place, or none does
+    place: Place
     # Whether VMs of others bound the room on a host (core.interference).
     minds_neighbours: bool = False
 

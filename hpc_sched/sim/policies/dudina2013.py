@@ -1,16 +1,25 @@
-"""Listing 1 of Dudina2013, as BunchWeigher has it."""
+"""Listing 1 of Dudina2013, as BunchWeigher has it.
 
-from dataclasses import replace
+Behind HPCHomogeneityFilter and HPCGroupFilter. HPCRackCapacityFilter is left out: it keeps the
+leaves of the exact plan and spares, and what it removes Listing 1 may have wanted.
+"""
 
 from hpc_sched.core.answers import Rejection
 from hpc_sched.core.bunch import group_places
+from hpc_sched.sim.policies import wishes
 from hpc_sched.sim.policies.base import Places, Policy, Request, refused
+from hpc_sched.sim.policies.homogeneity import on_one_type
 
 
 def _place(request: Request) -> Places | Rejection:
-    problem = replace(request.problem, packing=None, pack_hosts=True)
-    places = group_places(problem)
-    return tuple(places) if len(places) == problem.awaiting else refused(problem)
+    places = group_places(request.problem)
+    if len(places) < request.problem.awaiting:
+        return refused(request.problem)
+    return tuple(places)
 
 
-POLICY = Policy("dudina2013", "leaf switches by Listing 1 of Dudina2013 (BunchWeigher)", _place)
+POLICY = Policy(
+    "dudina2013",
+    "leaf switches by Listing 1 of Dudina2013 (BunchWeigher)",
+    on_one_type(wishes.kept(_place)),
+)

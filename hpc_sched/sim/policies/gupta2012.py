@@ -1,16 +1,21 @@
-"""The build plan of Gupta2012, as RackCapacityWeigher has it."""
+"""The build plan of Gupta2012, as RackCapacityWeigher has it.
+
+Behind HPCHomogeneityFilter and HPCGroupFilter. HPCRackCapacityFilter is left out: it keeps the
+leaves of the exact plan and spares, which are seldom those with most capacity.
+"""
 
 from hpc_sched.core.answers import Rejection
 from hpc_sched.core.build_plan import Selection, build_plan
-from hpc_sched.sim.policies.base import Places, Policy, Request, filled
-from hpc_sched.sim.policies.homogeneity import Place, on_one_type
+from hpc_sched.sim.policies import wishes
+from hpc_sched.sim.policies.base import Place, Places, Policy, Request, filled
+from hpc_sched.sim.policies.homogeneity import on_one_type
 
 
 def _by(selection: Selection) -> Place:
     def place(request: Request) -> Places | Rejection:
         return filled(request.problem, build_plan(request.problem, selection))
 
-    return on_one_type(place)
+    return on_one_type(wishes.kept(place))
 
 
 LARGEST = Policy(

@@ -6,7 +6,7 @@ import numpy as np
 
 from hpc_sched.core import packing
 from hpc_sched.core.answers import Rejection
-from hpc_sched.sim.policies import exact, nova_default
+from hpc_sched.sim.policies import exact, nova_default, wishes
 from hpc_sched.sim.policies.base import Places, Policy, Request, refused
 from hpc_sched.sim.policies.homogeneity import on_one_type
 
@@ -34,10 +34,22 @@ def _sync(request: Request) -> Places | Rejection:
     return exact.places_of(replace(request.problem, pack_hosts=False))
 
 
+def _async(request: Request) -> Places | Rejection:
+    """Return the places of :func:`mdobp`; the fabric matters to a group that asks for it."""
+    problem = replace(request.problem, pack_hosts=False)
+    said = problem.wishes
+    if said.require is None and said.max_leaves is None:
+        return mdobp(request)
+    bound = wishes.within(problem)
+    if isinstance(bound, Rejection):
+        return bound
+    return mdobp(replace(request, problem=bound))
+
+
 _BY_CLASS = {
     "extreme": on_one_type(exact.place),
     "sync": on_one_type(_sync),
-    "async": mdobp,
+    "async": on_one_type(_async),
     "none": nova_default.DEFAULT.place,
 }
 

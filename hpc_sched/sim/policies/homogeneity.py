@@ -1,14 +1,11 @@
 """All VMs of a group on one processor type, as HPCHomogeneityFilter has it (Gupta2012)."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from hpc_sched.core.answers import Rejection
-from hpc_sched.sim.policies.base import Places, Request, refused
-
-Place = Callable[[Request], Places | Rejection]
+from hpc_sched.sim.policies.base import Place, Places, Request, refused
 
 
 def on_one_type(place: Place) -> Place:
