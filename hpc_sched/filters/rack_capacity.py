@@ -6,7 +6,7 @@ import nova.conf
 from nova import objects
 
 from hpc_sched.core.answers import Rejection
-from hpc_sched.core.pruning import kept
+from hpc_sched.core.pruning import kept, permitted
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue import record, registry
 
@@ -23,8 +23,9 @@ class HPCRackCapacityFilter(GroupFilter):
     Nova filters and weighs what is left for every further VM of the request, so those cost
     next to nothing, and a claim that is lost falls on a spare: as many places again as the
     group needs, and hosts for all retries. Spares are never outside ``hpc:require`` and
-    ``hpc:max_leaves``. A group that has no plan passes as it came, except with these wishes,
-    which refuse it.
+    ``hpc:max_leaves``; of a group of class ``async``, which is not placed by leaves, all hosts
+    that these wishes permit are kept. A group that has no plan passes as it came, except with
+    these wishes, which refuse it.
 
     It runs again after every 64 VMs of a request and removes spare leaves that are not needed
     any more, as long as all VMs have gone where they were planned: as many spares as VMs that
@@ -53,6 +54,11 @@ class HPCRackCapacityFilter(GroupFilter):
         if isinstance(answer, Rejection) or state.is_flat:
             record.tell(state, answer)
             return states
+        if not state.request.by_topology:
+            # MDOBP chooses their hosts, and no plan of leaves: they keep what they ask for.
+            mask = permitted(state.problem(positions), answer)[state.host_index[positions]]
+            record.tell(state, answer)
+            return select(states, mask)
         wanted = max(answer.count, state.left)
         spares = max(wanted, VMS_A_RUN) if state.placed else wanted
         retries = CONF.scheduler.max_attempts - 1

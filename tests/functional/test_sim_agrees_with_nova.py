@@ -70,7 +70,7 @@ SIDES = [
     Side("gupta2012-best-fit", UNPRUNED, [RackCapacityWeigher], rack_selection="best_fit"),
     Side("gupta2013", (*STRICT, *FILTERS), SHARING, "extreme"),
     Side("gupta2013", (*STRICT, *FILTERS), SHARING, "sync"),
-    Side("gupta2013", (*STRICT, *UNPRUNED), SHARING, "async"),
+    Side("gupta2013", (*STRICT, *FILTERS), SHARING, "async"),
 ]
 
 
