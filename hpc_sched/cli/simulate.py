@@ -145,7 +145,9 @@ class Simulate(Lister):
             ) from failure
         found: dict[tuple[str, int], Result] = {}
         total = len(asked.runs) * asked.jobs
-        with tqdm(total=total, unit=" jobs", file=sys.stderr, mininterval=0.5, delay=1) as bar:
+        # Where nobody watches a line now and then is enough.
+        often = 0.5 if sys.stderr.isatty() else 30.0
+        with tqdm(total=total, unit=" jobs", file=sys.stderr, mininterval=often, delay=1) as bar:
             if args.jobs == 1 and args.dask is None:
                 offsets = {run: i * asked.jobs for i, run in enumerate(asked.runs)}
 
