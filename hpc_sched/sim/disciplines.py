@@ -104,8 +104,13 @@ class Reservation:
         self.time = math.inf
 
     def is_of(self, head: Job, simulation: Simulation) -> bool:
-        """Tell whether it is this job's, and nothing has been given back since."""
-        return self._head is head and self._gains == simulation.occupancy.gains
+        """Tell whether it is this job's, and no room has been given back or lost since."""
+        occupancy = simulation.occupancy
+        return (
+            self._head is head
+            and self._gains == occupancy.gains
+            and np.array_equal(self._up, occupancy.up)
+        )
 
     def allows(self, standing: Standing) -> bool:
         """Tell whether a job may start on these places; if it may, count it as started."""

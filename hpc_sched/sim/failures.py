@@ -4,6 +4,11 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hpc_sched import exceptions
+
+# Mean times, s: what is shorter or longer is a slip.
+_SHORTEST, _LONGEST = 1.0, 1e15
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -15,11 +20,21 @@ class Failure:
 
 
 def drawn(hosts: int, mtbf: float, repair: float, seed: int) -> Iterator[Failure]:
-    """Yield failures without an end: exponential times between them, every host alike.
+    """Return failures without an end: exponential times between them, every host alike.
 
     :param mtbf: mean time between two failures of one host, s
     :param repair: mean time to its repair, exponential as well, s
+    :raises exceptions.ConfigError: for a time that no host has
     """
+    for what, mean in (("failures of a host", mtbf), ("repair", repair)):
+        if not _SHORTEST <= mean <= _LONGEST:
+            raise exceptions.ConfigError(
+                f"{what}: expected a mean time of {_SHORTEST:g} to {_LONGEST:g} s, found {mean:g}"
+            )
+    return _drawn(hosts, mtbf, repair, seed)
+
+
+def _drawn(hosts: int, mtbf: float, repair: float, seed: int) -> Iterator[Failure]:
     draw = random.Random(f"failures {seed}")
     time = 0.0
     while True:

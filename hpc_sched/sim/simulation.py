@@ -133,9 +133,9 @@ class Simulation:
         life.standing, life.start = standing, self.now
         if self.setting.slowdown is not None:
             life.factor = self.setting.slowdown(self.occupancy, standing)
-        starts = life.starts = life.starts + 1
+        life.starts += 1
         end = self.now + job.runtime * life.factor
-        self.engine.enter(end, Kind.END, lambda: self._end(life, starts))
+        self.engine.enter(end, Kind.END, lambda: self._end(life, standing))
         self.measures.started(standing)
         self._tell("start", job.number, standing.text(self.setting.cluster.topology))
         return True
@@ -172,8 +172,8 @@ class Simulation:
         self._tell("refuse", job.number, life.best.refusal.operator)
         self._record(life, Outcome.REFUSED)
 
-    def _end(self, life: Life, starts: int) -> None:
-        if life.standing is None or life.starts != starts:
+    def _end(self, life: Life, standing: Standing) -> None:
+        if self.occupancy.jobs.get(life.job.number) is not standing:
             return  # the end of a start that a failure has undone
         self._release(life)
         self._tell("end", life.job.number)

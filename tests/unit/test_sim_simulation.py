@@ -1,6 +1,7 @@
 """Queues, failures and conservation, event by event."""
 
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -105,6 +106,13 @@ def test_backfilling_keeps_one_island_for_a_job_that_no_other_holds():
     ]
 
 
+def test_backfilling_does_not_count_on_a_host_that_has_failed_meanwhile():
+    # Job 3 waits for a1, a2 and b2 or b3, so that one of these is spare until b3 fails.
+    jobs = [Job(1, 0, 10, 2), Job(2, 0, 90, 1), Job(3, 1, 10, 3), Job(4, 3, 50, 1)]
+    found = Simulated("first-fit", jobs, on=cluster(1), discipline=Easy(), failures=[Failure(2, 4)])
+    assert "10 start 3: a1 a2 b2" in found.starts
+
+
 def test_backfilling_goes_by_walltimes_and_not_by_runtimes():
     long = Job(3, 2, 1, 1, walltime=100)
     jobs = [Job(1, 0, 10, 8, walltime=20), Job(2, 1, 5, 10), long, Job(4, 3, 12, 1)]
@@ -143,6 +151,18 @@ def test_a_job_that_loses_a_host_is_lost_where_nothing_is_requeued():
     assert found.records[0].end == 4
 
 
+def test_the_end_that_a_lost_job_would_have_had_passes_without_it():
+    jobs = [Job(1, 0, 10, 4), Job(2, 5, 20, 4)]
+    found = Simulated("first-fit", jobs, failures=[Failure(4, 1)], requeue=False)
+    assert found.log[2:] == [
+        "4 fail: a2: jobs 1",
+        "5 submit 2: 4 VMs",
+        "5 start 2: a1*2 b1*2",
+        "25 end 2",
+    ]
+    assert [record.outcome for record in found.records] == ["failed", "done"]
+
+
 def test_a_job_that_waits_for_a_host_that_never_comes_back_is_counted():
     found = Simulated("first-fit", [Job(1, 0, 10, 10)], failures=[Failure(4, 1)])
     assert [record.outcome for record in found.records] == ["waiting"]
@@ -153,6 +173,18 @@ def test_a_host_that_is_down_already_does_not_fail_again():
     found = Simulated("first-fit", [Job(1, 0, 10, 1, 1), Job(2, 5.5, 1, 1)], failures=failures)
     assert found.log[2:5] == ["1 fail: a1: jobs 1", "1 start 1: a2", "5.5 submit 2: 1 VM"]
     assert "6 repair: a1" in found.log
+
+
+@pytest.mark.parametrize(
+    ("mtbf", "repair", "said"),
+    [
+        (1e-300, 60.0, "failures of a host: expected a mean time of 1 to 1e+15 s, found 1e-300"),
+        (60.0, 1e308, "repair: expected a mean time of 1 to 1e+15 s, found 1e+308"),
+    ],
+)
+def test_hosts_that_fail_all_the_time_or_never_come_back_are_not_drawn(mtbf, repair, said):
+    with pytest.raises(exceptions.ConfigError, match=re.escape(said)):
+        drawn(5, mtbf, repair, seed=1)
 
 
 def test_jobs_that_run_or_wait_when_time_is_up_are_counted():
