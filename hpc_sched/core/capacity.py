@@ -9,6 +9,8 @@ from hpc_sched.core.problem import Problem
 
 # More VMs than any request holds; a host whose demanded resources are all unknown takes as many.
 UNBOUNDED = 1 << 20
+# More than any host has; numpy's whole numbers end here.
+_MOST = (1 << 63) - 1
 
 
 def host_capacity(free: Mapping[str, float], demand: Mapping[str, int]) -> int:
@@ -39,7 +41,7 @@ def capacities(free: NDArray[np.int64], demand: Sequence[int]) -> NDArray[np.int
     fits = np.full(len(free), UNBOUNDED, dtype=np.int64)
     for column, amount in enumerate(demand):
         if amount > 0:
-            np.minimum(fits, free[:, column] // amount, out=fits)
+            np.minimum(fits, free[:, column] // min(amount, _MOST), out=fits)
     return np.maximum(fits, 0)
 
 

@@ -8,6 +8,7 @@ from hpc_sched import exceptions
 from hpc_sched.core.interference import Application
 from hpc_sched.sim.class_mix import ALL_SYNC, ClassMix
 from hpc_sched.sim.distributions import (
+    MAX_NUMBER,
     ZERO,
     Choice,
     Constant,
@@ -79,7 +80,8 @@ def jobs(synthetic: Synthetic) -> Iterator[Job]:
             number=number,
             submit=submit,
             runtime=runtime,
-            count=max(1, round(synthetic.sizes.draw(rng))),
+            # A long tail has no end; what is beyond the largest number is as hopeless as that.
+            count=max(1, round(min(synthetic.sizes.draw(rng), MAX_NUMBER))),
             vcpus=synthetic.vcpus,
             memory_mb=round(synthetic.memory_mb.draw(rng)),
             walltime=runtime * synthetic.walltimes.draw(rng),

@@ -1,10 +1,11 @@
 """Capacity of hosts and leaves, and the problem that holds them."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.capacity import UNBOUNDED, host_capacity, leaf_sums
+from hpc_sched.core.capacity import UNBOUNDED, capacities, host_capacity, leaf_sums
 from hpc_sched.core.problem import Problem, tie_order
 from tests.unit import fabrics
 
@@ -127,3 +128,10 @@ def test_two_groups_start_in_different_leaves():
 def test_a_tie_order_gives_every_switch_one_place(tree: dict[str, object], group_id: str):
     fabric = fabrics.Group(tree, {}, {}, 0).topology
     assert sorted(tie_order(fabric, group_id)) == list(range(len(fabric.switches)))
+
+
+@pytest.mark.parametrize("amount", [9, 1 << 63, 10**84])
+def test_a_host_takes_no_vm_that_wants_more_than_it_has_however_much_that_is(amount: int):
+    free = np.array([[4, 8], [1 << 40, 0]], dtype=np.int64)
+    assert capacities(free, (0, amount)).tolist() == [0, 0]
+    assert capacities(free, (amount, 0)).tolist()[0] == 0

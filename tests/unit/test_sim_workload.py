@@ -226,6 +226,12 @@ def test_a_size_rounds_to_a_vm_at_least():
     assert job.count == 1
 
 
+def test_a_size_from_the_end_of_a_long_tail_is_still_a_number_of_vms():
+    sizes = distributions.LogNormal(1e15, 20.0)
+    counts = [job.count for job in synthetic.jobs(Synthetic(count=50, sizes=sizes))]
+    assert max(counts) == 10**15
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
