@@ -37,30 +37,36 @@ class EmptyCluster:
         self._known: OrderedDict[tuple[object, ...], Best] = OrderedDict()
 
     def best(
-        self, capacity: Array, job: Job, wishes: Wishes, request: Callable[[], Request]
+        self,
+        job: Job,
+        wishes: Wishes,
+        room: Array,
+        capacity: Array,
+        request: Callable[[Array], Request],
     ) -> Best:
         """Return what a job can have at best. Two placements for a new kind of job.
 
-        :param capacity: how many of its VMs each host takes while it has no others
-        :param request: makes the request on that cluster
+        :param room: how many of its VMs fit on each host while it has no others; what is least
+            goes by that, so that it is the same whatever the policy
+        :param capacity: how many of them the policy puts there; often the very same array
+        :param request: makes the request on that cluster of one of the two
         """
-        capped = capacity.clip(max=job.count).tobytes()
-        key = (job.count, capped, job.application.app_class, wishes)
+        bounded = b"" if capacity is room else capacity.clip(max=job.count).tobytes()
+        fits = room.clip(max=job.count).tobytes()
+        key = (job.count, fits, bounded, job.application.app_class, wishes)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._ask(request())
+            answer = self._policy.place(request(capacity))
+            plan = least_plan(request(room).problem)
+            found = self._known[key] = Best(
+                refusal=answer if isinstance(answer, Rejection) else None,
+                hop_bytes=None if plan is None else plan.hop_bytes,
+                leaves=None if plan is None else len(plan.leaves),
+            )
             if len(self._known) > KEPT:
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         return found
-
-    def _ask(self, request: Request) -> Best:
-        answer = self._policy.place(request)
-        refusal = answer if isinstance(answer, Rejection) else None
-        plan = least_plan(request.problem)
-        if plan is None:
-            return Best(refusal, None, None)
-        return Best(refusal, plan.hop_bytes, len(plan.leaves))
 
 
 def least_plan(problem: Problem) -> Plan | None:

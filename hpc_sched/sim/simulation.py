@@ -158,12 +158,12 @@ class Simulation:
         self.submitted += 1
         self._enter_next_job()
         self._tell("submit", job.number, counts.text(job.count, "VM"))
-        capacity = self._requests.capacity(job, self._nobody)
         best = self._empty.best(
-            capacity,
             job,
             self.setting.wishes,
-            lambda: self._requests.request(job, capacity, self._nobody),
+            self._nobody.capacity(job.vcpus, job.memory_mb),
+            self._requests.capacity(job, self._nobody),
+            lambda capacity: self._requests.request(job, capacity, self._nobody),
         )
         life = self._lives[job.number] = Life(job, best)
         if life.best.refusal is None:

@@ -25,7 +25,7 @@ class Summary:
     refused: int
     failed: int
     left: int  # ran or waited when the run stopped
-    restarts: int  # of jobs that were done and had lost a host
+    restarts: int  # of jobs that had lost a host
     makespan: float  # first start to last end
     wait_mean: float | None
     wait_median: float | None
@@ -35,9 +35,9 @@ class Summary:
     vcpu_use: float  # share, from first start to last end
     memory_use: float
     hop_byte_ratio: float | None  # over the least on the cluster without other jobs; sums
-    apart: int  # done with VMs on several islands: without a Hop-Byte, left out of the ratios
+    apart: int  # done with VMs on several islands: no Hop-Byte counts them
     hops_per_pair: float | None  # on average over all pairs of VMs of one job
-    leaf_ratio: float | None  # leaves of all jobs over the least
+    leaf_ratio: float | None  # leaves of all jobs, those apart too, over the least
     crossing: float  # jobs at a leaf that reach beyond it, on average over leaves and time
     most_crossing: int  # at one leaf at one time
     factor_mean: float | None  # by which placements made jobs longer

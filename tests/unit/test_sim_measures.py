@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from hpc_sched.core.interference import Application, Limits
 from hpc_sched.sim import measures
 from hpc_sched.sim.job import Job
 from hpc_sched.sim.summary import STEPS, Result, result_of
@@ -55,6 +56,17 @@ def test_hops_are_counted_per_pair_and_over_the_least():
     # a1 a2 b1 b2, then two more of each of b3's and what is left.
     assert spread.hop_byte_ratio > 1.0
     assert spread.leaf_ratio > 1.0
+
+
+def test_the_least_is_the_same_whatever_a_policy_puts_on_a_host():
+    # Two VMs fit on a host: 4 pairs are a hop apart. Of those scores a host takes one VM: three
+    # pairs below leaf2, and three over the core.
+    job = Job(1, 0, 10, 4, application=Application("sync", score=40.0))
+    limits = Limits(alpha=100.0, beta=60.0)
+    [planned] = Simulated("exact-plan", [job], limits=limits).records
+    [apart] = Simulated("gupta2013", [job], limits=limits).records
+    assert (planned.hop_bytes, planned.least_hop_bytes, planned.least_leaves) == (4, 4, 1)
+    assert (apart.hop_bytes, apart.least_hop_bytes, apart.least_leaves) == (12, 4, 1)
 
 
 def test_jobs_on_several_islands_are_counted_and_have_no_hop_byte():
