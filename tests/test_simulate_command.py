@@ -167,7 +167,7 @@ def test_a_saved_cloud_is_where_it_starts(files: Path, capsys):
         (["topology.yaml"], 1, "topology.yaml: expected rows of 18 numbers"),
         (["--policy", "exat-plan"], 1, "did you mean exact-plan"),
         (["--require", "rack"], 1, "there is no level 'rack': expected one of leaf, pod, core"),
-        (["--generate", "radix=1"], 2, "radix: expected at least 2 ports, found 1"),
+        (["--generate", "radix=1"], 2, "radix: expected 2 to 1000000 ports, found 1"),
         (["--host", "vcpus=1:x"], 1, "host type for 'x': there is no such host"),
         (["--topology", "jobs.swf"], 1, "jobs.swf"),
         (["--size", "zipf:3"], 2, "argument --size: expected one of"),

@@ -41,8 +41,8 @@ class FatTree:
     def __post_init__(self) -> None:
         if not 1 <= self.levels <= MOST_LEVELS:
             raise _impossible("levels", f"1 to {MOST_LEVELS}", self.levels)
-        if self.radix < 2:
-            raise _impossible("radix", "at least 2 ports", self.radix)
+        if not 2 <= self.radix <= MOST_HOSTS:
+            raise _impossible("radix", f"2 to {MOST_HOSTS} ports", self.radix)
         if not 0 < self.oversubscription < math.inf:
             raise _impossible("oversubscription", "a ratio above 0", self.oversubscription)
         if self.levels > 1 and not 1 <= self.down < self.radix:

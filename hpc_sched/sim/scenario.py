@@ -3,7 +3,7 @@
 import csv
 import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import IO, Protocol
@@ -120,7 +120,7 @@ def simulate(
         if scenario.mtbf is not None
         else ()
     )
-    with ExitStack() as stack:
+    with _told_of_the_folder(scenario), ExitStack() as stack:
         sinks = [_job_rows(scenario.folder, run, stack)] if scenario.folder is not None else []
 
         def record(found: JobRecord) -> None:
@@ -163,6 +163,19 @@ def _event_lines(
         return None
     stream = stack.enter_context(_opened(scenario.folder / f"{run.name}-events.txt"))
     return lambda entry: print(entry, file=stream)
+
+
+@contextmanager
+def _told_of_the_folder(scenario: Scenario) -> Iterator[None]:
+    """Name the folder when it can be written no further: the disk may be full by then."""
+    try:
+        yield
+    except OSError as failure:
+        if scenario.folder is None:
+            raise
+        raise exceptions.SimulationError(
+            f"{scenario.folder}: cannot be written: {failure.strerror}"
+        ) from failure
 
 
 def _opened(path: Path) -> IO[str]:

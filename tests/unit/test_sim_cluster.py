@@ -57,7 +57,8 @@ def test_one_level_is_one_leaf_switch():
     ("text", "said"),
     [
         ("levels=0", "levels: expected 1 to 8, found 0"),
-        ("radix=1", "radix: expected at least 2 ports"),
+        ("radix=1", "radix: expected 2 to 1000000 ports"),
+        (f"radix={10**400}", "radix: expected 2 to 1000000 ports"),
         ("oversubscription=0", "expected a ratio above 0"),
         ("oversubscription=nan", "expected a ratio above 0"),
         ("radix=4,oversubscription=99", "leaves a port up and one down of 4"),
