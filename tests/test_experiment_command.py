@@ -7,13 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from cliff.commandmanager import CommandManager
 
 from hpc_sched.cli import experiment, experiment_text, main
 from hpc_sched.sim.experiments import gupta2013_tables
 from hpc_sched.sim.experiments.table import Table
 
-COMMANDS = (experiment.Dudina2013, experiment.Gupta2012, experiment.Gupta2013)
 # number submit wait runtime processors cpu memory, then nothing but the status
 ROW = "{0} {1} 0 {2} {3} -1 {4} -1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
 TRACE = "".join(ROW.format(i, 60 * i, 100 + i, 1 + i % 4, 300_000 * i) for i in range(1, 31))
@@ -21,16 +19,8 @@ TRACE = "".join(ROW.format(i, 60 * i, 100 + i, 1 + i % 4, 300_000 * i) for i in 
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Return a function that runs a command in a folder of its own, installed or not."""
+    """Return a function that runs a command in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-
-    def manager(namespace: str) -> CommandManager:
-        found = CommandManager(namespace)
-        for command in COMMANDS:
-            found.add_command(f"experiment {command.NAME}", command)
-        return found
-
-    monkeypatch.setattr(main, "CommandManager", manager)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main.main(["experiment", *arguments])
@@ -51,7 +41,7 @@ def quick(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_table_stands_beside_the_published_numbers_with_its_guesses_below(call):
     code, out, err = call("gupta2012", "--runs", "1")
-    assert (code, err) == (0, "gupta2012: 1 runs in each setting\n")
+    assert (code, err) == (0, "gupta2012: 1 run in each setting\n")
     lines = out.splitlines()
     assert lines[0] == "Gupta2012, section 5: 8 VMs by racks and by processor types"
     assert any(line.split()[:2] == ["topology", "published"] for line in lines)
@@ -112,6 +102,22 @@ def test_rows_of_several_tables_have_the_columns_of_all(call):
     }
 
 
+@pytest.mark.usefixtures("quick")
+def test_the_curves_of_figure_9_are_written_for_a_plot(call):
+    Path("trace.swf").write_text(TRACE)
+    code, _, _ = call("gupta2013", "--trace", "trace.swf", "--runs", "1", "--curves", "curves.csv")
+    assert code == 0
+    rows = list(csv.DictReader(Path("curves.csv").read_text().splitlines()))
+    placements = list(dict.fromkeys(row["placement"] for row in rows))
+    assert placements[:3] == ["least-free-pe", "most-free-pe", "mdobp"]
+    assert placements[-1] == "mdobp in limits, beta 60, -20 %"
+    assert len(placements) == 9
+    done = [int(row["jobs"]) for row in rows if row["placement"] == "mdobp"]
+    assert done == list(range(1, len(done) + 1))
+    times = [float(row["seconds"]) for row in rows if row["placement"] == "mdobp"]
+    assert times == sorted(times)
+
+
 def test_without_a_trace_it_is_told_which_one_and_where_it_is(call):
     code, out, err = call("gupta2013")
     assert (code, out) == (1, "")
@@ -146,7 +152,9 @@ def test_arguments_that_make_no_sense_are_wrong_usage(call, arguments: list[str]
     assert error in err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [experiment.Dudina2013, experiment.Gupta2012, experiment.Gupta2013]
+)
 def test_the_help_has_examples_and_exit_codes(call, command: type[experiment.Experiment]):
     code, out, _ = call(command.NAME, "--help")
     assert code == 0

@@ -6,16 +6,18 @@ import sys
 from collections.abc import Sequence
 
 from hpc_sched import exceptions
-from hpc_sched.cli import experiment_text, whole_number
+from hpc_sched.cli import experiment_text, output, whole_number
 from hpc_sched.cli.status_line import StatusLine
 from hpc_sched.cli.text_lister import Answer, TextLister
 from hpc_sched.sim.experiments import (
     dudina2013,
     gupta2012,
     gupta2013,
+    gupta2013_curves,
     gupta2013_tables,
 )
 from hpc_sched.sim.experiments.table import Table
+from hpc_sched.topology import counts
 
 TRACE = "METACENTRUM-2009-2.swf"
 ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload/l_metacentrum/"
@@ -98,7 +100,7 @@ class Dudina2013(Experiment):
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
         """Return the one table."""
-        line.show(f"{self.NAME}: {args.runs} runs in each setting")
+        line.show(f"{self.NAME}: {counts.text(args.runs, 'run')} in each setting")
         return [dudina2013.table(args.seed, args.runs)]
 
 
@@ -113,7 +115,7 @@ class Gupta2012(Experiment):
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
         """Return the one table."""
-        line.show(f"{self.NAME}: {args.runs} runs in each setting")
+        line.show(f"{self.NAME}: {counts.text(args.runs, 'run')} in each setting")
         return [gupta2012.table(args.seed, args.runs)]
 
 
@@ -136,6 +138,12 @@ class Gupta2013(Experiment):
             metavar="FILE",
             help=f"{TRACE} of the Parallel Workloads Archive, compressed with gzip or not",
         )
+        parser.add_argument(
+            "--curves",
+            metavar="FILE",
+            help="write the jobs completed over time here too, the curves of Figure 9 for the "
+            f"first seed: CSV with the columns {', '.join(gupta2013_curves.COLUMNS)}",
+        )
         return parser
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
@@ -151,4 +159,8 @@ class Gupta2013(Experiment):
             figure(rows, args.seed, args.runs, tell=lambda text: line.show(f"{self.NAME}: {text}"))
             for figure in (gupta2013_tables.figure_9a, gupta2013_tables.figure_9b)
         ]
+        if args.curves is not None:
+            line.show(f"{self.NAME}: curves")
+            found = gupta2013_curves.curves(rows, args.seed)
+            output.save(gupta2013_curves.as_csv(found), args.curves)
         return [memory, *figures]

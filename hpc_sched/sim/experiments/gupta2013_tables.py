@@ -36,6 +36,8 @@ _KB = 1024 * 1024  # in a GB
 
 BETAS = (40.0, 60.0)
 LESS = (0.0, 0.1, 0.2)
+# What Figure 9b compares.
+LIMITED = tuple(Placement(IN_LIMITS, beta, less) for beta in BETAS for less in LESS)
 HOURS = (12.0, 24.0, 48.0)
 SCARCE, RARE = (2, 2, 2, 8), (2, 2, 2, 2, 2, 2, 2, 8)  # GB of nodes, where memory is scarce
 
@@ -149,7 +151,7 @@ def figure_9b(
 
 
 def _limited(setting: Setting) -> Iterator[Study]:
-    yield Study(tuple(Placement(IN_LIMITS, beta, less) for beta in BETAS for less in LESS), setting)
+    yield Study(LIMITED, setting)
     best = Placement(IN_LIMITS, max(BETAS), max(LESS))
     for text, varied, after in (
         ("cache scores uniform:0:20", replace(setting, scores=Uniform(0, 20)), None),
