@@ -1,10 +1,14 @@
 """Fabrics that the unit tests share, strategies that make random ones, and plain oracles."""
 
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from hypothesis import assume
@@ -16,6 +20,23 @@ from hpc_sched.core.planner import plan, solve
 from hpc_sched.core.problem import Problem
 from hpc_sched.core.wishes import NO_WISHES, Wishes
 from hpc_sched.topology import Topology
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def printed_by_hash_seeds(code: str) -> set[str]:
+    """Return what code prints in processes with different hash seeds: one text if all is well."""
+    return {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1", "4711")
+    }
 
 
 def two_leaves() -> Topology:

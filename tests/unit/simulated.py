@@ -11,24 +11,12 @@ from hpc_sched.sim.records import JobRecord
 from hpc_sched.sim.setting import Setting
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.topology import Topology
-
-
-def two_leaves() -> Topology:
-    """Return five hosts.
-
-    ::
-
-              core
-            /      \\
-         leaf1     leaf2
-         a1 a2     b1 b2 b3
-    """
-    return Topology.from_tree({"core": {"leaf1": ["a1", "a2"], "leaf2": ["b1", "b2", "b3"]}})
+from tests.unit import fabrics
 
 
 def cluster(vcpus: int = 2, memory_mb: int = 0, topology: Topology | None = None) -> Cluster:
-    """Return a cluster of equal hosts, by default those of :func:`two_leaves`."""
-    return uniform(topology or two_leaves(), HostType(vcpus, memory_mb))
+    """Return a cluster of equal hosts, by default those of :func:`fabrics.two_leaves`."""
+    return uniform(topology or fabrics.two_leaves(), HostType(vcpus, memory_mb))
 
 
 class Simulated:

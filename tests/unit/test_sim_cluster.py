@@ -12,7 +12,8 @@ from hpc_sched.topology import Topology
 from hpc_sched.topology.text import Text
 from hpc_sched.topology.yaml_file import YamlFileDriver
 from tests import snapshots
-from tests.unit.simulated import Simulated, two_leaves
+from tests.unit.fabrics import two_leaves
+from tests.unit.simulated import Simulated
 
 
 def test_a_fat_tree_has_the_shape_that_its_switches_give_it():

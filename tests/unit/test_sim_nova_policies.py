@@ -1,11 +1,7 @@
 """Stock Nova's rules and the plain ones, and what is true of every policy."""
 
-import os
 import random
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -24,8 +20,6 @@ from hpc_sched.sim.policies.base import Policy
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.placing import per_host, placed, request
-
-ROOT = Path(__file__).resolve().parents[2]
 
 SPREAD, SOFT_AFFINITY = nova_default.DEFAULT, nova_default.SOFT_AFFINITY
 RANDOM = random_hosts.POLICY
@@ -215,17 +209,7 @@ for policy in EVERY:
 
 
 def test_the_hash_seed_changes_nothing():
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", ANOTHER_PROCESS],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("0", "1", "4711")
-    }
+    said = fabrics.printed_by_hash_seeds(ANOTHER_PROCESS)
     assert len(said) == 1
     assert "slurm-tree" in said.pop()
 

@@ -10,7 +10,8 @@ from hpc_sched.sim.job import Job
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.processor_types import ProcessorTypes
 from hpc_sched.topology import Topology
-from tests.unit.simulated import Simulated, cluster, two_leaves
+from tests.unit.fabrics import two_leaves
+from tests.unit.simulated import Simulated, cluster
 
 # Two VMs a host, so leaf1 takes 4 and leaf2 takes 6. Job 3 waits for job 2, job 4 for its turn.
 JOBS = [Job(1, 0, 10, 3), Job(2, 1, 6, 4), Job(3, 2, 2, 5), Job(4, 3, 1, 1)]

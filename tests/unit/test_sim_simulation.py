@@ -2,8 +2,6 @@
 
 import random
 import re
-import subprocess
-import sys
 from collections import Counter
 from itertools import pairwise
 
@@ -23,7 +21,9 @@ from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.setting import Setting
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.topology import Topology
-from tests.unit.simulated import Simulated, cluster, two_leaves
+from tests.unit import fabrics
+from tests.unit.fabrics import two_leaves
+from tests.unit.simulated import Simulated, cluster
 
 
 def test_events_of_one_time_come_by_kind_then_by_entry():
@@ -323,13 +323,5 @@ def test_results_do_not_depend_on_the_hash_seed():
         "for name in registry.names():\n"
         "    print(name, Simulated(name, jobs).log)\n"
     )
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            check=True,
-            capture_output=True,
-            env={"PYTHONHASHSEED": seed, "PATH": ""},
-        ).stdout
-        for seed in ("1", "2")
-    }
+    told = fabrics.printed_by_hash_seeds(code)
     assert len(told) == 1
