@@ -114,6 +114,19 @@ def jobs_host(folder: Path) -> str:
     return line.rpartition(" ")[2]
 
 
+def test_the_order_of_hosts_in_the_description_changes_nothing(files: Path, capsys):
+    other = TOPOLOGY.replace('"n[1-2]"', "[n2, n1]").replace('"n[3-4]"', "[n4, n3]")
+    (files / "other.yaml").write_text(other)
+    drawn = ["--synthetic", "40", "--size", "uniform:1:6", "--queue", "easy", "--until", "9000"]
+    events = []
+    for fabric in ("topology.yaml", "other.yaml"):
+        arguments = ["--topology", fabric, "--host", "vcpus=2", "--mtbf", "2000", "--policy", "all"]
+        assert main(["simulate", *drawn, *arguments, "--output", fabric[0], "--events"]) == 0
+        events.append([file.read_text() for file in sorted(Path(fabric[0]).glob("*-seed1-*"))])
+    assert " fail" in events[0][0]
+    assert events[0] == events[1]
+
+
 def test_runs_in_other_processes_give_the_same_results(files: Path, capsys):
     arguments = [*ON_FOUR_HOSTS, "--policy", "random", "--seeds", "3", "-f", "json"]
     assert main(["simulate", *arguments, "--output", "one"]) == 0
@@ -196,6 +209,15 @@ def test_a_trace_with_a_damaged_row_later_on_names_its_line(files: Path, capsys)
     (files / "jobs.swf").write_text(TRACE + "x y z\n" * 2)
     assert main(["simulate", *ON_FOUR_HOSTS, "--policy", "random"]) == 0
     assert "2 rows (fewer than 18 fields), first on line 6" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_disk_that_is_full_is_told_with_the_folder(files: Path, capsys):
+    (files / "out").mkdir()
+    (files / "out" / "exact-plan-seed1-jobs.csv").symlink_to("/dev/full")
+    arguments = ["simulate", *ON_FOUR_HOSTS, "--policy", "exact-plan", "--output", "out"]
+    assert main(arguments) == 1
+    assert "out: cannot be written: No space left on device" in capsys.readouterr().err
 
 
 def test_ctrl_c_leaves_the_results_so_far(tmp_path: Path):

@@ -1,7 +1,7 @@
 """Failures of hosts: stated ones, or drawn."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hpc_sched import exceptions
@@ -19,9 +19,10 @@ class Failure:
     repair: float | None = None  # s until it is back; None: never
 
 
-def drawn(hosts: int, mtbf: float, repair: float, seed: int) -> Iterator[Failure]:
+def drawn(hosts: Sequence[int], mtbf: float, repair: float, seed: int) -> Iterator[Failure]:
     """Return failures without an end: exponential times between them, every host alike.
 
+    :param hosts: their indices, in an order that does not hang on the description of the fabric
     :param mtbf: mean time between two failures of one host, s
     :param repair: mean time to its repair, exponential as well, s
     :raises exceptions.ConfigError: for a time that no host has
@@ -34,9 +35,9 @@ def drawn(hosts: int, mtbf: float, repair: float, seed: int) -> Iterator[Failure
     return _drawn(hosts, mtbf, repair, seed)
 
 
-def _drawn(hosts: int, mtbf: float, repair: float, seed: int) -> Iterator[Failure]:
+def _drawn(hosts: Sequence[int], mtbf: float, repair: float, seed: int) -> Iterator[Failure]:
     draw = random.Random(f"failures {seed}")
     time = 0.0
     while True:
-        time += draw.expovariate(hosts / mtbf)
-        yield Failure(time, draw.randrange(hosts), draw.expovariate(1 / repair))
+        time += draw.expovariate(len(hosts) / mtbf)
+        yield Failure(time, hosts[draw.randrange(len(hosts))], draw.expovariate(1 / repair))

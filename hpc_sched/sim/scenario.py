@@ -8,6 +8,8 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import IO, Protocol
 
+import numpy as np
+
 from hpc_sched import exceptions
 from hpc_sched.core.interference import Limits
 from hpc_sched.core.wishes import NO_WISHES, Wishes
@@ -115,8 +117,9 @@ def simulate(
     :raises exceptions.HPCSchedError: for a policy that there is not, a trace that cannot be
         read, or a folder that cannot be written
     """
+    by_name = np.argsort(scenario.cluster.topology.name_rank).tolist()
     failures = (
-        drawn(len(scenario.cluster.total), scenario.mtbf, scenario.repair, run.seed)
+        drawn(by_name, scenario.mtbf, scenario.repair, run.seed)
         if scenario.mtbf is not None
         else ()
     )

@@ -184,7 +184,7 @@ def test_a_host_that_is_down_already_does_not_fail_again():
 )
 def test_hosts_that_fail_all_the_time_or_never_come_back_are_not_drawn(mtbf, repair, said):
     with pytest.raises(exceptions.ConfigError, match=re.escape(said)):
-        drawn(5, mtbf, repair, seed=1)
+        drawn(range(5), mtbf, repair, seed=1)
 
 
 def test_jobs_that_run_or_wait_when_time_is_up_are_counted():
@@ -270,7 +270,7 @@ def test_every_job_is_accounted_for_and_no_slot_is_used_twice(
         jobs,
         on=there,
         discipline=Easy(5) if is_easy else Fcfs(),
-        failures=drawn(5, mtbf=60.0, repair=4.0, seed=seed) if failures else (),
+        failures=drawn(range(5), mtbf=60.0, repair=4.0, seed=seed) if failures else (),
         seed=seed,
     )
     assert Counter(record.number for record in found.records) == Counter(job.number for job in jobs)
@@ -285,7 +285,7 @@ def test_every_job_is_accounted_for_and_no_slot_is_used_twice(
         jobs,
         on=there,
         discipline=Easy(5) if is_easy else Fcfs(),
-        failures=drawn(5, mtbf=60.0, repair=4.0, seed=seed) if failures else (),
+        failures=drawn(range(5), mtbf=60.0, repair=4.0, seed=seed) if failures else (),
         seed=seed,
     )
     assert again.log == found.log
