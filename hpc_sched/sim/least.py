@@ -56,7 +56,7 @@ class EmptyCluster:
         key = (job.count, fits, bounded, job.application.app_class, wishes)
         found = self._known.get(key)
         if found is None:
-            answer = self._policy.place(request(capacity))
+            answer = self._policy.places(request(capacity))
             plan = least_plan(request(room).problem)
             found = self._known[key] = Best(
                 refusal=answer if isinstance(answer, Rejection) else None,

@@ -86,9 +86,12 @@ class Measures:
         self._leaf = topology.leaf_index
         self._leaves = np.unique(self._leaf)
         self._total = cluster.free_at_start.sum(axis=0).astype(np.float64)
-        self._per_leaf = np.bincount(
-            self._leaf, weights=cluster.total[:, VCPUS], minlength=len(topology.switches)
-        )[self._leaves]
+        # Nobody uses a host that takes no VM.
+        usable = cluster.total[:, VCPUS].copy()
+        usable[sorted(cluster.down)] = 0
+        self._per_leaf = np.bincount(self._leaf, weights=usable, minlength=len(topology.switches))[
+            self._leaves
+        ]
         self._crossing = np.zeros(len(topology.switches), dtype=np.int64)
         self._crossings = 0
         self._taken = np.zeros(2)

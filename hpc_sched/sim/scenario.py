@@ -124,11 +124,11 @@ def simulate(
         else ()
     )
     with _told_of_the_folder(scenario), ExitStack() as stack:
-        sinks = [_job_rows(scenario.folder, run, stack)] if scenario.folder is not None else []
+        write = None if scenario.folder is None else _job_rows(scenario.folder, run, stack)
 
         def record(found: JobRecord) -> None:
-            for sink in sinks:
-                sink(found)
+            if write is not None:
+                write(found)
             if progress is not None:
                 progress(simulation.recorded)
 

@@ -121,7 +121,7 @@ class Simulation:
         capacity = self._requests.capacity(job, self.occupancy)
         if int(capacity.sum()) < job.count:
             return False
-        places = self.setting.policy.place(self._requests.request(job, capacity, self.occupancy))
+        places = self.setting.policy.places(self._requests.request(job, capacity, self.occupancy))
         if isinstance(places, Rejection):
             return False
         standing = Standing.of(job, places)

@@ -138,3 +138,5 @@ def test_hosts_that_are_down_or_unknown_take_no_job():
     found = Simulated("first-fit", [Job(1, 0, 1, 14, 16), Job(2, 1, 1, 15, 16)], on=there)
     assert [record.outcome for record in found.records] == ["done", "refused"]
     assert "n03" not in found.starts[0]
+    # 14 hosts are all in use; the two others count for nothing.
+    assert found.simulation.measures.samples[0].leaves.tolist() == [1.0, 1.0, 1.0, 1.0]

@@ -225,6 +225,15 @@ def test_a_policy_that_breaks_a_law_is_stopped(places: tuple[int, ...], said: st
         Simulation(Setting(cluster(), broken), Fcfs(), [Job(1, 0, 1, 3)]).run()
 
 
+def test_a_policy_whose_own_code_fails_is_named():
+    def oops(request):
+        raise ZeroDivisionError("oops")
+
+    broken = Policy("broken", "", oops)
+    with pytest.raises(exceptions.SimulationError, match=r"policy 'broken' failed: Zero.*oops"):
+        Simulation(Setting(cluster(), broken), Fcfs(), [Job(1, 0, 1, 3)]).run()
+
+
 def test_the_check_finds_what_was_taken_twice_or_lost():
     occupancy = Occupancy(cluster())
     occupancy.take(Standing.of(Job(1, 0, 1, 2), (0, 0)))

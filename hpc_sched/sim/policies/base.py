@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpc_sched import exceptions
 from hpc_sched.core.answers import Rejection
 from hpc_sched.core.interference import Application
 from hpc_sched.core.problem import Problem
@@ -43,6 +44,18 @@ class Policy:
     place: Place
     # Whether VMs of others bound the room on a host (core.interference).
     minds_neighbours: bool = False
+
+    def places(self, request: Request) -> Places | Rejection:
+        """Return the places of a group.
+
+        :raises exceptions.SimulationError: naming the policy, where its own code fails
+        """
+        try:
+            return self.place(request)
+        except exceptions.HPCSchedError:
+            raise
+        except Exception as error:
+            raise exceptions.SimulationError(f"policy {self.name!r} failed: {error!r}") from error
 
 
 def refused(problem: Problem) -> Rejection:
