@@ -143,7 +143,7 @@ def test_runs_on_a_dask_cluster_give_the_same_results(files: Path, capsys):
     assert main(["simulate", *arguments]) == 0
     alone = capsys.readouterr().out
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, dashboard_address=None
     ) as there:
         assert main(["simulate", *arguments, "--dask", there.scheduler_address]) == 0
     assert capsys.readouterr().out == alone
