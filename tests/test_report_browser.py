@@ -1,6 +1,6 @@
 """The report of a real simulation in a real browser: nothing is loaded, cut or on top of another.
 
-Wants chromium and chromedriver, as Debian's packages of these names have them.
+Wants the extra ``browser``, and chromium and chromedriver, as Debian's packages have them.
 """
 
 import json
@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 
 from hpc_sched.sim import report
 from hpc_sched.sim.cluster import HostType, uniform
@@ -19,6 +17,8 @@ from hpc_sched.sim.generator import FatTree
 from hpc_sched.sim.job_sources import DrawnJobs
 from hpc_sched.sim.scenario import Run, Scenario, simulate
 from hpc_sched.sim.synthetic import Synthetic
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="the extra browser is missing")
 
 POLICIES = ("nova-default", "slurm-tree", "exact-plan")
 
@@ -79,7 +79,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
+def browser() -> Iterator["webdriver.Chrome"]:
     """A browser that finds no other machine."""
     binary = shutil.which("chromium") or shutil.which("chromium-browser")
     driver = shutil.which("chromedriver")
@@ -96,7 +96,7 @@ def browser() -> Iterator[webdriver.Chrome]:
     ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(driver))
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield started
     started.quit()
 
@@ -120,7 +120,7 @@ def test_everything_is_visible_and_nothing_is_loaded(browser, path, width):
     assert asked == {path.as_uri()}
 
 
-def requests(browser: webdriver.Chrome) -> Iterator[str]:
+def requests(browser: "webdriver.Chrome") -> Iterator[str]:
     """Yield the addresses that the page has asked for."""
     for entry in browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]
