@@ -3,7 +3,7 @@
 import abc
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hpc_sched import exceptions
 from hpc_sched.cli import experiment_text, output, whole_number
@@ -89,7 +89,18 @@ class Experiment(TextLister):
         return Answer(experiment_text.render(tables), columns, rows)
 
 
-class Dudina2013(Experiment):
+class OneTable(Experiment):
+    """An experiment that has one table and needs no trace."""
+
+    table: Callable[[int, int], Table]  # of seed and runs
+
+    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
+        """Return the one table."""
+        line.show(f"{self.NAME}: {counts.text(args.runs, 'run')} in each setting")
+        return [self.table(args.seed, args.runs)]
+
+
+class Dudina2013(OneTable):
     """Repeat Dudina2013: Block Tridiagonal on 16 VMs, random against bunch-aware placement.
 
     Ours beside the published numbers. What the paper does not tell is guessed; the notes say
@@ -98,13 +109,10 @@ class Dudina2013(Experiment):
 
     NAME, RUNS = "dudina2013", 10
 
-    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
-        """Return the one table."""
-        line.show(f"{self.NAME}: {counts.text(args.runs, 'run')} in each setting")
-        return [dudina2013.table(args.seed, args.runs)]
+    table = staticmethod(dudina2013.table)
 
 
-class Gupta2012(Experiment):
+class Gupta2012(OneTable):
     """Repeat Gupta2012: 8 VMs placed with regard to racks, and on processors of one type.
 
     Ours beside the published numbers. What the paper does not tell is guessed; the notes say
@@ -113,10 +121,7 @@ class Gupta2012(Experiment):
 
     NAME, RUNS = "gupta2012", 10
 
-    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
-        """Return the one table."""
-        line.show(f"{self.NAME}: {counts.text(args.runs, 'run')} in each setting")
-        return [gupta2012.table(args.seed, args.runs)]
+    table = staticmethod(gupta2012.table)
 
 
 class Gupta2013(Experiment):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hpc_sched.core.bunch import group_places
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.planner import plan
 from hpc_sched.sim.experiments import dudina2013, gupta2012, shared_cluster
@@ -69,7 +70,7 @@ def test_the_vms_of_a_bunch_stand_as_the_exact_plan_would_have_them():
     topology = shared_cluster.fabric(cluster)
     others = shared_cluster.neighbours(cluster, topology, random.Random(7))
     problem = shared_cluster.group_problem(topology, others, 16, "group")
-    places = shared_cluster.bunch_places(problem)
+    places = group_places(problem)
     counts = Counter(topology.hosts[place] for place in places)
     free = dict(zip(topology.hosts, problem.capacity.tolist(), strict=True))
     assert all(count <= free[host] for host, count in counts.items())
@@ -85,7 +86,7 @@ def test_neighbours_take_their_part_of_the_hosts_and_no_host_twice():
     assert len({host for job in others.jobs for host in job}) == 10
     problem = shared_cluster.group_problem(topology, others, 10, "group")
     assert sorted(shared_cluster.random_places(problem, random.Random(1))) == sorted(
-        shared_cluster.bunch_places(problem)
+        group_places(problem)
     )
     with pytest.raises(ValueError, match="11 VMs, but 10 free hosts"):
         shared_cluster.group_problem(topology, others, 11, "group")

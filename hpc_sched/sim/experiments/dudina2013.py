@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from hpc_sched.core.bunch import group_places
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.problem import Problem
 from hpc_sched.sim import traffic
@@ -113,7 +114,7 @@ def run(seed: int, runs: int = 10, setting: Setting = Setting()) -> tuple[Row, .
         problem = shared_cluster.group_problem(topology, others, len(sent), f"group{number}")
         placed = {
             RANDOM: shared_cluster.random_places(problem, draw),
-            BUNCH: shared_cluster.bunch_places(problem),
+            BUNCH: group_places(problem),
         }
         heard = [shared_cluster.chatter(cluster, others, draw) for _ in range(setting.iterations)]
         for placement, places in placed.items():

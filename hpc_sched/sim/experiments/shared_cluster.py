@@ -2,12 +2,10 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpc_sched.core import bunch
 from hpc_sched.core.problem import Problem, tie_order
 from hpc_sched.sim import network as links
 from hpc_sched.sim import traffic
@@ -105,20 +103,6 @@ def random_places(problem: Problem, draw: random.Random) -> list[int]:
     return draw.sample(places.tolist(), problem.awaiting)
 
 
-def bunch_places(problem: Problem) -> list[int]:
-    """Return a host for each awaiting VM, one after the other by Listing 1 (Dudina2013).
-
-    As the weigher does in one request: each VM sees those before it as members.
-    """
-    places: list[int] = []
-    for awaiting in range(problem.awaiting, 0, -1):
-        host = int(bunch.host_order(replace(problem, awaiting=awaiting))[0])
-        places.append(host)
-        here = _one_at(host, problem.capacity)
-        problem = replace(problem, capacity=problem.capacity - here, members=problem.members + here)
-    return places
-
-
 def communication(
     network: Network, sent: traffic.Traffic, places: Sequence[int], others: Flows
 ) -> float:
@@ -129,9 +113,3 @@ def communication(
 def leaves_used(topology: Topology, places: Sequence[int]) -> int:
     """Return under how many leaves the places are."""
     return len(set(topology.leaf_index[list(places)].tolist()))
-
-
-def _one_at(host: int, like: NDArray[np.int64]) -> NDArray[np.int64]:
-    one = np.zeros_like(like)
-    one[host] = 1
-    return one
