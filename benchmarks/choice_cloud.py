@@ -10,9 +10,9 @@ is canned at Nova's client for it: it offers every host, and every claim is won.
 """
 
 # Nova wants its threads chosen before anything else of it is imported.
-from hpc_sched.nova_glue import release
+from hpc_sched.nova_glue import nova_release
 
-release.choose_threads()
+nova_release.choose_threads()
 
 from nova import objects
 
@@ -38,7 +38,7 @@ from nova.scheduler.client import report
 from oslo_utils import timeutils, uuidutils
 
 from hpc_sched import conf
-from hpc_sched.topology.yaml_file import YamlFileDriver
+from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 
 CONF = nova.conf.CONF
 

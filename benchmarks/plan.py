@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpc_sched.core import planner
-from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.problem import Problem
+from hpc_sched.core.plan import planner
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 
 HOSTS_A_LEAF = 20

@@ -10,7 +10,7 @@ from itertools import product
 import networkx
 
 from hpc_sched.topology import Topology
-from hpc_sched.topology.ibnetdiscover import IbnetdiscoverDriver
+from hpc_sched.topology.readers.infiniband.ibnetdiscover import IbnetdiscoverDriver
 
 SWITCH_GUID = 0x0002C90300A00000
 HCA_GUID = 0xE41D2D0300000000

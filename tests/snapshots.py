@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hpc_sched.snapshot import file
 from hpc_sched.snapshot.model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.source import snapshot_file
 
 #                         core1
 #              /                      \
@@ -111,5 +111,5 @@ def snapshot(
 def saved(folder: Path, *args: Any, **kwargs: Any) -> str:
     """Write a snapshot and return its path."""
     path = folder / "state.json"
-    file.write(path, snapshot(*args, **kwargs))
+    snapshot_file.write(path, snapshot(*args, **kwargs))
     return str(path)

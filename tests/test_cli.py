@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpc_sched import topology
-from hpc_sched.cli import demo, main, samples
+from hpc_sched.cli import demo_command, main
 from hpc_sched.demo import picture
 
 
@@ -92,14 +92,14 @@ def test_a_demo_that_cannot_be_fails_before_it_starts(capsys, arguments, error):
 
 
 def test_without_nova_the_demo_says_what_to_install(capsys, monkeypatch):
-    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(demo_command.importlib.util, "find_spec", lambda _name: None)
     assert main.main(["demo"]) == 1
     assert "pip install 'hpc-sched[demo]'" in capsys.readouterr().err
 
 
 def test_samples_that_are_nowhere_are_an_error_that_names_the_places():
     with pytest.raises(Exception, match=r"nothing\.sample is at none of .*etc/nothing\.sample"):
-        samples.path_of("nothing.sample")
+        demo_command.path_of("nothing.sample")
 
 
 def test_the_picture_shows_the_leaves_of_both_runs_side_by_side():

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_sched.cli import experiment, experiment_text, main
-from hpc_sched.sim.experiments import gupta2013_tables
-from hpc_sched.sim.experiments.table import Table
+from hpc_sched.cli import main
+from hpc_sched.cli.simulate import experiment, experiment_tables
+from hpc_sched.experiments import gupta2013_tables
+from hpc_sched.experiments.table import Table
 
 # number submit wait runtime processors cpu memory, then nothing but the status
 ROW = "{0} {1} 0 {2} {3} -1 {4} -1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
@@ -169,7 +170,7 @@ def test_columns_are_as_wide_as_their_cells_and_those_without_any_are_left_out()
         rows=(("one", 10, None, 1.5), ("another", None, None, 10.0)),
         notes=("A note.",),
     )
-    assert experiment_text.render([table]) == (
+    assert experiment_tables.render([table]) == (
         "T\n"
         "\n"
         "            jobs\n"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.snapshot import decision_log, file, words
+from hpc_sched.snapshot.decisions import decision_text, log_reader
+from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import group, saved, server, uuid_of
 
 
@@ -189,7 +190,7 @@ def test_of_a_packed_log_no_more_is_kept_than_is_wanted(tmp_path):
     packed.write_bytes(gzip.compress(lines(planned("t1"), planned("t2")).encode() * 20_000))
     tracemalloc.start()
     try:
-        found = decision_log.newest(path, 1)
+        found = log_reader.newest(path, 1)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -256,7 +257,7 @@ def test_a_snapshot_that_is_saved_anew_keeps_as_many_decisions_as_it_is_told(tmp
         assert f"new.json: 16 hosts, 1 server, 0 server groups, {len(kept)} decision" in (
             capsys.readouterr().err
         )
-        assert file.read(new).decisions == kept
+        assert snapshot_file.read(new).decisions == kept
 
 
 def test_what_is_nowhere_names_what_is_called_much_the_same(tmp_path, capsys):
@@ -307,18 +308,18 @@ def test_without_a_cloud_the_error_says_that_it_could_have_helped(log, capsys, m
     ids=lambda record: str(record)[:60],
 )
 def test_records_that_lack_what_is_always_there_are_told_all_the_same(record):
-    assert words.text_of(record)
+    assert decision_text.text_of(record)
 
 
 def test_a_record_in_words_does_not_steer_the_terminal():
-    text = words.text_of(planned("t1\x1b[2J", reason="no\nroom"))
+    text = decision_text.text_of(planned("t1\x1b[2J", reason="no\nroom"))
     assert text.startswith("t1\\x1b[2J  planned")
     assert "no\\nroom" in text
 
 
 def test_many_leaves_are_not_all_listed():
     leaves = {f"leaf{number}": {"hosts": 1, "room": 1} for number in range(500)}
-    text = words.text_of(planned("t1", candidates=leaves))
+    text = decision_text.text_of(planned("t1", candidates=leaves))
     assert "500 hosts with room for 500 in 500 leaf switches" in text
     assert "and 476 more leaves" in text
     assert len(text.splitlines()) < 50

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.snapshot import file
 from hpc_sched.snapshot.model import Aggregate, Flavor
+from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import HOSTS, flavor, group, saved, server, snapshot
 
 FULL = flavor("full", 16)
@@ -371,7 +371,7 @@ def test_a_service_of_many_bare_metal_nodes_takes_one_of_an_anti_affinity_group(
         for node in found.hypervisors
     ]
     path = tmp_path / "state.json"
-    file.write(path, replace(found, hypervisors=tuple(nodes)))
+    snapshot_file.write(path, replace(found, hypervisors=tuple(nodes)))
     args = ["fits", "--snapshot", str(path), "--flavor", "full", "--policy", "anti-affinity"]
     assert main.main([*args, "--count", "2"]) == 0
     capsys.readouterr()
@@ -391,7 +391,7 @@ def test_an_affinity_group_is_on_the_service_that_has_most_under_one_switch(tmp_
         for node in found.hypervisors
     ]
     path = tmp_path / "state.json"
-    file.write(path, replace(found, hypervisors=tuple(nodes)))
+    snapshot_file.write(path, replace(found, hypervisors=tuple(nodes)))
     args = ["--snapshot", str(path), "--flavor", "full", "--policy", "affinity"]
     assert [row["VMs"] for row in rows(capsys, *args)] == [4, 4, 5]
 

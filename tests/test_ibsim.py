@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hpc_sched import exceptions, topology
-from hpc_sched.topology.base import driver
+from hpc_sched.topology.readers.topology_driver import driver
 from tests.ib_dumps import state, two_levels
 from tests.ibsim import simulated
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.sim import report
-from hpc_sched.sim.cluster import HostType, uniform
-from hpc_sched.sim.distributions import Choice, Exponential
-from hpc_sched.sim.generator import FatTree
-from hpc_sched.sim.job_sources import DrawnJobs
+from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.cluster.fat_tree import FatTree
+from hpc_sched.sim.jobs.distributions import Choice, Exponential
+from hpc_sched.sim.jobs.job_sources import DrawnJobs
+from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.scenario import Run, Scenario, simulate
-from hpc_sched.sim.synthetic import Synthetic
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="the extra browser is missing")
 

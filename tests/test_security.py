@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_sched.core import capacity, rows, vocabulary
-from hpc_sched.snapshot import file
-from hpc_sched.topology import text
+from hpc_sched import table_file
+from hpc_sched.core import capacity, extra_spec_names
+from hpc_sched.snapshot.source import snapshot_file
+from hpc_sched.topology.readers import text_driver
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "operator" / "security.rst").read_text()
@@ -17,14 +18,14 @@ PAGE = (ROOT / "docs" / "operator" / "security.rst").read_text()
 @pytest.mark.parametrize(
     ("row", "limit"),
     [
-        ("a value of an extra spec or hint", f"{vocabulary.MAX_VALUE} characters"),
-        ("the same, told back", f"{vocabulary.MAX_SHOWN} characters"),
-        ("``hpc:group_size``", str(vocabulary.MAX_GROUP_SIZE)),
-        ("``hpc:max_leaves``", str(vocabulary.MAX_LEAVES)),
+        ("a value of an extra spec or hint", f"{extra_spec_names.MAX_VALUE} characters"),
+        ("the same, told back", f"{extra_spec_names.MAX_SHOWN} characters"),
+        ("``hpc:group_size``", str(extra_spec_names.MAX_GROUP_SIZE)),
+        ("``hpc:max_leaves``", str(extra_spec_names.MAX_LEAVES)),
         ("``max_server_per_host``", rf"2\ :sup:`{capacity.UNBOUNDED.bit_length() - 1}`"),
-        ("a topology, or what a command prints", f"{text.MAX_BYTES >> 20} MiB"),
-        ("an interference index", f"{rows.MAX_BYTES // 10**6} MB"),
-        ("a snapshot", f"{file.MAX_BYTES // 10**9} GB"),
+        ("a topology, or what a command prints", f"{text_driver.MAX_BYTES >> 20} MiB"),
+        ("an interference index", f"{table_file.MAX_BYTES // 10**6} MB"),
+        ("a snapshot", f"{snapshot_file.MAX_BYTES // 10**9} GB"),
     ],
 )
 def test_the_page_has_the_limits_of_the_code(row: str, limit: str):

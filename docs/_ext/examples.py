@@ -9,13 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hpc_sched import topology
-from hpc_sched.core import planner
-from hpc_sched.core.answers import Plan
-from hpc_sched.core.wishes import Wishes
-from hpc_sched.snapshot import file
+from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.plan import planner
+from hpc_sched.core.plan.result import Plan
 from hpc_sched.snapshot.model import Flavor, Group, Hypervisor, Server, Snapshot
-from hpc_sched.topology import svg
+from hpc_sched.snapshot.source import snapshot_file
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.writers import svg
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples"
 TOPOLOGY = (FOLDER / "topology.yaml").read_text()
@@ -137,7 +137,7 @@ def write(folder: Path) -> None:
         (folder / example.name).write_bytes(example.read_bytes())
     (folder / "topology-new.yaml").write_text(NEW)
     (folder / "broken.yaml").write_text(BROKEN)
-    file.write(folder / "cloud.json", cloud())
+    snapshot_file.write(folder / "cloud.json", cloud())
 
 
 def picture(name: str) -> str:

@@ -78,7 +78,7 @@ class StatusChecks(SphinxDirective):
         """Return a list of definitions."""
         # The first of the two modules readies Nova for the second one.
         from hpc_sched.status import command  # noqa: F401
-        from hpc_sched.status.checks import CHECKS
+        from hpc_sched.status.upgrade_check import CHECKS
 
         listed = nodes.definition_list()
         for name, check in CHECKS:

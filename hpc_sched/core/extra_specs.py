@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpc_sched import exceptions
-from hpc_sched.core import application_name, vocabulary
-from hpc_sched.core.interference import Application
-from hpc_sched.core.vocabulary import APP_CLASSES, DECIMAL, MAX_GROUP_SIZE, MAX_SHOWN, MAX_VALUE
-from hpc_sched.core.vocabulary import HOMOGENEOUS as HOMOGENEOUS_CHOICES
-from hpc_sched.core.wishes import Wishes
+from hpc_sched.core import extra_spec_names
+from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.extra_spec_names import (
+    APP_CLASSES,
+    DECIMAL,
+    MAX_GROUP_SIZE,
+    MAX_SHOWN,
+    MAX_VALUE,
+)
+from hpc_sched.core.extra_spec_names import HOMOGENEOUS as HOMOGENEOUS_CHOICES
+from hpc_sched.core.sharing.cache_interference import Application
 
 APP_CLASS = "hpc:app_class"
 APP_NAME = "hpc:app_name"
@@ -81,7 +87,7 @@ def read(
     wishes = Wishes(
         require=reader.level(REQUIRE),
         prefer=reader.level(PREFER),
-        max_leaves=reader.number(MAX_LEAVES, vocabulary.MAX_LEAVES),
+        max_leaves=reader.number(MAX_LEAVES, extra_spec_names.MAX_LEAVES),
         group_size=reader.number(GROUP_SIZE, MAX_GROUP_SIZE),
     )
     homogeneous = reader.choice(HOMOGENEOUS, HOMOGENEOUS_CHOICES)
@@ -177,9 +183,9 @@ class _Reader:
 
     def name(self, key: str) -> str | None:
         value = self._value(key)
-        if value is None or application_name.is_name(value):
+        if value is None or extra_spec_names.is_name(value):
             return value
-        self._fault(key, value, application_name.EXPECTED)
+        self._fault(key, value, extra_spec_names.EXPECTED)
         return None
 
     def decimal(self, key: str) -> float:

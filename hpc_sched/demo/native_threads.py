@@ -18,11 +18,11 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_db.sqlalchemy import enginefacade, engines
 from sqlalchemy import pool
 
-from hpc_sched.nova_glue import release
+from hpc_sched.nova_glue import nova_release
 
 IN_MEMORY = "sqlite://"
 #: 34.0.0 brought databases for threads, and with them all that is here
-LACKS_THREADS = release.is_threaded() and not hasattr(nova_fixtures, "DatabaseWriteLock")
+LACKS_THREADS = nova_release.is_threaded() and not hasattr(nova_fixtures, "DatabaseWriteLock")
 
 
 class DatabaseFiles(fixtures.Fixture):

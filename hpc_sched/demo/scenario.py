@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hpc_sched import topology
-from hpc_sched.core.answers import Plan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.core.planner import plan
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology.model import Topology
 
 LISTING1 = ["nova.scheduler.weights.all_weighers", "hpc_sched.weighers.bunch.BunchWeigher"]
@@ -75,12 +75,12 @@ def run(settings: Settings, report: TextIO) -> None:
         report.flush()
 
     tell(progress="loading Nova")
-    from hpc_sched.demo import cloud as cloud_  # chooses native threads: first of all Nova
+    from hpc_sched.demo import nova_cloud  # chooses native threads: first of all Nova
 
     fabric = topology.load("yaml", path=settings.topology_file)
-    cloud = cloud_.NovaCloud("runTest")
+    cloud = nova_cloud.NovaCloud("runTest")
     if settings.nova_conf:
-        options = cloud_.read_options(Path(settings.nova_conf))
+        options = nova_cloud.read_options(Path(settings.nova_conf))
         options["hpc_sched", "topology_file"] = settings.topology_file
         if settings.listing1:
             del options["filter_scheduler", "enabled_filters"]

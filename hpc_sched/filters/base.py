@@ -11,8 +11,10 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue import db, enabled, fabric, record, registry
-from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.nova_glue.io import databases, loaded_topology
+from hpc_sched.nova_glue.request import decision_record, served_requests
+from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -36,7 +38,7 @@ class GroupFilter(filters.BaseHostFilter):
     def __init__(self) -> None:
         """Make ready the fabric; raises as :func:`fabric.start` does."""
         super().__init__()
-        fabric.start()
+        loaded_topology.start()
 
     def host_passes(
         self, host_state: host_manager.HostState, filter_properties: objects.RequestSpec
@@ -55,16 +57,18 @@ class GroupFilter(filters.BaseHostFilter):
             # Overriding this method bypasses Nova's own check for rebuilds.
             if not states or scheduler_utils.request_is_rebuild(spec_obj):
                 return states
-            refused = registry.refusal_of(spec_obj)
+            refused = served_requests.refusal_of(spec_obj)
             if refused is not None:
                 raise refused
-            with registry.waiting_for(spec_obj):
+            with served_requests.waiting_for(spec_obj):
                 return self._keep(states, spec_obj)
         except exceptions.RefusedError as refused:
             return self._told(states, spec_obj, refused)
         except Exception as error:
-            if isinstance(error, db.OUTAGES):
-                LOG.warning("%s: %s: %s", type(self).__name__, db.API_DATABASE, db.why(error))
+            if isinstance(error, databases.OUTAGES):
+                LOG.warning(
+                    "%s: %s: %s", type(self).__name__, databases.API_DATABASE, databases.why(error)
+                )
             else:
                 LOG.exception("%s failed", type(self).__name__)
             return self._unproven(states, spec_obj)
@@ -96,19 +100,21 @@ class GroupFilter(filters.BaseHostFilter):
         HPCGroupFilter, where it is enabled behind this one, does it in its stead: it can tell
         the user too.
         """
-        if not registry.placed(spec) and enabled.group_filter_follows(type(self).__name__):
-            registry.refuse_later(spec, refused)
+        if not served_requests.placed(spec) and enabled_plugins.group_filter_follows(
+            type(self).__name__
+        ):
+            served_requests.refuse_later(spec, refused)
             return states
-        state = registry.known(spec)
+        state = served_requests.known(spec)
         if state is None:
-            registry.tell_early_refusal(spec, str(refused))
+            served_requests.tell_early_refusal(spec, str(refused))
         else:
-            record.tell_refusal(state, state.positions(states), str(refused))
+            decision_record.tell_refusal(state, state.positions(states), str(refused))
         return []
 
     def _unproven(self, states: States, spec: objects.RequestSpec) -> States:
         try:
-            needs_proof = registry.refusal_of(spec) is not None or self._needs_proof(spec)
+            needs_proof = served_requests.refusal_of(spec) is not None or self._needs_proof(spec)
         except Exception:
             # The caller has logged what is wrong. Who cannot be read may ask for a guarantee.
             needs_proof = True
@@ -116,7 +122,7 @@ class GroupFilter(filters.BaseHostFilter):
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
         """Tell whether a request asks for a guarantee that this filter gives."""
-        return registry.wishes_of(spec).needs_proof
+        return served_requests.wishes_of(spec).needs_proof
 
 
 def check_members(state: GroupState) -> None:

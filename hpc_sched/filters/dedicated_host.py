@@ -6,10 +6,10 @@ from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
-from hpc_sched.filters.neighbours import NeighbourFilter
-from hpc_sched.nova_glue import request as request_
-from hpc_sched.nova_glue.first_sight import Array
-from hpc_sched.nova_glue.neighbours import Neighbours
+from hpc_sched.filters.colocation import NeighbourFilter
+from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.request import request_spec
+from hpc_sched.nova_glue.request.claim_observer import Array
 
 
 class HPCDedicatedHostFilter(NeighbourFilter):
@@ -49,4 +49,4 @@ class HPCDedicatedHostFilter(NeighbourFilter):
         return exceptions.RefusedError(why.format(f" {len(states)}"), why.format(""))
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
-        return request_.application_of(spec)[0].app_class == "extreme"
+        return request_spec.application_of(spec)[0].app_class == "extreme"

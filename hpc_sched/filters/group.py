@@ -6,12 +6,12 @@ import nova.conf
 from nova import exception, objects
 
 from hpc_sched import exceptions
-from hpc_sched.core.answers import Rejection
-from hpc_sched.core.pruning import permitted
+from hpc_sched.core.plan.pruning import permitted
+from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
-from hpc_sched.nova_glue import members, record, registry
-from hpc_sched.nova_glue import request as request_
-from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.request import decision_record, request_spec, served_requests
+from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
 
@@ -32,7 +32,7 @@ class HPCGroupFilter(GroupFilter):
     """
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        state = registry.state_of(spec, states)
+        state = served_requests.state_of(spec, states)
         if state is None:
             _check_lonely(spec)
             return states
@@ -41,7 +41,7 @@ class HPCGroupFilter(GroupFilter):
         answer = state.planning.plan(positions)
         if isinstance(answer, Rejection):
             if not _must_fit(state, answer):
-                record.tell(state, answer)
+                decision_record.tell(state, answer)
                 return states
             raise state.rejection(answer, positions)
         kept = states
@@ -54,14 +54,14 @@ class HPCGroupFilter(GroupFilter):
             )
         if len(kept) == 1:
             # Nova will not ask a weigher, which would tell otherwise.
-            record.tell(state, answer)
+            decision_record.tell(state, answer)
         return kept
 
     def _refuse(
         self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
     ) -> States:
         nothing = super()._refuse(states, spec, refused)
-        if registry.placed(spec):
+        if served_requests.placed(spec):
             return nothing
         raise exception.NoValidHost(reason=refused.tenant)
 
@@ -101,14 +101,14 @@ def _check_lonely(spec: objects.RequestSpec) -> None:
 
     :raises exceptions.RefusedError: with what the user can do
     """
-    asked = registry.wishes_of(spec)
+    asked = served_requests.wishes_of(spec)
     if not asked.faults and not asked.stated:
         return
-    if members.is_placed(spec.instance_uuid):
+    if group_members.is_placed(spec.instance_uuid):
         return
     if asked.faults:
         raise exceptions.RefusedError("; ".join(asked.faults))
-    if not request_.is_group(spec):
+    if not request_spec.is_group(spec):
         raise exceptions.RefusedError(
             f"{', '.join(asked.stated)}: only a group can have that; name a server group in the "
             "hint 'group'"

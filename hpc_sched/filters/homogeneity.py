@@ -8,10 +8,11 @@ from nova import objects
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.processors import best_first
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
-from hpc_sched.nova_glue import processors, registry
+from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue.room import host_processors
 
 CONF = nova.conf.CONF
 
@@ -28,11 +29,11 @@ class HPCHomogeneityFilter(GroupFilter):
     """
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        state = registry.state_of(spec, states)
+        state = served_requests.state_of(spec, states)
         if state is None or state.request.asked.homogeneous == "false":
             return states
         must = state.request.asked.homogeneous == "true"
-        types = processors.types_of(state)
+        types = host_processors.types_of(state)
         positions = state.positions(states)
         here = [types.candidates[i] for i in positions.tolist()]
         if not must and len(set(here)) == 1 and not set(types.members) - set(here):

@@ -6,10 +6,10 @@ from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
-from hpc_sched.filters.neighbours import NeighbourFilter
-from hpc_sched.nova_glue import interference
-from hpc_sched.nova_glue.first_sight import Array
-from hpc_sched.nova_glue.neighbours import Neighbours
+from hpc_sched.filters.colocation import NeighbourFilter
+from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.request.claim_observer import Array
+from hpc_sched.nova_glue.room import cache_limits
 
 
 class HPCInterferenceFilter(NeighbourFilter):
@@ -35,7 +35,7 @@ class HPCInterferenceFilter(NeighbourFilter):
         :raises exceptions.InterferenceError: where the index is named and missing or wrong
         """
         super().__init__()
-        interference.start()
+        cache_limits.start()
 
     def _room(self, neighbours: Neighbours, states: States) -> Array:
         return neighbours.limited_room(states)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import nova.conf
 from nova import objects
 
-from hpc_sched.core.answers import Rejection
-from hpc_sched.core.pruning import kept, permitted
+from hpc_sched.core.plan.pruning import kept, permitted
+from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
-from hpc_sched.nova_glue import record, registry
+from hpc_sched.nova_glue.request import decision_record, served_requests
 
 CONF = nova.conf.CONF
 
@@ -40,7 +40,7 @@ class HPCRackCapacityFilter(GroupFilter):
         return index % VMS_A_RUN == 0
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        state = registry.state_of(spec, states)
+        state = served_requests.state_of(spec, states)
         if state is None or not state.left:
             return states
         if state.request.asked.needs_place:
@@ -52,12 +52,12 @@ class HPCRackCapacityFilter(GroupFilter):
         if isinstance(answer, Rejection) and state.request.asked.needs_place:
             raise state.rejection(answer, positions)
         if isinstance(answer, Rejection) or state.is_flat:
-            record.tell(state, answer)
+            decision_record.tell(state, answer)
             return states
         if not state.request.by_topology:
             # MDOBP chooses their hosts, and no plan of leaves: they keep what they ask for.
             mask = permitted(state.problem(positions), answer)[state.host_index[positions]]
-            record.tell(state, answer)
+            decision_record.tell(state, answer)
             return select(states, mask)
         wanted = max(answer.count, state.left)
         spares = max(wanted, VMS_A_RUN) if state.placed else wanted
@@ -74,9 +74,9 @@ class HPCRackCapacityFilter(GroupFilter):
         state.record.count_removed(
             "outside the plan's leaves and spares", int((~keep).sum()), bounds_plan=False
         )
-        record.tell(state, answer)
+        decision_record.tell(state, answer)
         return select(states, keep)
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
         # What is left by the first run keeps the guarantee.
-        return not registry.placed(spec) and super()._needs_proof(spec)
+        return not served_requests.placed(spec) and super()._needs_proof(spec)

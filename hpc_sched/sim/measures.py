@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched.core.capacity import rooms_below
-from hpc_sched.core.problem import Problem
-from hpc_sched.sim.cluster import MEMORY_MB, VCPUS, Cluster
-from hpc_sched.sim.occupancy import Occupancy, Standing
-from hpc_sched.sim.records import JobRecord, Outcome
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.switch_rooms import rooms_below
+from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
+from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 
 Reals = NDArray[np.float64]
 

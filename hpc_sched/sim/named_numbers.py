@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from hpc_sched import exceptions
-from hpc_sched.core import decimals
+from hpc_sched import decimals, exceptions
 
 
 def read(

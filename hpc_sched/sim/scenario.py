@@ -11,21 +11,20 @@ from typing import IO, Protocol
 import numpy as np
 
 from hpc_sched import exceptions
-from hpc_sched.core.interference import Limits
-from hpc_sched.core.wishes import NO_WISHES, Wishes
-from hpc_sched.sim.cluster import Cluster
-from hpc_sched.sim.disciplines import DEPTH, Easy, Fcfs
-from hpc_sched.sim.failures import drawn
-from hpc_sched.sim.job import Job
-from hpc_sched.sim.life import LogEntry
+from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.sharing.cache_interference import Limits
+from hpc_sched.sim.cluster.cluster import Cluster
+from hpc_sched.sim.cluster.host_failures import drawn
+from hpc_sched.sim.cluster.processor_types import ProcessorTypes
+from hpc_sched.sim.job_lifecycle import LogEntry
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.placed_runtime import PlacedRuntime
 from hpc_sched.sim.policies import registry
-from hpc_sched.sim.processor_types import ProcessorTypes
-from hpc_sched.sim.records import JobRecord
-from hpc_sched.sim.runtime_model import RuntimeModel
-from hpc_sched.sim.setting import NO_LIMITS, Setting
+from hpc_sched.sim.queue_disciplines import DEPTH, Easy, Fcfs
+from hpc_sched.sim.runtime.runtime_model import PlacedRuntime, RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
+from hpc_sched.sim.simulation_input import NO_LIMITS, Setting
 from hpc_sched.sim.summary import Result, result_of
 
 QUEUES = ("fcfs", "easy")

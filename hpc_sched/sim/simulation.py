@@ -11,18 +11,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from hpc_sched import exceptions
-from hpc_sched.core.answers import Rejection
+from hpc_sched.core.plan.result import Rejection
+from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.cluster.host_failures import Failure
 from hpc_sched.sim.engine import Engine, Kind
-from hpc_sched.sim.failures import Failure
-from hpc_sched.sim.job import Job
-from hpc_sched.sim.least import EmptyCluster
-from hpc_sched.sim.life import Life, LogEntry
+from hpc_sched.sim.group_requests import Requests
+from hpc_sched.sim.ideal_placement import EmptyCluster
+from hpc_sched.sim.job_lifecycle import Life, LogEntry
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.occupancy import Occupancy, Standing
-from hpc_sched.sim.records import JobRecord, Outcome
-from hpc_sched.sim.requests import Requests
-from hpc_sched.sim.setting import Setting
-from hpc_sched.topology import counts
+from hpc_sched.sim.simulation_input import Setting
+from hpc_sched.topology import plurals
 
 Discipline = Callable[["Simulation"], None]
 
@@ -157,7 +157,7 @@ class Simulation:
             )
         self.submitted += 1
         self._enter_next_job()
-        self._tell("submit", job.number, counts.text(job.count, "VM"))
+        self._tell("submit", job.number, plurals.text(job.count, "VM"))
         best = self._empty.best(
             job,
             self.setting.wishes,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.records import Outcome
 from hpc_sched.sim.simulation import Simulation
 
 # Quantiles that are kept of each distribution: 0 %, 0.5 % .. 100 %.

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from hpc_sched.snapshot import lookup
 from hpc_sched.snapshot.model import Group, Hypervisor, Server, Snapshot
+from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.names import HostNames
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from hpc_sched import exceptions
-from hpc_sched.snapshot import printable
+from hpc_sched import exceptions, terminal_text
 
 _MAX_SHOWN = 5
 
@@ -55,5 +54,5 @@ def near(wanted: str, names: Iterable[str]) -> str:
     known = sorted({name for name in names if name})
     found = difflib.get_close_matches(wanted, known, n=_MAX_SHOWN)
     found += [name for name in known if wanted and wanted in name and name not in found]
-    shown = [printable.text_of(name) for name in found[:_MAX_SHOWN]]
+    shown = [terminal_text.text_of(name) for name in found[:_MAX_SHOWN]]
     return f": there is {', '.join(shown)}" if found else ""

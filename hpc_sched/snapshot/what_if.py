@@ -10,7 +10,7 @@ from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.lookup import near
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.nested import details_of, nested
+from hpc_sched.topology.tree_dict import details_of, nested
 
 ADDITION = "[PARENT/]LEAF=HOSTS[:like=HOST]"
 _ADDITION = re.compile(

@@ -9,9 +9,9 @@ if not sys.warnoptions:
 
 # Nova wants its threads chosen before anything else of it is imported. Its objects are known to
 # our own modules once they are registered.
-from hpc_sched.nova_glue import release
+from hpc_sched.nova_glue import nova_release
 
-release.choose_threads()
+nova_release.choose_threads()
 
 from nova import objects
 
@@ -32,8 +32,8 @@ from oslo_log import log as logging
 from oslo_upgradecheck import upgradecheck
 
 import hpc_sched
-from hpc_sched import conf, passwords
-from hpc_sched.status.checks import UpgradeCommands
+from hpc_sched import conf, masking
+from hpc_sched.status.upgrade_check import UpgradeCommands
 
 CONF = nova.conf.CONF
 
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         read_configuration(arguments)
     except (cfg.Error, OSError, UnicodeError) as error:
-        print(f"{PROGRAM}: {passwords.masked(str(error))}", file=sys.stderr)
+        print(f"{PROGRAM}: {masking.masked(str(error))}", file=sys.stderr)
         return ERROR
     if not CONF.config_file and not CONF.config_dir:
         print(
@@ -72,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         rpc.init(CONF)  # cells are named with their message queues; nothing is sent
     except (ValueError, messaging.MessagingException) as error:
-        why = passwords.masked(str(error))
+        why = masking.masked(str(error))
         print(f"{PROGRAM}: transport_url of nova.conf: {why}", file=sys.stderr)
         return ERROR
     try:

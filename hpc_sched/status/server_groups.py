@@ -10,7 +10,8 @@ from nova import context as nova_context
 from nova.db.api import models as api_models
 
 from hpc_sched.core.extra_specs import APP_CLASS
-from hpc_sched.nova_glue import db, stored, wishes
+from hpc_sched.nova_glue.io import databases, serialized_objects
+from hpc_sched.nova_glue.request import request_extra_specs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def read(context: nova_context.RequestContext) -> list[ServerGroup]:
         .outerjoin(mapping, exists)
         .group_by(group.id, group.uuid, group.name, group.project_id)
     )
-    rows = db.api_rows(context, query)
+    rows = databases.api_rows(context, query)
     spec = api_models.RequestSpec
     said = (
         sa.select(member.group_id, member.instance_uuid, spec.spec)
@@ -66,7 +67,7 @@ def read(context: nova_context.RequestContext) -> list[ServerGroup]:
         .where(spec.spec.contains(APP_CLASS, autoescape=True))
     )
     classed: Counter[int] = Counter()
-    for group_id, _uuid, text in db.each_api_row(context, said):
+    for group_id, _uuid, text in databases.each_api_row(context, said):
         classed[group_id] += _names_class(text)
     groups = [
         ServerGroup(uuid, name or "", project or "", chosen or "", members, classed[group_id])
@@ -78,10 +79,10 @@ def read(context: nova_context.RequestContext) -> list[ServerGroup]:
 def _names_class(text: str) -> bool:
     """Tell whether a request names an application class; one that cannot be read does not."""
     try:
-        spec = stored.fields_in(text)
-        flavor = stored.fields(spec.get("flavor"))
-        extra_specs = stored.mapping(flavor.get("extra_specs"))
-        hints = stored.mapping(spec.get("scheduler_hints"))
-    except stored.Unreadable:
+        spec = serialized_objects.fields_in(text)
+        flavor = serialized_objects.fields(spec.get("flavor"))
+        extra_specs = serialized_objects.mapping(flavor.get("extra_specs"))
+        hints = serialized_objects.mapping(spec.get("scheduler_hints"))
+    except serialized_objects.Unreadable:
         return False
-    return wishes.names_class(extra_specs, hints)
+    return request_extra_specs.names_class(extra_specs, hints)

@@ -3,7 +3,7 @@
 Imports nothing of Nova.
 """
 
-from hpc_sched.topology.base import TopologyDriver, load
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers.topology_driver import TopologyDriver, load
 
 __all__ = ["Topology", "TopologyDriver", "load"]

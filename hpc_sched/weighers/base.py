@@ -14,8 +14,9 @@ from nova.scheduler import utils as scheduler_utils
 from numpy.typing import NDArray
 from oslo_log import log as logging
 
-from hpc_sched.nova_glue import fabric, record, registry
-from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.request import decision_record, served_requests
+from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class GroupWeigher(weights.BaseHostWeigher):
     def __init__(self) -> None:
         """Make ready the fabric; raises as :func:`fabric.start` does."""
         super().__init__()
-        fabric.start()
+        loaded_topology.start()
 
     def weight_multiplier(self, host_state: host_manager.HostState) -> float:
         """Return the multiplier: the option, or metadata of the host's aggregates."""
@@ -87,11 +88,11 @@ class GroupWeigher(weights.BaseHostWeigher):
         cloud nearly all that one weigher more costs them.
 
         Reads the databases when the request is first seen, see
-        :func:`hpc_sched.nova_glue.members.read`.
+        :func:`hpc_sched.nova_glue.instances.group_members.read`.
         """
         _weighing.hosts = []
         try:
-            with registry.waiting_for(weight_properties):
+            with served_requests.waiting_for(weight_properties):
                 answer = self._weigh_group(weighed_obj_list, weight_properties)
             if answer is None:
                 return []
@@ -109,7 +110,7 @@ class GroupWeigher(weights.BaseHostWeigher):
     ) -> list[float] | None:
         """Return the weights for the VM of a group, None where the weigher has no say."""
         states = [host.obj for host in weighed_obj_list]
-        state = registry.state_of(spec, states)
+        state = served_requests.state_of(spec, states)
         if state is None:
             return None
         answer = None
@@ -118,7 +119,7 @@ class GroupWeigher(weights.BaseHostWeigher):
             state.warn_of_faults()
             answer = self._weights(state, state.positions(states))
         if state.planning.answer is not None:
-            record.tell(state, state.planning.answer)
+            decision_record.tell(state, state.planning.answer)
         return answer
 
     def _differs(self, weighed_obj_list: Sequence[weights.WeighedHost]) -> bool:

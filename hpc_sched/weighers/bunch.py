@@ -5,8 +5,8 @@ from __future__ import annotations
 import nova.conf
 import numpy as np
 
-from hpc_sched.core import bunch
-from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.core.classic import listing_1
+from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, TopologyWeigher
 
 CONF = nova.conf.CONF
@@ -26,8 +26,8 @@ class BunchWeigher(TopologyWeigher):
             return super()._weights(state, positions)
         problem = state.problem(positions)
         leaf = problem.topology.leaf_index[state.host_index[positions]]
-        numbers = np.where(state.capacity[positions] > 0, bunch.leaf_weights(problem)[leaf], 0)
+        numbers = np.where(state.capacity[positions] > 0, listing_1.leaf_weights(problem)[leaf], 0)
         return [float(number) for number in numbers]
 
     def _order(self, state: GroupState, positions: Array) -> Array:
-        return bunch.host_order(state.problem(positions), slot=state.slot)
+        return listing_1.host_order(state.problem(positions), slot=state.slot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, TopologyWeigher
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpc_sched.core import packing
-from hpc_sched.nova_glue import enabled
-from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.core.sharing import mdobp
+from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, GroupWeigher, dense_ranks, host_keys
 
 # Weights are not normalised. Between two hosts that follow each other the default multiplier
@@ -38,7 +38,7 @@ class MDOBPWeigher(GroupWeigher):
         return state.request.by_mdobp
 
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
-        if not state.request.by_topology or not enabled.has_topology_weigher():
+        if not state.request.by_topology or not enabled_plugins.has_topology_weigher():
             keys = host_keys(state, positions, self._order(state, positions))
             return [float(rank) * STEP for rank in dense_ranks(keys)]
         keys = host_keys(state, positions, state.planning.order(positions))
@@ -60,4 +60,4 @@ class MDOBPWeigher(GroupWeigher):
         if state.is_flat or problem.packing is None:
             # The whole cloud is one leaf of the plan.
             return state.planning.order(positions)
-        return packing.order(problem.packing, problem.members, problem.topology.name_rank)
+        return mdobp.order(problem.packing, problem.members, problem.topology.name_rank)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import nova.conf
 
-from hpc_sched.core.build_plan import build_plan
-from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.core.classic.build_plan import build_plan
+from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, TopologyWeigher
 
 CONF = nova.conf.CONF

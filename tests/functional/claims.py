@@ -17,7 +17,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_messaging import ExpectedException
 from oslo_utils import timeutils, uuidutils
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import NovaCloud
 
 VCPUS, MEMORY_MB, DISK_GB = 16, 65536, 1000
 CPU_INFO = '{"vendor": "Intel", "model": "Icelake", "topology": {"sockets": 2, "cores": 8}}'

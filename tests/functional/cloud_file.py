@@ -10,7 +10,7 @@ import pytest
 import yaml
 from nova import context
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import NovaCloud
 
 # Placement without Keystone knows the admin by this token, and of nobody else.
 ADMIN = "admin"

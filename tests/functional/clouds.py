@@ -9,7 +9,7 @@ from typing import Any
 
 from nova.tests.functional.api.client import OpenStackApiNotFoundException
 
-from hpc_sched.demo.cloud import NovaCloud, read_options
+from hpc_sched.demo.nova_cloud import NovaCloud, read_options
 from tests.functional.trees import write_tree
 
 ROOT = Path(__file__).resolve().parents[2]

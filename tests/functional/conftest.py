@@ -8,8 +8,9 @@ import nova.conf
 import pytest
 
 from hpc_sched import conf
-from hpc_sched.demo import cloud as cloud_  # first of all Nova: it chooses native threads
-from hpc_sched.nova_glue import applications, breaker
+from hpc_sched.demo import nova_cloud  # first of all Nova: it chooses native threads
+from hpc_sched.nova_glue.instances import instance_applications
+from hpc_sched.nova_glue.io import circuit_breaker
 from tests.functional import engines, population, population_rows, servers, states
 from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
 from tests.functional.database_reads import Cloud
@@ -21,13 +22,13 @@ CONF = nova.conf.CONF
 @pytest.fixture(scope="module")
 def start_cloud(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[..., cloud_.NovaCloud]]:
+) -> Iterator[Callable[..., nova_cloud.NovaCloud]]:
     """Start a Nova with the plugin enabled as etc/nova.conf.sample does; ended with the module.
 
     Nova's fixtures allow one cloud at a time in a process: starting another ends the first.
     """
     tmp_path_factory.getbasetemp()  # Nova's fixtures move the place of temporary files
-    running: list[cloud_.NovaCloud] = []
+    running: list[nova_cloud.NovaCloud] = []
 
     def stop() -> None:
         while running:
@@ -37,9 +38,9 @@ def start_cloud(
         leaves: dict[str, list[str]] | Path | None = None,
         options: dict[tuple[str, str], Any] | None = None,
         **attributes: Any,
-    ) -> cloud_.NovaCloud:
+    ) -> nova_cloud.NovaCloud:
         stop()
-        cloud = cloud_.NovaCloud("runTest")
+        cloud = nova_cloud.NovaCloud("runTest")
         for name, value in attributes.items():
             setattr(cloud, name, value)
         if leaves is not None:
@@ -48,7 +49,7 @@ def start_cloud(
                 if isinstance(leaves, Path)
                 else write_topology(tmp_path_factory.mktemp("topology"), leaves)
             )
-            cloud.options = cloud_.read_options(SAMPLE_CONF) | {
+            cloud.options = nova_cloud.read_options(SAMPLE_CONF) | {
                 ("hpc_sched", "topology_file"): str(path),
                 # Nothing in the background: a test that changes the file says when it is read.
                 ("hpc_sched", "topology_reload_interval"): 0,
@@ -82,7 +83,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def boot(cloud: cloud_.NovaCloud) -> Iterator[Callable[..., list[str]]]:
+def boot(cloud: nova_cloud.NovaCloud) -> Iterator[Callable[..., list[str]]]:
     """Boot servers in the module's cloud that are deleted after the test."""
     made: list[str] = []
 
@@ -117,5 +118,5 @@ def databases(populated: Cloud) -> Iterator[Cloud]:
     finally:
         CONF.clear_override("in_flight_lookups", "hpc_sched")
         CONF.clear_override("cell_timeout", "hpc_sched")
-        applications._cache = applications._Cache()
-        breaker._breakers.clear()
+        instance_applications._cache = instance_applications._Cache()
+        circuit_breaker._breakers.clear()

@@ -10,18 +10,12 @@ from typing import Any
 
 from nova import context as nova_context
 
-from hpc_sched.core.interference import Application
-from hpc_sched.nova_glue import (
-    aggregates,
-    applications,
-    db,
-    hosts,
-    members,
-    occupancy,
-    processors,
-)
-from hpc_sched.nova_glue import request as request_
-from hpc_sched.status import cloud, server_groups
+from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.nova_glue.instances import group_members, host_instances, instance_applications
+from hpc_sched.nova_glue.io import aggregates_driver, databases
+from hpc_sched.nova_glue.request import request_spec
+from hpc_sched.nova_glue.room import host_processors, host_state_room
+from hpc_sched.status import inspected_cloud, server_groups
 from tests.functional.claims import request
 from tests.functional.engines import CELLS, Databases
 from tests.functional.population import (
@@ -103,7 +97,7 @@ def _admin() -> nova_context.RequestContext:
 
 def _group_vms(group: str) -> Callable[[Cloud], Any]:
     def ask(_: Cloud) -> Any:
-        return _known(db.group_vms(_admin(), group_uuid(group), ()))
+        return _known(databases.group_vms(_admin(), group_uuid(group), ()))
 
     return ask
 
@@ -111,12 +105,12 @@ def _group_vms(group: str) -> Callable[[Cloud], Any]:
 def _named_vms(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         uuids = [vm.uuid for vm in on.population.by_group[group]]
-        return _known(db.group_vms(_admin(), None, uuids))
+        return _known(databases.group_vms(_admin(), None, uuids))
 
     return ask
 
 
-def _known(vms: list[db.GroupVM]) -> set[tuple[Any, ...]]:
+def _known(vms: list[databases.GroupVM]) -> set[tuple[Any, ...]]:
     assert len({vm.uuid for vm in vms}) == len(vms)
     return {(vm.uuid, vm.cell_id, vm.build_request is not None, vm.orphan) for vm in vms}
 
@@ -139,12 +133,12 @@ def _true_group(group: str) -> Callable[[Cloud], Any]:
 def _placed_vms(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         by_cell = on.cell_ids(on.population.by_group[group])
-        return _placed(db.placed_vms(_admin(), by_cell))
+        return _placed(databases.placed_vms(_admin(), by_cell))
 
     return ask
 
 
-def _placed(answers: db.CellAnswers[db.PlacedVM]) -> set[tuple[Any, ...]]:
+def _placed(answers: databases.CellAnswers[databases.PlacedVM]) -> set[tuple[Any, ...]]:
     assert not answers.silent
     assert len({vm.uuid for vm in answers.rows}) == len(answers.rows)
     return {(vm.uuid, vm.host, vm.nodename, vm.building) for vm in answers.rows}
@@ -160,7 +154,7 @@ def _true_places(vms: list[VM]) -> set[tuple[Any, ...]]:
 
 def _siblings(on: Cloud) -> Any:
     vm = on.alone
-    return _placed(db.siblings(_admin(), vm.uuid, on.databases.cell_ids[vm.cell or ""]))
+    return _placed(databases.siblings(_admin(), vm.uuid, on.databases.cell_ids[vm.cell or ""]))
 
 
 def _true_siblings(on: Cloud) -> Any:
@@ -168,10 +162,10 @@ def _true_siblings(on: Cloud) -> Any:
     return _true_places([vm for vm in vms if vm.reservation == on.alone.reservation])
 
 
-def request_of(group: str, uuid: str | None = None) -> request_.Request:
+def request_of(group: str, uuid: str | None = None) -> request_spec.Request:
     """Return what the scheduler knows of a request for more VMs of a server group."""
     spec = request(group=group_uuid(group), policy="soft-anti-affinity", count=4, uuid=uuid)
-    found = request_.from_spec(spec, ("leaf",))
+    found = request_spec.from_spec(spec, ("leaf",))
     assert found is not None
     return found
 
@@ -180,7 +174,7 @@ def _group(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         vms = on.population.by_group[group]
         own = next((vm.uuid for vm in vms if _waits(on, vm)), None)
-        found = members.read(request_of(group, own), (), {})
+        found = group_members.read(request_of(group, own), (), {})
         assert found.problems == ()
         queue = set(found.queue) - (set() if own else {found.queue[0]})
         return found.members, queue, found.orphans, found.cells, found.is_move
@@ -204,7 +198,7 @@ def _waits(on: Cloud, vm: VM) -> bool:
 
 
 def _occupied(on: Cloud) -> Any:
-    found = occupancy.read(_admin(), on.alone.uuid, ())
+    found = host_instances.read(_admin(), on.alone.uuid, ())
     assert found.problems == ()
     everyone = Counter(
         (vm.uuid, vm.host, vm.nodename, vm.vcpus, vm.reservation_id) for vm in found.everyone()
@@ -227,14 +221,14 @@ def _applications(limit: int | None) -> Callable[[Cloud], Any]:
     """Return what asks for the applications of all VMs, or of a few as after a boot."""
 
     def ask(on: Cloud) -> Any:
-        at: dict[tuple[str, str | None], list[occupancy.Occupant]] = {}
+        at: dict[tuple[str, str | None], list[host_instances.Occupant]] = {}
         for vm in _those(on, limit):
-            there = occupancy.Occupant(
+            there = host_instances.Occupant(
                 vm.uuid, vm.host or "", vm.host, vm.reservation, None, 1, 1, 1
             )
             at.setdefault((there.host, there.nodename), []).append(there)
-        applications._cache = applications._Cache()
-        found, problems = applications.read(_admin(), occupancy.Occupancy(at=at))
+        instance_applications._cache = instance_applications._Cache()
+        found, problems = instance_applications.read(_admin(), host_instances.Occupancy(at=at))
         assert problems == ()
         return {place: Counter(running) for place, running in found.items()}
 
@@ -265,7 +259,7 @@ def _those(on: Cloud, limit: int | None) -> list[VM]:
 def _processors(_: Cloud) -> Any:
     places = [(host, host) for cell in CELLS for host in hosts_of(cell)[90:110]]
     cells = [2, 3]
-    return processors._read(places, cells)
+    return host_processors._read(places, cells)
 
 
 def _true_processors(_: Cloud) -> Any:
@@ -275,7 +269,7 @@ def _true_processors(_: Cloud) -> Any:
 
 
 def _sizes(_: Cloud) -> Any:
-    return hosts.sizes_of_all({"VCPU": 16})
+    return host_state_room.sizes_of_all({"VCPU": 16})
 
 
 def _true_sizes(_: Cloud) -> Any:
@@ -283,7 +277,7 @@ def _true_sizes(_: Cloud) -> Any:
 
 
 def _aggregates(_: Cloud) -> Any:
-    read = aggregates.AggregatesDriver().read()
+    read = aggregates_driver.AggregatesDriver().read()
     return {found.name: (found.hosts, dict(found.metadata)) for found in read}
 
 
@@ -296,7 +290,7 @@ def _true_aggregates(_: Cloud) -> Any:
 
 
 def _computes(_: Cloud) -> Any:
-    found = cloud.Cloud().computes()
+    found = inspected_cloud.Cloud().computes()
     assert not found.silent
     return {(node.host, node.nodename, node.enabled) for node in found.nodes}
 
@@ -306,7 +300,7 @@ def _true_computes(_: Cloud) -> Any:
 
 
 def _server_groups(_: Cloud) -> Any:
-    read: list[server_groups.ServerGroup] = cloud.Cloud().groups()
+    read: list[server_groups.ServerGroup] = inspected_cloud.Cloud().groups()
     return {(found.name, found.policy, found.members, found.classed) for found in read}
 
 
@@ -321,7 +315,7 @@ def _true_server_groups(on: Cloud) -> Any:
 
 
 def _flavors(_: Cloud) -> Any:
-    return dict(cloud.Cloud().flavors())
+    return dict(inspected_cloud.Cloud().flavors())
 
 
 def _true_flavors(_: Cloud) -> Any:
@@ -335,7 +329,7 @@ def _true_flavors(_: Cloud) -> Any:
 
 def _is_placed(on: Cloud) -> Any:
     waiting = next(vm for vm in on.population.vms if vm.cell is None)
-    return members.is_placed(on.alone.uuid), members.is_placed(waiting.uuid)
+    return group_members.is_placed(on.alone.uuid), group_members.is_placed(waiting.uuid)
 
 
 READS: Mapping[str, Read] = {
@@ -429,7 +423,9 @@ READS: Mapping[str, Read] = {
     ),
     "status: flavors": Read(_flavors, _true_flavors, api=1),
     "status: host aggregates": Read(
-        lambda _: {found.name: tuple(sorted(found.hosts)) for found in cloud.Cloud().aggregates()},
+        lambda _: {
+            found.name: tuple(sorted(found.hosts)) for found in inspected_cloud.Cloud().aggregates()
+        },
         lambda on: (
             {name: hosts_ for name, (hosts_, _) in _true_aggregates(on).items()}
             | {f"zone{n}": tuple(hosts_of("cell1")[n : n + 5]) for n in range(50)}

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from hpc_sched.core.capacity import host_capacity
-from hpc_sched.core.interference import Application, Limits
-from hpc_sched.core.wishes import NO_WISHES, Wishes
-from hpc_sched.nova_glue.occupancy import Occupancy
-from hpc_sched.nova_glue.occupant import Occupant
-from hpc_sched.sim.cluster import Cluster
-from hpc_sched.sim.disciplines import Fcfs
-from hpc_sched.sim.job import Job
+from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.sharing.cache_interference import Application, Limits
+from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.instances.placed_instance import Occupant
+from hpc_sched.sim.cluster.cluster import Cluster
+from hpc_sched.sim.cluster.processor_types import ProcessorTypes
+from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.processor_types import ProcessorTypes
-from hpc_sched.sim.setting import Setting
+from hpc_sched.sim.queue_disciplines import Fcfs
 from hpc_sched.sim.simulation import Simulation
+from hpc_sched.sim.simulation_input import Setting
 from hpc_sched.topology import Topology
 from tests.functional.pods import cpu
 from tests.functional.states import States, host_state

@@ -18,7 +18,7 @@ from nova.db.main import api as main_db
 from oslo_db.sqlalchemy import enginefacade
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.nova_glue import release
+from hpc_sched.nova_glue import nova_release
 from tests.functional import servers
 
 CONF = nova.conf.CONF
@@ -109,7 +109,7 @@ def used(databases: Databases) -> Iterator[None]:
 
 
 def _end_pools() -> None:
-    if not release.is_threaded():
+    if not nova_release.is_threaded():
         return
     try:
         from nova import thread_pool_factory

@@ -20,8 +20,8 @@ from nova.db.api import api as api_db
 from nova.scheduler.client import report
 from oslo_db.sqlalchemy import enginefacade
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import breaker
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.io import circuit_breaker
 from tests.functional.statements import Statement, each
 
 
@@ -229,7 +229,7 @@ def said(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> list
 def forget() -> None:
     """Trust all sources again, as a scheduler that has just started."""
     wait_until(lambda: not reads_under_way())
-    breaker._breakers.clear()
+    circuit_breaker._breakers.clear()
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:

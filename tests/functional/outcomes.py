@@ -11,8 +11,9 @@ from typing import Any
 from nova import exception, objects
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import registry, release
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue import nova_release
+from hpc_sched.nova_glue.request import served_requests
 from tests.functional.claims import STAYS_UP, VCPUS, ClaimsOnly, hosts_of, request
 from tests.functional.clouds import sharing_options
 from tests.functional.states import wishing
@@ -20,7 +21,7 @@ from tests.functional.states import wishing
 TIMEOUT = 1  # seconds
 WORK = 2.0  # what a request takes on a busy machine beside what it waits for
 # The same of sixteen at once; on eventlet they wait for each other in one thread.
-CROWD = WORK if release.is_threaded() else 8.0
+CROWD = WORK if nova_release.is_threaded() else 8.0
 
 
 def start(
@@ -81,7 +82,7 @@ def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[st
         hosts, refused = [], str(no)
     else:
         hosts, refused = hosts_of(placed), None
-    waited = registry._registry.entry(spec).patience.waited
+    waited = served_requests._registry.entry(spec).patience.waited
     return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import yaml
 from nova.scheduler import host_manager
 
-from hpc_sched.core.answers import Plan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.core.planner import plan
-from hpc_sched.nova_glue import fabric
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.topology import Topology
 from tests.functional.states import States, host_state
 from tests.functional.trees import write_tree
@@ -54,7 +54,7 @@ def add_island(path: Path) -> None:
     tree = yaml.safe_load(path.read_text())
     tree["switches"].append({"name": "island", "hosts": ["m1", "m2"]})
     path.write_text(yaml.safe_dump(tree))
-    fabric.load()
+    loaded_topology.load()
 
 
 def hosts_below(*switches: str) -> set[str]:

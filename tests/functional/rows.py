@@ -14,7 +14,7 @@ from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from oslo_utils import timeutils, uuidutils
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional.claims import request
 
 

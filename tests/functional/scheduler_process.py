@@ -8,9 +8,9 @@ is none.
 import json
 import sys
 
-from hpc_sched.nova_glue import release
+from hpc_sched.nova_glue import nova_release
 
-release.choose_threads()
+nova_release.choose_threads()
 
 from nova import config, objects, rpc
 from nova import context as nova_context

@@ -13,15 +13,14 @@ from nova.scheduler import filters, host_manager, weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import conf
-from hpc_sched.core.interference import Application
+from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import fabric
-from hpc_sched.nova_glue import members as members_
-from hpc_sched.nova_glue import neighbours as neighbours_
-from hpc_sched.nova_glue.occupancy import Occupancy
+from hpc_sched.nova_glue.instances import colocated_instances, group_members
+from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.io import loaded_topology
 
 CONF = nova.conf.CONF
 
@@ -40,7 +39,7 @@ def configured(topology: Path) -> Iterator[None]:
     CONF.set_override("topology_file", str(topology), "hpc_sched")
     # Nothing in the background: a test that changes the file says when it is read.
     CONF.set_override("topology_reload_interval", 0, "hpc_sched")
-    fabric.load()
+    loaded_topology.load()
     try:
         yield
     finally:
@@ -130,7 +129,7 @@ def databases_say(
     orphans: int = 0,
 ) -> None:
     """Set what the databases say of the group, the edge that has no server here."""
-    read = members_.Group(
+    read = group_members.Group(
         members=Counter(dict(members or {})),
         queue=tuple(queue),
         left=left,
@@ -139,7 +138,7 @@ def databases_say(
         is_partial=is_partial,
         orphans=orphans,
     )
-    monkeypatch.setattr(members_, "read", lambda *_: read)
+    monkeypatch.setattr(group_members, "read", lambda *_: read)
     hosts_have(monkeypatch, {})
 
 
@@ -151,8 +150,8 @@ def hosts_have(
     """Set what the databases say of the VMs on the hosts, the edge that has no server here."""
     there = {(host, host): list(applications) for host, applications in running.items()}
     found = occupancy or Occupancy(at={})
-    monkeypatch.setattr(neighbours_.occupancy, "read", lambda *_: found)
-    monkeypatch.setattr(neighbours_.applications, "read", lambda *_: (there, ()))
+    monkeypatch.setattr(colocated_instances.occupancy, "read", lambda *_: found)
+    monkeypatch.setattr(colocated_instances.applications, "read", lambda *_: (there, ()))
 
 
 def run(states: States, request: objects.RequestSpec, *chain: GroupFilter, index: int = 0):

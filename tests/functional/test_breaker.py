@@ -10,7 +10,7 @@ import nova.conf
 import pytest
 
 from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue import breaker, patience
+from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 from tests.functional import faults
 
 CONF = nova.conf.CONF
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("trusted")
 def trusted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Trust all sources, and wait but shortly for them."""
     conf.register_opts(CONF)
-    monkeypatch.setattr(breaker, "PAUSE", 1.5 * TIMEOUT)
+    monkeypatch.setattr(circuit_breaker, "PAUSE", 1.5 * TIMEOUT)
     faults.forget()
     CONF.set_override("cell_timeout", TIMEOUT, "hpc_sched")
     yield
@@ -37,7 +37,7 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def said(read: Callable[[], object], source: str = SOURCE) -> object:
     """Return what a source answers, or why it does not."""
     try:
-        return breaker.ask_one(source, read)
+        return circuit_breaker.ask_one(source, read)
     except exceptions.UnansweredError as error:
         return str(error)
 
@@ -66,7 +66,7 @@ def test_a_source_that_hangs_is_left_alone_and_tried_after_a_while():
     with hanging() as hang:
         assert said(hang) == UNANSWERED
         assert said(well) == LEFT_ALONE
-        time.sleep(breaker.PAUSE)
+        time.sleep(circuit_breaker.PAUSE)
         assert said(well) == "well"
         assert said(well) == "well"
 
@@ -77,7 +77,7 @@ def test_a_source_that_answers_many_requests_one_after_the_other_is_not_left_alo
         return "well"
 
     told = ask_at_once(40, slow)
-    assert told.count("well") >= breaker.MAX_READS
+    assert told.count("well") >= circuit_breaker.MAX_READS
     assert told.count(UNANSWERED) == 40 - told.count("well") > 0
     assert said(well) == "well"
 
@@ -85,48 +85,48 @@ def test_a_source_that_answers_many_requests_one_after_the_other_is_not_left_alo
 def test_a_try_that_hangs_itself_does_not_close_the_source_for_ever():
     with hanging() as hang:
         assert said(hang) == UNANSWERED
-        time.sleep(breaker.PAUSE)
+        time.sleep(circuit_breaker.PAUSE)
         assert said(hang) == UNANSWERED
         assert said(well) == LEFT_ALONE
-        time.sleep(breaker.PAUSE)
+        time.sleep(circuit_breaker.PAUSE)
         assert said(well) == "well"
 
 
 def test_reads_that_never_come_back_keep_no_room_for_ever():
     with hanging() as hang:
-        ask_at_once(breaker.MAX_READS, hang)
-        time.sleep(breaker.PAUSE)
+        ask_at_once(circuit_breaker.MAX_READS, hang)
+        time.sleep(circuit_breaker.PAUSE)
         assert said(well) == "well"
         assert ask_at_once(8, well) == ["well"] * 8
 
 
 def test_a_source_that_is_slow_gets_no_more_reads_at_a_time_for_those_left_behind():
-    with hanging() as hang, ThreadPoolExecutor(breaker.MAX_READS) as pool:
-        slow = [pool.submit(said, hang) for _ in range(breaker.MAX_READS - 1)]
+    with hanging() as hang, ThreadPoolExecutor(circuit_breaker.MAX_READS) as pool:
+        slow = [pool.submit(said, hang) for _ in range(circuit_breaker.MAX_READS - 1)]
         time.sleep(TIMEOUT / 2)
         # One that comes back meanwhile: it does not hang.
         assert said(well) == "well"
         assert [one.result() for one in slow] == [UNANSWERED] * len(slow)
-        ask_at_once(2 * breaker.MAX_READS, hang)
-        assert faults.reads_under_way(SOURCE) == breaker.MAX_READS
+        ask_at_once(2 * circuit_breaker.MAX_READS, hang)
+        assert faults.reads_under_way(SOURCE) == circuit_breaker.MAX_READS
 
 
 def test_one_request_at_a_time_tries():
     with hanging() as hang:
         assert said(hang) == UNANSWERED
-        time.sleep(breaker.PAUSE)
+        time.sleep(circuit_breaker.PAUSE)
         told = ask_at_once(8, hang)
     assert sorted(told) == [LEFT_ALONE] * 7 + [UNANSWERED]
 
 
 def test_where_as_many_hang_as_may_a_try_comes_but_rarely(monkeypatch):
-    monkeypatch.setattr(breaker, "MAX_STUCK", 4)
-    monkeypatch.setattr(breaker, "LONG_PAUSE", 4 * TIMEOUT)
+    monkeypatch.setattr(circuit_breaker, "MAX_STUCK", 4)
+    monkeypatch.setattr(circuit_breaker, "LONG_PAUSE", 4 * TIMEOUT)
     with hanging() as hang:
         ask_at_once(4, hang)
-        time.sleep(breaker.PAUSE)
+        time.sleep(circuit_breaker.PAUSE)
         assert said(well) == LEFT_ALONE
-        time.sleep(breaker.LONG_PAUSE - breaker.PAUSE)
+        time.sleep(circuit_breaker.LONG_PAUSE - circuit_breaker.PAUSE)
         assert said(well) == "well"
         # Trusted again, and hanging again: one more at most.
         ask_at_once(8, hang)
@@ -134,8 +134,8 @@ def test_where_as_many_hang_as_may_a_try_comes_but_rarely(monkeypatch):
 
 
 def test_who_waits_for_others_is_told_as_soon_as_the_source_is_left_alone():
-    with hanging() as hang, ThreadPoolExecutor(breaker.MAX_READS) as pool:
-        for _ in range(breaker.MAX_READS):
+    with hanging() as hang, ThreadPoolExecutor(circuit_breaker.MAX_READS) as pool:
+        for _ in range(circuit_breaker.MAX_READS):
             pool.submit(said, hang)
         time.sleep(TIMEOUT / 2)
         began = time.monotonic()
@@ -145,18 +145,18 @@ def test_who_waits_for_others_is_told_as_soon_as_the_source_is_left_alone():
 
 def test_who_comes_with_little_time_left_does_not_have_a_source_left_alone():
     with hanging() as hang:
-        with patience.of(patience.Patience(waited=1.9 * TIMEOUT)):
+        with request_deadline.of(request_deadline.Patience(waited=1.9 * TIMEOUT)):
             assert said(hang) == UNANSWERED
         assert said(well) == "well"
 
 
 def test_a_source_where_too_many_wait_keeps_nobody_from_asking_the_others():
-    with hanging() as hang, ThreadPoolExecutor(breaker.MAX_READS) as pool:
-        for _ in range(breaker.MAX_READS):
+    with hanging() as hang, ThreadPoolExecutor(circuit_breaker.MAX_READS) as pool:
+        for _ in range(circuit_breaker.MAX_READS):
             pool.submit(said, hang, "busy")
         time.sleep(TIMEOUT / 4)
         began = time.monotonic()
-        found = breaker.ask({"busy": well, "idle": time.monotonic})
+        found = circuit_breaker.ask({"busy": well, "idle": time.monotonic})
         assert str(found["busy"]) == LEFT_ALONE
         assert found["idle"] - began < TIMEOUT / 4
 
@@ -167,7 +167,7 @@ def test_a_process_without_more_threads_does_not_trust_a_source_for_it(monkeypat
 
     with hanging() as hang:
         assert said(hang) == UNANSWERED
-        time.sleep(breaker.PAUSE)
+        time.sleep(circuit_breaker.PAUSE)
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", refuse)
             with pytest.raises(RuntimeError):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional.clouds import delete, sharing_options
 
 HOSTS = [f"N{number}" for number in range(1, 9)]

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 
-from hpc_sched.demo import cloud as cloud_  # noqa: F401 - first of all Nova: it chooses threads
+from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import members, neighbours
+from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import population, population_rows, servers, states
 from tests.functional.claims import request
@@ -99,7 +99,7 @@ def test_a_group_whose_read_is_cut_off_is_placed_with_what_the_scheduler_itself_
 ):
     WIDE.ask(on_server)
     with killed_before(on_server, table) as hit:
-        found = members.read(request_of("wide"), (), {})
+        found = group_members.read(request_of("wide"), (), {})
     assert hit
     assert found.is_partial
     assert found.problems
@@ -112,7 +112,7 @@ def test_neighbours_whose_read_is_cut_off_are_reported_unknown(on_server: Cloud,
     spec = request(extra_specs={"hpc:app_class": "extreme"})
     hosts = states_of(on_server)
     with killed_before(on_server, table) as hit:
-        found = neighbours.read(spec, hosts)
+        found = colocated_instances.read(spec, hosts)
     assert hit
     assert found.occupancy.silent_cells
     assert [text for text in states.ours(caplog) if "not all VMs on the hosts are known" in text]

@@ -12,8 +12,9 @@ from nova import context
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import decision_log, record
-from hpc_sched.nova_glue import members as members_
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.io import decision_log
+from hpc_sched.nova_glue.request import decision_record
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.rack_capacity import RackCapacityWeigher
@@ -149,7 +150,7 @@ def test_a_wish_that_costs_hop_bytes_shows_against_the_least_possible(group, tmp
 
 def test_the_refusal_of_wishes_without_a_group_is_a_decision_too(monkeypatch, tmp_path):
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
-    monkeypatch.setattr(members_, "is_placed", lambda _uuid: False)
+    monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
     why_refused(states_of(), spec(group=None, extra_specs=wishing(max_leaves=1)))
     [told] = read_decisions(tmp_path / "decisions")
     assert told.keys() == {"time", "request_id", "instance", "group", "decision", "reason"}
@@ -172,7 +173,7 @@ def test_a_record_names_the_api_request_by_the_context_that_the_spec_came_with(g
 
 def test_a_record_names_no_more_vms_than_a_line_can_hold(group, tmp_path):
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
-    queue = queue_of(record.MAX_INSTANCES + 1)
+    queue = queue_of(decision_record.MAX_INSTANCES + 1)
     group(queue=queue, left=1)
     request = spec(uuid=queue[0])
     weigh(HopByteWeigher(), run(states_of("leaf1"), request, HPCGroupFilter()), request)

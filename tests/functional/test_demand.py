@@ -4,7 +4,7 @@ import pytest
 from nova import objects
 from nova.scheduler import utils
 
-from hpc_sched.snapshot.demand import demand_of
+from hpc_sched.snapshot.flavor_demand import demand_of
 from hpc_sched.snapshot.model import Flavor
 
 

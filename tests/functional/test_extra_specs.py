@@ -8,8 +8,8 @@ from nova import exception
 from nova.api.validation.extra_specs import base, validators
 from nova.tests.functional.api.client import OpenStackApiException
 
-from hpc_sched.demo import cloud as cloud_
-from hpc_sched.nova_glue import extra_specs
+from hpc_sched.demo import nova_cloud
+from hpc_sched.nova_glue import extra_spec_validators
 
 KEYS = (
     "hpc:app_class",
@@ -177,7 +177,7 @@ def test_keys_outside_the_namespace_are_none_of_our_business():
 
 
 def test_every_key_has_good_and_bad_cases_and_says_what_it_does():
-    found = {validator.name: validator for validator in extra_specs.register()}
+    found = {validator.name: validator for validator in extra_spec_validators.register()}
     assert tuple(found) == KEYS
     for cases in (GOOD, BAD):
         assert {case.values[0] for case in cases} == set(KEYS)
@@ -197,13 +197,13 @@ def test_nova_api_imports_the_module_and_its_words_but_no_scheduler_and_register
         "from nova.api.validation.extra_specs import base\n"
         "from oslo_config import cfg\n"
         "before = set(sys.modules)\n"
-        "import hpc_sched.nova_glue.extra_specs as ours\n"
+        "import hpc_sched.nova_glue.extra_spec_validators as ours\n"
         "ours.register()\n"
         "new = set(sys.modules) - before\n"
         "assert new == {\n"
         "    'hpc_sched', 'hpc_sched.core',\n"
-        "    'hpc_sched.core.application_name', 'hpc_sched.core.vocabulary',\n"
-        "    'hpc_sched.nova_glue', 'hpc_sched.nova_glue.extra_specs',\n"
+        "    'hpc_sched.core.extra_spec_names', 'hpc_sched.core.extra_spec_names',\n"
+        "    'hpc_sched.nova_glue', 'hpc_sched.nova_glue.extra_spec_validators',\n"
         "}, new\n"
         "assert 'nova.scheduler.host_manager' not in sys.modules\n"
         "assert 'hpc_sched' not in cfg.CONF._groups\n"
@@ -212,7 +212,7 @@ def test_nova_api_imports_the_module_and_its_words_but_no_scheduler_and_register
 
 
 @pytest.fixture(scope="module")
-def cloud(start_cloud) -> cloud_.NovaCloud:
+def cloud(start_cloud) -> nova_cloud.NovaCloud:
     """Return a Nova with an API, without a scheduler and without computes."""
     return start_cloud(with_scheduler=False)
 

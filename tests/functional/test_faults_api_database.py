@@ -15,8 +15,8 @@ import pytest
 from nova import context as nova_context
 from nova import objects
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import breaker, db
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.io import circuit_breaker, databases
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import leaves_used
@@ -84,7 +84,7 @@ def test_an_api_database_that_hangs_costs_one_timeout_and_is_asked_again_later(
         assert faults.reads_under_way() == 1
     caplog.clear()
     # It is back, and left alone for a while.
-    monkeypatch.setattr(breaker._breakers[db.API_DATABASE], "_retry_at", 0.0)
+    monkeypatch.setattr(circuit_breaker._breakers[databases.API_DATABASE], "_retry_at", 0.0)
     assert leaves_used(LEAVES, place(claims, group, require="leaf").hosts) == {leaf: 2}
     assert faults.said(caplog) == []
 
@@ -93,7 +93,7 @@ def test_many_requests_at_once_leave_few_threads_in_an_api_database_that_hangs(c
     group, _leaf = group
     with faults.silent_server() as port, faults.api_database_at(port):
         requests = [outcomes.asked(group, 1, vcpus=1) for _ in range(16)]
-        with faults.watched_reads(db.API_DATABASE) as reads:
+        with faults.watched_reads(databases.API_DATABASE) as reads:
             found = outcomes.place_at_once(claims, requests)
         assert 1 <= max(reads) <= 4
         assert max(outcome.waited for outcome in found) < TIMEOUT + CROWD

@@ -18,8 +18,8 @@ import pytest
 from nova import context as nova_context
 from nova import objects
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import breaker
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.io import circuit_breaker
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import leaves_used
@@ -102,7 +102,7 @@ def test_one_request_tries_a_cell_that_hung_and_the_others_do_not_wait(
     cell2 = claims.cloud.cell_mappings["cell2"]
     with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
         with monkeypatch.context() as patch:
-            patch.setattr(breaker, "PAUSE", 0.1)
+            patch.setattr(circuit_breaker, "PAUSE", 0.1)
             outcomes.place(claims, None)
         stuck = faults.reads_under_way(cell2.uuid)
         time.sleep(0.1)
@@ -116,7 +116,7 @@ def test_one_request_tries_a_cell_that_hung_and_the_others_do_not_wait(
 
 
 def test_a_cell_that_answers_again_is_read_again(claims, group, caplog, monkeypatch):
-    monkeypatch.setattr(breaker, "PAUSE", 0.0)
+    monkeypatch.setattr(circuit_breaker, "PAUSE", 0.0)
     with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
         outcomes.place(claims, group)
         assert faults.said(caplog)
@@ -124,14 +124,14 @@ def test_a_cell_that_answers_again_is_read_again(claims, group, caplog, monkeypa
     outcomes.place(claims, group)
     assert faults.said(caplog) == []
     # From now on by all requests again.
-    assert all(found._retry_at is None for found in breaker._breakers.values())
+    assert all(found._retry_at is None for found in circuit_breaker._breakers.values())
 
 
 def test_a_cell_that_hangs_gets_no_more_threads_than_allowed_however_often_it_is_tried(
     claims, group, monkeypatch
 ):
-    monkeypatch.setattr(breaker, "PAUSE", 0.0)
-    monkeypatch.setattr(breaker, "MAX_STUCK", 2)
+    monkeypatch.setattr(circuit_breaker, "PAUSE", 0.0)
+    monkeypatch.setattr(circuit_breaker, "MAX_STUCK", 2)
     with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
         for _ in range(3):
             last = outcomes.place(claims, group)

@@ -13,7 +13,7 @@ import pytest
 from oslo_utils import uuidutils
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import decision_log
+from hpc_sched.nova_glue.io import decision_log
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
 from tests.functional.pods import FABRIC, states_of

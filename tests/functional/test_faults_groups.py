@@ -21,7 +21,7 @@ from nova.objects.cell_mapping import CellMapping
 from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import leaves_used

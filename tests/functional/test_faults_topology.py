@@ -14,8 +14,7 @@ import pytest
 from oslo_utils import uuidutils
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import fabric
-from hpc_sched.nova_glue import reload as reload_
+from hpc_sched.nova_glue.io import loaded_topology, topology_watch
 from hpc_sched.topology import Topology
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
@@ -72,8 +71,8 @@ def placing(two_pods: Path, group, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """Schedule in sixteen threads as long as the test lasts; look at the file every 50 ms."""
     group(left=4)
     placing = Placing()
-    watch = reload_.Watch(fabric.reload, lambda: 0.05)
-    monkeypatch.setattr(fabric, "_watch", watch)
+    watch = topology_watch.Watch(loaded_topology.reload, lambda: 0.05)
+    monkeypatch.setattr(loaded_topology, "_watch", watch)
     with ThreadPoolExecutor(THREADS) as pool:
         placing.running = [pool.submit(placing.run) for _ in range(THREADS)]
         try:
@@ -118,13 +117,13 @@ SPOILT: list[tuple[Callable[[Path], object], str]] = [
 def test_all_threads_keep_the_last_good_topology_and_take_a_new_good_one(
     two_pods, placing, caplog, tmp_path
 ):
-    path, good = two_pods, fabric.current()
+    path, good = two_pods, loaded_topology.current()
     for spoil, error in SPOILT:
         caplog.clear()
         spoil(path)
         faults.wait_until(lambda: bool(faults.said(caplog)))
         assert stands_under_one_leaf(FABRIC, placing.some())
-        assert fabric.current() is good
+        assert loaded_topology.current() is good
         # It has been looked at several times since.
         time.sleep(0.2)
         [line] = faults.said(caplog)
@@ -132,6 +131,6 @@ def test_all_threads_keep_the_last_good_topology_and_take_a_new_good_one(
         assert "the last good topology stays in use" in line
     path.rmdir()
     write_tree(tmp_path / "new", {"spine": TREE_AT_LAST}).replace(path)
-    faults.wait_until(lambda: fabric.current() is not good)
+    faults.wait_until(lambda: loaded_topology.current() is not good)
     assert stands_under_one_leaf(AT_LAST, placing.some())
     placing.end()

@@ -30,8 +30,8 @@ from nova.db.api import models as api_models
 from oslo_utils import timeutils, uuidutils
 from placement import deploy
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import release
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue import nova_release
 from tests.functional import outcomes, rows
 from tests.functional.claims import STAYS_UP, ClaimsOnly, request
 from tests.functional.clouds import ROOT, SAMPLE_CONF, leaves_used, write_topology
@@ -39,7 +39,7 @@ from tests.functional.database_files import write_conf
 from tests.functional.states import wishing
 
 pytestmark = pytest.mark.skipif(
-    not release.is_threaded(),
+    not nova_release.is_threaded(),
     reason="on eventlet Nova's fixtures keep the databases in memory, for one process alone",
 )
 

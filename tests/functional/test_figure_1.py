@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional.clouds import delete, sharing_options
 
 HOSTS = ["N1", "N2"]

@@ -11,9 +11,8 @@ import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import members as members_
-from hpc_sched.nova_glue import record, registry
-from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.request import decision_record, request_spec, served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import (
     FABRIC,
@@ -116,7 +115,7 @@ def test_a_bug_of_ours_lets_all_hosts_pass_unless_a_guarantee_is_asked_for(
     def broken(*_args: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr(members_, "read", broken)
+    monkeypatch.setattr(group_members, "read", broken)
     states = states_of()
     request = spec(count=2, extra_specs=wishing(**wishes))
     assert run(states, request, filter_class()) == (states if passes else [])
@@ -130,7 +129,7 @@ def test_a_bug_in_telling_a_refusal_changes_nothing_of_it(group, monkeypatch, ca
         raise ZeroDivisionError("boom")
 
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
-    monkeypatch.setattr(record, "append", broken)
+    monkeypatch.setattr(decision_record, "append", broken)
     group(left=33)
     wishes = wishing(require="pod")
     assert "needs one pod" in why_refused(states_of(), spec(count=33, extra_specs=wishes))
@@ -144,7 +143,7 @@ def test_after_a_bug_the_other_filters_let_pass_what_asked_for_nothing(monkeypat
     def broken(*_args: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr(members_, "read", broken)
+    monkeypatch.setattr(group_members, "read", broken)
     states = states_of()
     request = spec(count=40)
     assert run(states, request, *(made() for made in FILTERS)) == states
@@ -157,11 +156,11 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
     start = threading.Barrier(8)
     home = {getattr(uuids, f"g{number}"): f"leaf{number + 1}" for number in range(8)}
 
-    def read(request: request_.Request, *_: object) -> members_.Group:
+    def read(request: request_spec.Request, *_: object) -> group_members.Group:
         host = FABRIC.hosts_of(home[request.group_uuid])[0]
-        return members_.Group(Counter({(host, host): 1}), (request.instance_uuid,), 3, False)
+        return group_members.Group(Counter({(host, host): 1}), (request.instance_uuid,), 3, False)
 
-    monkeypatch.setattr(members_, "read", read)
+    monkeypatch.setattr(group_members, "read", read)
 
     def serve(number: int) -> bool:
         start.wait()
@@ -191,4 +190,4 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
         for turn in range(15)
         for vm in range(3)
     }
-    assert not ours & {kept.instance_uuid for kept in registry._registry.entries}
+    assert not ours & {kept.instance_uuid for kept in served_requests._registry.entries}

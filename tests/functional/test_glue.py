@@ -15,13 +15,15 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights as nova_weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.core import policy, vocabulary
+from hpc_sched.core import extra_spec_names, server_group_policy
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import fabric, hosts, registry
-from hpc_sched.nova_glue import members as members_
-from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.request import request_spec as request_
+from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.weighers import bunch
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.clouds import four_by_eight, write_topology
@@ -39,7 +41,7 @@ def options(tmp_path) -> Iterator[None]:
 
 
 def from_spec(request: objects.RequestSpec) -> request_.Request | None:
-    return request_.from_spec(request, fabric.current().topology.levels)
+    return request_.from_spec(request, loaded_topology.current().topology.levels)
 
 
 def all_hosts() -> list[host_manager.HostState]:
@@ -76,7 +78,7 @@ def all_hosts() -> list[host_manager.HostState]:
     ],
 )
 def test_the_capacity_of_a_host(fields, demand, expected):
-    assert hosts.capacity(host_state("n01", **fields), demand) == expected
+    assert host_state_room.capacity(host_state("n01", **fields), demand) == expected
 
 
 def bounded(states, room, *, members=(), placed=None, left=4, leaf=None, **request) -> list[int]:
@@ -84,7 +86,7 @@ def bounded(states, room, *, members=(), placed=None, left=4, leaf=None, **reque
     leaf = np.zeros(len(states), np.int64) if leaf is None else np.array(leaf)
     limit = bound_of(asked, members, states, leaf)
     placed = np.zeros(len(states), np.int64) if placed is None else np.array(placed)
-    return policy.apply(limit, np.array(room), placed, [left]).tolist()
+    return server_group_policy.apply(limit, np.array(room), placed, [left]).tolist()
 
 
 def test_anti_affinity_leaves_one_vm_a_host():
@@ -133,15 +135,17 @@ def test_affinity_without_members_leaves_the_hosts_that_take_all():
     assert bounded(states, [3, 4], group_policy="affinity") == [0, 4]
 
 
-def limited(states, members=(), leaf=None, **request) -> policy.Bound:
+def limited(states, members=(), leaf=None, **request) -> server_group_policy.Bound:
     asked = from_spec(spec(**request))
     leaf = np.zeros(len(states), np.int64) if leaf is None else np.array(leaf)
     return bound_of(asked, members, states, leaf)
 
 
-def bound_of(asked, members, states, leaf) -> policy.Bound | None:
+def bound_of(asked, members, states, leaf) -> server_group_policy.Bound | None:
     places = [(state.host, state.nodename) for state in states]
-    return policy.bound(asked.policy, asked.max_per_host, Counter(dict(members)), places, leaf)
+    return server_group_policy.bound(
+        asked.policy, asked.max_per_host, Counter(dict(members)), places, leaf
+    )
 
 
 TWO_LEAVES_OF_ONE_SERVICE = [
@@ -156,31 +160,40 @@ def test_a_plan_keeps_anti_affinity_only_where_no_service_takes_more_than_its_sh
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, leaf=[1, 1, 2, 2], group_policy="anti-affinity")
     nobody = np.zeros(4, np.int64)
-    assert policy.keeps(limit, np.array([1, 0, 0, 1]), nobody)
-    assert not policy.keeps(limit, np.array([1, 0, 1, 0]), nobody)
-    assert not policy.keeps(limit, np.array([0, 0, 1, 0]), np.array([1, 0, 0, 0]))
+    assert server_group_policy.keeps(limit, np.array([1, 0, 0, 1]), nobody)
+    assert not server_group_policy.keeps(limit, np.array([1, 0, 1, 0]), nobody)
+    assert not server_group_policy.keeps(limit, np.array([0, 0, 1, 0]), np.array([1, 0, 0, 0]))
 
 
 def test_what_anti_affinity_lets_a_service_take_is_shared_out_once_in_all_leaves():
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, leaf=[1, 1, 2, 2], group_policy="anti-affinity")
     room, nobody = np.ones(4, np.int64), np.zeros(4, np.int64)
-    assert [r.tolist() for r in policy.by_service(limit, room, nobody, [2])] == [[1, 0, 0, 1]]
-    assert policy.open_room(limit, room, nobody).tolist() == [1, 1, 1, 1]
-    assert policy.open_room(limit, room, np.array([1, 0, 0, 0])).tolist() == [0, 0, 0, 1]
+    assert [r.tolist() for r in server_group_policy.by_service(limit, room, nobody, [2])] == [
+        [1, 0, 0, 1]
+    ]
+    assert server_group_policy.open_room(limit, room, nobody).tolist() == [1, 1, 1, 1]
+    assert server_group_policy.open_room(limit, room, np.array([1, 0, 0, 0])).tolist() == [
+        0,
+        0,
+        0,
+        1,
+    ]
 
 
 def test_affinity_is_tried_on_one_service_after_the_other_that_takes_all():
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, group_policy="affinity", count=2)
     room, nobody = np.ones(4, np.int64), np.zeros(4, np.int64)
-    assert [r.tolist() for r in policy.by_service(limit, room, nobody, [2])] == [[1, 1, 1, 0]]
-    assert policy.keeps(limit, np.array([1, 1, 0, 0]), nobody)
-    assert not policy.keeps(limit, np.array([1, 0, 0, 1]), nobody)
-    assert not policy.keeps(limit, np.array([1, 0, 0, 0]), np.array([0, 0, 0, 1]))
+    assert [r.tolist() for r in server_group_policy.by_service(limit, room, nobody, [2])] == [
+        [1, 1, 1, 0]
+    ]
+    assert server_group_policy.keeps(limit, np.array([1, 1, 0, 0]), nobody)
+    assert not server_group_policy.keeps(limit, np.array([1, 0, 0, 1]), nobody)
+    assert not server_group_policy.keeps(limit, np.array([1, 0, 0, 0]), np.array([0, 0, 0, 1]))
 
 
-@pytest.mark.parametrize("app_class", vocabulary.APP_CLASSES)
+@pytest.mark.parametrize("app_class", extra_spec_names.APP_CLASSES)
 def test_no_class_of_application_makes_an_error_of_ours(group, caplog, app_class):
     """The guard would hide it: its answer looks like a good one."""
     group(left=4)
@@ -258,10 +271,10 @@ def test_the_raw_number_is_the_same_for_all_hosts_of_a_leaf(group):
 
 
 def test_a_short_name_finds_its_host_unless_two_hosts_would_share_it():
-    names = fabric.current()
+    names = loaded_topology.current()
     assert names.name_of("n01.example.org", None) == "n01"
     states = [host_state("n01.a"), host_state("n01.b"), host_state("n02.a")]
-    found, unknown = fabric.names_in(names, states)
+    found, unknown = loaded_topology.names_in(names, states)
     assert found == ["n01.a", "n01.b", "n02"]
     assert unknown == ["n01.a", "n01.b"]
 
@@ -312,7 +325,7 @@ def test_a_bug_of_ours_weighs_all_hosts_alike_and_is_logged(group, monkeypatch, 
     def broken(*_args: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr(members_, "read", broken)
+    monkeypatch.setattr(group_members, "read", broken)
     weigher = bunch.BunchWeigher()
     weighed = [nova_weights.WeighedHost(state, 0.0) for state in all_hosts()]
     request = spec(count=2)
@@ -354,7 +367,7 @@ def test_what_is_known_of_a_request_goes_in_the_garbage_collection_that_takes_it
     states = all_hosts()
     run(states, request, HPCHomogeneityFilter(), HPCGroupFilter(), HPCRackCapacityFilter())
     weigh(HopByteWeigher(), states, request)
-    state = weakref.ref(registry.known(request))
+    state = weakref.ref(served_requests.known(request))
     hosts_ = [weakref.ref(host) for host in states]
     gc.collect()
     del request, states
@@ -370,11 +383,11 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     start = threading.Barrier(8)
     home = {getattr(uuids, f"g{number}"): leaves[number % 4] for number in range(8)}
 
-    def read(request: request_.Request, *_: object) -> members_.Group:
+    def read(request: request_.Request, *_: object) -> group_members.Group:
         members = Counter({(host, host): 1 for host in LEAVES[home[request.group_uuid]][:2]})
-        return members_.Group(members, (request.instance_uuid,), 4, False)
+        return group_members.Group(members, (request.instance_uuid,), 4, False)
 
-    monkeypatch.setattr(members_, "read", read)
+    monkeypatch.setattr(group_members, "read", read)
 
     def serve(number: int) -> bool:
         start.wait()
@@ -394,4 +407,4 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     assert vars(weigher) == {}
     gc.collect()
     ours = {getattr(uuids, f"t{number}x{turn}") for number in range(8) for turn in range(25)}
-    assert not ours & {kept.instance_uuid for kept in registry._registry.entries}
+    assert not ours & {kept.instance_uuid for kept in served_requests._registry.entries}

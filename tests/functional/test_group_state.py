@@ -3,10 +3,10 @@
 import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.core.answers import Plan, Rejection
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import registry
-from hpc_sched.nova_glue.group import GroupState
+from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import hosts_below, states_of
 from tests.functional.states import (
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("two_pods")
 
 def state_of(states: States, **request: object) -> GroupState:
     """Return the state of a group whose first VM is to be placed."""
-    found = registry.state_of(spec(**request), states)
+    found = served_requests.state_of(spec(**request), states)
     assert found is not None
     return found
 
@@ -82,7 +82,7 @@ def test_sizes_shrink_with_every_vm_that_is_placed(group):
     states, request = states_of(), spec(count=3, uuid=uuids.vm000)
     for number, sizes in enumerate([(4, 3), (3, 2), (2, 1)]):
         request.instance_uuid = getattr(uuids, f"vm{number:03}")
-        state = registry.state_of(request, states)
+        state = served_requests.state_of(request, states)
         assert state is not None
         assert state.sizes == sizes
         states[number].consume_from_request(request)
@@ -141,7 +141,7 @@ def test_a_group_with_hard_affinity_that_fits_on_one_host_has_a_plan(group):
     states = states_of("leaf1")
     request = spec(count=4, vcpus=4, group_policy="affinity")
     assert run(states, request, HPCGroupFilter()) == states
-    state = registry.known(request)
+    state = served_requests.known(request)
     assert state is not None
     answer = state.planning.answer
     assert isinstance(answer, Plan)

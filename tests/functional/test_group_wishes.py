@@ -5,8 +5,9 @@ import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue import hosts, registry
-from hpc_sched.nova_glue import members as members_
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue.room import host_state_room
 from tests.functional.pods import (
     FABRIC,
     NAMES,
@@ -48,7 +49,9 @@ def test_a_wish_that_cannot_be_read_is_refused_with_what_was_expected(group, wis
 
 
 def test_wishes_that_contradict_each_other_are_refused_before_anything_else(group, monkeypatch):
-    monkeypatch.setattr(hosts, "sizes_of_all", lambda _demand: dict.fromkeys(FABRIC.hosts, 1))
+    monkeypatch.setattr(
+        host_state_room, "sizes_of_all", lambda _demand: dict.fromkeys(FABRIC.hosts, 1)
+    )
     group(left=1)
     request = spec(extra_specs=wishing(max_leaves=1, group_size=5))
     told = why_refused(states_of(), request)
@@ -69,7 +72,7 @@ def test_wishes_that_may_be_met_by_hosts_that_are_no_candidates_do_not_contradic
 ):
     if sizes is not None:
         sizes = dict.fromkeys(FABRIC.hosts, 1) | sizes
-    monkeypatch.setattr(hosts, "sizes_of_all", lambda _demand: sizes)
+    monkeypatch.setattr(host_state_room, "sizes_of_all", lambda _demand: sizes)
     group(left=1)
     states = states_of("leaf1")
     request = spec(extra_specs=wishing(max_leaves=1, group_size=5))
@@ -97,17 +100,17 @@ def test_wishes_that_only_the_load_of_today_stands_against_do_not_contradict_eac
 )
 def test_a_wish_without_a_group_is_refused_unless_the_vm_runs_already(monkeypatch, wishes):
     states = states_of()
-    monkeypatch.setattr(members_, "is_placed", lambda _uuid: False)
+    monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
     request = spec(group=None, extra_specs=wishing(**wishes))
     told = why_refused(states, request)
     assert next(iter(wishing(**wishes))) in told
     assert "only a group can have that" in told
-    monkeypatch.setattr(members_, "is_placed", lambda _uuid: True)
+    monkeypatch.setattr(group_members, "is_placed", lambda _uuid: True)
     assert run(states, request, HPCGroupFilter()) == states
 
 
 def test_a_vm_that_runs_is_not_held_fast_by_a_wish_that_nobody_can_read(monkeypatch):
-    monkeypatch.setattr(members_, "is_placed", lambda _uuid: True)
+    monkeypatch.setattr(group_members, "is_placed", lambda _uuid: True)
     states = states_of()
     request = spec(group=None, extra_specs=wishing(require="rack"))
     assert run(states, request, HPCGroupFilter()) == states
@@ -162,7 +165,7 @@ MISREAD = [
 def test_a_request_is_unclear_where_a_guarantee_is_asked_for_in_words_nobody_can_read(
     wishes, is_unclear
 ):
-    asked = registry.wishes_of(spec(extra_specs=wishing(**wishes)))
+    asked = served_requests.wishes_of(spec(extra_specs=wishing(**wishes)))
     assert asked.faults
     assert asked.is_unclear == is_unclear
 

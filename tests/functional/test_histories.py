@@ -18,11 +18,10 @@ from nova.db.api import models as api_models
 from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.core.wishes import Wishes
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import members as members_
-from hpc_sched.nova_glue import request as request_
-from hpc_sched.nova_glue import wishes as wishes_
+from hpc_sched.core.constraints import Wishes
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.request import request_extra_specs, request_spec
 from tests.functional.clouds import delete
 from tests.functional.truth import believed, nodes, true_members
 
@@ -335,7 +334,7 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             )
             session.add(api_models.InstanceMapping(instance_uuid=orphan, project_id="p"))
     try:
-        request = request_.Request(
+        request = request_spec.Request(
             instance_uuid=uuids.new,
             group_uuid=group,
             policy="soft-anti-affinity",
@@ -343,9 +342,9 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             member_uuids=frozenset(),
             count=2,
             demand={"VCPU": 1},
-            asked=wishes_.Asked("sync", Wishes(), "prefer", (), ()),
+            asked=request_extra_specs.Asked("sync", Wishes(), "prefer", (), ()),
         )
-        read = members_.read(request, [], {})
+        read = group_members.read(request, [], {})
     finally:
         with api_db.context_manager.writer.using(context_) as session:
             for model in (api_models.BuildRequest, api_models.InstanceMapping):

@@ -6,7 +6,9 @@ from nova import objects
 
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
-from hpc_sched.nova_glue import fabric, processors, registry
+from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue.room import host_processors
 from tests.functional.pods import (
     FABRIC,
     cpu,
@@ -47,7 +49,7 @@ def test_metadata_beats_the_topology_file_and_that_beats_what_hosts_report(
     group, two_pods, order, expected
 ):
     write_fabric(two_pods, {"leaf1": "from file"})
-    fabric.load()
+    loaded_topology.load()
     CONF.set_override("processor_order", order, "hpc_sched")
     group(left=2)
     states = states_of(cpu_info=cpu())
@@ -138,7 +140,7 @@ def test_members_of_a_type_that_is_full_leave_the_group_mixed_or_refused(group):
 )
 def test_the_type_of_members_on_hosts_that_are_no_candidates_is_looked_up(group, monkeypatch, said):
     group({"far": 1}, left=2)
-    monkeypatch.setattr(processors, "_read", lambda _places, _cells: said)
+    monkeypatch.setattr(host_processors, "_read", lambda _places, _cells: said)
     states = two_types(["pod1"], ["pod2"])
     request = spec(count=2, extra_specs=wishing(homogeneous="true"))
     assert names(run(states, request, HPCHomogeneityFilter())) == hosts_below("pod2")
@@ -189,7 +191,7 @@ def test_a_group_filter_in_front_tells_nobody(group):
 
 def test_a_member_whose_type_nobody_knows_refuses_what_must_be_homogeneous(group, monkeypatch):
     group({"far": 2}, left=2)
-    monkeypatch.setattr(processors, "_read", lambda _places, _cells: ({}, {}))
+    monkeypatch.setattr(host_processors, "_read", lambda _places, _cells: ({}, {}))
     CONF.set_override(
         "enabled_filters", ["HPCHomogeneityFilter", "HPCGroupFilter"], "filter_scheduler"
     )
@@ -222,12 +224,12 @@ def test_a_member_of_which_only_the_service_host_is_known_has_its_candidates_typ
     def read(*_args: object) -> None:
         raise AssertionError("the member stands on a candidate")
 
-    monkeypatch.setattr(processors, "_read", read)
+    monkeypatch.setattr(host_processors, "_read", read)
     databases_say(monkeypatch, members={("n20", None): 2, ("n21", "n21"): 1}, left=2)
     states = two_types(["pod1"], ["pod2"])
-    state = registry.state_of(spec(count=2), states)
+    state = served_requests.state_of(spec(count=2), states)
     assert state is not None
-    assert processors.types_of(state).members == {"Intel Broadwell 2x12x2": 3}
+    assert host_processors.types_of(state).members == {"Intel Broadwell 2x12x2": 3}
     request = spec(count=2, extra_specs=wishing(homogeneous="true"))
     assert names(run(states, request, HPCHomogeneityFilter())) == hosts_below("pod2")
 

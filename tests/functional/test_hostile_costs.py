@@ -14,7 +14,7 @@ import nova.conf
 import pytest
 from nova import exception
 
-from hpc_sched.core.vocabulary import MAX_GROUP_SIZE, MAX_LEAVES
+from hpc_sched.core.extra_spec_names import MAX_GROUP_SIZE, MAX_LEAVES
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.states import (
     FILTERS,

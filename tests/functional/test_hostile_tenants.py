@@ -13,8 +13,9 @@ import nova.conf
 import pytest
 from nova.tests.functional.api import client
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import members, planning
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.request import planning
 from tests.functional.states import ours, read_decisions, wishing
 from tests.functional.test_tenant_texts import HOSTS, LEAVES, SECRET, TREE
 from tests.functional.trees import write_tree
@@ -183,9 +184,9 @@ def with_member(cloud: NovaCloud, boot: Callable[..., list[str]]) -> str:
 def test_members_that_cannot_be_read_are_told_without_the_reason(
     cloud, told, with_member, monkeypatch, caplog, part: str, flavor: str
 ):
-    monkeypatch.setattr(members.db, part, broken)
+    monkeypatch.setattr(group_members.db, part, broken)
     # Nobody remembers the member either.
-    monkeypatch.setattr(members, "_members_by_states", lambda *_: members.Counter())
+    monkeypatch.setattr(group_members, "_members_by_states", lambda *_: group_members.Counter())
     message = told(flavor, group=with_member)
     assert "where the members of the group are is not known at the moment" in message
     assert "SecretPassword" in caplog.text
@@ -194,11 +195,11 @@ def test_members_that_cannot_be_read_are_told_without_the_reason(
 def test_vms_that_placement_does_not_tell_of_are_told_without_the_reason(
     cloud, told, with_member, monkeypatch
 ):
-    found = members.allocations.LookedUp({}, trouble="Placement: SecretUrl: SecretToken")
-    monkeypatch.setattr(members.allocations, "nodes_of", lambda *_: found)
-    one = members.db.PlacedVM("uuid", None, None, building=True)
-    answers = members.db.CellAnswers(rows=[one])
-    monkeypatch.setattr(members.db, "placed_vms", lambda *_: answers)
+    found = group_members.allocations.LookedUp({}, trouble="Placement: SecretUrl: SecretToken")
+    monkeypatch.setattr(group_members.allocations, "nodes_of", lambda *_: found)
+    one = group_members.db.PlacedVM("uuid", None, None, building=True)
+    answers = group_members.db.CellAnswers(rows=[one])
+    monkeypatch.setattr(group_members.db, "placed_vms", lambda *_: answers)
     message = told("pod", group=with_member)
     assert "where the members of the group are is not known at the moment" in message
 

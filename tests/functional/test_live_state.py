@@ -25,9 +25,9 @@ import pytest
 
 from hpc_sched.cli import main
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.snapshot import connection, file, live, resources
+from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.source import connection, live, placement_amounts, snapshot_file
 from hpc_sched.topology import Topology
 from tests.functional import cloud_file
 from tests.functional.clouds import SAMPLE_CONF, write_topology
@@ -183,10 +183,10 @@ def test_pages_and_bulk_answers_say_the_same_as_one_by_one(made, taken, monkeypa
     monkeypatch.setattr(live, "_PAGE", 2)
     assert same(live.take("test"))
     # Every host by itself, then all by lists.
-    monkeypatch.setattr(resources, "_ASKED", ())
+    monkeypatch.setattr(placement_amounts, "_ASKED", ())
     assert same(live.take("test"))
-    monkeypatch.setattr(resources, "_ASKED", ("PCPU:1", "VCPU:1", "DISK_GB:1"))
-    monkeypatch.setattr(resources, "_FEW", 0)
+    monkeypatch.setattr(placement_amounts, "_ASKED", ("PCPU:1", "VCPU:1", "DISK_GB:1"))
+    monkeypatch.setattr(placement_amounts, "_FEW", 0)
     assert same(live.take("test"))
 
 
@@ -294,7 +294,7 @@ def test_a_snapshot_is_saved_and_answers_as_the_cloud_does(made, capsys, tmp_pat
     code, out, err = command(capsys, "snapshot", "save", path, *args)
     assert (code, out) == (0, "")
     assert err.splitlines()[-1].startswith(f"{path}: 7 hosts, 13 servers, 2 server groups, ")
-    saved = file.read(path)
+    saved = snapshot_file.read(path)
     assert saved.filters is not None
     assert "HPCGroupFilter" in saved.filters
     assert saved.options["decision_log"] == str(made.log)
@@ -309,7 +309,7 @@ def test_a_snapshot_is_saved_and_answers_as_the_cloud_does(made, capsys, tmp_pat
         capsys, "snapshot", "save", path, *args, "--no-names", "--decisions", "0"
     )
     assert code == 0
-    nameless = file.read(path)
+    nameless = snapshot_file.read(path)
     assert not any("worker" in vm.name for vm in nameless.servers)
     assert nameless.decisions == ()
 

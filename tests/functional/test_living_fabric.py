@@ -7,8 +7,8 @@ import nova.conf
 import pytest
 
 from hpc_sched.cli.main import main
-from hpc_sched.nova_glue import fabric
-from hpc_sched.topology import yaml_writer
+from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.topology.writers import yaml_writer
 from tests.functional.clouds import four_by_eight, write_topology
 from tests.functional.states import configured
 from tests.ib_dumps import two_levels
@@ -35,21 +35,21 @@ def simulator(tmp_path: Path) -> Iterator[Simulator]:
 def test_a_leaf_that_is_pulled_out_shows_in_one_log_line_and_in_topology_diff(
     simulator, tmp_path, caplog, capsys
 ):
-    fabric.load()
+    loaded_topology.load()
     before = tmp_path / "before.yaml"
-    before.write_text(yaml_writer.text_of(fabric.current().topology))
-    assert len(fabric.current().topology.leaves) == 4
+    before.write_text(yaml_writer.text_of(loaded_topology.current().topology))
+    assert len(loaded_topology.current().topology.leaves) == 4
     nova_conf = tmp_path / "nova.conf"
     nova_conf.write_text(
         "[hpc_sched]\ntopology_driver = ibnetdiscover\n"
         f"topology_command = {','.join(simulator.command)}\n"
     )
     caplog.clear()
-    assert not fabric.reload()
+    assert not loaded_topology.reload()
 
     simulator.tell(f'Unlink "{CABLED.nodes["leaf3"]}"')
-    assert fabric.reload()
-    assert len(fabric.current().topology.leaves) == 3
+    assert loaded_topology.reload()
+    assert len(loaded_topology.current().topology.leaves) == 3
     [line] = [text for text in caplog.messages if text.startswith("Topology changed")]
     assert "hosts gone: n[017-024]; switches gone: leaf3" in line
     assert "now 24 hosts, 3 leaves" in line
@@ -60,5 +60,5 @@ def test_a_leaf_that_is_pulled_out_shows_in_one_log_line_and_in_topology_diff(
     assert "leaf3" in shown
 
     simulator.tell(f'ReLink "{CABLED.nodes["leaf3"]}"')
-    assert fabric.reload()
+    assert loaded_topology.reload()
     assert main(["topology", "diff", str(before), "--config-file", str(nova_conf)]) == 0

@@ -12,9 +12,10 @@ from nova import objects
 from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.core.interference import Application
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import applications, db, neighbours
+from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
+from hpc_sched.nova_glue.io import databases
 from tests.functional import faults, rows
 from tests.functional.claims import ClaimsOnly, request
 from tests.functional.statements import collected
@@ -77,7 +78,7 @@ def states_of(cloud: NovaCloud, hosts=HOSTS):
 def seen(cloud: NovaCloud, asked=None) -> dict[str, list[Application]]:
     """Return what a request finds on each host, hosts without VMs left out."""
     states = states_of(cloud)
-    found = neighbours.read(asked or request(), states)
+    found = colocated_instances.read(asked or request(), states)
     assert found.occupancy.problems == ()
     return {state.host: found.on(state) for state in states if found.on(state)}
 
@@ -181,7 +182,7 @@ def test_those_on_their_way_are_looked_up_newest_first(cloud, allocate):
     states = states_of(cloud)
 
     def read():
-        found = neighbours.read(request(), states)
+        found = colocated_instances.read(request(), states)
         return [state.host for state in states if found.on(state)], found.occupancy
 
     hosts, occupancy = read()
@@ -227,7 +228,7 @@ def test_a_row_that_cannot_be_read_says_nothing_and_spoils_no_other(cloud, caplo
     rows.write_over(cloud, spec, request_spec=text)
     rows.write_over(cloud, flavor, flavor=text)
     states = states_of(cloud)
-    found = neighbours.read(request(), states)
+    found = colocated_instances.read(request(), states)
     classes = {state.host: there.app_class for state in states for there in found.on(state)}
     assert classes == {"n1": "sync", "n2": "none", "n3": "sync"}
     # One line for the request, naming both.
@@ -248,7 +249,7 @@ def test_a_flavor_whose_sizes_are_no_numbers_spoils_no_other(cloud):
         cloud, moving, status="migrating", migration_type="resize", **sides_of("n1", "n3")
     )
     states = states_of(cloud)
-    found = neighbours.read(request(), states)
+    found = colocated_instances.read(request(), states)
     assert {state.host for state in states if found.on(state)} == {"n1", "n2"}
     [problem] = found.occupancy.problems
     assert f"the flavors of instance {moving} in Nova's database cannot be read: vcpus" in problem
@@ -307,7 +308,7 @@ def test_a_resize_on_the_same_host_counts_with_both_flavors(cloud, allocate):
 
 def test_a_vm_that_comes_back_from_soft_deletion_is_what_it_was(cloud, monkeypatch):
     """Its request is not read together with thousands of others while it is queued to go."""
-    monkeypatch.setattr(db, "MAX_LISTED", 1)
+    monkeypatch.setattr(databases, "MAX_LISTED", 1)
     server_group = {"group": uuids.group}
     vm, _, _ = rows.add_vms(cloud, ["n1", "n2", "n3"], extra_specs=SYNC, **server_group)
     rows.queue_for_delete([vm], True)
@@ -340,7 +341,7 @@ def test_what_is_known_of_vms_is_not_forgotten_while_their_cell_does_not_answer(
     rows.add_vms(cloud, HOSTS, extra_specs=SYNC)
     known = seen(cloud)
     with faults.cell_at(cloud, "cell1", faults.closed_port()):
-        assert neighbours.read(request(), states_of(cloud)).occupancy.silent_cells
+        assert colocated_instances.read(request(), states_of(cloud)).occupancy.silent_cells
     faults.forget()
     with collected() as sent:
         assert seen(cloud) == known
@@ -348,8 +349,8 @@ def test_what_is_known_of_vms_is_not_forgotten_while_their_cell_does_not_answer(
     # Once a reading is complete, those that are gone are forgotten.
     rows.clear(cloud)
     seen(cloud)
-    assert not applications._cache.said
-    assert not applications._cache.applications
+    assert not instance_applications._cache.said
+    assert not instance_applications._cache.applications
 
 
 def test_ten_thousand_running_vms_are_read_within_seconds(cloud):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional.clouds import four_by_eight, leaves_used
 
 LEAVES = four_by_eight()

@@ -7,8 +7,8 @@ from contextvars import ContextVar
 import pytest
 from nova.scheduler.client import report
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import members as members_
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.instances import group_members
 from tests.functional.clouds import delete, four_by_eight
 from tests.functional.statements import collected
 
@@ -19,7 +19,7 @@ LEAVES = four_by_eight()
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], list[str]]]]:
     """Collect, for each group that is read, the SQL statements and the calls to Placement."""
     reads: list[tuple[list[str], list[str]]] = []
-    real, real_get = members_.read, report.SchedulerReportClient.get_allocs_for_consumer
+    real, real_get = group_members.read, report.SchedulerReportClient.get_allocs_for_consumer
     calls: list[str] = []
     # Other services run in this process too: only what the reading of a group asks counts, in
     # whatever thread; those that read for it inherit its context.
@@ -41,7 +41,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], l
         return real_get(self, context, consumer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(members_, "read", read)
+        patch.setattr(group_members, "read", read)
         patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", get)
         yield reads
 

@@ -12,7 +12,7 @@ from hpc_sched.filters import rack_capacity
 from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import registry
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import (
     FABRIC,
@@ -212,7 +212,7 @@ def test_nothing_is_refused_once_vms_are_placed(group, often, monkeypatch):
     free = [state for state in kept if not state.num_instances][:3]
     # Three places for the four VMs that are left.
     assert run(free, request, HPCRackCapacityFilter(), index=4) == free
-    monkeypatch.setattr(registry, "state_of", lambda *_: 1 / 0)
+    monkeypatch.setattr(served_requests, "state_of", lambda *_: 1 / 0)
     assert run(free, request, HPCRackCapacityFilter(), index=4) == free
 
 

@@ -15,10 +15,10 @@ from nova import context as nova_context
 from nova import objects
 
 from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue import fabric, registry
-from hpc_sched.nova_glue import reload as reload_
-from hpc_sched.nova_glue.aggregates import AggregatesDriver
-from hpc_sched.topology.yaml_file import YamlFileDriver
+from hpc_sched.nova_glue.io import loaded_topology, topology_watch
+from hpc_sched.nova_glue.io.aggregates_driver import AggregatesDriver
+from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
 from tests.functional.clouds import four_by_eight, write_topology
@@ -70,8 +70,8 @@ def said(caplog: pytest.LogCaptureFixture, level: str) -> list[str]:
 def test_a_file_that_changes_is_read_again_and_told_in_one_line(change, caplog):
     caplog.clear()
     change(MOVED)
-    assert fabric.reload()
-    assert len(fabric.current().topology.leaves) == 3
+    assert loaded_topology.reload()
+    assert len(loaded_topology.current().topology.leaves) == 3
     [line] = said(caplog, "INFO")
     assert "leaf4" in line
     assert "now 32 hosts, 3 leaves" in line
@@ -80,13 +80,13 @@ def test_a_file_that_changes_is_read_again_and_told_in_one_line(change, caplog):
 def test_a_file_that_is_touched_or_only_written_in_another_way_changes_nothing(
     path, change, caplog
 ):
-    before = fabric.current()
+    before = loaded_topology.current()
     caplog.clear()
     os.utime(path, (1, 1))
-    assert not fabric.reload()
+    assert not loaded_topology.reload()
     change(path.read_text() + "\n# a remark\n")
-    assert not fabric.reload()
-    assert fabric.current() is before
+    assert not loaded_topology.reload()
+    assert loaded_topology.current() is before
     assert said(caplog, "INFO") == []
 
 
@@ -102,30 +102,30 @@ def test_a_file_that_is_touched_or_only_written_in_another_way_changes_nothing(
 def test_the_last_good_fabric_is_kept_with_one_error_until_the_file_is_right_again(
     path, change, caplog, text, error
 ):
-    before, good = fabric.current(), path.read_text()
+    before, good = loaded_topology.current(), path.read_text()
     caplog.clear()
     if text is None:
         path.unlink()
     else:
         change(text)
     for _ in range(3):
-        assert not fabric.reload()
-    assert fabric.current() is before
+        assert not loaded_topology.reload()
+    assert loaded_topology.current() is before
     [line] = said(caplog, "ERROR")
     assert f"{path}{error}" in line
     assert "the last good topology stays in use" in line
     change(good)
-    assert not fabric.reload()
+    assert not loaded_topology.reload()
     assert said(caplog, "INFO") == [f"The topology is right again, and unchanged ({path})"]
     change(MOVED)
-    assert fabric.reload()
+    assert loaded_topology.reload()
 
 
 def test_every_new_mistake_is_an_error_of_its_own(change, caplog):
     caplog.clear()
     for text in ("switches: 7\n", "switches: 8\n", "switches: 8\n"):
         change(text)
-        fabric.reload()
+        loaded_topology.reload()
     assert len(said(caplog, "ERROR")) == 2
 
 
@@ -137,17 +137,17 @@ def test_every_new_mistake_is_an_error_of_its_own(change, caplog):
 def test_whatever_a_driver_raises_is_one_error_and_it_is_asked_again(
     change, caplog, monkeypatch, wrong
 ):
-    before = fabric.current()
+    before = loaded_topology.current()
     caplog.clear()
     change(MOVED)
     with monkeypatch.context() as patch:
         patch.setattr(YamlFileDriver, "parse_text", raising(wrong))
         for _ in range(3):
-            assert not fabric.reload()
-    assert fabric.current() is before
+            assert not loaded_topology.reload()
+    assert loaded_topology.current() is before
     [line] = said(caplog, "ERROR")
     assert f"{type(wrong).__name__}: {wrong}; the last good topology stays in use" in line
-    assert fabric.reload()
+    assert loaded_topology.reload()
 
 
 def raising(error: Exception) -> Callable[..., None]:
@@ -176,11 +176,15 @@ def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_
     CONF.set_override("topology_file", str(path), "hpc_sched")
     monkeypatch.setattr(conf, "TOPOLOGY_RELOAD_INTERVAL", 0.05)
     HopByteWeigher()
-    monkeypatch.setattr(fabric, "_watch", reload_.Watch(fabric.reload, fabric._interval))
+    monkeypatch.setattr(
+        loaded_topology,
+        "_watch",
+        topology_watch.Watch(loaded_topology.reload, loaded_topology._interval),
+    )
     caplog.clear()
     nova_conf.write_text(f"[hpc_sched]\n{option} = {value}\n")
     CONF.mutate_config_files()
-    fabric.current()
+    loaded_topology.current()
     wait_until(lambda: bool(said(caplog, "ERROR")))
     time.sleep(0.2)
     [line] = said(caplog, "ERROR")
@@ -190,12 +194,12 @@ def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_
     change(MOVED)
     nova_conf.write_text("[hpc_sched]\ntopology_reload_interval = 0\n")
     CONF.mutate_config_files()
-    wait_until(lambda: len(fabric.current().topology.leaves) == 3)
+    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
 
 
 def test_a_new_scheduler_does_not_start_with_what_an_old_one_keeps(change):
     change("switches: 7\n")
-    assert not fabric.reload()
+    assert not loaded_topology.reload()
     with pytest.raises(ValueError, match="expected a list"):
         HopByteWeigher()
 
@@ -206,15 +210,15 @@ def test_a_request_keeps_the_fabric_that_it_began_with(group, change):
     states = [host_state(host) for below in LEAVES.values() for host in below]
     weigher = HopByteWeigher()
     first = place(states, weigh(weigher, states, request), request)
-    leaf = fabric.current().topology.leaf_of(first)
+    leaf = loaded_topology.current().topology.leaf_of(first)
     change({"all": [host for below in LEAVES.values() for host in below][::-1]})
-    assert fabric.reload()
+    assert loaded_topology.reload()
     placed = {first}
     for _ in range(7):
         placed.add(place(states, weigh(weigher, states, request), request))
     assert placed == set(LEAVES[leaf])
-    assert len(registry.known(request).topology.leaves) == 4
-    assert fabric.current().topology.leaves == ("all",)
+    assert len(served_requests.known(request).topology.leaves) == 4
+    assert loaded_topology.current().topology.leaves == ("all",)
 
 
 def test_options_that_change_are_taken_over_on_sighup(path, change, tmp_path):
@@ -225,15 +229,15 @@ def test_options_that_change_are_taken_over_on_sighup(path, change, tmp_path):
     HopByteWeigher()
     CONF.set_override("topology_file", str(path), "hpc_sched")
     CONF.mutate_config_files()
-    wait_until(lambda: len(fabric.current().topology.leaves) == 4)
+    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
 
 
 def test_a_command_is_run_again_and_may_take_the_place_of_the_file(path):
     command = [sys.executable, "-c", "print('switches: [{name: a, hosts: [h1]}]')"]
     CONF.set_override("topology_file", None, "hpc_sched")
     CONF.set_override("topology_command", command, "hpc_sched")
-    assert fabric.reload()
-    assert fabric.current().topology.hosts == ("h1",)
+    assert loaded_topology.reload()
+    assert loaded_topology.current().topology.hosts == ("h1",)
 
 
 def test_a_command_that_fails_is_one_error_whatever_process_it_names(path, caplog):
@@ -242,9 +246,9 @@ def test_a_command_that_fails_is_one_error_whatever_process_it_names(path, caplo
     CONF.set_override("topology_file", None, "hpc_sched")
     for command, errors in ((said_by, 1), (said_by, 1), ("import sys; sys.exit('no')", 2)):
         CONF.set_override("topology_command", [sys.executable, "-c", command], "hpc_sched")
-        assert not fabric.reload()
+        assert not loaded_topology.reload()
         assert len(said(caplog, "ERROR")) == errors
-    assert len(fabric.current().topology.leaves) == 4
+    assert len(loaded_topology.current().topology.leaves) == 4
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
@@ -255,19 +259,19 @@ def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
 
 
 def test_a_change_is_seen_in_the_background_while_requests_go_on(change, monkeypatch):
-    watch = reload_.Watch(fabric.reload, lambda: 0.05)
-    monkeypatch.setattr(fabric, "_watch", watch)
-    fabric.current()
+    watch = topology_watch.Watch(loaded_topology.reload, lambda: 0.05)
+    monkeypatch.setattr(loaded_topology, "_watch", watch)
+    loaded_topology.current()
     change(MOVED)
-    wait_until(lambda: len(fabric.current().topology.leaves) == 3)
+    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
     change(LEAVES)
-    wait_until(lambda: len(fabric.current().topology.leaves) == 4)
+    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
     watch._interval = lambda: 0  # the thread ends with the process
 
 
 def test_the_watch_looks_once_at_its_start_and_then_only_when_it_is_woken():
     looks: list[float] = []
-    watch = reload_.Watch(lambda: looks.append(0), lambda: 3600)
+    watch = topology_watch.Watch(lambda: looks.append(0), lambda: 3600)
     assert not watch.wake()
     watch.start()
     watch.start()
@@ -280,7 +284,7 @@ def test_the_watch_looks_once_at_its_start_and_then_only_when_it_is_woken():
 
 def test_without_an_interval_the_watch_looks_only_when_it_is_woken():
     looks: list[float] = []
-    watch = reload_.Watch(lambda: looks.append(0), lambda: 0)
+    watch = topology_watch.Watch(lambda: looks.append(0), lambda: 0)
     watch.start()
     time.sleep(0.2)
     assert looks == []
@@ -295,7 +299,7 @@ def test_the_watch_goes_on_after_an_error(caplog):
         looks.append(0)
         raise ZeroDivisionError("boom")
 
-    watch = reload_.Watch(look, lambda: 0.05)
+    watch = topology_watch.Watch(look, lambda: 0.05)
     watch.start()
     wait_until(lambda: len(looks) >= 3)
     watch._interval = lambda: 0
@@ -304,7 +308,7 @@ def test_the_watch_goes_on_after_an_error(caplog):
 
 def test_many_threads_start_one_watch():
     before = threading.active_count()
-    watch = reload_.Watch(lambda: None, lambda: 0)
+    watch = topology_watch.Watch(lambda: None, lambda: 0)
     threads = [threading.Thread(target=watch.start) for _ in range(16)]
     for thread in threads:
         thread.start()
@@ -315,7 +319,7 @@ def test_many_threads_start_one_watch():
 
 def test_a_request_is_served_where_no_thread_can_be_started(monkeypatch, caplog):
     looks: list[float] = []
-    watch = reload_.Watch(lambda: looks.append(0), lambda: 3600)
+    watch = topology_watch.Watch(lambda: looks.append(0), lambda: 3600)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
         watch.start()
@@ -368,24 +372,26 @@ def test_aggregates_that_change_take_effect_without_a_restart(start_cloud, monke
     CONF.set_override("topology_file", None, "hpc_sched")
     CONF.set_override("topology_reload_interval", 0, "hpc_sched")
     HopByteWeigher()
-    fabric.reload()
-    known = fabric.current().topology
+    loaded_topology.reload()
+    known = loaded_topology.current().topology
     assert known.leaves == ("l1", "l2")
     assert known.hops("n01", "n03") == 3
     assert "n04" not in known
 
-    monkeypatch.setattr(fabric, "_watch", reload_.Watch(fabric.reload, lambda: 0.1))
-    fabric.current()
+    monkeypatch.setattr(
+        loaded_topology, "_watch", topology_watch.Watch(loaded_topology.reload, lambda: 0.1)
+    )
+    loaded_topology.current()
     api.add_host_to_aggregate(second, "n04")
-    wait_until(lambda: fabric.current().topology.hosts_of("l2") == ("n03", "n04"))
+    wait_until(lambda: loaded_topology.current().topology.hosts_of("l2") == ("n03", "n04"))
     api.post_aggregate_action(second, {"set_metadata": {"metadata": {"hpc:pod": "p2"}}})
-    wait_until(lambda: fabric.current().topology.hops("n01", "n03") == 5)
-    fabric._watch._interval = lambda: 0
+    wait_until(lambda: loaded_topology.current().topology.hops("n01", "n03") == 5)
+    loaded_topology._watch._interval = lambda: 0
     # A contradiction: n01 would be under two leaves.
     aggregate("rack3", ["n01"], leaf="l3")
-    assert not fabric.reload()
+    assert not loaded_topology.reload()
     assert "host 'n01' is under leaf 'l1' (aggregate 'rack1')" in cloud.stdlog.logger.output
-    assert fabric.current().topology.leaf_of("n01") == "l1"
+    assert loaded_topology.current().topology.leaf_of("n01") == "l1"
 
 
 def test_aggregates_are_read_with_two_queries_however_many_there_are(start_cloud):

@@ -7,24 +7,24 @@ import pytest
 from oslo_config import cfg
 
 from hpc_sched import exceptions
-from hpc_sched.demo import cloud as cloud_
+from hpc_sched.demo import nova_cloud
 from tests.broken_topologies import BROKEN
 from tests.functional.clouds import ROOT, SAMPLE_CONF
 
 
 @pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., cloud_.NovaCloud]) -> cloud_.NovaCloud:
+def cloud(start_cloud: Callable[..., nova_cloud.NovaCloud]) -> nova_cloud.NovaCloud:
     """Return a Nova without a scheduler and without computes."""
     return start_cloud(with_scheduler=False)
 
 
 @pytest.fixture
-def start(cloud: cloud_.NovaCloud) -> Iterator[Callable[..., None]]:
+def start(cloud: nova_cloud.NovaCloud) -> Iterator[Callable[..., None]]:
     """Start a scheduler as etc/nova.conf.sample says, with some options changed."""
     changed: list[tuple[str, str]] = []
 
     def start_(**hpc_sched: object) -> None:
-        options = cloud_.read_options(SAMPLE_CONF)
+        options = nova_cloud.read_options(SAMPLE_CONF)
         options |= {("hpc_sched", name): value for name, value in hpc_sched.items()}
         changed.extend(options)
         cloud.start_scheduler(options)

@@ -19,14 +19,15 @@ from nova.scheduler import weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import exceptions, files
-from hpc_sched.core.interference import Application
+from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
-from hpc_sched.nova_glue import neighbours as neighbours_
-from hpc_sched.nova_glue import registry, watched_file
-from hpc_sched.nova_glue.occupancy import Occupancy
-from hpc_sched.nova_glue.occupant import Occupant
+from hpc_sched.nova_glue.instances import colocated_instances
+from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.instances.placed_instance import Occupant
+from hpc_sched.nova_glue.io import watched_file
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
 from tests.functional.pods import names, states_of
@@ -330,7 +331,9 @@ def test_what_cannot_be_read_of_an_application_is_refused_with_its_reason(
     monkeypatch, said, reason: str, chain
 ):
     databases_say(monkeypatch)
-    monkeypatch.setattr("hpc_sched.nova_glue.members.is_placed", lambda _uuid: False)
+    monkeypatch.setattr(
+        "hpc_sched.nova_glue.instances.group_members.is_placed", lambda _uuid: False
+    )
     for group in (None, "group"):
         request = spec(group=group, vcpus=1, extra_specs=wishing(**said))
         filters = [made() for made in (*chain, HPCGroupFilter)]
@@ -370,7 +373,7 @@ def test_without_the_databases_extreme_waits_unless_it_moves(monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("no database")
 
-    monkeypatch.setattr(neighbours_.occupancy, "read", broken)
+    monkeypatch.setattr(colocated_instances.occupancy, "read", broken)
     chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter(), HPCGroupFilter())
     request = asks("extreme")
     assert "try again later" in why_refused(states_of("leaf1"), request, *chain)
@@ -401,7 +404,7 @@ def test_an_error_of_ours_lets_pass_whom_nothing_was_promised(monkeypatch, caplo
     def broken(*_: object) -> None:
         raise RuntimeError("ours")
 
-    monkeypatch.setattr(neighbours_, "read", broken)
+    monkeypatch.setattr(colocated_instances, "read", broken)
     chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())
     assert names(run(states_of("leaf1"), asks("sync"), *chain)) == LEAF1
     assert run(states_of("leaf1"), asks("extreme"), *chain) == []
@@ -460,7 +463,7 @@ def test_vms_that_a_host_does_not_report_yet_are_taken_off_what_is_free(monkeypa
     weighed = [weights.WeighedHost(state, 0) for state in states]
     # Equal but for their names.
     assert MDOBPWeigher().weigh_objects(weighed, request) == [0.05, 0.0]
-    state = registry.state_of(request, states)
+    state = served_requests.state_of(request, states)
     found = state.problem().packing
     rows = state.host_index
     assert found.free[rows].tolist() == [[12, 32768], [12, 32768]]

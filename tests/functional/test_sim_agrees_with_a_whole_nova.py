@@ -21,14 +21,14 @@ import pytest
 from nova import context as nova_context
 from nova import objects
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import fabric
-from hpc_sched.sim.cluster import HostType, uniform
-from hpc_sched.sim.job import Job
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.cluster.processor_types import ProcessorTypes
+from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import registry
-from hpc_sched.sim.processor_types import ProcessorTypes
-from hpc_sched.sim.setting import Setting
 from hpc_sched.sim.simulation import Simulation
+from hpc_sched.sim.simulation_input import Setting
 from hpc_sched.topology import Topology
 from tests.functional.trees import write_tree
 
@@ -117,7 +117,7 @@ class Simulated:
 
     def __init__(self, jobs: list[Job]) -> None:
         self.placed: dict[int, Counter[str]] = {}  # number to VMs per host
-        topology = fabric.current().topology
+        topology = loaded_topology.current().topology
         others = {host: HostType(vcpus, MEMORY_MB) for vcpus in SIZES for host in SIZES[vcpus]}
         cluster = uniform(topology, HostType(1, 0), others)
         setting = Setting(

@@ -19,7 +19,7 @@ from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
-from hpc_sched.nova_glue import fabric
+from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.sim.policies import registry
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -142,7 +142,7 @@ def test_hundreds_of_drawn_groups_get_the_same_hosts(side, tmp_path, monkeypatch
         case = draw(seed, side.app_class)
         path = write_tree(tmp_path / f"{seed}.yaml", case.tree, case.stated)
         CONF.set_override("topology_file", str(path), "hpc_sched")
-        topology = fabric.load().topology
+        topology = loaded_topology.load().topology
         with monkeypatch.context() as patch:
             nova_says = by_nova(case, side, patch)
         assert simulated(case, topology, policy) == nova_says, f"seed {seed}"

@@ -13,23 +13,23 @@ import pytest
 from nova.scheduler import weights
 from oslo_upgradecheck.upgradecheck import Code
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import db
-from hpc_sched.status import (
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.io import databases
+from hpc_sched.status import inspected_cloud as cloud_module
+from hpc_sched.status import upgrade_check
+from hpc_sched.status.checks import (
+    api_validators,
     app_classes,
-    checks,
-    extra_specs,
-    fabric,
-    filters,
+    filter_order,
     multipliers,
     options,
     packed_groups,
-    release,
     scheduler_options,
-    weighers,
+    topology_hosts,
+    versions,
+    weigher_list,
 )
-from hpc_sched.status import cloud as cloud_module
-from hpc_sched.status.cloud import Cloud
+from hpc_sched.status.inspected_cloud import Cloud
 from tests.functional.clouds import delete, write_topology
 from tests.functional.statements import collected
 
@@ -102,8 +102,8 @@ def aggregate(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
         cloud.api.delete_aggregate(number)
 
 
-def told(check: checks.Check, view: Cloud | None = None) -> tuple[Code, str]:
-    found = checks.judge(check, view or Cloud())
+def told(check: upgrade_check.Check, view: Cloud | None = None) -> tuple[Code, str]:
+    found = upgrade_check.judge(check, view or Cloud())
     return found.code, found.details or ""
 
 
@@ -118,26 +118,26 @@ def running(cloud: NovaCloud) -> NovaCloud:
 
 def test_the_table_and_the_exit_code_are_those_of_oslo_upgradecheck(set_, capsys):
     set_("hpc_sched", default_app_class="sync")
-    assert checks.UpgradeCommands().check() == Code.SUCCESS
+    assert upgrade_check.UpgradeCommands().check() == Code.SUCCESS
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].strip("| ") == "Upgrade Check Results"
     assert [line[9:].strip("| ") for line in lines if line.startswith("| Check: ")] == [
-        name for name, _ in checks.CHECKS
+        name for name, _ in upgrade_check.CHECKS
     ]
 
 
 def test_the_worst_check_is_the_exit_code(set_, capsys):
     set_("hpc_sched", default_app_class="sync")
     set_("filter_scheduler", host_subset_size=2)
-    assert checks.UpgradeCommands().check() == Code.WARNING
+    assert upgrade_check.UpgradeCommands().check() == Code.WARNING
     set_("filter_scheduler", enabled_filters=["Nobody"])
-    assert checks.UpgradeCommands().check() == Code.FAILURE
+    assert upgrade_check.UpgradeCommands().check() == Code.FAILURE
     assert "Result: Failure" in capsys.readouterr().out
 
 
 def test_a_uuid_is_not_broken_over_lines_and_each_finding_begins_a_line(cloud, capsys):
     group = cloud.server_group("a-group-with-a-name-that-fills-the-rest-of-the-line", "affinity")
-    checks.UpgradeCommands().check()
+    upgrade_check.UpgradeCommands().check()
     cloud.api.delete_server_group(group)
     out = capsys.readouterr().out
     assert group in out
@@ -148,7 +148,7 @@ def test_a_uuid_is_not_broken_over_lines_and_each_finding_begins_a_line(cloud, c
 
 
 def test_a_topology_that_names_every_enabled_compute_is_success(cloud):
-    assert told(fabric.check) == (
+    assert told(topology_hosts.check) == (
         Code.SUCCESS,
         f"6 hosts, 2 leaves, depth 2 (yaml: {CONF.hpc_sched.topology_file}).\n"
         "All 4 enabled computes are in it.\n"
@@ -159,7 +159,7 @@ def test_a_topology_that_names_every_enabled_compute_is_success(cloud):
 def test_computes_that_the_topology_does_not_name_are_a_warning_folded(set_, tmp_path):
     path = write_topology(tmp_path, {"leaf1": ["n1"]})
     set_("hpc_sched", topology_file=str(path))
-    code, text = told(fabric.check)
+    code, text = told(topology_hosts.check)
     assert code == Code.WARNING
     # n4 is disabled.
     assert "3 of 4 enabled computes are not in the topology" in text
@@ -169,7 +169,7 @@ def test_computes_that_the_topology_does_not_name_are_a_warning_folded(set_, tmp
 def test_where_no_name_fits_the_name_map_is_mentioned(set_, tmp_path):
     path = write_topology(tmp_path, {"leaf1": ["ib1", "ib2"]})
     set_("hpc_sched", topology_file=str(path))
-    code, text = told(fabric.check)
+    code, text = told(topology_hosts.check)
     assert code == Code.WARNING
     assert "(or name them in topology_name_map)" in text
     assert "2 hosts of the topology are no computes: ib[1-2]" in text
@@ -178,7 +178,7 @@ def test_where_no_name_fits_the_name_map_is_mentioned(set_, tmp_path):
 def test_short_names_in_the_topology_are_found_for_long_ones_of_computes(set_, tmp_path):
     path = write_topology(tmp_path, {"leaf1": [f"{name}.example.org" for name in COMPUTES]})
     set_("hpc_sched", topology_file=str(path))
-    assert told(fabric.check)[0] == Code.SUCCESS
+    assert told(topology_hosts.check)[0] == Code.SUCCESS
 
 
 def test_remarks_of_the_driver_are_a_warning(set_, monkeypatch, tmp_path):
@@ -188,7 +188,7 @@ def test_remarks_of_the_driver_are_a_warning(set_, monkeypatch, tmp_path):
     monkeypatch.setattr(
         cloud_module, "_topology", lambda: replace(real, remarks=("leaf 'a' is also 'b'",))
     )
-    code, text = told(fabric.check, view)
+    code, text = told(topology_hosts.check, view)
     assert code == Code.WARNING
     assert text.startswith("leaf 'a' is also 'b'\n")
 
@@ -199,7 +199,7 @@ def test_a_topology_that_does_not_load_is_a_failure_with_all_its_problems(set_, 
         "switches:\n- name: a\n  hosts: n1\n- name: a\n  hosts: n2\n- name: b\n  hosts: n1\n"
     )
     set_("hpc_sched", topology_file=str(path))
-    code, text = told(fabric.check)
+    code, text = told(topology_hosts.check)
     assert code == Code.FAILURE
     assert f"{path}:4: " in text
     assert f"{path}:7: " in text
@@ -217,7 +217,7 @@ def test_a_topology_that_does_not_load_is_a_failure_with_all_its_problems(set_, 
 )
 def test_a_topology_that_cannot_be_had_is_a_failure(set_, values, error):
     set_("hpc_sched", **values)
-    code, text = told(fabric.check)
+    code, text = told(topology_hosts.check)
     assert code == Code.FAILURE
     assert error in text
 
@@ -227,7 +227,7 @@ def test_a_driver_that_fails_in_a_way_of_its_own_is_a_failure(monkeypatch):
         raise OSError("no such database")
 
     monkeypatch.setattr(cloud_module.topology_, "load", load)
-    code, text = told(fabric.check)
+    code, text = told(topology_hosts.check)
     assert code == Code.FAILURE
     assert "topology driver 'yaml' failed: OSError: no such database" in text
 
@@ -236,7 +236,7 @@ def test_a_driver_that_fails_in_a_way_of_its_own_is_a_failure(monkeypatch):
 
 
 def test_the_filters_of_the_sample_are_success():
-    assert told(filters.check) == (
+    assert told(filter_order.check) == (
         Code.SUCCESS,
         "enabled_filters ends in HPCHomogeneityFilter, HPCGroupFilter, HPCRackCapacityFilter.",
     )
@@ -258,7 +258,7 @@ def test_the_filters_of_the_sample_are_success():
 )
 def test_available_filters_that_stop_the_start_are_a_failure(set_, available, error):
     set_("filter_scheduler", available_filters=available)
-    code, text = told(filters.check)
+    code, text = told(filter_order.check)
     assert code == Code.FAILURE
     assert error in text
     assert "nova-scheduler does not start" in text
@@ -277,7 +277,7 @@ def test_available_filters_that_stop_the_start_are_a_failure(set_, available, er
 )
 def test_a_filter_that_does_not_exist_is_a_failure_that_names_what_was_meant(set_, name, error):
     set_("filter_scheduler", enabled_filters=["ComputeFilter", name])
-    code, text = told(filters.check)
+    code, text = told(filter_order.check)
     assert code == Code.FAILURE
     assert f"enabled_filters names '{name}'" in text
     assert error in text
@@ -285,7 +285,7 @@ def test_a_filter_that_does_not_exist_is_a_failure_that_names_what_was_meant(set
 
 def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_):
     set_("filter_scheduler", enabled_filters=["HPCRackCapacityFilter", "ComputeFilter"])
-    code, text = told(filters.check)
+    code, text = told(filter_order.check)
     assert code == Code.FAILURE  # for the order
     assert (
         "HPCGroupFilter is not enabled: a group that does not fit is spread instead of refused"
@@ -293,7 +293,7 @@ def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_
     )
     assert "Set enabled_filters = ComputeFilter, HPCGroupFilter, HPCRackCapacityFilter" in text
     set_("filter_scheduler", enabled_filters=["ComputeFilter"])
-    assert told(filters.check)[0] == Code.WARNING
+    assert told(filter_order.check)[0] == Code.WARNING
 
 
 @pytest.mark.parametrize(
@@ -323,18 +323,18 @@ def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_
 )
 def test_a_wrong_order_says_the_right_line(set_, names, code, error):
     set_("filter_scheduler", enabled_filters=names)
-    found, text = told(filters.check)
+    found, text = told(filter_order.check)
     assert found == code
     assert error in text
     line = re.search("enabled_filters = (.*)", text)
     assert line
     set_("filter_scheduler", enabled_filters=line[1].split(", "))
-    assert told(filters.check)[0] == Code.SUCCESS
+    assert told(filter_order.check)[0] == Code.SUCCESS
 
 
 def test_a_filter_that_is_named_twice_is_a_warning(set_):
     set_("filter_scheduler", enabled_filters=["HPCGroupFilter", "HPCGroupFilter"])
-    assert told(filters.check) == (
+    assert told(filter_order.check) == (
         Code.WARNING,
         "HPCGroupFilter stands 2 times in enabled_filters and is run as often. Name it once.",
     )
@@ -344,7 +344,7 @@ def test_a_filter_that_is_named_twice_is_a_warning(set_):
 
 
 def test_the_weighers_of_the_sample_are_success():
-    assert told(weighers.check) == (Code.SUCCESS, "HopByteWeigher places by topology.")
+    assert told(weigher_list.check) == (Code.SUCCESS, "HopByteWeigher places by topology.")
 
 
 @pytest.mark.parametrize(
@@ -383,31 +383,31 @@ def test_the_weighers_of_the_sample_are_success():
 )
 def test_weighers_that_do_not_place_by_one_topology(set_, classes, code, error, line):
     set_("filter_scheduler", weight_classes=classes)
-    found, text = told(weighers.check)
+    found, text = told(weigher_list.check)
     assert found == code
     assert re.search(error, text)
     assert "Traceback" not in text
     if line is not None:
         assert f"Set weight_classes = {', '.join(line)}" in text
         set_("filter_scheduler", weight_classes=line)
-        assert told(weighers.check)[0] == Code.SUCCESS
+        assert told(weigher_list.check)[0] == Code.SUCCESS
 
 
 def test_a_second_weigher_by_topology_that_is_switched_off_is_none(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, BUNCH, HOP_BYTE])
     set_("hpc_sched", bunch_weight_multiplier=0)
-    assert told(weighers.check)[0] == Code.SUCCESS
+    assert told(weigher_list.check)[0] == Code.SUCCESS
 
 
 def test_hosts_that_are_shared_want_mdobp(set_):
     names = [*CONF.filter_scheduler.enabled_filters, "HPCInterferenceFilter"]
     set_("filter_scheduler", enabled_filters=names)
-    code, text = told(weighers.check)
+    code, text = told(weigher_list.check)
     assert code == Code.WARNING
     assert "HPCInterferenceFilter without MDOBPWeigher" in text
     assert f"Set weight_classes = {NOVAS}, {HOP_BYTE}, {MDOBP}" in text
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
-    assert told(weighers.check)[0] == Code.SUCCESS
+    assert told(weigher_list.check)[0] == Code.SUCCESS
 
 
 class Unbuildable(weights.BaseHostWeigher):
@@ -428,7 +428,7 @@ class Curious(weights.BaseHostWeigher):
 
 def test_a_weigher_that_cannot_be_built_is_a_failure(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, f"{__name__}.Unbuildable"])
-    code, text = told(weighers.check)
+    code, text = told(weigher_list.check)
     assert code == Code.FAILURE
     assert f"Unbuildable of {__name__}.Unbuildable cannot be built: no licence" in text
 
@@ -821,7 +821,7 @@ def test_a_decision_log_that_cannot_be_written_is_a_warning(set_, tmp_path):
 
 
 def test_the_installed_releases_are_supported():
-    code, text = told(release.check)
+    code, text = told(versions.check)
     assert code == Code.SUCCESS
     assert f"nova {importlib.metadata.version('nova')}" in text
 
@@ -858,23 +858,23 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
 )
 def test_a_release_that_is_not_supported_is_a_failure(package, metadata, error):
     name = package(metadata + '\nRequires-Dist: pytest>=99; extra == "test"\n')
-    found = release.check(Cloud(), name)
+    found = versions.check(Cloud(), name)
     assert [finding.code for finding in found] == [Code.FAILURE]
     assert re.search(error, found[0].text)
 
 
 def test_the_validators_of_extra_specs_are_installed():
-    code, text = told(extra_specs.check)
+    code, text = told(api_validators.check)
     assert code == Code.SUCCESS
     assert text.startswith("8 extra specs are validated by nova-api")
 
 
 def test_validators_that_are_missing_or_broken_are_told(package):
-    [found] = extra_specs.check(Cloud(), "nobody")
+    [found] = api_validators.check(Cloud(), "nobody")
     assert found.code == Code.WARNING
     assert "There is no entry point hpc_sched in nobody" in found.text
     package(entry_points="[broken]\nhpc_sched = xyzzy.nothing\n")
-    [found] = extra_specs.check(Cloud(), "broken")
+    [found] = api_validators.check(Cloud(), "broken")
     assert found.code == Code.FAILURE
     assert "No module named 'xyzzy'" in found.text
 
@@ -893,7 +893,7 @@ def test_a_cell_that_does_not_answer_is_a_warning_where_its_computes_matter(monk
     break_cell(monkeypatch)
     view = Cloud()
     for check in (
-        fabric.check,
+        topology_hosts.check,
         multipliers.check,
         scheduler_options.check_placement_results,
     ):
@@ -910,9 +910,13 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
         tried.append(1)
         raise OSError("mysql://nova:s3cret@host/ gone\n(Background: ...)")
 
-    monkeypatch.setattr(db, "ask_cells", broken)
+    monkeypatch.setattr(databases, "ask_cells", broken)
     view = Cloud()
-    for check in (fabric.check, multipliers.check, scheduler_options.check_placement_results):
+    for check in (
+        topology_hosts.check,
+        multipliers.check,
+        scheduler_options.check_placement_results,
+    ):
         code, text = told(check, view)
         assert code == Code.FAILURE
         assert "OSError: mysql://***@host/ gone. Run this where nova-scheduler runs" in text
@@ -922,7 +926,7 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
 def test_a_run_costs_six_queries_whatever_there_is(group, aggregate, capsys):
     def cost() -> int:
         with collected() as sent:
-            checks.UpgradeCommands().check()
+            upgrade_check.UpgradeCommands().check()
         return len(sent)
 
     # The cells, one in the only one; aggregates; groups and their requests; flavors.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from hpc_sched.demo import cloud  # noqa: F401 - first of all Nova: it chooses native threads
+from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses native threads
 from tests.functional.clouds import SAMPLE_CONF
 from tests.functional.database_files import write_conf, write_databases
 from tests.functional.trees import write_tree
@@ -254,7 +254,7 @@ def test_without_nova_the_command_says_what_to_install():
         "        if name.split('.')[0] == 'nova':\n"
         "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
         "sys.meta_path.insert(0, Blocked())\n"
-        "from hpc_sched.cli.status import main\n"
+        "from hpc_sched.cli.status_command import main\n"
         "sys.exit(main(['upgrade', 'check']))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

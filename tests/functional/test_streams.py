@@ -22,9 +22,9 @@ from nova import context as nova_context
 from nova import exception, objects
 
 from hpc_sched import enabling
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.filters.neighbours import NeighbourFilter
-from hpc_sched.nova_glue import enabled
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.filters.colocation import NeighbourFilter
+from hpc_sched.nova_glue import enabled_plugins
 from tests.functional import rows, rules
 from tests.functional.claims import STAYS_UP, ClaimsOnly, hosts_of, request
 from tests.functional.clouds import sharing_options
@@ -260,8 +260,8 @@ def test_without_the_filters_the_same_stream_breaks_every_rule(nova, monkeypatch
     assert len(others) == len(host_manager.enabled_filters) - len(ours)
     monkeypatch.setattr(host_manager, "enabled_filters", others)
     # The plan of a group minds neighbours too where the filters are enabled.
-    real = enabled.has_filter
-    monkeypatch.setattr(enabled, "has_filter", lambda name: name not in ours and real(name))
+    real = enabled_plugins.has_filter
+    monkeypatch.setattr(enabled_plugins, "has_filter", lambda name: name not in ours and real(name))
     # Which host stock Nova takes among equal ones differs from run to run: long enough for all.
     _, broken = run(nova, 0, EVENTS // 2)
     assert {rule.split(": ")[1] for rule in broken} == {

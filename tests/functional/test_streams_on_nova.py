@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import rules
 from tests.functional.clouds import delete, sharing_options
 from tests.functional.states import wishing

@@ -22,16 +22,17 @@ from nova import exception, objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import exceptions
-from hpc_sched.core.interference import Application
-from hpc_sched.core.vocabulary import MAX_SHOWN
+from hpc_sched.core.extra_spec_names import MAX_SHOWN
+from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import hosts, members, neighbours, planning, registry
-from hpc_sched.nova_glue import request as request_
-from hpc_sched.nova_glue.occupancy import Occupancy
+from hpc_sched.nova_glue.instances import colocated_instances, group_members
+from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.request import planning, request_spec, served_requests
+from hpc_sched.nova_glue.room import host_state_room
 from tests.functional.clouds import ROOT
 from tests.functional.states import (
     States,
@@ -62,7 +63,7 @@ TREE = {
         for pod, below in {1: (1, 2), 2: (3, 4)}.items()
     }
 }
-HOSTS = [host for hosts in LEAVES.values() for host in hosts]
+HOSTS = [host for hosts in LEAVES.values() for host in host_state_room]
 
 CHAIN = (
     HPCDedicatedHostFilter,
@@ -134,7 +135,7 @@ def too_large_to_become(patch: pytest.MonkeyPatch) -> Asking:
 
 
 def contradicting(patch: pytest.MonkeyPatch) -> Asking:
-    patch.setattr(hosts, "sizes_of_all", lambda _demand: dict.fromkeys(HOSTS, 1))
+    patch.setattr(host_state_room, "sizes_of_all", lambda _demand: dict.fromkeys(HOSTS, 1))
     return group_of(patch, wishes={"max_leaves": 1, "group_size": 5})
 
 
@@ -224,18 +225,18 @@ def bad_application(patch: pytest.MonkeyPatch) -> Asking:
 
 
 def no_group(patch: pytest.MonkeyPatch) -> Asking:
-    patch.setattr(members, "is_placed", lambda _uuid: False)
+    patch.setattr(group_members, "is_placed", lambda _uuid: False)
     return group_of(patch, wishes={"require": "pod"}, group=None)
 
 
 def no_group_and_bad(patch: pytest.MonkeyPatch) -> Asking:
-    patch.setattr(members, "is_placed", lambda _uuid: False)
+    patch.setattr(group_members, "is_placed", lambda _uuid: False)
     return group_of(patch, wishes={"require": "rack"}, group=None)
 
 
 def no_class(patch: pytest.MonkeyPatch) -> Asking:
     CONF.set_override("default_app_class", "none", "hpc_sched")
-    patch.setattr(members, "is_placed", lambda _uuid: False)
+    patch.setattr(group_members, "is_placed", lambda _uuid: False)
     return group_of(patch, 2, wishes={"require": "pod"})
 
 
@@ -335,11 +336,11 @@ def test_every_place_that_refuses_is_among_these(monkeypatch):
 
 
 BROKEN = {
-    "the wishes": (registry.wishes, "read"),
-    "the request": (request_, "from_spec"),
-    "the neighbours": (neighbours, "read"),
-    "the members": (members, "read"),
-    "the state": (registry, "GroupState"),
+    "the wishes": (served_requests.wishes, "read"),
+    "the request": (request_spec, "from_spec"),
+    "the neighbours": (colocated_instances, "read"),
+    "the members": (group_members, "read"),
+    "the state": (served_requests, "GroupState"),
     "the planner": (planning, "decide"),
 }
 

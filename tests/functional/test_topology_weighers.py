@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import nova.conf
 import pytest
 
-from hpc_sched.core.answers import Plan
-from hpc_sched.core.planner import plan
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology import Topology
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.rack_capacity import RackCapacityWeigher

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional.clouds import delete
 from tests.functional.truth import believed, nodes, true_members
 

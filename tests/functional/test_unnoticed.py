@@ -8,7 +8,7 @@ import pytest
 from nova.scheduler import manager
 from oslo_utils import uuidutils
 
-from hpc_sched.demo.cloud import NovaCloud, read_options
+from hpc_sched.demo.nova_cloud import NovaCloud, read_options
 from tests.functional.claims import MEMORY_MB, STAYS_UP, ClaimsOnly, request
 from tests.functional.clouds import SAMPLE_CONF, four_by_eight, write_topology
 

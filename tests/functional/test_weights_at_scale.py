@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from nova.scheduler import weights
 
-from hpc_sched.nova_glue import registry
+from hpc_sched.nova_glue.request import served_requests
 from tests.functional.states import (
     configured,
     databases_say,
@@ -80,7 +80,7 @@ def test_the_topology_chooses_the_leaf_and_mdobp_the_host_whatever_nova_prefers(
     leaves = list(dict.fromkeys(host[:4] for host in found))
     # Leaf after leaf, none of them interrupted by another.
     assert [host[:4] for host in found] == sorted((host[:4] for host in found), key=leaves.index)
-    state = registry.known(request)
+    state = served_requests.known(request)
     assert state is not None
     # And in each leaf in the order of the angles, as far as they differ.
     packing, topology = state.problem().packing, state.topology

@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_sched.core.answers import Plan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.core.planner import plan
-from hpc_sched.demo.cloud import NovaCloud
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.topology import Topology
 from tests.functional.claims import watched_claims
 from tests.functional.trees import write_tree

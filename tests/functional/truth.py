@@ -6,23 +6,23 @@ from contextlib import contextmanager
 
 import pytest
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import members as members_
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.instances import group_members
 
 
 @contextmanager
-def believed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[members_.Group]]:
+def believed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[group_members.Group]]:
     """Collect the groups that the plugin reads while the block runs, unchanged."""
-    seen: list[members_.Group] = []
-    real = members_.read
+    seen: list[group_members.Group] = []
+    real = group_members.read
 
-    def read(*args: object) -> members_.Group:
+    def read(*args: object) -> group_members.Group:
         found = real(*args)
         seen.append(found)
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(members_, "read", read)
+        patch.setattr(group_members, "read", read)
         yield seen
 
 
@@ -46,7 +46,7 @@ def true_members(cloud: NovaCloud, group: str, without: str | None = None) -> Co
     return members
 
 
-def nodes(group: members_.Group) -> Counter[str]:
+def nodes(group: group_members.Group) -> Counter[str]:
     """Return the believed members per node."""
     counts: Counter[str] = Counter()
     for (host, node), count in group.members.items():

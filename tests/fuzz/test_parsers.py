@@ -17,8 +17,10 @@ from types import FrameType
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.topology import Topology, base, hostlist, name_map, switch_names
-from hpc_sched.topology.text import Text, TextDriver
+from hpc_sched.topology import Topology, hostlist
+from hpc_sched.topology.readers import name_map, topology_driver
+from hpc_sched.topology.readers.slurm import name_lists
+from hpc_sched.topology.readers.text_driver import Text, TextDriver
 from tests.fuzz import corpus
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.mutation import mutated
@@ -42,9 +44,9 @@ class TooLong(BaseException):
 
 
 def text_drivers() -> Iterator[tuple[str, TextDriver]]:
-    for name in base.driver_names():
+    for name in topology_driver.driver_names():
         with suppress(exceptions.TopologyError):
-            driver = base.driver(name, path="fuzz")
+            driver = topology_driver.driver(name, path="fuzz")
             if isinstance(driver, TextDriver):
                 yield name, driver
 
@@ -128,7 +130,7 @@ def test_damaged_texts_are_read_or_refused(
     texts: Corpus,
 ):
     monkeypatch.setattr(hostlist, "MAX_HOSTS", MOST_HOSTS)
-    monkeypatch.setattr(switch_names, "MAX_NAMES", 2 * MOST_HOSTS)
+    monkeypatch.setattr(name_lists, "MAX_NAMES", 2 * MOST_HOSTS)
     seen: Counter[str] = Counter()
     parser = request.node.callspec.id
     with bounded_memory():
@@ -162,7 +164,7 @@ HUGE = [
 
 @pytest.mark.parametrize(("driver", "text"), HUGE)
 def test_a_huge_range_is_refused_before_it_takes_memory(driver: str, text: str):
-    made = base.driver(driver, path="fuzz")
+    made = topology_driver.driver(driver, path="fuzz")
     tracemalloc.start()
     try:
         with pytest.raises(exceptions.TopologyError, match="stands for more than 1000000 hosts"):

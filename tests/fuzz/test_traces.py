@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.exceptions import TraceError
-from hpc_sched.sim import swf
-from hpc_sched.sim.tally import Tally
+from hpc_sched.sim.jobs import swf
+from hpc_sched.sim.jobs.trace_statistics import Tally
 from tests.fuzz.corpus import SWF
 from tests.fuzz.mutation import mutated
 from tests.fuzz.test_parsers import COUNT, SEED, bounded_memory, bounded_time

@@ -14,11 +14,11 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.group_plan import decide
-from hpc_sched.core.planner import plan, solve
-from hpc_sched.core.problem import Problem
-from hpc_sched.core.wishes import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.plan.group_plan import decide
+from hpc_sched.core.plan.planner import plan, solve
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from hpc_sched.core.answers import Rejection
-from hpc_sched.core.interference import Application
-from hpc_sched.core.packing import Packing
-from hpc_sched.core.problem import Problem
-from hpc_sched.core.wishes import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.core.sharing.mdobp import Packing
 from hpc_sched.sim.policies.base import Places, Policy, Request
 from hpc_sched.topology import Topology
 

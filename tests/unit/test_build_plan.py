@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.build_plan import Selection, build_plan, least_excess
-from hpc_sched.core.problem import Problem
+from hpc_sched.core.classic.build_plan import Selection, build_plan, least_excess
+from hpc_sched.core.plan.problem import Problem
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core import bunch
+from hpc_sched.core.classic import listing_1
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.core.planner import solve
-from hpc_sched.core.problem import Problem
+from hpc_sched.core.plan.planner import solve
+from hpc_sched.core.plan.problem import Problem
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 
 
 def ordered(problem: Problem, slot: int = 0, spread: bool = False) -> list[str]:
     """Return the names of the hosts, best first."""
-    order = bunch.host_order(replace(problem, pack_hosts=not spread), slot=slot)
+    order = listing_1.host_order(replace(problem, pack_hosts=not spread), slot=slot)
     return [problem.topology.hosts[i] for i in order]
 
 
@@ -41,7 +41,9 @@ def one_by_one(group: fabrics.Group, spread: bool = False) -> list[str]:
 def weights(
     topology: Topology, capacity: dict[str, int], members: dict[str, int], awaiting: int
 ) -> dict[str, int]:
-    return bunch.listing1(topology=topology, capacity=capacity, members=members, awaiting=awaiting)
+    return listing_1.listing1(
+        topology=topology, capacity=capacity, members=members, awaiting=awaiting
+    )
 
 
 def free(topology: Topology, *leaves: str) -> dict[str, int]:
@@ -255,13 +257,13 @@ def test_a_group_that_is_placed_leaf_by_leaf_stands_where_it_would_vm_by_vm():
         capacity, members, turns = problem.capacity.copy(), problem.members.copy(), []
         for left in range(problem.awaiting, 0, -1):
             now = replace(problem, capacity=capacity, members=members, awaiting=left)
-            host = int(bunch.host_order(now)[0])
+            host = int(listing_1.host_order(now)[0])
             if not capacity[host]:
                 break
             capacity[host] -= 1
             members[host] += 1
             turns.append(host)
-        assert bunch.group_places(problem) == turns, number
+        assert listing_1.group_places(problem) == turns, number
         full += len(turns) < problem.awaiting
         mixed += len(set(problem.topology.leaf_index[turns].tolist())) > 1
     # Some have no room for all, and many fill more than one leaf.

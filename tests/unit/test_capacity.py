@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.capacity import UNBOUNDED, capacities, host_capacity, leaf_sums
-from hpc_sched.core.problem import Problem, tie_order
+from hpc_sched.core.capacity import UNBOUNDED, capacities, host_capacity
+from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.plan.switch_rooms import leaf_sums
 from tests.unit import fabrics
 
 CLASSES = st.sampled_from(["VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_GPU"])

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpc_sched.core.answers import Plan
-from hpc_sched.core.filling import leaf_gains, leaf_hosts, places
-from hpc_sched.core.knapsack import Digits
-from hpc_sched.core.maxplus import IMPOSSIBLE, NEVER, maxplus
-from hpc_sched.core.planner import plan
-from hpc_sched.core.problem import Problem
+from hpc_sched.core.plan.knapsack import IMPOSSIBLE, NEVER, Digits, maxplus
+from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts, places
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 

@@ -7,11 +7,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.group_plan import as_many_as_fit, decide
-from hpc_sched.core.planner import solve
-from hpc_sched.core.problem import Problem
-from hpc_sched.core.wishes import Wishes
+from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.plan.group_plan import as_many_as_fit, decide
+from hpc_sched.core.plan.planner import solve
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import problem_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from hpc_sched.topology import Topology
-from hpc_sched.topology.names import HostNames, short_name
+from hpc_sched.topology.host_names import HostNames, short_name
 from tests.unit import fabrics
 
 UUID = "7f0e2e5c-3f0c-4c4e-9d4e-0c8a0e1b5a77"

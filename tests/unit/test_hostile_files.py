@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from hpc_sched import exceptions, topology
-from hpc_sched.core import interference_file
-from hpc_sched.snapshot import file
-from hpc_sched.topology import command
+from hpc_sched.core.sharing import interference_file
+from hpc_sched.snapshot.source import snapshot_file
+from hpc_sched.topology.readers import driver_command
 from tests.snapshots import snapshot
 
 
@@ -70,7 +70,7 @@ def test_aliases_that_stand_for_billions_are_not_unfolded(tmp_path: Path, kind: 
 def test_no_shell_reads_the_words_of_a_command(tmp_path: Path):
     made = tmp_path / "made"
     words = [f"$(touch {made})", f"`touch {made}`", f"; touch {made}", "|", ">", str(made), "*"]
-    said = command.output_of(["printf", "%s\n", *words], 10.0, 10_000)
+    said = driver_command.output_of(["printf", "%s\n", *words], 10.0, 10_000)
     assert said.decode().splitlines() == words
     assert not made.exists()
 
@@ -78,8 +78,8 @@ def test_no_shell_reads_the_words_of_a_command(tmp_path: Path):
 def test_a_new_snapshot_is_its_writers_alone(tmp_path: Path):
     before = os.umask(0)
     try:
-        file.write(tmp_path / "state.json", snapshot())
-        file.write(tmp_path / "state.json.gz", snapshot())
+        snapshot_file.write(tmp_path / "state.json", snapshot())
+        snapshot_file.write(tmp_path / "state.json.gz", snapshot())
     finally:
         os.umask(before)
     modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}

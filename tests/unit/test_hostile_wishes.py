@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpc_sched.core import extra_specs, policy
+from hpc_sched.core import extra_specs, server_group_policy
 from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.extra_spec_names import MAX_GROUP_SIZE, MAX_LEAVES, MAX_SHOWN, MAX_VALUE
 from hpc_sched.core.extra_specs import Asked, Defaults
-from hpc_sched.core.vocabulary import MAX_GROUP_SIZE, MAX_LEAVES, MAX_SHOWN, MAX_VALUE
 
 LEVELS = ("leaf", "pod", "core")
 KEYS = (
@@ -185,4 +185,4 @@ def test_a_hundred_thousand_hints_cost_no_more_than_those_that_are_known():
     ids=["no rule", "1", "0", "negative", "an int64", "beyond an int64", "4,000 digits"],
 )
 def test_a_groups_rule_is_counted_in_bounds(rule: int | None, most: int):
-    assert policy.most_per_host(rule) == most
+    assert server_group_policy.most_per_host(rule) == most

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.interference import (
+from hpc_sched.core.sharing.cache_interference import (
     Application,
     InterferenceIndex,
     Limits,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core import rows
-from hpc_sched.core.interference import InterferenceIndex
-from hpc_sched.core.interference_file import read_index, write_index
+from hpc_sched import table_file
+from hpc_sched.core.sharing.cache_interference import InterferenceIndex
+from hpc_sched.core.sharing.interference_file import read_index, write_index
 from hpc_sched.exceptions import InterferenceError
 
 PERFORMANCE = {("WRF", "LU"): 0.87, ("LU", "WRF"): 0.98, ("EP", "EP"): 1.01}
@@ -163,7 +163,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_parsed(tmp_path: Path):
     with pytest.raises(InterferenceError, match=r"expected at most 10000000 bytes, found more$"):
-        read(tmp_path, b"#" * (rows.MAX_BYTES + 1))
+        read(tmp_path, b"#" * (table_file.MAX_BYTES + 1))
 
 
 NAMES = st.sampled_from(["WRF", "LU", "NO", "1e3", "-", "a+b_c.d"])

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_sched.core.measurement import Run, cache_score, index_of
-from hpc_sched.core.timings_file import timings_of
+from hpc_sched.core.sharing.characterisation import Run, cache_score, index_of, timings_of
 from hpc_sched.exceptions import InterferenceError
 
 

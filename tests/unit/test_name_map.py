@@ -3,7 +3,7 @@
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.topology import name_map
+from hpc_sched.topology.readers import name_map
 
 
 def test_a_guid_is_found_as_it_is_written_and_in_one_form():

@@ -1,8 +1,9 @@
 """What runs on the hosts of a fabric, and which of them Nova knows."""
 
-from hpc_sched.snapshot import occupancy
+from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.model import Flavor, Hypervisor, Server, Snapshot
-from hpc_sched.topology import Topology, svg
+from hpc_sched.topology import Topology
+from hpc_sched.topology.writers import svg
 
 FLAVOR = Flavor("hpc", vcpus=8, memory_mb=1024)
 
@@ -28,7 +29,7 @@ def cloud(hypervisors: list[Hypervisor], servers: list[Server]) -> Snapshot:
 
 
 def test_vms_and_vcpus_are_counted_on_their_hosts():
-    uses = occupancy.of(
+    uses = host_usage.of(
         TOPOLOGY,
         cloud(
             [node("n1", 16), node("n2", 8), node("n3"), node("n4", up=False), node("n5")],
@@ -36,8 +37,8 @@ def test_vms_and_vcpus_are_counted_on_their_hosts():
         ),
     )
     assert [uses.hosts[host].vms for host in TOPOLOGY.hosts] == [2, 1, 0, 0, 0]
-    assert uses.totals(TOPOLOGY.hosts_of("leaf1")) == occupancy.Totals(3, 24, 48, 1, 0, 0, 0)
-    assert uses.totals(TOPOLOGY.hosts_of("leaf2")) == occupancy.Totals(0, 0, 32, 1, 0, 1, 0)
+    assert uses.totals(TOPOLOGY.hosts_of("leaf1")) == host_usage.Totals(3, 24, 48, 1, 0, 0, 0)
+    assert uses.totals(TOPOLOGY.hosts_of("leaf2")) == host_usage.Totals(0, 0, 32, 1, 0, 1, 0)
     assert (uses.absent, uses.strangers, uses.doubled) == ((), (), {})
     assert uses.states() == {
         "n1": svg.USED,
@@ -51,20 +52,20 @@ def test_vms_and_vcpus_are_counted_on_their_hosts():
 
 
 def test_a_host_that_is_disabled_and_down_is_counted_once():
-    uses = occupancy.of(TOPOLOGY, cloud([node("n1", enabled=False, up=False)], []))
+    uses = host_usage.of(TOPOLOGY, cloud([node("n1", enabled=False, up=False)], []))
     totals = uses.totals(["n1"])
     assert (totals.disabled, totals.down, totals.off, totals.free) == (1, 0, 1, 0)
 
 
 def test_hosts_that_only_one_side_knows_are_told():
-    uses = occupancy.of(TOPOLOGY, cloud([node("n1"), node("gpu2"), node("gpu1")], []))
+    uses = host_usage.of(TOPOLOGY, cloud([node("n1"), node("gpu2"), node("gpu1")], []))
     assert uses.absent == ("n2", "n3", "n4", "n5")
     assert uses.strangers == ("gpu1", "gpu2")
     assert uses.totals(["n1", "n2"]).absent == 1
 
 
 def test_names_are_matched_as_the_scheduler_does():
-    uses = occupancy.of(
+    uses = host_usage.of(
         TOPOLOGY,
         cloud(
             [node("n1.example.org"), node("8d0c3a6e", host="n2"), node("n3", host="other")],
@@ -76,7 +77,7 @@ def test_names_are_matched_as_the_scheduler_does():
 
 
 def test_a_host_with_several_nodes_adds_them_up_and_is_told():
-    uses = occupancy.of(
+    uses = host_usage.of(
         TOPOLOGY,
         cloud(
             [node("bm-b", 16, host="n1"), node("bm-a", host="n1", enabled=False)],
@@ -92,6 +93,6 @@ def test_a_host_with_several_nodes_adds_them_up_and_is_told():
 def test_dedicated_processors_count_and_bare_metal_has_none():
     pinned = Hypervisor("n1", "n1", True, True, {"VCPU": 4, "PCPU": 8}, {"PCPU": 8})
     bare = Hypervisor("n2", "n2", True, True, {"CUSTOM_HPC": 1}, {"CUSTOM_HPC": 1})
-    uses = occupancy.of(TOPOLOGY, cloud([pinned, bare], [vm(1, "n2", "n2")]))
+    uses = host_usage.of(TOPOLOGY, cloud([pinned, bare], [vm(1, "n2", "n2")]))
     assert (uses.hosts["n1"].vcpus, uses.hosts["n1"].vcpus_used) == (12, 8)
     assert uses.notes()["n2"] == "1 VM"

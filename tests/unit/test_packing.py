@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core import packing
-from hpc_sched.core.answers import Plan
-from hpc_sched.core.packing import Packing
-from hpc_sched.core.planner import solve
-from hpc_sched.core.problem import Problem
-from hpc_sched.core.ranking import plan_order
+from hpc_sched.core.plan.planner import solve
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.ranking import plan_order
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.sharing import mdobp
+from hpc_sched.core.sharing.mdobp import Packing
 from hpc_sched.topology.model import Topology
 
 SMALL, LARGE = (1, 512), (1, 3072)
@@ -43,13 +43,13 @@ def ordered(chosen: Packing, members: Sequence[int] | None = None) -> list[int]:
     """Return the hosts, the best first; names are in the order of the hosts."""
     count = len(chosen.free)
     there = nobody(count) if members is None else np.array(members)
-    return packing.order(chosen, there, np.arange(count)).tolist()
+    return mdobp.order(chosen, there, np.arange(count)).tolist()
 
 
 def placed(chosen: Packing, count: int, capacity: Sequence[int]) -> list[int]:
     hosts = np.arange(len(chosen.free))
     room = np.array(capacity)
-    return packing.places(chosen, nobody(len(hosts)), hosts, room, hosts, count)
+    return mdobp.places(chosen, nobody(len(hosts)), hosts, room, hosts, count)
 
 
 def test_figure_1_of_the_paper_puts_two_small_vms_on_each_host():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hpc_sched import passwords
+from hpc_sched import masking
 
 
 @pytest.mark.parametrize(
@@ -18,10 +18,10 @@ from hpc_sched import passwords
     ],
 )
 def test_credentials_are_masked_and_nothing_else(text: str, expected: str):
-    assert passwords.masked(text) == expected
+    assert masking.masked(text) == expected
 
 
 def test_of_an_error_its_kind_and_first_line_are_told():
     error = ValueError("mysql://nova:s3cret@db/x\n[SQL: SELECT s3cret]")
-    assert passwords.first_line(error) == "ValueError: mysql://***@db/x"
-    assert passwords.first_line(ValueError()) == "ValueError: "
+    assert masking.first_line(error) == "ValueError: mysql://***@db/x"
+    assert masking.first_line(ValueError()) == "ValueError: "

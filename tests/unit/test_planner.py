@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.bunch import listing1
+from hpc_sched.core.classic.listing_1 import listing1
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.core.planner import plan
-from hpc_sched.core.problem import tie_order
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.problem import tie_order
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 

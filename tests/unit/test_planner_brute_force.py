@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.problem import tie_order
+from hpc_sched.core.plan.problem import tie_order
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import Case

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.planner import plan
-from hpc_sched.core.problem import tie_order
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.problem import tie_order
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import Case

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.planner import plan
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.result import Plan, Rejection
 from tests.unit import fabrics
 from tests.unit.fabrics import Case
 
@@ -154,7 +154,7 @@ def test_any_way_to_fill_the_room_costs_at_least_as_much(group: fabrics.Group, d
 
 
 ANOTHER_PROCESS = """
-from hpc_sched.core.planner import plan
+from hpc_sched.core.plan.planner import plan
 from tests.unit import fabrics
 fabric = fabrics.row_of_leaves({f"leaf{i:02}": 4 for i in range(12)})
 answer = plan(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hpc_sched.core.answers import Plan
-from hpc_sched.core.planner import plan
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 

@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hpc_sched.core.answers import Plan
-from hpc_sched.core.group_plan import decide
-from hpc_sched.core.problem import Problem
-from hpc_sched.core.pruning import Mask, kept, permitted
-from hpc_sched.core.ranking import spare_order
-from hpc_sched.core.wishes import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.plan.group_plan import decide
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.pruning import Mask, kept, permitted
+from hpc_sched.core.plan.ranking import spare_order
+from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import planned

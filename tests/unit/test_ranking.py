@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.answers import Plan
-from hpc_sched.core.planner import solve
-from hpc_sched.core.problem import Problem
-from hpc_sched.core.ranking import added_hops, first_then, plan_order, spare_order
-from hpc_sched.core.wishes import Wishes
+from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.plan.planner import solve
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.ranking import added_hops, first_then, plan_order, spare_order
+from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import planned

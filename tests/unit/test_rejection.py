@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hpc_sched.core.answers import Gang, Plan, Rejection
-from hpc_sched.core.planner import plan
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.result import Gang, Plan, Rejection
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 

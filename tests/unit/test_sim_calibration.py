@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.exceptions import CalibrationError
-from hpc_sched.sim import calibration, measured_times
-from hpc_sched.sim.calibration import Calibration, calibrated
-from hpc_sched.sim.measured_times import Measured
-from hpc_sched.sim.runtime_model import RuntimeModel
+from hpc_sched.sim.runtime import calibration, measured_times
+from hpc_sched.sim.runtime.calibration import Calibration, calibrated
+from hpc_sched.sim.runtime.measured_times import Measured
+from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 
 LEVELS = ("leaf", "pod", "core")
 ALL = ("host", *LEVELS)

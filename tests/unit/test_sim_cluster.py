@@ -3,14 +3,14 @@
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.sim import from_snapshot, generator, host_types
-from hpc_sched.sim.cluster import HostType, uniform
-from hpc_sched.sim.generator import FatTree
-from hpc_sched.sim.job import Job
+from hpc_sched.sim.cluster import fat_tree, host_types, snapshot_cluster
+from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.cluster.fat_tree import FatTree
+from hpc_sched.sim.jobs.job import Job
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.topology import Topology
-from hpc_sched.topology.text import Text
-from hpc_sched.topology.yaml_file import YamlFileDriver
+from hpc_sched.topology.readers.text_driver import Text
+from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from tests import snapshots
 from tests.unit.fabrics import two_leaves
 from tests.unit.simulated import Simulated
@@ -43,7 +43,7 @@ def test_a_fat_tree_has_the_shape_that_its_switches_give_it():
     ("hosts", "leaves", "depth"), [(1, 1, 3), (6, 1, 3), (7, 2, 3), (40, 7, 3)]
 )
 def test_a_fat_tree_is_built_only_as_far_as_its_hosts_need(hosts: int, leaves: int, depth: int):
-    topology = generator.read(f"levels=3,radix=8,oversubscription=3,hosts={hosts}", "x").topology()
+    topology = fat_tree.read(f"levels=3,radix=8,oversubscription=3,hosts={hosts}", "x").topology()
     topology.check()
     assert (len(topology.hosts), len(topology.leaves), topology.depth) == (hosts, leaves, depth)
 
@@ -73,7 +73,7 @@ def test_one_level_is_one_leaf_switch():
 )
 def test_an_impossible_fabric_is_told(text: str, said: str):
     with pytest.raises(exceptions.SimulationError, match=said):
-        generator.read(text, "--generate")
+        fat_tree.read(text, "--generate")
 
 
 def test_host_types_hold_for_all_or_for_those_that_are_named():
@@ -112,7 +112,7 @@ def saved_cluster(*servers, **fields):
     """Return the cluster of a saved cloud of 16 hosts; see :mod:`tests.snapshots`."""
     taken = snapshots.snapshot(servers, **fields)
     fabric = YamlFileDriver(path="x").parse(Text(snapshots.FABRIC.encode(), "x"))
-    return from_snapshot.cluster_of(Cloud.of(taken, fabric))
+    return snapshot_cluster.cluster_of(Cloud.of(taken, fabric))
 
 
 def test_a_saved_cloud_has_what_its_vms_leave_free():

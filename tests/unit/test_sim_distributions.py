@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.vocabulary import APP_CLASSES
+from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.exceptions import ConfigError
-from hpc_sched.sim import class_mix, distributions
-from hpc_sched.sim.distributions import Choice, Constant, Exponential, LogNormal, Uniform
+from hpc_sched.sim.jobs import class_mix, distributions
+from hpc_sched.sim.jobs.distributions import Choice, Constant, Exponential, LogNormal, Uniform
 
 READ = [
     ("constant:5", Constant(5.0)),

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from hpc_sched.core.bunch import group_places
+from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.core.planner import plan
-from hpc_sched.sim.experiments import dudina2013, gupta2012, shared_cluster
-from hpc_sched.sim.experiments.dudina2013 import BUNCH, RANDOM, Summary
-from hpc_sched.sim.experiments.shared_cluster import GUESSED, Cluster
-from hpc_sched.sim.experiments.table import Table, gain, percent
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.experiments import dudina2013, gupta2012, shared_cluster
+from hpc_sched.experiments.dudina2013 import BUNCH, RANDOM, Summary
+from hpc_sched.experiments.shared_cluster import GUESSED, Cluster
+from hpc_sched.experiments.table import Table, gain, percent
 
 FEW = 3
 SHORT = dudina2013.Setting(iterations=4)

@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from hpc_sched.core.interference import Limits
-from hpc_sched.sim.cluster import MEMORY_MB, VCPUS
-from hpc_sched.sim.distributions import Constant
-from hpc_sched.sim.experiments import gupta2013, gupta2013_tables
-from hpc_sched.sim.experiments.gupta2013 import (
+from hpc_sched.core.sharing.cache_interference import Limits
+from hpc_sched.experiments import gupta2013, gupta2013_tables
+from hpc_sched.experiments.gupta2013 import (
     GUESSED,
     IN_LIMITS,
     LEAST_FREE,
@@ -18,14 +16,16 @@ from hpc_sched.sim.experiments.gupta2013 import (
     Setting,
     curve,
 )
-from hpc_sched.sim.experiments.gupta2013_counts import Study, counts
-from hpc_sched.sim.job import Job
-from hpc_sched.sim.occupancy import Occupancy
+from hpc_sched.experiments.gupta2013_counts import Study, counts
+from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
+from hpc_sched.sim.cluster.cluster_state import Occupancy
+from hpc_sched.sim.group_requests import Requests
+from hpc_sched.sim.jobs.distributions import Constant
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.jobs.swf import Record
 from hpc_sched.sim.policies import gupta2013 as rules
 from hpc_sched.sim.policies import most_free
-from hpc_sched.sim.requests import Requests
-from hpc_sched.sim.setting import Setting as Conditions
-from hpc_sched.sim.swf import Record
+from hpc_sched.sim.simulation_input import Setting as Conditions
 from tests import sample_data
 
 TRACE = "swf/METACENTRUM-2009-2.swf.gz"

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.sim import network as links
-from hpc_sched.sim.network import Flows, Network, fat_tree
+from hpc_sched.sim.runtime import network as links
+from hpc_sched.sim.runtime.network import Flows, Network, fat_tree
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.answers import Rejection
+from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies import (
     first_fit,
     kueue,

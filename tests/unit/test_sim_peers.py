@@ -5,8 +5,8 @@ import itertools
 import pytest
 from hypothesis import given
 
-from hpc_sched.core.answers import Rejection
-from hpc_sched.core.wishes import Wishes
+from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies import kueue, slurm_tree
 from hpc_sched.topology import Topology
 from tests.unit import fabrics

@@ -3,12 +3,12 @@
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.core.interference import Application, Limits
-from hpc_sched.core.wishes import NO_WISHES, Wishes
-from hpc_sched.sim.cluster import HostType, uniform
-from hpc_sched.sim.job import Job
+from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.sharing.cache_interference import Application, Limits
+from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.cluster.processor_types import ProcessorTypes
+from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import registry
-from hpc_sched.sim.processor_types import ProcessorTypes
 from hpc_sched.topology import Topology
 from tests.unit.fabrics import two_leaves
 from tests.unit.simulated import Simulated, cluster

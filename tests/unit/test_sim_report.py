@@ -16,8 +16,16 @@ import pytest
 
 from hpc_sched import exceptions
 from hpc_sched.sim import report
-from hpc_sched.sim.report import bars, heat, progress, quantile_plots, quantities, runs, table
-from hpc_sched.sim.report.looks import look
+from hpc_sched.sim.report import (
+    bars,
+    heat,
+    number_text,
+    policy_runs,
+    progress,
+    quantile_plots,
+    table,
+)
+from hpc_sched.sim.report.line_styles import look
 from tests.sim_results import NO_SERIES, empty, lived
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -278,7 +286,7 @@ def test_a_plot_without_anything_to_draw_says_so():
 
 
 def test_what_a_policy_has_nothing_to_draw_for_is_said():
-    plot = progress.crossing(runs.by_policy([empty("nothing"), lived("something")]))
+    plot = progress.crossing(policy_runs.by_policy([empty("nothing"), lived("something")]))
     assert plot.missing == ("nothing",)
     assert [each.policy for each in plot.key] == ["something"]
 
@@ -295,7 +303,7 @@ def test_the_best_of_a_column_is_marked_and_told():
         empty("b", done=10, makespan=5000.0, hop_byte_ratio=1.002, wait_mean=None),
         empty("c", done=8, makespan=6000.0, hop_byte_ratio=2.0, wait_mean=3.0),
     ]
-    rows = table.rows(runs.by_policy(results))
+    rows = table.rows(policy_runs.by_policy(results))
     best = {
         (column.group, column.name): [row.runs.policy for row in rows if row.cells[i].is_best]
         for i, column in enumerate(table.COLUMNS)
@@ -310,12 +318,12 @@ def test_the_best_of_a_column_is_marked_and_told():
     row = next(cells for cells in page.cells if cells[0] == "b")
     assert row[1] == "★10"
     assert row[6] == "★1h 23min"
-    assert quantities.DASH in row
+    assert number_text.DASH in row
     assert {"title": "5000 s"} in page.all("span")
 
 
 def test_a_policy_that_has_done_nothing_is_best_in_nothing():
-    policies = runs.by_policy(
+    policies = policy_runs.by_policy(
         [empty("idle"), empty("a", done=2, makespan=9.0), empty("b", done=2, makespan=8.0)]
     )
     marked = {row.runs.policy for row in table.rows(policies) if any(c.is_best for c in row.cells)}
@@ -326,17 +334,17 @@ def test_a_policy_that_has_done_nothing_is_best_in_nothing():
 
 def test_several_seeds_give_a_mean_and_a_range():
     results = [empty("a", seed=seed, done=done) for seed, done in ((1, 10), (2, 13))]
-    cell = table.rows(runs.by_policy(results))[0].cells[0]
+    cell = table.rows(policy_runs.by_policy(results))[0].cells[0]
     assert (cell.text, cell.span) == ("11.5", "10 to 13")
-    [with_one] = table.rows(runs.by_policy(results[:1]))
+    [with_one] = table.rows(policy_runs.by_policy(results[:1]))
     assert with_one.cells[0].span == ""
 
 
 def test_the_first_seed_stands_for_a_policy():
-    policies = runs.by_policy([lived("b", 4), lived("a", 5), lived("b", 3)])
+    policies = policy_runs.by_policy([lived("b", 4), lived("a", 5), lived("b", 3)])
     assert [each.policy for each in policies] == ["b", "a"]
     assert policies[0].shown.summary.seed == 4
-    assert "the first seed of each policy" in runs.about_seeds(policies)
+    assert "the first seed of each policy" in policy_runs.about_seeds(policies)
 
 
 def test_refusals_are_told_by_reason_and_not_without_end():
@@ -360,7 +368,7 @@ def test_neighbouring_leaves_are_merged_where_there_are_many():
     assert names[:2] == ["sw1", "sw4"]
     assert use[0, 0] == pytest.approx(sum(run.series.leaves[0][:3]) / 3)
     assert use[-1, 0] == pytest.approx(run.series.leaves[0][249])
-    plot = heat.plot(runs.by_policy([run]))
+    plot = heat.plot(policy_runs.by_policy([run]))
     assert "the mean of up to 3 neighbouring leaves" in plot.reading
     assert len(heat.rows(lived("a", leaves=100))[0]) == 100
 
@@ -374,7 +382,7 @@ def test_columns_are_equally_wide_and_empty_after_the_end():
 
 
 def test_bars_have_their_values_and_plots_their_zeros():
-    policies = runs.by_policy([lived("a", 1), lived("a", 2)])
+    policies = policy_runs.by_policy([lived("a", 1), lived("a", 2)])
     assert ">1.88<" in bars.hop_bytes(policies).panels[0].svg
     svg = quantile_plots.waits(policies).panels[0].svg
     for tick in ("0", "10 s", "10 min"):
@@ -397,14 +405,14 @@ def test_bars_have_their_values_and_plots_their_zeros():
     ],
 )
 def test_times_are_readable(seconds, text):
-    assert quantities.duration(seconds) == text
+    assert number_text.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "name"), [(0, "s"), (300, "min"), (7200, "h"), (86400, "h"), (86400 * 5, "d")]
 )
 def test_the_time_axis_has_a_unit_that_suits_it(seconds, name):
-    assert quantities.time_unit(seconds)[1] == name
+    assert number_text.time_unit(seconds)[1] == name
 
 
 def test_it_is_written_whole(tmp_path):

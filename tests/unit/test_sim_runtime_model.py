@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.exceptions import ConfigError
-from hpc_sched.sim import runtime_model
-from hpc_sched.sim.runtime_model import RuntimeModel, pairs_by_level
+from hpc_sched.sim.runtime import runtime_model
+from hpc_sched.sim.runtime.runtime_model import RuntimeModel, pairs_by_level
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 

@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.sim.cluster import HostType, uniform
-from hpc_sched.sim.disciplines import Easy, Fcfs
+from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.cluster.host_failures import Failure, drawn
 from hpc_sched.sim.engine import Engine, Kind
-from hpc_sched.sim.failures import Failure, drawn
-from hpc_sched.sim.job import Job
-from hpc_sched.sim.occupancy import Occupancy, Standing
+from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.setting import Setting
+from hpc_sched.sim.queue_disciplines import Easy, Fcfs
 from hpc_sched.sim.simulation import Simulation
+from hpc_sched.sim.simulation_input import Setting
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import two_leaves
@@ -326,7 +326,7 @@ def test_the_first_job_of_a_queue_is_never_delayed_by_backfilling():
 def test_results_do_not_depend_on_the_hash_seed():
     code = (
         "from hpc_sched.sim.policies import registry\n"
-        "from hpc_sched.sim.job import Job\n"
+        "from hpc_sched.sim.jobs.job import Job\n"
         "from tests.unit.simulated import Simulated\n"
         "jobs = [Job(n, n // 3, 5 + n % 7, 1 + n % 6) for n in range(1, 40)]\n"
         "for name in registry.names():\n"

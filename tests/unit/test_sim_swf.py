@@ -11,10 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hpc_sched.exceptions import TraceError
-from hpc_sched.sim import swf
-from hpc_sched.sim.swf import Record
-from hpc_sched.sim.tally import Reason, Tally, Unusable
-from hpc_sched.sim.trace_lines import MAX_LINE
+from hpc_sched.sim.jobs import swf
+from hpc_sched.sim.jobs.swf import MAX_LINE, Record
+from hpc_sched.sim.jobs.trace_statistics import Reason, Tally, Unusable
 from tests import sample_data
 
 ROW = "1 10 5 100 4 -1 2048 8 600 4096 1 7 3 12 2 1 -1 -1"

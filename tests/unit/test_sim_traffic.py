@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.sim import traffic
+from hpc_sched.sim.runtime import traffic
 
 
 def partners(sent: traffic.Traffic, process: int) -> dict[int, float]:

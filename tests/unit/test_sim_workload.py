@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.interference import Application
+from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.exceptions import ConfigError
-from hpc_sched.sim import class_mix, distributions, swf, synthetic
-from hpc_sched.sim.job import Job
-from hpc_sched.sim.swf import Record
-from hpc_sched.sim.synthetic import Synthetic
-from hpc_sched.sim.workload import Workload, jobs
+from hpc_sched.sim.jobs import class_mix, distributions, swf, synthetic
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.jobs.swf import Record
+from hpc_sched.sim.jobs.synthetic import Synthetic
+from hpc_sched.sim.jobs.workload import Workload, jobs
 from tests import sample_data
 
 RECORD = Record(

@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.snapshot import anonymous, file
 from hpc_sched.snapshot.model import Aggregate, Snapshot
+from hpc_sched.snapshot.source import anonymous, snapshot_file
 from tests.snapshots import flavor, group, server, snapshot
 
 VMS = [
@@ -31,27 +31,27 @@ FULL = snapshot(
 
 @pytest.mark.parametrize("name", ["state.json", "state.json.gz"])
 def test_what_is_written_is_read_again(tmp_path, name):
-    file.write(tmp_path / name, FULL)
-    assert file.read(tmp_path / name) == FULL
+    snapshot_file.write(tmp_path / name, FULL)
+    assert snapshot_file.read(tmp_path / name) == FULL
 
 
 def test_a_name_in_gz_is_packed_and_one_that_was_renamed_is_read_all_the_same(tmp_path):
-    file.write(tmp_path / "state.json.gz", FULL)
+    snapshot_file.write(tmp_path / "state.json.gz", FULL)
     packed = (tmp_path / "state.json.gz").read_bytes()
-    assert json.loads(gzip.decompress(packed))["version"] == file.VERSION
+    assert json.loads(gzip.decompress(packed))["version"] == snapshot_file.VERSION
     (tmp_path / "state").write_bytes(packed)
-    assert file.read(tmp_path / "state") == FULL
+    assert snapshot_file.read(tmp_path / "state") == FULL
 
 
 def test_the_same_snapshot_is_the_same_file(tmp_path):
     for name in ("a.json.gz", "b.json.gz"):
-        file.write(tmp_path / name, FULL)
+        snapshot_file.write(tmp_path / name, FULL)
     assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
 
 
 def broken(change) -> str:
     """Return a document with a change to it."""
-    document = {"format": file.FORMAT, "version": file.VERSION, **asdict(FULL)}
+    document = {"format": snapshot_file.FORMAT, "version": snapshot_file.VERSION, **asdict(FULL)}
     document = json.loads(json.dumps(document))
     change(document)
     return json.dumps(document)
@@ -93,7 +93,7 @@ def test_an_error_names_file_and_key_and_what_was_expected(tmp_path, change, err
     path = tmp_path / "state.json"
     path.write_text(broken(change))
     with pytest.raises(exceptions.SnapshotError) as raised:
-        file.read(path)
+        snapshot_file.read(path)
     assert str(raised.value).startswith(f"{path}: {error}")
 
 
@@ -128,7 +128,7 @@ def test_what_is_no_snapshot_is_refused_with_its_name(tmp_path, content, error):
     path = tmp_path / "state.json"
     path.write_bytes(content)
     with pytest.raises(exceptions.SnapshotError) as raised:
-        file.read(path)
+        snapshot_file.read(path)
     assert f"{path}{error}" in str(raised.value)
 
 
@@ -137,32 +137,32 @@ def test_an_infinite_number_is_refused(tmp_path):
     text = broken(lambda d: d["hypervisors"][0]["capacity"].update(VCPU=4242))
     path.write_text(text.replace("4242", "1e999"))
     with pytest.raises(exceptions.SnapshotError, match="expected a finite number"):
-        file.read(path)
+        snapshot_file.read(path)
 
 
 def test_a_file_that_unpacks_to_more_than_is_allowed_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(file, "MAX_BYTES", 1000)
+    monkeypatch.setattr(snapshot_file, "MAX_BYTES", 1000)
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(b" " * 100_000))
     with pytest.raises(exceptions.SnapshotError, match="expected at most 1000 bytes, found more"):
-        file.read(tmp_path / "bomb.gz")
+        snapshot_file.read(tmp_path / "bomb.gz")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(exceptions.SnapshotError, match=r"missing/x.*cannot be written: No such"):
-        file.write(tmp_path / "missing" / "x", FULL)
+        snapshot_file.write(tmp_path / "missing" / "x", FULL)
     with pytest.raises(exceptions.SnapshotError, match=r"nothing: cannot be read: No such file"):
-        file.read(tmp_path / "nothing")
+        snapshot_file.read(tmp_path / "nothing")
 
 
 def test_what_json_cannot_say_is_not_written(tmp_path):
     with pytest.raises(exceptions.SnapshotError, match="cannot be written"):
-        file.write(tmp_path / "x", replace(FULL, options={"a": float("nan")}))
+        snapshot_file.write(tmp_path / "x", replace(FULL, options={"a": float("nan")}))
     assert not (tmp_path / "x").exists()
 
 
 def test_any_change_of_bytes_gives_a_snapshot_or_a_snapshot_error(tmp_path):
     path = tmp_path / "state.json"
-    file.write(path, FULL)
+    snapshot_file.write(path, FULL)
     good = path.read_bytes()
     numbers = random.Random(5)
     for _ in range(500):
@@ -178,7 +178,7 @@ def test_any_change_of_bytes_gives_a_snapshot_or_a_snapshot_error(tmp_path):
                     content[at:at] = numbers.choice([b"null", b"[", b"}", b'"', b"1e9", b","])
         path.write_bytes(content)
         try:
-            assert isinstance(file.read(path), Snapshot)
+            assert isinstance(snapshot_file.read(path), Snapshot)
         except exceptions.SnapshotError as error:
             assert str(error).startswith(str(path))  # noqa: PT017
 
@@ -187,7 +187,7 @@ def test_without_names_the_people_s_words_are_gone_and_equal_ones_stay_equal(tmp
     servers = [server("secret-1", "n01"), server("secret-1", "n02"), server("secret-2", "n03")]
     found = anonymous.without_names(snapshot(servers, [group("secret-3", servers)]))
     path = tmp_path / "state.json"
-    file.write(path, replace(found, servers=(), groups=()))
+    snapshot_file.write(path, replace(found, servers=(), groups=()))
     names = [vm.name for vm in found.servers]
     assert len(set(names)) == 2
     assert not any("secret" in name for name in [*names, found.groups[0].name])
@@ -215,9 +215,9 @@ def test_without_names_none_that_people_gave_is_anywhere_in_the_file(tmp_path):
     record = {"instance": servers[0].uuid, "group": groups[0].uuid, "decision": "planned"}
     found = replace(snapshot(servers, groups, aggregates=[owned]), decisions=(record,))
     path = tmp_path / "state.json"
-    file.write(path, found)
+    snapshot_file.write(path, found)
     assert path.read_text().count("Secret") == 3 + 3 + 2 + 1
-    file.write(path, anonymous.without_names(found))
+    snapshot_file.write(path, anonymous.without_names(found))
     assert "Secret" not in path.read_text()
     # The places stay: without them no question could be answered.
     assert '"n01"' in path.read_text()

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.topology import Topology, aggregates
+from hpc_sched.topology import Topology
+from hpc_sched.topology.readers import aggregate_tree
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ def said(name: str, hosts: str, **levels: str) -> Aggregate:
 
 
 def read(*given: Aggregate) -> Topology:
-    fabric = aggregates.topology_of(given)
+    fabric = aggregate_tree.topology_of(given)
     fabric.check()
     return fabric
 
@@ -212,14 +213,14 @@ def test_the_order_of_aggregates_and_hosts_does_not_matter():
 )
 def test_contradictions_are_all_told(given, problems):
     with pytest.raises(exceptions.TopologyError) as caught:
-        aggregates.topology_of(given)
+        aggregate_tree.topology_of(given)
     assert list(caught.value.problems) == problems
 
 
 def test_more_levels_than_any_fabric_has_are_an_error():
     metadata = {f"hpc:level{number}": "x" for number in range(40)}
     with pytest.raises(exceptions.TopologyError, match=r"41 levels .* 32 at most"):
-        aggregates.topology_of([Aggregate("r1", ("a",), metadata)])
+        aggregate_tree.topology_of([Aggregate("r1", ("a",), metadata)])
 
 
 def test_ten_thousand_hosts_in_a_thousand_leaves_are_read_at_once():
@@ -237,4 +238,4 @@ def test_ten_thousand_hosts_in_a_thousand_leaves_are_read_at_once():
 
 
 def read_unchecked(given: list[Aggregate]) -> Topology:
-    return aggregates.topology_of(given)
+    return aggregate_tree.topology_of(given)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.topology import detection
+from hpc_sched.topology.readers import detection
 
 
 @pytest.mark.parametrize(

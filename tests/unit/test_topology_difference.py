@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.topology import Topology, difference
-from hpc_sched.topology.difference import Change
-from hpc_sched.topology.hop_changes import HopChange
+from hpc_sched.topology import Topology
+from hpc_sched.topology.compare import difference
+from hpc_sched.topology.compare.difference import Change
+from hpc_sched.topology.compare.hop_changes import HopChange
 from hpc_sched.topology.tree import Details, Links
 
 #            core

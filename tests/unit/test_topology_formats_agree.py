@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hpc_sched.topology import Topology, load, slurm_writer, yaml_writer
+from hpc_sched.topology import Topology, load
+from hpc_sched.topology.writers import slurm_writer, yaml_writer
 from tests import sample_data
 from tests.ib_dumps import Fabric, rails, three_levels, two_levels
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.topology import Topology, ib_graph
+from hpc_sched.topology import Topology
+from hpc_sched.topology.readers.infiniband import switch_cables
 from tests.ib_dumps import Fabric, from_links, rails, read, state, three_levels, two_levels
 
 
@@ -298,7 +299,7 @@ def test_a_ring_of_switches_without_hosts_costs_nothing():
 
 
 def test_more_leaves_than_masks_can_be_held_for_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ib_graph, "MAX_LEAVES", 3)
+    monkeypatch.setattr(switch_cables, "MAX_LEAVES", 3)
     with pytest.raises(exceptions.TopologyError, match=r"at most 3 leaf switches .*, found 4\Z"):
         two_levels(4, 1, 1).topology()
     assert len(two_levels(3, 1, 1).topology().leaves) == 3

@@ -8,7 +8,8 @@ from pathlib import Path
 import networkx
 import pytest
 
-from hpc_sched.topology import Topology, detection
+from hpc_sched.topology import Topology
+from hpc_sched.topology.readers import detection
 from tests import sample_data
 from tests.ib_dumps import read, switches_between
 

@@ -6,7 +6,7 @@ import pytest
 
 from hpc_sched import exceptions
 from hpc_sched.topology import load
-from hpc_sched.topology.ibnetdiscover import IbnetdiscoverDriver
+from hpc_sched.topology.readers.infiniband.ibnetdiscover import IbnetdiscoverDriver
 from tests.ib_dumps import Fabric, read, state, two_levels
 
 #     spine

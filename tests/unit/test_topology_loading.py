@@ -12,12 +12,13 @@ from stevedore import _cache
 from stevedore.extension import ExtensionManager
 
 from hpc_sched import exceptions, extensions
-from hpc_sched.topology import TopologyDriver, base, load
-from hpc_sched.topology.yaml_file import YamlFileDriver
+from hpc_sched.topology import TopologyDriver, load
+from hpc_sched.topology.readers import topology_driver
+from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 
 Install = Callable[[str, str, str], None]
 
-OURS = sorted(point.name for point in metadata.entry_points(group=base.NAMESPACE))
+OURS = sorted(point.name for point in metadata.entry_points(group=topology_driver.NAMESPACE))
 
 GOOD = """\
 from hpc_sched.topology import Topology, TopologyDriver
@@ -56,14 +57,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def test_the_yaml_driver_is_installed():
-    assert "yaml" in base.driver_names()
+    assert "yaml" in topology_driver.driver_names()
 
 
 def test_a_driver_of_another_package_is_found_and_gets_its_options(install: Install):
     install("site_good", GOOD, "[hpc_sched.topology]\nsite = site_good:Driver\n")
     assert load("site").leaves == ("sw1",)
     assert load("site", leaf="sw9").leaves == ("sw9",)
-    assert base.driver_names() == sorted([*OURS, "site"])
+    assert topology_driver.driver_names() == sorted([*OURS, "site"])
 
 
 def test_an_unknown_driver_is_refused_with_the_names_of_the_installed_ones(install: Install):
@@ -135,7 +136,7 @@ def test_a_broken_driver_beside_it_does_not_hurt_a_good_one(install: Install, tm
     path = tmp_path / "topology.yaml"
     path.write_text("switches:\n- {name: sw1, hosts: [h1]}\n")
     assert load("yaml", path=path).hosts == ("h1",)
-    assert base.driver_names() == sorted([*OURS, "site"])
+    assert topology_driver.driver_names() == sorted([*OURS, "site"])
 
 
 def test_what_a_driver_finds_wrong_is_passed_on_as_it_is(install: Install):

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.topology import Topology, dot, layout, lettering, svg
+from hpc_sched.topology import Topology
 from hpc_sched.topology.tree import Details, Links
+from hpc_sched.topology.writers import dot, picture_text, svg, svg_layout
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -81,7 +82,7 @@ def test_levels_switches_counts_and_folded_hosts_are_written():
 
 
 def test_a_branch_without_a_pod_is_connected_by_a_line():
-    places = layout.of(Topology.from_tree(TREE))
+    places = svg_layout.of(Topology.from_tree(TREE))
     [line] = places.lines
     core, leaf3 = places.boxes[-1], places.boxes[-2]
     assert line.x == core.x + core.width
@@ -133,11 +134,11 @@ def test_names_of_any_letters_make_a_picture_that_can_be_read():
 def test_no_text_is_wider_than_its_box():
     names = {"core": {"x" * 100: ["h" * 100], "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 50: ["h2"]}}
     topology = Topology.from_tree(names, levels=("l" * 100, "p" * 100))
-    places = layout.of(topology)
+    places = svg_layout.of(topology)
     cuts = [text for text in texts(drawn(topology)) if "\N{HORIZONTAL ELLIPSIS}" in text]
     assert len(cuts) == 5  # two levels, two leaves, and the hosts of one
     for text in cuts:
-        assert lettering.width_of(text, 9) <= max(box.width for box in places.boxes)
+        assert picture_text.width_of(text, 9) <= max(box.width for box in places.boxes)
     titles = "".join(found.text or "" for found in drawn(topology).iter(f"{SVG}title"))
     assert "x" * 100 in titles
 
@@ -148,7 +149,7 @@ def test_long_names_that_differ_at_their_ends_differ_in_the_picture():
     assert {f"-{number:02}" for number in range(1, 9)} <= {text[-3:] for text in texts(picture)}
 
 
-def overlap(a: layout.Box, b: layout.Box) -> bool:
+def overlap(a: svg_layout.Box, b: svg_layout.Box) -> bool:
     return (
         a.x < b.x + b.width
         and b.x < a.x + a.width
@@ -174,7 +175,7 @@ def trees(draw: st.DrawFn) -> Topology:
 
 @given(trees())
 def test_boxes_do_not_overlap_and_stand_beside_the_switch_above(topology: Topology):
-    places = layout.of(topology)
+    places = svg_layout.of(topology)
     by_switch = {box.switch: box for box in places.boxes}
     assert sorted(by_switch) == list(range(len(topology.switches)))
     boxes = list(places.boxes)
@@ -196,13 +197,13 @@ def test_boxes_do_not_overlap_and_stand_beside_the_switch_above(topology: Topolo
 
 @given(trees())
 def test_cells_stand_inside_their_leaf(topology: Topology):
-    places = layout.of(topology)
+    places = svg_layout.of(topology)
     sizes = Counter(topology.leaf_index.tolist())
     for box in places.boxes:
         if topology.switches[box.switch].level == 1:
             rows = -(-sizes[box.switch] // places.cells)
-            assert layout.HEADING + rows * places.cell <= box.height
-            assert places.cells * places.cell <= box.width - 2 * layout.PADDING
+            assert svg_layout.HEADING + rows * places.cell <= box.height
+            assert places.cells * places.cell <= box.width - 2 * svg_layout.PADDING
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def test_a_picture_has_about_the_shape_of_a_page(pods, leaves, hosts, widest, hi
 
 def test_the_heading_and_the_legend_fit_into_a_small_picture():
     picture = drawn(Topology.from_tree({"leaf": ["h"]}), title="T" * 80, states={})
-    assert int(picture.get("width", 0)) > lettering.width_of("T" * 80, 14)
+    assert int(picture.get("width", 0)) > picture_text.width_of("T" * 80, 14)
 
 
 def test_the_same_fabric_is_the_same_picture():

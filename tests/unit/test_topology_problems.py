@@ -3,7 +3,7 @@
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.topology.problems import Problems
+from hpc_sched.topology.readers.reader_errors import Problems
 
 
 def test_problems_name_file_and_line():

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.topology import command, load, name_map
-from hpc_sched.topology.yaml_file import YamlFileDriver
+from hpc_sched.topology import load
+from hpc_sched.topology.readers import driver_command, name_map
+from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 
 GOOD = "switches: [{name: sw1, hosts: [h1, h2]}]"
 
@@ -59,13 +60,13 @@ def test_a_command_that_is_not_there_is_an_error():
 
 def test_a_command_that_never_stops_printing_is_stopped():
     with pytest.raises(exceptions.TopologyError, match="prints more than 100000 bytes"):
-        command.output_of(["yes"], 30, 100_000)
+        driver_command.output_of(["yes"], 30, 100_000)
 
 
 def test_the_children_of_a_command_that_hangs_are_ended_too(tmp_path: Path):
     pid = tmp_path / "pid"
     with pytest.raises(exceptions.TopologyError, match="no end within"):
-        command.output_of(["sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], 0.5, 1000)
+        driver_command.output_of(["sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], 0.5, 1000)
     child = int(pid.read_text())
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline and _is_running(child):

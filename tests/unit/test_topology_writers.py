@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.topology import Topology, slurm_writer, yaml_writer
-from hpc_sched.topology.slurm import SlurmDriver
-from hpc_sched.topology.text import Text, TextDriver
+from hpc_sched.topology import Topology
+from hpc_sched.topology.readers.slurm.slurm_driver import SlurmDriver
+from hpc_sched.topology.readers.text_driver import Text, TextDriver
+from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from hpc_sched.topology.tree import Details
-from hpc_sched.topology.yaml_file import YamlFileDriver
+from hpc_sched.topology.writers import slurm_writer, yaml_writer
 from tests.unit import fabrics
 from tests.unit.fabrics import trees
 from tests.unit.test_topology_slurm import hops_of

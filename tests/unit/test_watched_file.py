@@ -3,7 +3,7 @@
 import threading
 from pathlib import Path
 
-from hpc_sched.nova_glue.watched_file import WatchedFile
+from hpc_sched.nova_glue.io.watched_file import WatchedFile
 
 
 def test_one_reads_a_change_and_the_others_go_on_with_what_they_have(tmp_path: Path):

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-from hpc_sched.core.answers import Rejection
-from hpc_sched.core.interference import Application
-from hpc_sched.core.problem import Problem
-from hpc_sched.core.rejection import rejected
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.rejection import rejected
+from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.sharing.cache_interference import Application
 
 Places = tuple[int, ...]  # per VM, the index of its host in topology.hosts
 

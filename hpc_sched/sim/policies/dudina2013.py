@@ -4,11 +4,11 @@ Behind HPCHomogeneityFilter and HPCGroupFilter. HPCRackCapacityFilter is left ou
 leaves of the exact plan and spares, and what it removes Listing 1 may have wanted.
 """
 
-from hpc_sched.core.answers import Rejection
-from hpc_sched.core.bunch import group_places
-from hpc_sched.sim.policies import wishes
+from hpc_sched.core.classic.listing_1 import group_places
+from hpc_sched.core.plan.result import Rejection
+from hpc_sched.sim.policies import constrained
 from hpc_sched.sim.policies.base import Places, Policy, Request, refused
-from hpc_sched.sim.policies.homogeneity import on_one_type
+from hpc_sched.sim.policies.processor_type import on_one_type
 
 
 def _place(request: Request) -> Places | Rejection:
@@ -21,5 +21,5 @@ def _place(request: Request) -> Places | Rejection:
 POLICY = Policy(
     "dudina2013",
     "leaf switches by Listing 1 of Dudina2013 (BunchWeigher)",
-    on_one_type(wishes.kept(_place)),
+    on_one_type(constrained.kept(_place)),
 )

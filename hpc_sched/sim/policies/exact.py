@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from hpc_sched.core.answers import Plan, Rejection
-from hpc_sched.core.group_plan import decide
-from hpc_sched.core.problem import Problem
+from hpc_sched.core.plan.group_plan import decide
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.sim.policies.base import Places, Policy, Request
-from hpc_sched.sim.policies.homogeneity import on_one_type
+from hpc_sched.sim.policies.processor_type import on_one_type
 
 
 def places_of(problem: Problem) -> Places | Rejection:

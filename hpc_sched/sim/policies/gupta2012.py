@@ -4,18 +4,18 @@ Behind HPCHomogeneityFilter and HPCGroupFilter. HPCRackCapacityFilter is left ou
 leaves of the exact plan and spares, which are seldom those with most capacity.
 """
 
-from hpc_sched.core.answers import Rejection
-from hpc_sched.core.build_plan import Selection, build_plan
-from hpc_sched.sim.policies import wishes
+from hpc_sched.core.classic.build_plan import Selection, build_plan
+from hpc_sched.core.plan.result import Rejection
+from hpc_sched.sim.policies import constrained
 from hpc_sched.sim.policies.base import Place, Places, Policy, Request, filled
-from hpc_sched.sim.policies.homogeneity import on_one_type
+from hpc_sched.sim.policies.processor_type import on_one_type
 
 
 def _by(selection: Selection) -> Place:
     def place(request: Request) -> Places | Rejection:
         return filled(request.problem, build_plan(request.problem, selection))
 
-    return on_one_type(wishes.kept(place))
+    return on_one_type(constrained.kept(place))
 
 
 LARGEST = Policy(

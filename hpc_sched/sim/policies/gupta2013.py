@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from hpc_sched.core import packing
-from hpc_sched.core.answers import Rejection
-from hpc_sched.sim.policies import exact, nova_default, wishes
+from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.sharing import mdobp as mdobp_order
+from hpc_sched.sim.policies import constrained, exact, nova_default
 from hpc_sched.sim.policies.base import Places, Policy, Request, refused
-from hpc_sched.sim.policies.homogeneity import on_one_type
+from hpc_sched.sim.policies.processor_type import on_one_type
 
 
 def mdobp(request: Request) -> Places | Rejection:
@@ -18,7 +18,7 @@ def mdobp(request: Request) -> Places | Rejection:
     if problem.packing is None or int(problem.capacity.sum()) < problem.awaiting:
         return refused(problem)
     return tuple(
-        packing.places(
+        mdobp_order.places(
             problem.packing,
             problem.members,
             problem.topology.name_rank,
@@ -40,7 +40,7 @@ def _async(request: Request) -> Places | Rejection:
     said = problem.wishes
     if said.require is None and said.max_leaves is None:
         return mdobp(request)
-    bound = wishes.within(problem)
+    bound = constrained.within(problem)
     if isinstance(bound, Rejection):
         return bound
     return mdobp(replace(request, problem=bound))

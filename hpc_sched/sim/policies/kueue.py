@@ -34,9 +34,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched.core.answers import Rejection
-from hpc_sched.core.problem import Problem
-from hpc_sched.core.wishes import level_of
+from hpc_sched.core.constraints import level_of
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies.base import Places, Policy, Request, filled, refused
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import name_rank

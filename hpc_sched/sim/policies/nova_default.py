@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched.core.answers import Rejection
+from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies.base import Places, Policy, Request, refused
 
 Reals = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hpc_sched.core.answers import Rejection
+from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies.base import Places, Policy, Request, refused
 
 

@@ -37,8 +37,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched.core.answers import Rejection
-from hpc_sched.core.capacity import leaf_sums
+from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.sim.policies.base import Places, Policy, Request, filled, refused
 from hpc_sched.topology.model import Topology
 

@@ -5,11 +5,11 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from hpc_sched.sim.report import drawing, quantities
+from hpc_sched.sim.report import drawing, number_text
 from hpc_sched.sim.report.plot import Panel, Plot, parted
-from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.summary import Summary
-from hpc_sched.topology.lettering import cut
+from hpc_sched.topology.writers.picture_text import cut
 
 _ROW, _AROUND = 0.27, 0.65  # inches: a bar, and the axis below them all
 _NAME_ROOM, _LETTERS = 150, 12  # pixels
@@ -66,7 +66,7 @@ def _plot(
                     linewidth=1,
                 )
             axes.annotate(
-                quantities.ratio(mean),
+                number_text.ratio(mean),
                 (max(mean, greatest), row),
                 xytext=(5, 0),
                 textcoords="offset points",
@@ -83,7 +83,7 @@ def _plot(
         axes.set_ylim(len(shown) - 0.5, -0.5)  # the first on top
 
     label = f"{title}: " + ", ".join(
-        f"{each.policy} {quantities.ratio(fmean(found[each.policy]))}" for each in shown
+        f"{each.policy} {number_text.ratio(fmean(found[each.policy]))}" for each in shown
     )
     height = _AROUND + _ROW * max(len(shown), 2)
     panels = (Panel(drawing.drawn(name, f"{label}.", draw, height=height)),) if shown else ()
@@ -91,5 +91,5 @@ def _plot(
 
 
 def _values(runs: PolicyRuns, value: Value) -> list[float]:
-    found = (quantities.finite(value(result.summary)) for result in runs.results)
+    found = (number_text.finite(value(result.summary)) for result in runs.results)
     return [each for each in found if each is not None]

@@ -7,10 +7,10 @@ from dataclasses import replace
 import jinja2
 
 from hpc_sched import exceptions, files
-from hpc_sched.sim.report import bars, heat, progress, quantile_plots, refusals, runs, table
-from hpc_sched.sim.report.looks import sample
+from hpc_sched.sim.report import bars, heat, policy_runs, progress, quantile_plots, refusals, table
+from hpc_sched.sim.report.line_styles import sample
 from hpc_sched.sim.report.plot import Section
-from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.summary import Result
 
 TITLE = "Simulation of placement policies"
@@ -33,7 +33,7 @@ def page(
     :param about: what was simulated, as names and values
     :param notes: what the reader should know, a sentence each
     """
-    policies = runs.by_policy([_legal_result(result) for result in results])
+    policies = policy_runs.by_policy([_legal_result(result) for result in results])
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("hpc_sched.sim.report", "templates"),
         autoescape=True,
@@ -46,7 +46,7 @@ def page(
         about=[(_legal(name), _legal(value)) for name, value in about],
         notes=[_legal(note) for note in notes],
         policies=policies,
-        seeds=runs.about_seeds(policies),
+        seeds=policy_runs.about_seeds(policies),
         columns=table.COLUMNS,
         headings=table.headings(),
         rows=table.rows(policies),

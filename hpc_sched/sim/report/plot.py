@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.report.policy_runs import PolicyRuns
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hpc_sched.sim.report import timeline
 from hpc_sched.sim.report.plot import Plot
-from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.report.timeline import Measure, Values
 from hpc_sched.sim.summary import Series
 

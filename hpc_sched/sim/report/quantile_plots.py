@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hpc_sched.sim.report import drawing, lines
+from hpc_sched.sim.report import drawing, line_styles
 from hpc_sched.sim.report.plot import Panel, Plot, parted
-from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.summary import Result
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -93,7 +93,7 @@ def _plot(
             found = values(each.shown)
             last = max(len(found) - 1, 1)
             shares = [100 * step / last for step in range(len(found))]
-            lines.add(axes, each.look, shares, found, number, len(key))
+            line_styles.add(axes, each.look, shares, found, number, len(key))
         axes.set_xlabel("Jobs done (%)")
         axes.set_xlim(0, 100)
         scale(axes, max(max(values(each.shown)) for each in key))

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.report.policy_runs import PolicyRuns
 
 # A policy that names hosts or counts in its reasons has about one a job.
 MOST_REASONS = 12

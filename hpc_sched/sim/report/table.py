@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean
 
-from hpc_sched.sim.report import quantities
-from hpc_sched.sim.report.quantities import DASH
-from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.report import number_text
+from hpc_sched.sim.report.number_text import DASH
+from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.summary import Summary
 
 MORE, LESS = 1, -1  # what is better
@@ -44,29 +44,29 @@ class Row:
 
 
 def _time(group: str, name: str, value: Callable[[Summary], float | None]) -> Column:
-    return Column(group, name, LESS, value, quantities.duration, quantities.exact_seconds)
+    return Column(group, name, LESS, value, number_text.duration, number_text.exact_seconds)
 
 
 COLUMNS = (
-    Column("Jobs", "done", MORE, lambda s: s.done, quantities.whole),
-    Column("Jobs", "refused", LESS, lambda s: s.refused, quantities.whole),
-    Column("Jobs", "failed", LESS, lambda s: s.failed, quantities.whole),
-    Column("Jobs", "left", LESS, lambda s: s.left, quantities.whole),
-    Column("Jobs", "apart", LESS, lambda s: s.apart, quantities.whole),
+    Column("Jobs", "done", MORE, lambda s: s.done, number_text.whole),
+    Column("Jobs", "refused", LESS, lambda s: s.refused, number_text.whole),
+    Column("Jobs", "failed", LESS, lambda s: s.failed, number_text.whole),
+    Column("Jobs", "left", LESS, lambda s: s.left, number_text.whole),
+    Column("Jobs", "apart", LESS, lambda s: s.apart, number_text.whole),
     _time("Time", "makespan", lambda s: s.makespan),
     _time("Wait", "mean", lambda s: s.wait_mean),
     _time("Wait", "median", lambda s: s.wait_median),
     _time("Wait", "95 %", lambda s: s.wait_p95),
-    Column("Bounded slowdown", "mean", LESS, lambda s: s.slowdown_mean, quantities.ratio),
-    Column("Bounded slowdown", "95 %", LESS, lambda s: s.slowdown_p95, quantities.ratio),
-    Column("Use", "vcpus, %", MORE, lambda s: s.vcpu_use, quantities.percent),
-    Column("Use", "memory, %", MORE, lambda s: s.memory_use, quantities.percent),
-    Column("Hop-Byte", "over least", LESS, lambda s: s.hop_byte_ratio, quantities.ratio),
-    Column("Hops", "per pair", LESS, lambda s: s.hops_per_pair, quantities.ratio),
-    Column("Leaves", "over least", LESS, lambda s: s.leaf_ratio, quantities.ratio),
-    Column("Crossing jobs per leaf", "mean", LESS, lambda s: s.crossing, quantities.ratio),
-    Column("Crossing jobs per leaf", "most", LESS, lambda s: s.most_crossing, quantities.whole),
-    Column("Runtime", "factor", LESS, lambda s: s.factor_mean, quantities.ratio),
+    Column("Bounded slowdown", "mean", LESS, lambda s: s.slowdown_mean, number_text.ratio),
+    Column("Bounded slowdown", "95 %", LESS, lambda s: s.slowdown_p95, number_text.ratio),
+    Column("Use", "vcpus, %", MORE, lambda s: s.vcpu_use, number_text.percent),
+    Column("Use", "memory, %", MORE, lambda s: s.memory_use, number_text.percent),
+    Column("Hop-Byte", "over least", LESS, lambda s: s.hop_byte_ratio, number_text.ratio),
+    Column("Hops", "per pair", LESS, lambda s: s.hops_per_pair, number_text.ratio),
+    Column("Leaves", "over least", LESS, lambda s: s.leaf_ratio, number_text.ratio),
+    Column("Crossing jobs per leaf", "mean", LESS, lambda s: s.crossing, number_text.ratio),
+    Column("Crossing jobs per leaf", "most", LESS, lambda s: s.most_crossing, number_text.whole),
+    Column("Runtime", "factor", LESS, lambda s: s.factor_mean, number_text.ratio),
 )
 
 MEANINGS = (
@@ -119,7 +119,7 @@ def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[Cell]:
         [
             value
             for result in runs.results
-            if (value := quantities.finite(column.value(result.summary))) is not None
+            if (value := number_text.finite(column.value(result.summary))) is not None
         ]
         for runs in policies
     ]

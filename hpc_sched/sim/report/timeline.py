@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from hpc_sched.sim.report import drawing, lines, quantities
+from hpc_sched.sim.report import drawing, line_styles, number_text
 from hpc_sched.sim.report.plot import Panel, Plot, parted
-from hpc_sched.sim.report.runs import PolicyRuns
+from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.summary import Series
 
 # What jumps up and down from sample to sample is drawn as means, about so many.
@@ -65,7 +65,7 @@ def set_time_axis(axes: Axes, end: float) -> float:
 
     :param end: of the axis, s; from 0, so that plots can be compared
     """
-    unit, name = quantities.time_unit(end)
+    unit, name = number_text.time_unit(end)
     axes.set_xlabel(f"Simulated time ({name})")
     axes.set_xlim(0, end / unit if end > 0 else 1.0)
     return unit
@@ -86,7 +86,7 @@ def _picture(measure: Measure, policies: Sequence[PolicyRuns]) -> Markup:
             times = [time / unit for time in each.shown.series.time[: len(values)]]
             if measure.is_smoothed:
                 times, values = _means(times), _means(values)
-            lines.add(axes, each.look, times, values, number, len(policies))
+            line_styles.add(axes, each.look, times, values, number, len(policies))
             highest = max(highest, max(values, default=0.0))
         axes.set_ylabel(measure.axis)
         if measure.is_count:

@@ -10,8 +10,9 @@ from nova import context as nova_context
 from oslo_utils import uuidutils
 from placement import db_api as placement_db
 
-from hpc_sched.nova_glue import fabric, members, occupancy
-from hpc_sched.nova_glue import request as request_
+from hpc_sched.nova_glue.instances import group_members, host_instances
+from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.request import request_spec
 from tests.functional import rules
 from tests.functional.claims import MEMORY_MB, VCPUS
 from tests.functional.soak import fabrics
@@ -198,7 +199,7 @@ def beliefs(life: Life) -> list[str]:
     for state in states:
         state.uuid = life.nova.provider_of[state.host]
         state.cell_uuid = life.nova.cloud.cell_mappings["cell1"].uuid
-    read = occupancy.read(context, uuidutils.generate_uuid(), states)
+    read = host_instances.read(context, uuidutils.generate_uuid(), states)
     wrong = [f"occupancy: {problem}" for problem in read.problems]
     hosts = life.fleet.by_host()
     for state in states:
@@ -209,10 +210,10 @@ def beliefs(life: Life) -> list[str]:
     for uuid, vms in life.fleet.by_group().items():
         spec = life.fleet.spec(vms[0], vms[0].size)
         spec.instance_uuid = uuidutils.generate_uuid()
-        request = request_.from_spec(spec, fabric.current().topology.levels)
+        request = request_spec.from_spec(spec, loaded_topology.current().topology.levels)
         if request is None:
             continue  # of class none: nothing is read
-        group = members.read(request, states, {})
+        group = group_members.read(request, states, {})
         truth = Counter(vm.host or vm.place for vm in vms if not vm.is_shelved)
         believed = Counter({node: n for (_, node), n in group.members.items()})
         if believed != truth or group.problems:

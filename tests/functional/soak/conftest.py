@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_sched.demo.cloud import NovaCloud
-from hpc_sched.nova_glue import fabric
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.io import loaded_topology
 from tests.functional import rows
 from tests.functional.claims import STAYS_UP, ClaimsOnly
 from tests.functional.clouds import sharing_options
@@ -38,7 +38,7 @@ def nova(
     }
     cloud = start_cloud(topology, sharing_options(folder, **ours) | STAYS_UP)
     # Where an earlier module has started the thread it sleeps without an interval.
-    fabric._watch.wake()
+    loaded_topology._watch.wake()
     claims = ClaimsOnly(cloud)
     claims.add_hosts(dict.fromkeys(fabrics.HOSTS, 0))
     return claims

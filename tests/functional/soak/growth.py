@@ -15,7 +15,11 @@ import numpy as np
 from nova import objects
 from nova.scheduler import host_manager
 
-from hpc_sched.nova_glue import applications, breaker, fabric, processors, registry, release
+from hpc_sched.nova_glue import nova_release
+from hpc_sched.nova_glue.instances import instance_applications
+from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
+from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue.room import host_processors
 
 # What lives as long as one request does. Nova's own two are held by ours.
 OF_REQUESTS = frozenset(
@@ -70,7 +74,7 @@ def from_here() -> Iterator[None]:
 
 def look(requests: int, vms: int) -> Sample:
     """Return a sample, after the collector has run."""
-    if not release.is_threaded():
+    if not nova_release.is_threaded():
         _forget_cancelled_timers()
     # What a RequestSpec kept alive goes only after it.
     for _ in range(3):
@@ -78,7 +82,7 @@ def look(requests: int, vms: int) -> Sample:
     live: Counter[str] = Counter()
     # Not while a topology is being read: CPython takes it amiss (SystemError) when somebody else
     # has a tuple that is being made.
-    with fabric._lock:
+    with loaded_topology._lock:
         for found in gc.get_objects():
             kind = type(found)
             # A metaclass may have made of __module__ something else than a name.
@@ -92,12 +96,12 @@ def look(requests: int, vms: int) -> Sample:
         live,
         threading.active_count(),
         _open_files(),
-        len(registry._registry.entries),
+        len(served_requests._registry.entries),
         {
-            "applications": len(applications._cache.applications),
-            "said": len(applications._cache.said),
-            "processors": processors._processor.cache_info().currsize,
-            "breakers": len(breaker._breakers),
+            "applications": len(instance_applications._cache.applications),
+            "said": len(instance_applications._cache.said),
+            "processors": host_processors._processor.cache_info().currsize,
+            "breakers": len(circuit_breaker._breakers),
         },
     )
 

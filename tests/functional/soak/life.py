@@ -13,7 +13,7 @@ from uuid import UUID
 import nova.conf
 from nova import exception, objects
 
-from hpc_sched.nova_glue import fabric
+from hpc_sched.nova_glue.io import loaded_topology
 from tests.functional import rows
 from tests.functional.claims import ClaimsOnly, ask, hosts_of
 from tests.functional.soak import fabrics
@@ -287,7 +287,7 @@ class Life:
     def _mutate(self, _dice: random.Random) -> bool:
         """Do what the service does on SIGHUP."""
         self.nova.cloud.scheduler.manager.reset()
-        fabric._on_mutate(CONF, {})
+        loaded_topology._on_mutate(CONF, {})
         return True
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from hpc_sched.nova_glue import fabric
+from hpc_sched.nova_glue.io import loaded_topology
 from tests.functional.soak import checks, events, fabrics, growth
 from tests.functional.soak.life import Life
 
@@ -42,7 +42,7 @@ def run(
     with ThreadPoolExecutor(THREADS) as pool, growth.from_here():
         # The pool has all its threads from the first sample on.
         list(pool.map(time.sleep, [0.05] * THREADS))
-        fabric.current()
+        loaded_topology.current()
         for count, together in enumerate(events.rounds(seed, number)):
             soak.wrong += _round(soak, pool, together, excused)
             done += len(together)
@@ -92,7 +92,7 @@ def _in_use(life: Life) -> list[str]:
     wanted = {leaf: set(hosts) for leaf, hosts in life.leaves.items()}
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
-        topology = fabric.current().topology
+        topology = loaded_topology.current().topology
         if {leaf: set(topology.hosts_of(leaf)) for leaf in topology.leaves} == wanted:
             return []
         time.sleep(0.05)

@@ -9,10 +9,12 @@ import pytest
 
 from hpc_sched import enabling
 from hpc_sched.filters import group as group_filter
+from hpc_sched.filters.colocation import NeighbourFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
-from hpc_sched.filters.neighbours import NeighbourFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import applications, enabled, members, record, registry
+from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.nova_glue.instances import group_members, instance_applications
+from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.soak.marks import LONG
 
@@ -35,8 +37,8 @@ def without(monkeypatch, nova, *kinds):
 def test_hosts_that_are_shared_against_the_rules(live, nova, monkeypatch):
     ours = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
     without(monkeypatch, nova, NeighbourFilter)
-    real = enabled.has_filter
-    monkeypatch.setattr(enabled, "has_filter", lambda name: name not in ours and real(name))
+    real = enabled_plugins.has_filter
+    monkeypatch.setattr(enabled_plugins, "has_filter", lambda name: name not in ours and real(name))
     assert_found(live(EVENTS), "host n")
 
 
@@ -73,36 +75,36 @@ def test_a_weigher_that_fails(live, monkeypatch):
 
 
 def test_a_member_that_is_overlooked(live, monkeypatch):
-    real = members.db.placed_vms
+    real = group_members.db.placed_vms
 
     def placed_vms(*args):
         found = real(*args)
         del found.rows[3:]
         return found
 
-    monkeypatch.setattr(members.db, "placed_vms", placed_vms)
+    monkeypatch.setattr(group_members.db, "placed_vms", placed_vms)
     assert_found(live(EVENTS), "group ")
 
 
 def test_requests_that_stay_in_the_registry(live, monkeypatch):
-    monkeypatch.setattr(registry._registry, "entries", {})
+    monkeypatch.setattr(served_requests._registry, "entries", {})
     assert_found(live(EVENTS), "entries in the registry")
 
 
 def test_a_cache_that_forgets_nobody(live, monkeypatch):
-    everybody, real = {}, applications._Cache
+    everybody, real = {}, instance_applications._Cache
 
     def cached(settings=(), said=None, kept=None):
         everybody.update(kept or {})
         return real(settings, said or {}, dict(everybody))
 
-    monkeypatch.setattr(applications, "_Cache", cached)
+    monkeypatch.setattr(instance_applications, "_Cache", cached)
     assert_found(live(400), "in the cache of applications")
 
 
 @pytest.mark.parametrize("what", ["threads", "open files"])
 def test_what_every_request_leaves_open(live, monkeypatch, tmp_path, what):
-    real, done, kept = record.tell, threading.Event(), []
+    real, done, kept = decision_record.tell, threading.Event(), []
 
     def tell(state, answer):
         if what == "threads":
@@ -111,7 +113,7 @@ def test_what_every_request_leaves_open(live, monkeypatch, tmp_path, what):
             kept.append((tmp_path / "file").open("w"))
         real(state, answer)
 
-    monkeypatch.setattr(record, "tell", tell)
+    monkeypatch.setattr(decision_record, "tell", tell)
     try:
         assert_found(live(EVENTS), what)
     finally:

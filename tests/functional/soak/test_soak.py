@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from hpc_sched.nova_glue import neighbours, registry
+from hpc_sched.nova_glue.instances import colocated_instances
+from hpc_sched.nova_glue.request import served_requests
 from tests.functional.soak import events
 from tests.functional.soak.marks import LONG
 from tests.functional.soak.run import leaks, table
@@ -34,13 +35,13 @@ def test_nothing_breaks_or_leaks_whatever_happens(live):
 
 def test_a_group_state_that_is_kept_is_found(live, monkeypatch):
     kept = []
-    real = registry.GroupState.observe
+    real = served_requests.GroupState.observe
 
     def observe(state, uuid):
         kept.append(state)
         real(state, uuid)
 
-    monkeypatch.setattr(registry.GroupState, "observe", observe)
+    monkeypatch.setattr(served_requests.GroupState, "observe", observe)
     assert any("GroupState" in what for what in live(40).wrong)
 
 
@@ -54,13 +55,13 @@ def test_a_group_state_that_is_kept_is_found(live, monkeypatch):
 )
 def test_lists_of_names_that_each_request_leaves_are_found(live, monkeypatch, number, lists):
     kept = []
-    real = neighbours.read
+    real = colocated_instances.read
 
     def read(spec, states):
         kept.append([f"name of {state.host}" for state in states for _ in range(lists)])
         return real(spec, states)
 
-    monkeypatch.setattr(neighbours, "read", read)
+    monkeypatch.setattr(colocated_instances, "read", read)
     soak = live(number)
     assert not soak.wrong, "\n".join(soak.wrong)
     assert any(BLOCKS in what for what in leaks(soak, BOUNDS))

@@ -1,0 +1,200 @@
+"""Last-level cache misses from what ``perf stat -x,`` has written.
+
+A line is, after perf-stat(1), "CSV FORMAT"::
+
+    [time stamp of -I,][CPU, core or socket of -A and --per-*,[CPUs in it,]]
+    value,unit,event[,cgroup][,variance of -r],run time of the counter,percentage[,metric...]
+
+perf does not quote: a line is read around the event's name, whatever stands before.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hpc_sched import decimals, exceptions
+
+LOADS, STORES = "LLC-load-misses", "LLC-store-misses"
+COMMAND = f"perf stat -e {LOADS},{STORES},duration_time -x, -o FILE"
+# perf estimates what it did not count; below this share of the time it is said aloud.
+ENOUGH_PERCENT = 50.0
+
+# With modifiers (LLC-load-misses:u) and the PMU of hybrid processors (cpu_core/LLC-load-misses/).
+_EVENT = re.compile(rf"(?:(\w+)/)?({LOADS}|{STORES}|duration_time)(?::(\w+))?(?:/(\w*))?", re.ASCII)
+_TIME_STAMP = re.compile(r"\d+\.\d+", re.ASCII)
+_LINE = "value,unit,event,... as perf stat -x, writes them"
+
+
+@dataclass(frozen=True, slots=True)
+class PerfOutput:
+    """What was counted, summed over CPUs, sockets and intervals."""
+
+    misses: float  # loads plus stores
+    seconds: float | None  # wall time, where the output tells it
+    run_seconds: float | None  # the counters' own time, where nothing tells the wall time
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """One line that counts an event we know."""
+
+    line: int
+    event: str
+    pmu: str  # what counted it, on processors with cores of two kinds
+    modifier: str  # such as u for user space alone
+    value: float
+    stamp: float | None  # seconds since perf began, at the end of the interval
+    run_seconds: float | None  # enabled time of the counter, added up over threads and CPUs
+    percent: float | None  # share of the time in which the event was counted
+
+
+def read(text: str, name: str) -> PerfOutput:
+    """Return what an output of perf says.
+
+    The seconds are those of the event ``duration_time``, else the last time stamp of ``-I``.
+    The run times of counters are the wall time of a process of one thread alone: perf adds
+    them up over all threads or CPUs that it counted on.
+
+    :param name: what errors call the output
+    :raises exceptions.InterferenceError: naming the line and what was expected
+    """
+    counts = list(_counts(text, name))
+    if any(count.stamp is not None for count in counts):
+        # With --summary the intervals' sums follow them, without a time stamp.
+        counts = [count for count in counts if count.stamp is not None]
+    loads, stores = (
+        [count for count in counts if count.event == event] for event in (LOADS, STORES)
+    )
+    if not loads:
+        raise exceptions.InterferenceError(
+            f"{name}: expected a line of {LOADS}, found none; record it by: {COMMAND}"
+        )
+    for kind in (loads, stores):
+        _check_modes(kind, name)
+    warnings = []
+    if not stores:
+        # Not every processor has the event.
+        warnings.append(f"{name}: no line of {STORES}: the score is that of loads alone")
+    warnings += [text for kind in (loads, stores) for text in _multiplexed(kind, name)]
+    misses = sum(count.value for count in [*loads, *stores])
+    run_seconds = max((c.run_seconds for c in loads if c.run_seconds is not None), default=None)
+    return PerfOutput(misses, _seconds(counts), run_seconds, tuple(warnings))
+
+
+def _counts(text: str, name: str) -> Iterator[_Count]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        content = line.strip()
+        if not content or content.startswith("#"):
+            continue
+        cells = [cell.strip() for cell in content.split(",")]
+        found = next(
+            ((i, m) for i, cell in enumerate(cells) if (m := _EVENT.fullmatch(cell))), None
+        )
+        # A line of another event is no concern of ours, one that is no CSV is.
+        if len(cells) < 3 or (found is None and (LOADS in content or STORES in content)):
+            raise _error(name, number, f"expected {_LINE}, found {content[:60]!r}")
+        if found is not None:
+            yield _count(cells, *found, f"{name}:{number}", number)
+
+
+def _count(cells: list[str], place: int, named: re.Match[str], where: str, line: int) -> _Count:
+    """Return the count of a line whose event stands in the cell ``place``."""
+    pmu, event, *modifiers = named.groups("")
+    value = cells[place - 2] if place >= 2 else ""
+    if value.startswith("<not "):
+        raise exceptions.InterferenceError(
+            f"{where}: expected a count of {cells[place]}, found {value}: {_why(value)}"
+        )
+    number = decimals.number_in(value)
+    if number is None or number < 0:
+        raise exceptions.InterferenceError(
+            f"{where}: expected a count of {cells[place]}, found {value!r}"
+        )
+    if event == "duration_time" and cells[place - 1] not in ("", "ns"):
+        raise exceptions.InterferenceError(
+            f"{where}: expected duration_time in ns, found {cells[place - 1]!r}"
+        )
+    stamped = place > 2 and _TIME_STAMP.fullmatch(cells[0])
+    run_time, percent = _run_time(cells, place)
+    stamp = float(cells[0]) if stamped else None
+    return _Count(line, event, pmu, "".join(modifiers), number, stamp, run_time, percent)
+
+
+def _run_time(cells: list[str], place: int) -> tuple[float | None, float | None]:
+    """Return the seconds for which a counter was enabled, and the share that it counted.
+
+    The cells behind the event's: ns, the first whole number, and a percentage.
+    """
+    for run_time, share in zip(cells[place + 1 :], cells[place + 2 :], strict=False):
+        if run_time.isdecimal() and len(run_time) < 20:
+            percent = decimals.number_in(share)
+            counted = int(run_time) / 1e9
+            return (counted * 100 / percent if percent else counted), percent
+    return None, None
+
+
+def _check_modes(counts: list[_Count], name: str) -> None:
+    """Check that nothing was counted twice, as it is with and without the modifier u.
+
+    :raises exceptions.InterferenceError: naming the line
+    """
+    before: dict[str, set[str]] = {}
+    for count in counts:
+        others = before.setdefault(count.pmu, set())
+        if any(_overlap(count.modifier, other) for other in others):
+            raise _error(
+                name,
+                count.line,
+                f"expected each mode of {count.event} once, found some counted again: leave the "
+                "lines with modifiers out, or those without",
+            )
+        others.add(count.modifier)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Tell whether two different modifiers count the same misses.
+
+    User space, kernel and hypervisor are apart, and so are guests and the host; who names none
+    of them counts them all.
+    """
+    apart = any(
+        not (set(of) & set(one) or set(of)) & (set(of) & set(other) or set(of))
+        for of in ("ukh", "GH")
+    )
+    return one != other and not apart
+
+
+def _why(value: str) -> str:
+    if value == "<not supported>":
+        return (
+            "this processor, or the hypervisor of this VM, does not count it; "
+            "leave an event of stores out of -e, count loads elsewhere"
+        )
+    return "perf had no counter for it, or nothing ran while it counted"
+
+
+def _multiplexed(counts: list[_Count], name: str) -> list[str]:
+    """Return a warning for an event that was mostly estimated."""
+    least = min(counts, key=lambda c: 100.0 if c.percent is None else c.percent, default=None)
+    if least is None or least.percent is None or least.percent >= ENOUGH_PERCENT:
+        return []
+    return [
+        f"{name}:{least.line}: {least.event} was counted {decimals.text_of(least.percent)} % of "
+        "the time, the rest is perf's estimate: count fewer events at a time"
+    ]
+
+
+def _seconds(counts: list[_Count]) -> float | None:
+    # One wall time an interval, although perf may write it for every CPU or socket.
+    durations: dict[float | None, float] = {}
+    for count in counts:
+        if count.event == "duration_time":
+            durations[count.stamp] = max(durations.get(count.stamp, 0.0), count.value)
+    if durations:
+        return sum(durations.values()) / 1e9
+    return max((count.stamp for count in counts if count.stamp is not None), default=None)
+
+
+def _error(name: str, line: int, text: str) -> exceptions.InterferenceError:
+    return exceptions.InterferenceError(f"{name}:{line}: {text}")

@@ -1,0 +1,227 @@
+"""hpc-sched demo."""
+
+import argparse
+import importlib.util
+import itertools
+import json
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+import yaml
+from cliff.command import Command
+
+from hpc_sched import exceptions, topology
+from hpc_sched.cli.common.progress_line import StatusLine
+from hpc_sched.demo import picture, runs
+from hpc_sched.demo.scenario import Settings
+from hpc_sched.topology.model import Topology
+
+STOCK, LISTING1, PLUGIN = "stock Nova", "Listing 1 alone", "with hpc_sched"
+HOSTS, GROUP_SIZE = 36, 16
+MAX_HOSTS = 256
+# Against a Nova that hangs; a slow machine only takes its time.
+TIMEOUT = 900.0
+TIMEOUT_PER_HOST = 20.0  # beyond those of the default
+
+
+class Demo(Command):
+    """Place a group on a real Nova in this machine, without and with hpc_sched.
+
+    Starts Nova's API, conductor, scheduler, Placement and fake computes three times: with
+    stock filters and weighers, with the published Listing 1 as the only addition, and as
+    etc/nova.conf.sample enables hpc_sched. Occupies some hosts, creates a server group with
+    its VMs in one request through the API, lets it grow by half, and prints where the VMs
+    are and what that costs. Needs the extra 'demo'.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the command's own arguments."""
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--hosts",
+            type=int,
+            default=HOSTS,
+            metavar="N",
+            help=f"hosts in all (default: {HOSTS})",
+        )
+        parser.add_argument(
+            "--leaves", type=int, default=4, metavar="N", help="leaf switches (default: 4)"
+        )
+        parser.add_argument(
+            "--pods",
+            type=int,
+            default=2,
+            metavar="N",
+            help="switches above the leaves, below the root; 1 for none (default: 2)",
+        )
+        parser.add_argument(
+            "--group-size",
+            type=int,
+            default=GROUP_SIZE,
+            metavar="N",
+            help=f"VMs of the first request; half as many follow (default: {GROUP_SIZE})",
+        )
+        parser.add_argument(
+            "--topology",
+            type=Path,
+            metavar="FILE",
+            help="a topology file of the driver yaml, in place of --hosts, --leaves and --pods",
+        )
+        parser.add_argument(
+            "--json", action="store_true", help="print the result as JSON on standard output"
+        )
+        parser.add_argument(
+            "-v", dest="nova_log", action="store_true", help="show Nova's log on standard error"
+        )
+        return parser
+
+    def get_epilog(self) -> str:
+        """Return the exit codes."""
+        return "exit codes: 0 done, 1 failed, 2 wrong usage"
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Run the demo and print its result; return the exit code."""
+        _require_demo_extra()
+        with tempfile.TemporaryDirectory(prefix="hpc-sched-demo-") as folder:
+            path = parsed_args.topology or _write_topology(parsed_args, Path(folder))
+            fabric = topology.load("yaml", path=path)
+            growth = parsed_args.group_size // 2
+            _check_size(fabric, parsed_args.group_size, growth)
+            sample = str(path_of("nova.conf.sample"))
+            settings = {
+                name: Settings(
+                    topology_file=str(Path(path).resolve()),
+                    nova_conf=snippet,
+                    listing1=name == LISTING1,
+                    group_size=parsed_args.group_size,
+                    growth=growth,
+                    policy="soft-anti-affinity",
+                )
+                for name, snippet in ((STOCK, ""), (LISTING1, sample), (PLUGIN, sample))
+            }
+            extra = max(len(fabric.hosts) - HOSTS, 0)
+            extra += max(parsed_args.group_size - GROUP_SIZE, 0)
+            verbose = parsed_args.nova_log or self.app.options.verbose_level > 1
+            progress = _Progress(self.app.stderr)
+            results = runs.run_all(
+                settings,
+                progress.show,
+                timeout=TIMEOUT + TIMEOUT_PER_HOST * extra,
+                verbose=verbose,
+            )
+            progress.line.end()
+        if parsed_args.json:
+            json.dump(results, self.app.stdout, indent=2)
+            self.app.stdout.write("\n")
+        else:
+            self.app.stdout.write(picture.render(fabric, results) + "\n")
+        return 0
+
+
+class _Progress:
+    """What each run is doing, on one line of a terminal, or a line a change elsewhere."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.line = StatusLine(stream or sys.stderr)
+        self.doing: dict[str, str] = {}
+        self.began = time.monotonic()
+
+    def show(self, run: str, text: str) -> None:
+        if self.doing.get(run) == text:
+            return
+        stage_changed = self.doing.get(run, "").rstrip("0123456789/ ") != text.rstrip(
+            "0123456789/ "
+        )
+        self.doing[run] = text
+        seconds = f"{time.monotonic() - self.began:3.0f} s"
+        if self.line.in_place:
+            line = " | ".join(f"{name}: {what}" for name, what in self.doing.items())
+            self.line.show(f"{seconds}  {line}")
+        elif stage_changed:
+            self.line.show(f"{seconds}  {run}: {text}")
+
+
+def _require_demo_extra() -> None:
+    missing = [
+        name
+        for name in ("nova", "placement", "fixtures", "wsgi_intercept", "oslotest")
+        if importlib.util.find_spec(name) is None
+    ]
+    if missing:
+        raise exceptions.HPCSchedError(
+            f"the demo needs {', '.join(missing)}: pip install 'hpc-sched[demo]'"
+        )
+
+
+def _write_topology(parsed_args: argparse.Namespace, folder: Path) -> Path:
+    """Write the fabric of --hosts, --leaves and --pods, all of a kind of equal size."""
+    hosts, leaves, pods = parsed_args.hosts, parsed_args.leaves, parsed_args.pods
+    if leaves < 1 or hosts < leaves:
+        raise exceptions.ConfigError(
+            f"--hosts {hosts} --leaves {leaves}: expected at least one leaf and a host a leaf"
+        )
+    if pods < 1 or leaves < pods:
+        raise exceptions.ConfigError(
+            f"--leaves {leaves} --pods {pods}: expected at least one pod and a leaf a pod"
+        )
+    width = len(str(hosts))
+    switches: list[dict[str, Any]] = [
+        {
+            "name": f"leaf{number + 1:02d}",
+            "hosts": f"node[{low + 1:0{width}d}-{high:0{width}d}]",
+        }
+        for number, (low, high) in enumerate(itertools.pairwise(_shares(hosts, leaves)))
+    ]
+    if pods > 1:
+        switches = [
+            {"name": f"pod{number + 1}", "switches": switches[low:high]}
+            for number, (low, high) in enumerate(itertools.pairwise(_shares(leaves, pods)))
+        ]
+    path = folder / "topology.yaml"
+    path.write_text(yaml.safe_dump({"switches": [{"name": "core1", "switches": switches}]}))
+    return path
+
+
+def _shares(things: int, parts: int) -> list[int]:
+    """Return the bounds that divide a number of things into nearly equal parts."""
+    return [number * things // parts for number in range(parts + 1)]
+
+
+def _check_size(fabric: Topology, group_size: int, growth: int) -> None:
+    if group_size < 1:
+        raise exceptions.ConfigError(f"--group-size {group_size}: expected at least 1")
+    if len(fabric.hosts) > MAX_HOSTS:
+        raise exceptions.ConfigError(
+            f"{len(fabric.hosts)} hosts: the demo starts a compute service for each, "
+            f"{MAX_HOSTS} at most"
+        )
+    if group_size + growth > len(fabric.hosts):
+        raise exceptions.ConfigError(
+            f"--group-size {group_size} grows to {group_size + growth}: "
+            f"more than the {len(fabric.hosts)} hosts, each of which takes one VM"
+        )
+
+
+def path_of(name: str) -> Path:
+    """Return the path of a sample file.
+
+    :raises exceptions.HPCSchedError: naming the places looked at
+    """
+    places = [
+        Path(__file__).resolve().parents[2] / "etc" / name,
+        Path(sysconfig.get_path("data")) / "etc" / "hpc_sched" / name,
+        Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")))
+        / "etc"
+        / "hpc_sched"
+        / name,
+    ]
+    for place in places:
+        if place.is_file():
+            return place
+    raise exceptions.HPCSchedError(
+        f"{name} is at none of {', '.join(str(place) for place in places)}"
+    )

@@ -1,0 +1,1 @@
+"""Commands about groups on a cloud: fits, group show, explain, snapshot save."""

@@ -1,0 +1,281 @@
+"""hpc-sched fits."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cliff.lister import Lister
+
+from hpc_sched import enabling, exceptions, terminal_text
+from hpc_sched.cli.common import cloud_source, number_types, output
+from hpc_sched.cli.group import fit_rows
+from hpc_sched.core import extra_specs
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.snapshot import group_fit, group_requests, request_builder, what_if
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.lookup import near
+from hpc_sched.snapshot.model import Flavor
+
+# What a script asks for: told apart from an error and from wrong usage.
+DOES_NOT_FIT = 3
+
+POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
+
+_ONE_OR_MORE = number_types.at_least(1)
+_NONE_OR_MORE = number_types.at_least(0)
+
+_EPILOG = f"""\
+examples:
+
+  The largest group that fits under one switch of each level:
+    hpc-sched fits --cloud mycloud --flavor hpc.large
+
+  Where 64 VMs would go, all under one pod:
+    hpc-sched fits --cloud mycloud --flavor hpc.large --count 64 --level pod
+
+  8 more for a group, with a leaf taken out and a few hosts put in:
+    hpc-sched fits --snapshot state.json --flavor hpc.large --group job17 --count 8 \\
+      --drain leaf03 --drain 'node[001-008]' --add 'leaf05=node[100-108]:like=node001'
+
+  In a script:
+    hpc-sched fits --flavor hpc.large --count 64 --summary -f value -c Hop-Byte || echo no
+
+What is asked is what the scheduler asks: free resources as Placement counts them, the state of
+compute services, the group's policy, the flavor's hpc: extra specs, and the VMs on the hosts
+where nova.conf (or the snapshot) says that HPCDedicatedHostFilter, HPCInterferenceFilter and
+HPCHomogeneityFilter are enabled. What other filters of Nova remove is not seen: availability
+zones, traits, images, aggregates of flavors, quotas.
+
+exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} it does not fit
+"""
+
+
+class Fits(Lister):
+    """Tell whether a group of VMs fits now, where, and at what cost.
+
+    Without --count the largest group that fits under one switch of each level. Nothing is
+    claimed or reserved.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the command's own arguments."""
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.add_argument("--flavor", metavar="NAME", help="flavor of the VMs")
+        parser.add_argument("--vcpus", type=_NONE_OR_MORE, metavar="N", help="in place of --flavor")
+        parser.add_argument("--ram", type=_NONE_OR_MORE, metavar="MB", help="with --vcpus")
+        parser.add_argument("--disk", type=_NONE_OR_MORE, metavar="GB", help="with --vcpus")
+        parser.add_argument(
+            "--property",
+            action="append",
+            default=[],
+            type=_property,
+            metavar="KEY=VALUE",
+            help="extra spec, over the flavor's own; may be given several times",
+        )
+        parser.add_argument(
+            "--volume", action="store_true", help="the VMs boot from volumes: no root disk"
+        )
+        parser.add_argument("--count", type=_ONE_OR_MORE, metavar="N", help="how many VMs")
+        parser.add_argument(
+            "--level", metavar="LEVEL", help="all under one switch of this level (hpc:require)"
+        )
+        parser.add_argument(
+            "--max-leaves",
+            type=_ONE_OR_MORE,
+            metavar="N",
+            help="under at most so many leaf switches (hpc:max_leaves)",
+        )
+        parser.add_argument(
+            "--policy", choices=POLICIES, help="policy of the server group that they will be in"
+        )
+        parser.add_argument(
+            "--max-per-host",
+            type=_ONE_OR_MORE,
+            metavar="N",
+            help="with --policy anti-affinity: rule max_server_per_host (default: 1)",
+        )
+        parser.add_argument(
+            "--group", metavar="ID_OR_NAME", help="server group that they will join; has a policy"
+        )
+        parser.add_argument(
+            "--drain",
+            action="append",
+            default=[],
+            metavar="HOST_OR_SWITCH",
+            help="as if these hosts, folded or not, or those below a switch, took no new VMs; "
+            "may be given several times",
+        )
+        parser.add_argument(
+            "--add",
+            action="append",
+            default=[],
+            type=_addition,
+            metavar=what_if.ADDITION,
+            help="as if a leaf had these hosts too, without VMs and as large as HOST (default: "
+            "as the leaf's first); PARENT is the switch above a leaf that is new; may be given "
+            "several times",
+        )
+        parser.add_argument(
+            "--summary", action="store_true", help="with --count: one row with the numbers"
+        )
+        cloud_source.add_arguments(parser)
+        self.parser = parser
+        return parser
+
+    def get_epilog(self) -> str:
+        """Return the examples."""
+        return _EPILOG
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Print the answer; return the exit code that tells it."""
+        self._check(parsed_args)
+        self._code = 0
+        self._above: list[str] = []
+        return super().run(parsed_args) or self._code
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Return columns and rows."""
+        found = cloud_source.cloud_of(parsed_args)
+        found = what_if.drained(what_if.added(found, parsed_args.add), parsed_args.drain)
+        state = request_builder.of(found, _request(parsed_args, found))
+        _say_notes(state)
+        if parsed_args.count is None:
+            return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in group_fit.gangs(state)]
+        fit = group_fit.fit(state)
+        if not fit.fits:
+            self._code = DOES_NOT_FIT
+        if parsed_args.summary:
+            return fit_rows.SUMMARY, [fit_rows.summary(state, fit)]
+        if isinstance(fit.answer, Plan):
+            if parsed_args.formatter == "table":
+                self._above.append(fit_rows.sentence(state, fit, fit.answer))
+            return fit_rows.PLACES, fit_rows.place_rows(found, fit.answer)
+        why = fit.reason or ""
+        if parsed_args.formatter != "table":
+            output.say(why)
+            return fit_rows.PLACES, []
+        self._above += [why, "", "largest groups that fit:"]
+        return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in group_fit.gangs(state)]
+
+    def produce_output(
+        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
+    ) -> int:
+        """Print the sentence and the rows."""
+        if parsed_args.formatter == "table":
+            data = cloud_source.printable_rows(data)
+            self.app.stdout.write(
+                "".join(f"{terminal_text.text_of(line)}\n" for line in self._above)
+            )
+        super().produce_output(parsed_args, column_names, data)
+        return 0
+
+    def _check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, arguments that make no sense together."""
+        by_hand = {"--vcpus": args.vcpus, "--ram": args.ram, "--disk": args.disk}
+        given = [name for name, value in by_hand.items() if value is not None]
+        if args.flavor is not None and given:
+            self.parser.error(f"--flavor {args.flavor} and {given[0]}: expected one of them")
+        if args.flavor is None and args.group is None and (args.vcpus is None or args.ram is None):
+            self.parser.error("expected --flavor NAME, or --vcpus N --ram MB [--disk GB]")
+        if args.flavor is None and given and (args.vcpus is None or args.ram is None):
+            self.parser.error(f"{given[0]}: expected --vcpus N and --ram MB")
+        if args.group is not None and args.policy is not None:
+            self.parser.error("--group has a policy of its own: --policy means nothing with it")
+        if args.max_per_host is not None and args.policy != "anti-affinity":
+            self.parser.error("--max-per-host means nothing without --policy anti-affinity")
+        if args.summary and args.count is None:
+            self.parser.error("--summary means nothing without --count")
+        if args.level is not None and args.count is None:
+            self.parser.error("--level means nothing without --count: all levels are shown")
+
+
+def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
+    """Return what is asked for.
+
+    :raises exceptions.HPCSchedError: for a flavor, group or level that there is not
+    """
+    group = found.group(args.group) if args.group is not None else None
+    placed = group_requests.placed_of(found, group) if group is not None else ()
+    if args.flavor is not None:
+        flavor = _flavor(args.flavor, found)
+    elif args.vcpus is not None:
+        flavor = Flavor("by hand", args.vcpus, args.ram, args.disk or 0)
+    elif placed:
+        flavor = placed[0].flavor
+        output.say(f"note: of the group's own flavor {flavor.name}")
+    else:
+        raise exceptions.SnapshotError(f"group {args.group} has no VM: give its --flavor")
+    wishes = dict(args.property)
+    if args.level is not None:
+        if args.level not in found.levels:
+            raise exceptions.SnapshotError(
+                f"there is no level {args.level!r}: expected one of {', '.join(found.levels)}"
+            )
+        wishes[extra_specs.REQUIRE] = args.level
+    if args.max_leaves is not None:
+        wishes[extra_specs.MAX_LEAVES] = str(args.max_leaves)
+    request = request_builder.Request(
+        flavor=replace(flavor, extra_specs={**flavor.extra_specs, **wishes}),
+        count=args.count or 1,
+        boots_from_volume=args.volume,
+        policy=args.policy,
+        max_per_host=(args.max_per_host or 1) if args.policy == "anti-affinity" else None,
+    )
+    if group is None:
+        return request
+    return replace(
+        request,
+        group_id=group.uuid,
+        policy=group.policy,
+        max_per_host=group_requests.most_per_host(group),
+        members=placed,
+    )
+
+
+def _flavor(name: str, found: Cloud) -> Flavor:
+    flavors = {flavor.name: flavor for flavor in found.snapshot.flavors}
+    if name not in flavors:
+        raise exceptions.SnapshotError(f"there is no flavor {name!r}{near(name, flavors)}")
+    return flavors[name]
+
+
+def _say_notes(state: request_builder.State) -> None:
+    """Tell what of the request is not as it may be thought."""
+    asked, snapshot = state.asked, state.cloud.snapshot
+    for fault in asked.faults:
+        output.say(f"note: {fault}")
+    if state.is_flat:
+        output.say(
+            f"note: class {asked.app_class} is not placed by topology: what is shown is one way "
+            "that the room allows"
+        )
+    if snapshot.filters is None:
+        specs = state.request.flavor.extra_specs
+        ignored = [
+            key
+            for key in (extra_specs.CACHE_SCORE, extra_specs.APP_NAME, extra_specs.HOMOGENEOUS)
+            if key in specs
+        ]
+        if ignored:
+            output.say(
+                f"note: {', '.join(ignored)} ignored: no nova.conf says whether "
+                f"{enabling.INTERFERENCE_FILTER} and {enabling.HOMOGENEITY_FILTER} are enabled"
+            )
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, found {text!r}")
+    return key, value
+
+
+def _addition(text: str) -> what_if.Addition:
+    try:
+        return what_if.addition_in(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

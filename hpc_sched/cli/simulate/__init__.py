@@ -1,0 +1,1 @@
+"""hpc-sched simulate and hpc-sched experiment."""

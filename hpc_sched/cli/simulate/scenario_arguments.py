@@ -1,0 +1,214 @@
+"""From the arguments of hpc-sched simulate to what is simulated."""
+
+import argparse
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpc_sched import exceptions
+from hpc_sched.cli.common import cloud_source, topology_source
+from hpc_sched.cli.simulate.arguments import ALL, FABRIC, POLICIES, SYNTHETIC_JOBS
+from hpc_sched.core.constraints import Wishes, level_of
+from hpc_sched.core.sharing.cache_interference import Limits
+from hpc_sched.sim.cluster import fat_tree, host_types, snapshot_cluster
+from hpc_sched.sim.cluster.cluster import Cluster, uniform
+from hpc_sched.sim.jobs.job_sources import DrawnJobs, TraceJobs
+from hpc_sched.sim.jobs.synthetic import Synthetic
+from hpc_sched.sim.jobs.workload import Workload
+from hpc_sched.sim.policies import registry
+from hpc_sched.sim.runtime import calibration, runtime_model
+from hpc_sched.sim.runtime.runtime_model import RuntimeModel
+from hpc_sched.sim.scenario import Run, Scenario
+from hpc_sched.snapshot import nova_options
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.snapshot.source import snapshot_file
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.plurals import text as counted
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What a command has to do."""
+
+    scenario: Scenario
+    runs: tuple[Run, ...]
+    jobs: int  # of each run
+    about: tuple[tuple[str, str], ...]  # what is simulated, for people
+    notes: tuple[str, ...]  # what was left out, a sentence each
+
+
+def sweep_of(args: argparse.Namespace) -> Sweep:
+    """Return what the arguments ask for; reads trace, fabric and snapshot.
+
+    :raises exceptions.HPCSchedError: saying what cannot be read, or what was expected
+    """
+    runs = _runs(args)
+    snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
+    cluster, fabric, notes = _cluster(args, snapshot)
+    source, jobs, said, more = _jobs(args)
+    model, told = _model(args, cluster)
+    wishes = Wishes(require=args.require, max_leaves=args.max_leaves)
+    level_of(cluster.topology, args.require)
+    scenario = Scenario(
+        cluster=cluster,
+        source=source,
+        queue=args.queue,
+        depth=args.backfill_depth,
+        limits=_limits(args, snapshot),
+        wishes=wishes,
+        homogeneous=args.homogeneous,
+        processor_order=args.processor_order,
+        model=model,
+        mtbf=args.mtbf,
+        repair=args.repair,
+        requeue=not args.no_requeue,
+        until=math.inf if args.until is None else args.until,
+        vm=(args.cores_per_vm, 0),
+        folder=None if args.output is None else Path(args.output),
+        events=args.events,
+    )
+    queue = args.queue if args.queue == "fcfs" else f"EASY, {args.backfill_depth} jobs deep"
+    about = [("Jobs", said), ("Cluster", fabric), ("Queue", queue)]
+    if args.mtbf is not None:
+        about.append(("Failures", f"a host every {args.mtbf:g} s, back after {args.repair:g} s"))
+    about.append(("Runtimes", "as the trace has them" if model is None else _told(model, cluster)))
+    return Sweep(scenario, runs, jobs, tuple(about), (*notes, *more, *told))
+
+
+def _runs(args: argparse.Namespace) -> tuple[Run, ...]:
+    names = list(dict.fromkeys(args.policy or POLICIES))
+    if ALL in names:
+        names = registry.names()
+    for name in names:
+        registry.policy(name)
+    seeds = range(args.seed, args.seed + args.seeds)
+    return tuple(Run(name, seed) for name in names for seed in seeds)
+
+
+def _cluster(
+    args: argparse.Namespace, snapshot: Snapshot | None
+) -> tuple[Cluster, str, tuple[str, ...]]:
+    """Return the cluster, what it is in words, and what was left out of it."""
+    if snapshot is not None:
+        if args.generate is not None or args.host:
+            raise exceptions.SimulationError(
+                "--snapshot has the hosts: neither --generate nor --host goes with it"
+            )
+        found = Cloud.of(snapshot, topology_source.fabric_of(args, args.topology, snapshot))
+        cluster, notes = snapshot_cluster.cluster_of(found)
+        if found.unknown:
+            told = cloud_source.told_of(found.unknown)
+            notes = (*notes, f"{told} not in the topology, each a leaf of its own")
+        return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
+    named = args.topology is not None
+    topology = (
+        topology_source.topology_of(args, args.topology)
+        if named
+        else (args.generate or fat_tree.read(FABRIC, "--generate")).topology()
+    )
+    cluster = uniform(topology, *host_types.read(args.host, "--host"))
+    return cluster, _size(cluster), ()
+
+
+def _size(cluster: Cluster) -> str:
+    topology = cluster.topology
+    hosts = hostlist.fold(topology.hosts[:2]) if len(topology.hosts) < 3 else ""
+    vcpus, memory_mb = cluster.total.sum(axis=0).tolist()
+    return (
+        f"{counted(len(topology.hosts), 'host')}{f' ({hosts})' if hosts else ''} under "
+        f"{counted(len(topology.leaves), 'leaf switch')}, {topology.depth} levels, "
+        f"{vcpus:,} vcpus, {memory_mb // 1024:,} GB"
+    )
+
+
+def _jobs(
+    args: argparse.Namespace,
+) -> tuple[TraceJobs | DrawnJobs, int, str, tuple[str, ...]]:
+    """Return the jobs, how many there are, what they are in words, and what was left out."""
+    drawn = ("interarrival", "size", "runtime", "walltime", "vm_memory")
+    if args.trace is not None:
+        named = ["synthetic", *drawn]
+        wrong = [name for name in named if getattr(args, name) is not None]
+        if wrong:
+            raise exceptions.SimulationError(
+                f"--{wrong[0].replace('_', '-')} is for drawn jobs: it does not go with a trace"
+            )
+        trace = TraceJobs(
+            args.trace,
+            Workload(
+                cores_per_vm=args.cores_per_vm,
+                memory=args.memory,
+                load=args.load,
+                classes=args.classes,
+                scores=args.scores,
+            ),
+            args.limit,
+            tuple(args.partition),
+        )
+        tally = trace.tally()
+        left_out = tuple(f"left out of {args.trace}: {told}" for told in tally.sentences())
+        load = f", {args.load:g} times as fast" if args.load != 1 else ""
+        said = f"{counted(tally.usable, 'job')} of {Path(args.trace).name}{load}"
+        return trace, tally.usable, said, left_out
+    if args.limit is not None or args.partition or args.load != 1 or args.memory != "none":
+        raise exceptions.SimulationError(
+            "--limit, --partition, --load and --memory are for a trace: name one"
+        )
+    stated: dict[str, Any] = {
+        key: getattr(args, name)
+        for name, key in zip(
+            drawn, ("interarrivals", "sizes", "runtimes", "walltimes", "memory_mb"), strict=True
+        )
+        if getattr(args, name) is not None
+    }
+    count = args.synthetic or SYNTHETIC_JOBS
+    stated |= {"classes": args.classes, "scores": args.scores}
+    synthetic = Synthetic(count, vcpus=args.cores_per_vm, **stated)
+    return DrawnJobs(synthetic), count, f"{counted(count, 'job')}, drawn", ()
+
+
+def _model(
+    args: argparse.Namespace, cluster: Cluster
+) -> tuple[RuntimeModel | None, tuple[str, ...]]:
+    """Return the model of runtimes, None where placements change none, and notes."""
+    stated = (args.hop_factors, args.speeds, args.interference)
+    levels = cluster.topology.levels
+    if args.calibrate is not None:
+        if any(given is not None for given in stated):
+            raise exceptions.SimulationError(
+                "--calibrate measures what --hop-factors, --speeds and --interference state: "
+                "expected the one or the others"
+            )
+        found = calibration.read(args.calibrate, levels)
+        told = f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %"
+        return found.model(levels), (told, *found.notes)
+    if all(given is None for given in stated):
+        return None, ()
+    types = sorted({name for name in cluster.processors if name is not None})
+    return RuntimeModel(
+        hop_factors=runtime_model.hop_factors(args.hop_factors, "--hop-factors", levels)
+        if args.hop_factors is not None
+        else (1.0,),
+        speeds=runtime_model.speeds(args.speeds, "--speeds", types)
+        if args.speeds is not None
+        else {},
+        interference=1.0 if args.interference is None else args.interference,
+    ), ()
+
+
+def _told(model: RuntimeModel, cluster: Cluster) -> str:
+    names = (runtime_model.HOST, *cluster.topology.levels)
+    parts = [f"{name} x {factor:g}" for name, factor in zip(names, model.hop_factors, strict=False)]
+    parts += [f"{name} at speed {speed:g}" for name, speed in sorted(model.speeds.items())]
+    if model.interference != 1:
+        parts.append(f"x {model.interference:g} per cache score of neighbours")
+    return ", ".join(parts)
+
+
+def _limits(args: argparse.Namespace, snapshot: Snapshot | None) -> Limits:
+    known = snapshot or Snapshot("", (), (), (), ())
+    alpha = nova_options.option(known, "cache_score_limit") if args.alpha is None else args.alpha
+    beta = nova_options.option(known, "sync_cache_score_limit") if args.beta is None else args.beta
+    return Limits(alpha=alpha, beta=beta)

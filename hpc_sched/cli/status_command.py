@@ -1,0 +1,49 @@
+"""The command hpc-sched-status: is this cloud set up for hpc_sched?"""
+
+import sys
+from collections.abc import Sequence
+
+from oslo_config import cfg
+
+from hpc_sched import masking
+
+PROGRAM = "hpc-sched-status"
+# As in Nova's own command: neither of the codes of the checks, which are 0, 1 and 2.
+ERROR = 255
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0 all checks passed, 1 a warning, 2 a failure, 255 an error, wrong usage included, 130
+    interrupted.
+
+    :param argv: arguments without the program's name; those of this process by default
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        from hpc_sched.status import command
+    except ImportError as error:
+        return _error(
+            f"{error}. Run this where nova-scheduler runs, in its Python environment, or "
+            "pip install 'hpc-sched[nova]'"
+        )
+    except (cfg.Error, OSError, UnicodeError) as error:
+        # Nova looks into nova.conf already when it is imported, for the threads it is to use.
+        return _error(masking.masked(str(error)))
+    try:
+        return command.run(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except SystemExit as end:
+        # argparse ends wrong usage with 2, which would look like a failed check.
+        return ERROR if end.code else 0
+
+
+def _error(text: str) -> int:
+    print(f"{PROGRAM}: {text}", file=sys.stderr)
+    return ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""hpc-sched topology: show, validate, convert, diff, check."""

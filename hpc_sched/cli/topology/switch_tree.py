@@ -1,0 +1,187 @@
+"""A fabric as a tree of switches for the screen, and as rows for programs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hpc_sched.snapshot.host_usage import Occupancy, Totals
+from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.compare import lint
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.tree import Switch
+
+# More processor types than these are counted.
+_MAX_PROCESSORS = 2
+
+UNICODE = ("├─ ", "└─ ", "│  ", "   ")
+ASCII = ("|- ", "`- ", "|  ", "   ")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What part of the tree is looked at."""
+
+    switch: str | None = None  # this one and all below it
+    depth: int | None = None  # so many levels of switches from the top
+    level: int = 1  # nothing below this level
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One switch that is shown."""
+
+    switch: Switch
+    above: tuple[str, ...]  # names, from the top
+    hosts: tuple[str, ...]
+    leaves: int
+    lowest: bool  # nothing below it is shown
+    last: tuple[bool, ...]  # for each level on the way down: whether it is the last one there
+
+
+def nodes(topology: Topology, cut: Cut) -> list[Node]:
+    """Return the switches that are shown, each before those below it.
+
+    :raises exceptions.UnknownHostError: for a switch that the fabric does not have
+    """
+    children: list[list[int]] = [[] for _ in topology.switches]
+    roots: list[int] = []
+    for i, switch in enumerate(topology.switches):
+        (children[switch.parent] if switch.parent >= 0 else roots).append(i)
+    below: list[list[str]] = [[] for _ in topology.switches]
+    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
+        above = leaf
+        while above >= 0:
+            below[above].append(host)
+            above = topology.switches[above].parent
+    leaves = [int(switch.level == 1) for switch in topology.switches]
+    for i in sorted(range(len(leaves)), key=lambda i: topology.switches[i].level):
+        if topology.switches[i].parent >= 0:
+            leaves[topology.switches[i].parent] += leaves[i]
+
+    def walk(index: int, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[Node]:
+        switch = topology.switches[index]
+        lowest = switch.level <= cut.level or (cut.depth is not None and len(last) + 1 >= cut.depth)
+        yield Node(switch, above, tuple(below[index]), leaves[index], lowest, last)
+        if not lowest:
+            for child in children[index]:
+                end = child == children[index][-1]
+                yield from walk(child, (*above, switch.name), (*last, end))
+
+    if cut.switch is not None:
+        top = topology.switch_index(cut.switch)
+        names: list[str] = []
+        parent = topology.switches[top].parent
+        while parent >= 0:
+            names.insert(0, topology.switches[parent].name)
+            parent = topology.switches[parent].parent
+        return list(walk(top, tuple(names), ()))
+    return [node for root in roots for node in walk(root, (), ())]
+
+
+def text_of(
+    topology: Topology,
+    shown: Sequence[Node],
+    occupancy: Occupancy | None,
+    lines: Sequence[str] = UNICODE,
+) -> str:
+    """Return the switches as a tree with a heading and aligned columns.
+
+    :param lines: what the branches are drawn with, as ``UNICODE``
+    """
+    names = ["hosts", *(("vms", "vcpus", "free", "off") if occupancy else ())]
+    heading = ("switch", "level", *names, "processor", "below")
+    table = [heading]
+    for node in shown:
+        numbers = [str(len(node.hosts))]
+        if occupancy:
+            numbers += _numbers(occupancy.totals(node.hosts))
+        table.append(
+            (
+                _branch(node, lines) + node.switch.name,
+                topology.levels[node.switch.level - 1],
+                *numbers,
+                _processors(topology, node) if node.lowest else "",
+                _below(node),
+            )
+        )
+    if not any(row[-2] for row in table[1:]):
+        table = [(*row[:-2], row[-1]) for row in table]
+    right = range(2, 2 + len(names))
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return "".join(
+        "  ".join(
+            cell.rjust(widths[i]) if i in right else cell.ljust(widths[i])
+            for i, cell in enumerate(row)
+        ).rstrip()
+        + "\n"
+        for row in table
+    )
+
+
+COLUMNS: tuple[tuple[str, Callable[[Topology, Node], Any]], ...] = (
+    ("Switch", lambda _topology, node: node.switch.name),
+    ("Level", lambda topology, node: topology.levels[node.switch.level - 1]),
+    ("Above", lambda _topology, node: "/".join(node.above)),
+    ("Hosts", lambda _topology, node: len(node.hosts)),
+    ("Names", lambda _topology, node: hostlist.fold(node.hosts)),
+    ("Processor", lambda topology, node: _processors(topology, node)),
+    ("Stands for", lambda _topology, node: hostlist.fold(node.switch.members)),
+    ("Oversubscription", lambda _topology, node: lint.ratio_of(node.switch)),
+)
+_STATE_COLUMNS: tuple[tuple[str, Callable[[Totals], Any]], ...] = (
+    ("VMs", lambda totals: totals.vms),
+    ("VCPUs used", lambda totals: totals.vcpus_used),
+    ("VCPUs", lambda totals: totals.vcpus),
+    ("Free hosts", lambda totals: totals.free),
+    ("Disabled", lambda totals: totals.disabled),
+    ("Down", lambda totals: totals.down),
+    ("Not in Nova", lambda totals: totals.absent),
+)
+
+
+def rows(
+    topology: Topology, shown: Sequence[Node], occupancy: Occupancy | None
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return names of columns, and a row for each switch below which nothing is shown."""
+    columns = [name for name, _ in COLUMNS]
+    if occupancy:
+        columns += [name for name, _ in _STATE_COLUMNS]
+    table = []
+    for node in shown:
+        if node.lowest:
+            row = [value(topology, node) for _, value in COLUMNS]
+            if occupancy:
+                totals = occupancy.totals(node.hosts)
+                row += [value(totals) for _, value in _STATE_COLUMNS]
+            table.append(tuple(row))
+    return tuple(columns), table
+
+
+def _branch(node: Node, lines: Sequence[str]) -> str:
+    if not node.last:
+        return ""
+    between, end, through, empty = lines
+    above = "".join(empty if last else through for last in node.last[:-1])
+    return above + (end if node.last[-1] else between)
+
+
+def _numbers(totals: Totals) -> list[str]:
+    vcpus = f"{totals.vcpus_used:g}/{totals.vcpus:g}" if totals.vcpus else "-"
+    return [str(totals.vms), vcpus, str(totals.free), str(totals.off)]
+
+
+def _processors(topology: Topology, node: Node) -> str:
+    found = {topology.processor_of(host) or "" for host in node.hosts}
+    if found == {""}:
+        return ""
+    types = sorted(type_ or "unknown" for type_ in found)
+    return ", ".join(types) if len(types) <= _MAX_PROCESSORS else f"{len(types)} types"
+
+
+def _below(node: Node) -> str:
+    """Return what a line says of the hosts below a switch."""
+    leaves = "" if node.switch.level == 1 else plurals.text(node.leaves, "leaf")
+    names = hostlist.fold(node.hosts) if node.lowest else ""
+    text = ": ".join(part for part in (leaves, names) if part)
+    members = hostlist.fold(node.switch.members)
+    return f"{text} ({members})" if members and members != node.switch.name else text

@@ -1,0 +1,156 @@
+"""Which hosts of one leaf take how many VMs."""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core.plan.knapsack import maxplus
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.sharing import mdobp
+
+Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafHosts:
+    """The hosts with room of one leaf, in classes of hosts with equally many members.
+
+    In a class the hosts stand by capacity, largest first, then by name.
+    """
+
+    members: tuple[int, ...]  # per class
+    hosts: tuple[Array, ...]  # per class: indices into topology.hosts
+    gains: tuple[Array, ...]  # per class: pairs on one host that 0, 1, 2 .. VMs more make
+
+
+def leaf_hosts(problem: Problem, most: int, among: Array | None = None) -> dict[int, LeafHosts]:
+    """Return the hosts with room by leaf, for up to ``most`` VMs. O(hosts log hosts + places).
+
+    Of hosts with equally many members the largest are filled first: C(members + k, 2) is
+    convex, and filling so majorises every other way to place the same number of VMs.
+
+    :param among: indices of the hosts to look at; all of them by default
+    """
+    capacity = np.minimum(problem.capacity, most)
+    open_ = np.flatnonzero(capacity > 0) if among is None else among[capacity[among] > 0]
+    if not len(open_):
+        return {}
+    leaf, members = problem.topology.leaf_index[open_], problem.members[open_]
+    order = np.lexsort((problem.topology.name_rank[open_], -problem.capacity[open_], members, leaf))
+    open_, leaf, members = open_[order], leaf[order], members[order]
+    room = capacity[open_]
+    # The o-th VM on a host with m members makes m + o - 1 pairs with those before it.
+    ends = np.cumsum(room)
+    pairs = np.repeat(members, room) + np.arange(ends[-1])
+    pairs -= np.repeat(ends - room, room)
+    starts = np.flatnonzero(np.diff(leaf, prepend=-1) | np.diff(members, prepend=-1))
+    found: dict[int, list[tuple[int, Array, Array]]] = {}
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(open_)], strict=True):
+        first = int(ends[start] - room[start])
+        last = min(int(ends[end - 1]), first + most)
+        gains = np.zeros(last - first + 1, dtype=np.int64)
+        if problem.pack_hosts:
+            np.cumsum(pairs[first:last], out=gains[1:])
+        found.setdefault(int(leaf[start]), []).append(
+            (int(members[start]), open_[start:end], gains)
+        )
+    return {
+        leaf: LeafHosts(
+            tuple(m for m, _, _ in reversed(classes)),
+            tuple(hosts for _, hosts, _ in reversed(classes)),
+            tuple(gains for _, _, gains in reversed(classes)),
+        )
+        for leaf, classes in found.items()
+    }
+
+
+def leaf_gains(hosts: LeafHosts, most: int) -> Array:
+    """Return the most pairs on one host that 0, 1, 2 .. ``most`` new VMs can make in a leaf."""
+    total = hosts.gains[0]
+    for gains in hosts.gains[1:]:
+        total = maxplus(total, gains, most)
+    return total[: most + 1]
+
+
+def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
+    """Return the host of each of ``count`` VMs in a leaf, as indices into ``topology.hosts``.
+
+    The fewest hosts are filled, so that most pairs share one; hosts with the most VMs come
+    first, then those with less excess capacity, then the name. A group that would rather be
+    spread gets a host with the fewest members each time, and one whose hosts MDOBP chooses
+    the hosts that it would choose for one VM after the other.
+    """
+    if problem.packing is not None:
+        return mdobp.places(
+            problem.packing,
+            problem.members,
+            problem.topology.name_rank,
+            problem.capacity,
+            np.concatenate(hosts.hosts),
+            count,
+        )
+    if not problem.pack_hosts:
+        return _spread(problem, np.concatenate(hosts.hosts), count)
+    taken: list[tuple[int, int, int, int, int]] = []
+    for members, indices, share in zip(
+        hosts.members, hosts.hosts, _shares(hosts, count), strict=True
+    ):
+        for host, takes in _fill(problem, indices, share):
+            excess = int(problem.capacity[host]) - takes
+            rank = int(problem.topology.name_rank[host])
+            taken.append((-(members + takes), -members, excess, rank, host))
+    chosen: list[int] = []
+    for total, members, _excess, _rank, host in sorted(taken):
+        chosen.extend([host] * (members - total))
+    return chosen
+
+
+def _shares(hosts: LeafHosts, count: int) -> list[int]:
+    """Return how many VMs each class takes; equal ways: most to the class with more members."""
+    rest = [np.zeros(1, dtype=np.int64)]
+    for gains in reversed(hosts.gains):
+        rest.append(maxplus(rest[-1], gains, count))
+    rest.reverse()
+    shares = []
+    for gains, whole, after in zip(hosts.gains, rest, rest[1:], strict=False):
+        most = min(count, len(gains) - 1)
+        least = max(count - (len(after) - 1), 0)
+        takes = np.arange(most, least - 1, -1)
+        best = takes[gains[takes] + after[count - takes] == whole[count]][0]
+        shares.append(int(best))
+        count -= int(best)
+    return shares
+
+
+def _fill(problem: Problem, hosts: Array, count: int) -> Iterator[tuple[int, int]]:
+    """Yield (host, VMs) of one class: the largest in full, the rest where it fits best."""
+    capacity = problem.capacity[hosts]
+    for i, host in enumerate(hosts):
+        if count <= 0:
+            return
+        if capacity[i] >= count:
+            # Largest first, then by name: of the hosts that take the rest, the one with least
+            # excess, the first of its equals.
+            fits = capacity[i:][capacity[i:] >= count]
+            best = i + int(np.searchsorted(-fits, -fits[-1]))
+            yield int(hosts[best]), count
+            return
+        yield int(host), int(capacity[i])
+        count -= int(capacity[i])
+
+
+def _spread(problem: Problem, hosts: Array, count: int) -> list[int]:
+    """Return the host of each VM, always one with the fewest members. O(count log hosts)."""
+    rank = problem.topology.name_rank
+    heap = [(int(problem.members[i]), int(rank[i]), int(i), 0) for i in hosts]
+    heapq.heapify(heap)
+    chosen: list[int] = []
+    while len(chosen) < count:
+        members, name, host, given = heapq.heappop(heap)
+        chosen.append(host)
+        if given + 1 < problem.capacity[host]:
+            heapq.heappush(heap, (members + 1, name, host, given + 1))
+    return chosen

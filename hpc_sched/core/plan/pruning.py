@@ -1,0 +1,83 @@
+"""Which hosts a group needs to keep beside its plan."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core.constraints import level_of
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.ranking import planned_counts, spare_order
+from hpc_sched.core.plan.result import Plan
+
+Mask = NDArray[np.bool_]
+
+
+def permitted(problem: Problem, plan: Plan) -> Mask:
+    """Return the hosts where a VM of the group keeps what ``require`` and ``max_leaves`` say.
+
+    They are all on the plan's island, and so is the group. With ``max_leaves`` these are the
+    leaves that members and plan use, and as many of the next best as may be used beside them.
+    Shape (hosts,).
+    """
+    topology, wishes = problem.topology, problem.wishes
+    everyone = problem.members + planned_counts(problem, plan)
+    used = np.flatnonzero(everyone)
+    mask = np.ones(len(topology.hosts), dtype=np.bool_)
+    if len(used):
+        group = topology.groups[level_of(topology, wishes.require) - 1]
+        mask &= group == group[used[0]]
+    if wishes.max_leaves is not None:
+        leaves = list(dict.fromkeys(topology.leaf_index[used].tolist()))
+        order = _leaf_order(problem, plan)
+        inside = set(topology.leaf_index[mask & (problem.capacity > 0)].tolist())
+        spare = [leaf for leaf in order if leaf in inside and leaf not in set(leaves)]
+        leaves += spare[: max(wishes.max_leaves - len(leaves), 0)]
+        mask &= np.isin(topology.leaf_index, leaves)
+    return mask
+
+
+def kept(
+    problem: Problem,
+    plan: Plan,
+    open_hosts: Mask | None = None,
+    used: Mask | None = None,
+    *,
+    places: int,
+    hosts: int,
+) -> Mask:
+    """Return the hosts of the plan's leaves, and of the next best leaves as spares.
+
+    Whole leaves, until at least so many places and hosts with room are kept, as far as
+    ``require`` and ``max_leaves`` permit. Shape (hosts,). O(hosts log hosts).
+
+    :param open_hosts: hosts that could take a VM, per host of the topology, where these are
+        more than those with capacity
+    :param used: hosts, per host of the topology, that have VMs of the request by now: they are
+        none of the hosts that are asked for
+    """
+    topology = problem.topology
+    has_room = problem.capacity > 0 if open_hosts is None else open_hosts
+    allowed = permitted(problem, plan) & has_room
+    room = np.bincount(
+        topology.leaf_index[allowed],
+        weights=problem.capacity[allowed],
+        minlength=len(topology.switches),
+    )
+    fresh = allowed if used is None else allowed & ~used
+    number = np.bincount(topology.leaf_index[fresh], minlength=len(topology.switches))
+    planned = [topology.switch_index(leaf) for leaf in plan.leaves]
+    order = list(dict.fromkeys([*planned, *_leaf_order(problem, plan)]))
+    enough_from = len(order)
+    for i, leaf in enumerate(order):
+        if i >= len(planned) and places <= 0 and hosts <= 0:
+            enough_from = i
+            break
+        places -= int(room[leaf])
+        hosts -= int(number[leaf])
+    mask: Mask = allowed & np.isin(topology.leaf_index, order[:enough_from])
+    return mask
+
+
+def _leaf_order(problem: Problem, plan: Plan) -> list[int]:
+    """Return the leaves in the order in which their best hosts are second choices."""
+    order = spare_order(problem, plan)
+    return list(dict.fromkeys(problem.topology.leaf_index[order].tolist()))

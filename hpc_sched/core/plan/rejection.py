@@ -1,0 +1,73 @@
+"""What would have fitted where a group did not."""
+
+import numpy as np
+
+from hpc_sched.core.constraints import level_of
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.result import Gang, Rejection
+from hpc_sched.core.plan.switch_rooms import rooms_below
+
+
+def rejected(
+    problem: Problem, count: int, *, require: str | None, max_leaves: int | None
+) -> Rejection:
+    """Return the Rejection of ``count`` VMs for which there is no plan. O(hosts * levels)."""
+    topology = problem.topology
+    level = level_of(topology, require)
+    return Rejection(
+        count=count,
+        members=int(problem.members.sum()),
+        require=require,
+        max_leaves=max_leaves,
+        gangs=tuple(
+            gang
+            for number in range(1, topology.depth + 1)
+            if (gang := largest_gang(problem, number)) is not None
+        ),
+        best=largest_gang(problem, level, max_leaves=max_leaves, with_members=True),
+        conflict=_conflict(problem, level, require, max_leaves),
+    )
+
+
+def largest_gang(
+    problem: Problem,
+    level: int,
+    *,
+    max_leaves: int | None = None,
+    with_members: bool = False,
+) -> Gang | None:
+    """Return the most VMs that fit under one switch of a level, None where there is no host.
+
+    Equal switches: the first in tie order. O(hosts).
+
+    :param max_leaves: the most leaves they may use, members' included
+    :param with_members: whether the members must stand under the same switch
+    """
+    topology = problem.topology
+    domain = topology.groups[level - 1]
+    if not len(domain):
+        return None
+    rooms = rooms_below(problem, level, max_leaves)
+    switches = np.unique(domain)
+    if with_members and problem.members.any():
+        switches = np.unique(domain[problem.members > 0])
+    best = min(switches.tolist(), key=lambda s: (-int(rooms[s]), int(problem.tie[s])))
+    name = topology.switches[best]
+    return Gang(level=topology.levels[level - 1], vms=int(rooms[best]), switch=name.name)
+
+
+def _conflict(
+    problem: Problem, level: int, require: str | None, max_leaves: int | None
+) -> str | None:
+    """Return how the members themselves break a wish, in counts and levels only."""
+    topology = problem.topology
+    has_members = problem.members > 0
+    tops = len(np.unique(topology.groups[level - 1][has_members]))
+    if tops > 1 and require is None:
+        return f"its members stand on {tops} islands, and no group is spread over islands"
+    if tops > 1:
+        return f"its members stand under {tops} switches of level {require}, one is required"
+    leaves = len(np.unique(topology.leaf_index[has_members]))
+    if max_leaves is not None and leaves > max_leaves:
+        return f"its members use {leaves} leaf switches, at most {max_leaves} are allowed"
+    return None

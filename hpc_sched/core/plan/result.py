@@ -1,0 +1,114 @@
+"""What the planner answers: a Plan, or a Rejection that says what would have fitted."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hpc_sched.topology import plurals
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where the VMs of a group that await a place shall go."""
+
+    hosts: Mapping[str, int]  # host to the number of planned VMs
+    places: tuple[str, ...]  # the host of each planned VM, in the order of the slots
+    leaves: Mapping[str, int]  # leaf to planned VMs, in the order of the slots
+    hop_bytes: float  # of members plus planned VMs
+    switch: str  # the switch that the whole group stands under: the required one, or a root
+
+    @property
+    def count(self) -> int:
+        """The number of planned VMs."""
+        return len(self.places)
+
+    def after(self, taken: Mapping[str, int], leaf_of: Callable[[str], str]) -> "Plan | None":
+        """Return the rest of the plan once VMs have taken some of its places, the first ones.
+
+        What is left of a best plan is a best plan for the VMs that are left, and the whole
+        group costs the same. None where a place was taken that was not planned.
+        """
+        left, places = dict(taken), []
+        for host in self.places:
+            if left.get(host, 0) > 0:
+                left[host] -= 1
+            else:
+                places.append(host)
+        if any(left.values()):
+            return None
+        leaves: dict[str, int] = {}
+        hosts: dict[str, int] = {}
+        for host in places:
+            hosts[host] = hosts.get(host, 0) + 1
+            leaves[leaf_of(host)] = leaves.get(leaf_of(host), 0) + 1
+        return Plan(hosts, tuple(places), leaves, self.hop_bytes, self.switch)
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The most VMs that fit under one switch of a level, and the switch."""
+
+    level: str
+    vms: int
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a group has no plan.
+
+    Two texts say it: :attr:`operator` names switches, :attr:`tenant` has counts and levels only.
+    """
+
+    count: int  # VMs that had to be placed
+    members: int  # VMs of the group that have a place already
+    require: str | None
+    max_leaves: int | None
+    gangs: tuple[Gang, ...]  # per level, bottom up; wishes left out, members left out
+    best: Gang | None  # the largest gang that meets all wishes beside the members
+    conflict: str | None = None  # the reason where the members themselves break a wish
+
+    @property
+    def operator(self) -> str:
+        """The reason with the names of switches, for logs and operators."""
+        return self._text(names=True)
+
+    @property
+    def tenant(self) -> str:
+        """The reason in counts and levels, for the user who asked."""
+        return self._text(names=False)
+
+    def __str__(self) -> str:
+        return self.operator
+
+    def _text(self, *, names: bool) -> str:
+        group = f"group of {self.count}"
+        if self.members:
+            group = f"{self.count} more of a group with {plurals.text(self.members, 'member')}"
+        if self.conflict:
+            return f"{group}: {self.conflict}"
+        needs = []
+        if self.require is not None:
+            needs.append(f"one {self.require}")
+        if self.max_leaves is not None:
+            needs.append(f"at most {plurals.text(self.max_leaves, 'leaf switch')}")
+        told = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
+        beside = " beside its members" if self.members else ""
+        if self.best is not None and self.best.vms:
+            within = (
+                f" in {plurals.text(self.max_leaves, 'leaf switch')}"
+                if self.max_leaves is not None
+                else ""
+            )
+            under = f" under one {self.best.level}" if self.require is not None else ""
+            where = f" on {self.best.switch}" if names else ""
+            told += f": largest gang that fits{under}{within}{beside}: {self.best.vms}{where}"
+        else:
+            told += f": no room{beside}"
+        others = [gang for gang in self.gangs if gang != self.best and gang.vms]
+        if others and needs and not self.members:
+            shown = ", ".join(
+                f"{gang.vms} under one {gang.level}" + (f" on {gang.switch}" if names else "")
+                for gang in others
+            )
+            told += f" (without these wishes: {shown})"
+        return told

@@ -1,0 +1,1 @@
+"""Applications that share hosts: MDOBP, cache interference, their files (Gupta2013)."""

@@ -1,0 +1,118 @@
+"""The interference index as a file: how fast applications run beside each other (Gupta2013).
+
+CSV, a pair of applications a row, 1.0 being the speed alone on the host::
+
+    # application, application, the first beside the second, the second beside the first
+    WRF, LU, 0.87, 0.98
+    WRF, WRF, 0.91, 0.91
+
+or, in a file called .yaml or .yml, a list of such rows::
+
+    - [WRF, LU, 0.87, 0.98]
+"""
+
+import json
+import math
+import os
+
+from hpc_sched import decimals, exceptions, files, table_file
+from hpc_sched.core import extra_spec_names
+from hpc_sched.core.sharing.cache_interference import InterferenceIndex
+
+# Noise makes an application a little faster beside another than alone, not ten times.
+MAX_PERFORMANCE = 10.0
+
+_COLUMNS = (
+    "application",
+    "application",
+    "performance of the first beside the second",
+    "performance of the second beside the first",
+)
+_EXPECTED = f"a performance above 0 and at most {decimals.text_of(MAX_PERFORMANCE)} (1 = alone)"
+
+
+def read_index(path: files.Path) -> InterferenceIndex:
+    """Return the index that a file holds; linear in its length.
+
+    A pair may be given more than once where the numbers are the same. A file of comments or a
+    header alone is an index without applications; one without a byte is a mistake, or is just
+    being written.
+
+    :raises exceptions.InterferenceError: naming file, line and what was expected
+    """
+    name = os.fspath(path)
+    content = files.read_bytes(name, exceptions.InterferenceError, table_file.MAX_BYTES)
+    if not content:
+        raise exceptions.InterferenceError(
+            f"{name}: expected rows of {len(_COLUMNS)} columns, or a comment where there are "
+            "none yet, found an empty file"
+        )
+    text = files.decode(content, name, exceptions.InterferenceError)
+    if _is_yaml(name):
+        found = table_file.yaml_rows(text.encode(), name)
+    else:
+        found = table_file.csv_rows(text, name, number_columns=(2, 3))
+    performance: dict[tuple[str, str], float] = {}
+    first_line: dict[tuple[str, str], int] = {}
+    for row in found:
+        row.check_width(_COLUMNS)
+        one, other = row.name(0), row.name(1)
+        pairs = ((one, other), (other, one))
+        for pair, column in zip(pairs, (2, 3), strict=True):
+            speed = row.number(column, _EXPECTED, MAX_PERFORMANCE)
+            if performance.setdefault(pair, speed) != speed:
+                raise _contradiction(row, pair, speed, performance[pair], first_line.get(pair))
+        for pair in pairs:
+            first_line.setdefault(pair, row.line)
+    return InterferenceIndex(performance)
+
+
+def write_index(path: files.Path, index: InterferenceIndex) -> None:
+    """Write an index so that :func:`read_index` gives it back, pairs sorted by their names.
+
+    :raises exceptions.InterferenceError: for an index that the file cannot hold, and naming a
+        file that cannot be written; the old one is then still there
+    """
+    name = os.fspath(path)
+    lines = []
+    for one, other in sorted({(min(pair), max(pair)) for pair in index.performance}):
+        speeds = [_speed(index, name, one, other), _speed(index, name, other, one)]
+        numbers = [decimals.text_of(speed) for speed in speeds]
+        if _is_yaml(name):
+            # Quoted, for YAML would have other readers take an application NO for false.
+            lines.append(f"- [{', '.join([json.dumps(one), json.dumps(other), *numbers])}]")
+        else:
+            lines.append(",".join([one, other, *numbers]))
+    header = ("# " + ", ".join(_COLUMNS)) if _is_yaml(name) else ",".join(_COLUMNS)
+    content = "".join(f"{line}\n" for line in [header, *lines])
+    files.write_atomically(name, content.encode(), exceptions.InterferenceError)
+
+
+def _is_yaml(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in (".yaml", ".yml")
+
+
+def _contradiction(
+    row: table_file.Row, pair: tuple[str, str], speed: float, before: float, line: int | None
+) -> exceptions.InterferenceError:
+    where = "in the same row" if line is None else f"on line {line}"
+    return row.error(
+        f"expected one performance of {pair[0]} beside {pair[1]}, "
+        f"found {decimals.text_of(speed)} and, {where}, {decimals.text_of(before)}"
+    )
+
+
+def _speed(index: InterferenceIndex, file: str, one: str, other: str) -> float:
+    """Return the performance of one application beside the other, if it can be written."""
+    for name in (one, other):
+        if not extra_spec_names.is_name(name):
+            raise exceptions.InterferenceError(
+                f"{file}: expected {extra_spec_names.EXPECTED}, found {name[:60]!r}"
+            )
+    speed = index.performance.get((one, other))
+    if speed is None or not math.isfinite(speed) or not 0 < speed <= MAX_PERFORMANCE:
+        found = "nothing" if speed is None else speed
+        raise exceptions.InterferenceError(
+            f"{file}: {one} beside {other}: expected {_EXPECTED}, found {found}"
+        )
+    return speed

@@ -1,0 +1,323 @@
+"""A real Nova in one process: API, conductor, scheduler, Placement and fake computes.
+
+Built from the fixtures that Nova ships for its own functional tests; the demo and this
+project's functional tests use it. Import it before anything else of Nova: it chooses what Nova's
+scheduler runs on, native threads or, before release 33, eventlet.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hpc_sched.nova_glue import nova_release
+
+if nova_release.is_threaded():
+    # Nova's fixtures choose once more, and would take eventlet.
+    os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
+nova_release.choose_threads()
+
+import fixtures
+import nova.conf
+import numpy  # noqa: F401 - asks for the machine when imported, which Nova's fixtures forbid
+from futurist import _thread
+from nova import test as nova_test
+from nova.tests import fixtures as nova_fixtures
+from nova.tests.functional import fixtures as functional_fixtures
+from nova.tests.functional import integrated_helpers
+from nova.tests.functional.api.client import OpenStackApiNotFoundException
+from oslo_config import iniparser
+
+from hpc_sched import conf
+from hpc_sched.demo.cell_databases import CellDatabases
+from hpc_sched.demo.native_threads import LACKS_THREADS, DatabaseFiles, NotificationsOfThreads
+
+CONF = nova.conf.CONF
+
+DRIVER = "fake.FakeLiveMigrateDriver"
+#: how often to look for what takes its time, twice a second
+PATIENCE = 240
+SETTLED = frozenset({"ACTIVE", "ERROR", "SHELVED_OFFLOADED"})
+
+
+class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestCase):
+    """Nova's services in this process, started with :meth:`setUp`, ended with ``doCleanups``.
+
+    Set the attributes below before ``setUp``; what computes there are is up to the caller.
+    """
+
+    __test__ = False  # a cloud for tests, not a test that pytest should collect
+
+    vcpus = 16
+    memory_mb = 65536
+    local_gb = 1000
+    #: options of nova.conf: (section, name) to value, applied before any service starts
+    options: Mapping[tuple[str, str], Any] = {}
+    with_scheduler = True
+
+    def runTest(self) -> None:
+        """Let the class be built without a test method."""
+
+    def setUp(self) -> None:
+        """Start everything but computes."""
+        if nova_release.is_threaded():
+            self.useFixture(DatabaseFiles())
+        if LACKS_THREADS:
+            self.useFixture(NotificationsOfThreads(self.id()))
+        self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
+        super().setUp()
+        # Nova 34 has each idle thread look for work 100 times a second, and there are hundreds.
+        _thread.ThreadWorker.MAX_IDLE_FOR = 1
+        conf.register_opts(CONF)
+        self.flags(compute_driver=DRIVER)
+        # The wheel of Nova installs the API's pipeline under the environment's etc.
+        self.flags(
+            api_paste_config=os.path.join(sys.prefix, "etc", "nova", "api-paste.ini"), group="wsgi"
+        )
+        self.flags(
+            instances=-1, cores=-1, ram=-1, server_groups=-1, server_group_members=-1, group="quota"
+        )
+        # A new compute node reports the initial ratios until its first periodic update.
+        for ratio in ("cpu", "ram", "disk"):
+            self.flags(**{f"{ratio}_allocation_ratio": 1.0})
+            self.flags(**{f"initial_{ratio}_allocation_ratio": 1.0})
+        self.flags(reserved_host_memory_mb=0)
+        for size in ("vcpus", "memory_mb", "local_gb"):
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f"nova.virt.fake.FakeLiveMigrateDriver.{size}", getattr(self, size)
+                )
+            )
+        self.policy = self.useFixture(nova_fixtures.RealPolicyFixture())
+        self.neutron = self.useFixture(nova_fixtures.NeutronFixture(self))
+        self.glance = self.useFixture(nova_fixtures.GlanceFixture(self))
+        self.useFixture(nova_fixtures.CinderFixture(self))
+        self.placement_fixture = self.useFixture(functional_fixtures.PlacementFixture())
+        self.placement = self.placement_fixture.api
+        # With the default, parallel claims overbook hosts (Placement 16.0.0).
+        placement_config = self.placement_fixture.conf_fixture
+        placement_config.config(allocation_conflict_retry_count=1, group="placement")
+        self.useFixture(nova_fixtures.AllServicesCurrent())
+        self.notifier = self.useFixture(nova_fixtures.NotificationFixture(self))
+        api = self.useFixture(nova_fixtures.OSAPIFixture(api_version="v2.1"))
+        self.api = self.admin_api = api.admin_api
+        self.api.microversion = "latest"
+        self.start_service("conductor")
+        if self.with_scheduler:
+            self.start_scheduler(self.options)
+
+    def doCleanups(self) -> None:
+        """End everything."""
+        # Each service waits until its idle threads look for work and find that they are to end.
+        _thread.ThreadWorker.MAX_IDLE_FOR = 0.05  # type: ignore[assignment] # futurist says int
+        super().doCleanups()
+
+    def _databases(self) -> CellDatabases:
+        self._cell_databases = CellDatabases()
+        return self._cell_databases
+
+    def _clear_attrs(self) -> None:
+        # Nova empties the instance; pytest wants to find the test's name afterwards.
+        name = self.__dict__.get("_testMethodName")
+        super()._clear_attrs()
+        if name is not None:
+            self._testMethodName = name
+
+    # Nova's own tests give up after 5 seconds; here many services share what cores there are.
+
+    def _wait_for_server_parameter(
+        self, server: Any, expected_params: Any, max_retries: int = 10, **said: Any
+    ) -> Any:
+        return super()._wait_for_server_parameter(
+            server, expected_params, max(max_retries, PATIENCE), **said
+        )
+
+    def _wait_for_assert(self, assert_func: Any, max_retries: int = 10, sleep: float = 0.5) -> Any:
+        return super()._wait_for_assert(assert_func, max(max_retries, PATIENCE), sleep)
+
+    def _wait_for_server_allocations(self, consumer_id: str, max_retries: int = 20) -> Any:
+        return super()._wait_for_server_allocations(consumer_id, max(max_retries, PATIENCE))
+
+    def _wait_until_deleted(self, server: Mapping[str, Any]) -> None:
+        # One that was in ERROR shows that until its compute has come to delete it.
+        for _ in range(PATIENCE):
+            try:
+                self.api.get_server(server["id"])
+            except OpenStackApiNotFoundException:
+                return
+            time.sleep(0.5)
+        self.fail(f"server {server['id']} is still there")
+
+    def start_scheduler(self, options: Mapping[tuple[str, str], Any]) -> None:
+        """Start the scheduler with options of nova.conf.
+
+        :param options: (section, name) to value
+        """
+        for (section, name), value in options.items():
+            self.flags(**{name: value}, group=None if section == "DEFAULT" else section)
+        self.scheduler = self.start_service("scheduler")
+
+    @property
+    def weighers(self) -> list[Any]:
+        """The weigher objects of the running scheduler."""
+        return list(self.scheduler.manager.host_manager.weighers)
+
+    def start_computes(
+        self,
+        hosts: Iterable[str],
+        progress: Callable[[str], None] = lambda _text: None,
+        cell: str | None = None,
+    ) -> None:
+        """Start one compute service a host, in the first cell or the one named."""
+        names = list(hosts)
+        with self._cell_databases.default_cell(self.cell_mappings[cell or "cell1"]):
+            for count, host in enumerate(names, 1):
+                self._start_compute(host, cell_name=cell)
+                progress(f"compute services {count}/{len(names)}")
+
+    def flavor(
+        self,
+        name: str,
+        *,
+        vcpus: int = 1,
+        memory_mb: int = 512,
+        extra_specs: Mapping[str, str] | None = None,
+    ) -> str:
+        """Create a flavor through the API and return its id."""
+        created = self.api.post_flavor(
+            {
+                "flavor": {
+                    "id": name,
+                    "name": name,
+                    "vcpus": vcpus,
+                    "ram": memory_mb,
+                    "disk": 1,
+                    "OS-FLV-EXT-DATA:ephemeral": 0,
+                }
+            }
+        )
+        if extra_specs:
+            self.api.post_extra_spec(created["id"], {"extra_specs": dict(extra_specs)})
+        return str(created["id"])
+
+    def server_group(self, name: str, policy: str, rules: Mapping[str, int] | None = None) -> str:
+        """Create a server group through the API and return its id."""
+        body: dict[str, Any] = {"name": name, "policy": policy}
+        if rules:
+            body["rules"] = dict(rules)
+        return str(self.api.post_server_groups(body)["id"])
+
+    def boot(
+        self,
+        flavor: str,
+        *,
+        count: int = 1,
+        group: str | None = None,
+        hints: Mapping[str, Any] | None = None,
+        host: str | None = None,
+        name: str = "vm",
+    ) -> list[str]:
+        """Ask for servers in one request and return their ids, without waiting.
+
+        :param host: force them onto a host, past all filters and weighers
+        """
+        server = {
+            "name": name,
+            "imageRef": "155d900f-4e14-4e4c-a73d-069cbf4541e6",
+            "flavorRef": flavor,
+            "networks": "none",
+            "min_count": count,
+            "max_count": count,
+            "return_reservation_id": count > 1,
+        }
+        if host:
+            server["availability_zone"] = f"nova:{host}"
+        body: dict[str, Any] = {"server": server}
+        asked = dict(hints or {})
+        if group:
+            asked["group"] = group
+        if asked:
+            body["os:scheduler_hints"] = asked
+        answer = self.api.post_server(body)
+        if count == 1:
+            return [answer["id"]]
+        reservation = answer["reservation_id"]
+        found = self.api.get_servers(
+            detail=False, search_opts={"reservation_id": reservation, "all_tenants": True}
+        )
+        return [server["id"] for server in found]
+
+    def wait(
+        self,
+        servers: Sequence[str],
+        timeout: float = 400,
+        progress: Callable[[str], None] = lambda _text: None,
+    ) -> dict[str, dict[str, Any]]:
+        """Return the servers by id as the API shows them, once none is being built.
+
+        :raises TimeoutError: naming the servers that did not settle
+        """
+        deadline = time.monotonic() + timeout
+        wanted = set(servers)
+        while True:
+            began = time.monotonic()
+            building = wanted & {server["id"] for server in self._list(status="BUILD")}
+            if building:
+                progress(f"servers {len(wanted - building)}/{len(wanted)}")
+            else:
+                shown = {server["id"]: server for server in self._list(detail=True)}
+                done = {uuid for uuid in wanted & shown.keys() if shown[uuid]["status"] in SETTLED}
+                progress(f"servers {len(done)}/{len(wanted)}")
+                if done == wanted:
+                    return {uuid: shown[uuid] for uuid in servers}
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"still not settled: {sorted(building or wanted - done)}")
+            # All of Nova shares this process: what asks it most of the time slows it down.
+            time.sleep(max(0.3, 3 * (time.monotonic() - began)))
+
+    def _list(self, *, detail: bool = False, **filters: str) -> list[dict[str, Any]]:
+        """Return the servers of all projects as the API lists them."""
+        found: list[dict[str, Any]] = self.api.get_servers(
+            detail=detail, search_opts={"all_tenants": True, **filters}
+        )
+        return found
+
+    def hosts_of(self, servers: Sequence[str]) -> dict[str, str]:
+        """Return where the API says each active server is."""
+        return {
+            uuid: server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+            for uuid, server in self.wait(servers).items()
+            if server["status"] == "ACTIVE"
+        }
+
+
+def read_options(path: Path) -> dict[tuple[str, str], Any]:
+    """Return the options of a nova.conf file, parsed as their registered types.
+
+    :raises oslo_config.iniparser.ParseError: where the file is no configuration
+    """
+    sections: dict[tuple[str, str], list[str]] = {}
+
+    class Parser(iniparser.BaseParser):
+        section = "DEFAULT"
+
+        def new_section(self, section: str) -> None:
+            self.section = section
+
+        def assignment(self, key: str, value: list[str]) -> None:
+            sections.setdefault((self.section, key), []).append("\n".join(value))
+
+    with path.open() as lines:
+        Parser().parse(lines)
+    conf.register_opts(CONF)
+    options: dict[tuple[str, str], Any] = {}
+    for (section, key), values in sections.items():
+        opt = CONF._get_opt_info(key, None if section == "DEFAULT" else CONF._get_group(section))[
+            "opt"
+        ]
+        options[(section, key)] = (
+            [opt.type(v) for v in values] if opt.multi else opt.type(values[-1])
+        )
+    return options

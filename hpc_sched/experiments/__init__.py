@@ -1,0 +1,1 @@
+"""Experiments of the papers, repeated on models, beside the published figures."""

@@ -1,0 +1,214 @@
+"""Dudina2013, section 4: NPB's BT on 16 VMs, placed at random and under few leaf switches.
+
+Published: of 11 benchmarks one changed, Block Tridiagonal. Bunch-aware placement took 14 % off
+the mean of its run times and 40 % off the maximum, and the difference of maximum and minimum
+fell from 42 % to 3 %. The class of the benchmark, the cluster's size and links, and what else
+ran there are not known to us: they are guessed here, and the table says so.
+"""
+
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hpc_sched.core.classic.listing_1 import group_places
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.experiments import shared_cluster
+from hpc_sched.experiments.shared_cluster import GUESSED, Cluster
+from hpc_sched.experiments.table import Cell, Table, gain, percent
+from hpc_sched.sim.runtime import traffic
+
+RANDOM, BUNCH = "random", "bunch-aware"
+
+# What is varied to show how much hangs on a guess.
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
+OVERSUBSCRIPTIONS = (1.0, 2.0, 4.0, 8.0, 16.0)
+TALKING = (0.0, 0.6, 1.0)
+
+COLUMNS = (
+    "numbers",
+    "communication, %",
+    "oversubscription",
+    "neighbours talk, %",
+    "mean less by, %",
+    "maximum less by, %",
+    "spread random, %",
+    "spread bunch-aware, %",
+    "Hop-Byte random",
+    "Hop-Byte bunch-aware",
+)
+PUBLISHED: tuple[Cell, ...] = ("published", *[None] * 3, 14.0, 40.0, 42.0, 3.0, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The job, and the cluster that it shares with others."""
+
+    cluster: Cluster = GUESSED
+    side: int = 4  # 4 * 4 processes, one a VM
+    points: int = 162  # class C, guessed
+    share: float = 0.3  # of an iteration that is communication, alone under one leaf; guessed
+    iterations: int = 20  # that one run is taken from; class C has 200
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run of the job."""
+
+    run: int
+    placement: str
+    leaves: int  # that the VMs stand under
+    hop_bytes: float  # one byte a pair, as the paper evaluates the metric
+    computation: float  # s an iteration
+    communication: float  # s an iteration, mean of the run
+
+    @property
+    def time(self) -> float:
+        """How long an iteration takes, s; in a run all take part alike."""
+        return self.computation + self.communication
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the paper tells of a placement's runs."""
+
+    mean: float
+    maximum: float
+    spread: float  # (maximum - minimum) / maximum
+    hop_bytes: float  # mean
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], placement: str) -> "Summary":
+        """Return the summary of one placement's runs.
+
+        Of the three ways to refer maximum minus minimum to something, only the maximum agrees
+        with the paper's other numbers. With the random maximum 1 their minimum is 0.58; bunch-
+        aware runs lie between 0.58 and 0.6, and the random mean is 0.68 to 0.70. Referred to
+        the minimum or the mean, the random runs' mean would come out below their minimum.
+        """
+        times = [row.time for row in rows if row.placement == placement]
+        return cls(
+            mean=statistics.fmean(times),
+            maximum=max(times),
+            spread=(max(times) - min(times)) / max(times),
+            hop_bytes=statistics.fmean(r.hop_bytes for r in rows if r.placement == placement),
+        )
+
+
+def run(seed: int, runs: int = 10, setting: Setting = Setting()) -> tuple[Row, ...]:
+    """Return two rows a run, random placement and bunch-aware placement.
+
+    Both meet the same neighbours on the same hosts, who communicate in the same iterations. The
+    same seed gives the same rows.
+    """
+    cluster = setting.cluster
+    topology = shared_cluster.fabric(cluster)
+    network = shared_cluster.wires(cluster, topology)
+    sent = traffic.block_tridiagonal(setting.side, setting.points)
+    computation = compute_time(setting)
+    rows = []
+    for number in range(1, runs + 1):
+        draw = random.Random(f"{seed} {number}")
+        others = shared_cluster.neighbours(cluster, topology, draw)
+        problem = shared_cluster.group_problem(topology, others, len(sent), f"group{number}")
+        placed = {
+            RANDOM: shared_cluster.random_places(problem, draw),
+            BUNCH: group_places(problem),
+        }
+        heard = [shared_cluster.chatter(cluster, others, draw) for _ in range(setting.iterations)]
+        for placement, places in placed.items():
+            took = [shared_cluster.communication(network, sent, places, c) for c in heard]
+            rows.append(
+                Row(
+                    run=number,
+                    placement=placement,
+                    leaves=shared_cluster.leaves_used(topology, places),
+                    hop_bytes=_hop_bytes(problem, places),
+                    computation=computation,
+                    communication=statistics.fmean(took),
+                )
+            )
+    return tuple(rows)
+
+
+def compute_time(setting: Setting) -> float:
+    """Return how long an iteration computes, s.
+
+    So long that communication has its share of the iteration where the job has a leaf for
+    itself: each VM then sends and receives at the rate of its host's link.
+    """
+    sent = traffic.block_tridiagonal(setting.side, setting.points)
+    alone = float(sent.sum(axis=1).max()) / setting.cluster.host_rate
+    return alone * (1 - setting.share) / setting.share
+
+
+def table(seed: int, runs: int = 10, setting: Setting = Setting()) -> Table:
+    """Return the published numbers, ours, and ours where the guesses are varied."""
+    rows = [PUBLISHED, _line("simulated", setting, run(seed, runs, setting))]
+    for ratio in OVERSUBSCRIPTIONS:
+        varied = replace(setting, cluster=replace(setting.cluster, oversubscription=ratio))
+        # What messages meet does not depend on how long the job computes between them.
+        measured = run(seed, runs, varied)
+        for share in SHARES:
+            other = replace(varied, share=share)
+            computed = compute_time(other)
+            found = [replace(row, computation=computed) for row in measured]
+            rows.append(_line("varied", other, found))
+    for talking in TALKING:
+        varied = replace(setting, cluster=replace(setting.cluster, talking=talking))
+        rows.append(_line("varied", varied, run(seed, runs, varied)))
+    return Table(
+        title="Dudina2013, section 4: Block Tridiagonal on 16 VMs, random against bunch-aware",
+        columns=COLUMNS,
+        rows=tuple(rows),
+        notes=_notes(setting, runs),
+    )
+
+
+def _line(numbers: str, setting: Setting, rows: Sequence[Row]) -> tuple[Cell, ...]:
+    before, after = Summary.of(rows, RANDOM), Summary.of(rows, BUNCH)
+    return (
+        numbers,
+        percent(setting.share),
+        setting.cluster.oversubscription,
+        percent(setting.cluster.talking),
+        percent(gain(before.mean, after.mean)),
+        percent(gain(before.maximum, after.maximum)),
+        percent(before.spread),
+        percent(after.spread),
+        round(before.hop_bytes, 1),
+        round(after.hop_bytes, 1),
+    )
+
+
+def _hop_bytes(problem: Problem, places: Sequence[int]) -> float:
+    hosts = [problem.topology.hosts[place] for place in places]
+    return hop_bytes_of_counts(
+        topology=problem.topology, counts={host: hosts.count(host) for host in hosts}
+    )
+
+
+def _notes(setting: Setting, runs: int) -> tuple[str, ...]:
+    cluster = setting.cluster
+    return (
+        f"Row 'simulated' was chosen before any result was seen and is not fitted: {runs} runs, "
+        f"{setting.iterations} iterations each. That uplinks at 4:1 would not be filled was known; "
+        "the rows where neighbours talk more or less were added afterwards.",
+        f"Guessed: {cluster.leaves} leaf switches with {cluster.hosts_a_leaf} hosts of one VM and "
+        f"{cluster.host_rate * 8 / 1e9:g} Gb/s each; uplinks oversubscribed "
+        f"{cluster.oversubscription:g}:1, the upper end of 2.5:1 to 8:1 (Al-Fares et al. 2008).",
+        f"Guessed: communication is {100 * setting.share:g} % of an iteration where the job has a "
+        "leaf for itself.",
+        f"Guessed: jobs of others, {cluster.neighbour_vms} VMs each, hold "
+        f"{100 * cluster.taken:g} % of the hosts at random; each sends around a ring during "
+        f"{100 * cluster.talking:g} % of the iterations, in these without end.",
+        f"Guessed: the benchmark's class, {setting.points} points an edge. Who sends how much to "
+        "whom is as in NPB 3.3's source; all messages of a step start together.",
+        "Spread is (maximum - minimum) / maximum, the only reading of the paper's that agrees "
+        "with its mean and maximum.",
+        "Only bandwidth is modelled: under one leaf nothing slows the job down, so that the 3 % "
+        "of a real cluster are 0 here; where uplinks are not full, random placement costs nothing.",
+        "A link upward stands for all that a switch has, with traffic spread evenly: routes that "
+        "collide, which make a real fat tree slower for random placement, are left out.",
+    )

@@ -1,0 +1,1 @@
+"""Instances that hold a place: members of the group, in flight, colocated."""

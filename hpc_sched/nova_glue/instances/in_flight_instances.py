@@ -1,0 +1,147 @@
+"""Where VMs in flight have their place: the allocations that Placement holds for them."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import nova.conf
+import os_resource_classes as orc
+from nova import context as nova_context
+from nova import exception
+from nova.scheduler.client import report
+
+from hpc_sched import exceptions, masking
+from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
+
+CONF = nova.conf.CONF
+
+# What the provider of a hypervisor or node itself gives, as opposed to one of its devices or
+# to a shared disk.
+_OF_THE_HOST = (orc.VCPU, orc.PCPU, orc.MEMORY_MB)
+PLACEMENT = "Placement"
+# Requests that look up at a time. Placement serves all requests of Nova; where it hangs Nova
+# waits for it too.
+MAX_SEARCHES = 8
+# The part of the time in which look-ups begin: many slow ones are not one that hangs.
+_PART_OF_TIME = 0.8
+_VERSION = "1.14"  # the first with root_provider_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """Where consumers have their places, as far as Placement was asked."""
+
+    nodes: dict[str, str]  # consumer to nodename, of those that hold an allocation
+    trouble: str | None = None  # why not all were asked for
+    missed: frozenset[str] = frozenset()  # consumers that were not
+
+
+def nodes_of(
+    context: nova_context.RequestContext,
+    consumers: Iterable[str],
+    node_of_provider: Mapping[str, str],
+    moving_from: Mapping[str, str] | None = None,
+) -> LookedUp:
+    """Return the nodename of each consumer that holds an allocation, and what went wrong.
+
+    One call to Placement a consumer, at most ``in_flight_lookups``, one or two more for each
+    provider outside ``node_of_provider``; waited for as ``circuit_breaker`` says.
+    Never raises: what was found before an error, or in time, counts.
+
+    :param consumers: instance uuids, the most important first
+    :param node_of_provider: provider uuid to nodename of the hosts already known
+    :param moving_from: instance uuid to the node that it leaves, which does not count
+    """
+    if not CONF.hpc_sched.in_flight_lookups:
+        return LookedUp({})
+    asked = list(consumers)
+    if not asked:
+        return LookedUp({})
+    search = _Search(context, dict(node_of_provider), moving_from or {})
+    trouble = None
+    wanted = asked[: CONF.hpc_sched.in_flight_lookups]
+    until = time.monotonic() + _PART_OF_TIME * request_deadline.left()
+    try:
+        circuit_breaker.ask_one(PLACEMENT, lambda: search.run(wanted, until), MAX_SEARCHES)
+        if search.done < len(wanted):
+            trouble = f"{PLACEMENT}: {search.done} of {len(wanted)} look-ups in time"
+        elif len(asked) > search.done:
+            trouble = f"more than in_flight_lookups={search.done} VMs in flight"
+    except exceptions.UnansweredError as error:
+        trouble = f"{PLACEMENT}: {error}"
+    except Exception as error:
+        trouble = f"{PLACEMENT}: {masking.first_line(error)}"
+    done = search.done
+    return LookedUp(dict(search.nodes), trouble, frozenset(asked[done:]))
+
+
+class _Search:
+    """Look-ups of one request, in a thread that may be left behind."""
+
+    def __init__(
+        self,
+        context: nova_context.RequestContext,
+        node_of_provider: dict[str, str],
+        moving_from: Mapping[str, str],
+    ) -> None:
+        self._context = context
+        self._known = node_of_provider
+        self._moving_from = moving_from
+        self.nodes: dict[str, str] = {}
+        self.done = 0  # consumers that have been looked up
+
+    def run(self, consumers: Sequence[str], until: float) -> None:
+        """Look consumers up.
+
+        :param until: a time.monotonic() after which no look-up begins: nobody waits for it
+        """
+        for consumer in consumers:
+            if time.monotonic() >= until:
+                break
+            self._look_up(consumer)
+            self.done += 1
+
+    def _look_up(self, consumer: str) -> None:
+        client = report.report_client_singleton()
+        found = client.get_allocs_for_consumer(self._context, consumer)["allocations"]
+        source = self._moving_from.get(consumer)
+        for provider in _host_providers(found):
+            if provider not in self._known:
+                self._known[provider] = _root_name(client, self._context, provider)
+            if self._known[provider] != source:
+                self.nodes[consumer] = self._known[provider]
+                break
+
+
+def _host_providers(allocations: Mapping[str, Any]) -> list[str]:
+    """Return the providers of an allocation, those first that are, or are nearest to, a host."""
+
+    def key(provider: str) -> tuple[bool, str]:
+        resources = allocations[provider].get("resources", {})
+        return not any(name in resources for name in _OF_THE_HOST), provider
+
+    return sorted(allocations, key=key)
+
+
+def _root_name(
+    client: report.SchedulerReportClient, context: nova_context.RequestContext, provider: str
+) -> str:
+    """Return the name of the provider's root, which is the nodename."""
+    found = _provider(client, context, provider)
+    root = found.get("root_provider_uuid") or provider
+    if root != provider:
+        found = _provider(client, context, root)
+    return str(found["name"])
+
+
+def _provider(
+    client: report.SchedulerReportClient, context: nova_context.RequestContext, uuid: str
+) -> dict[str, Any]:
+    response = client.get(
+        f"/resource_providers/{uuid}", version=_VERSION, global_request_id=context.global_id
+    )
+    if not response:
+        raise exception.ResourceProviderRetrievalFailed(uuid=uuid)
+    provider: dict[str, Any] = response.json()
+    return provider

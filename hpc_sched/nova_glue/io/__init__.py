@@ -1,0 +1,1 @@
+"""Databases, Placement, watched files, and the bounds on waiting for them."""

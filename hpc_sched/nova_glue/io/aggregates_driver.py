@@ -1,0 +1,98 @@
+"""The ``aggregates`` driver: a fabric from the metadata of Nova's host aggregates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova.db.api import models as api_models
+
+from hpc_sched import exceptions
+from hpc_sched.nova_glue.io import databases
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers import aggregate_tree
+from hpc_sched.topology.readers.topology_driver import TopologyDriver
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A host aggregate, as far as it tells of the fabric."""
+
+    name: str
+    hosts: tuple[str, ...]
+    metadata: Mapping[str, str]
+
+
+class AggregatesDriver(TopologyDriver):
+    """Reads host aggregates with metadata such as ``hpc:leaf`` from the API database.
+
+    Hosts are compute services: the nodes of one bare-metal service cannot be told apart.
+    """
+
+    def __init__(self, **options: object) -> None:
+        """Take no options.
+
+        :raises exceptions.TopologyError: where the configuration names a file or a command
+        """
+        if options:
+            raise exceptions.TopologyError(
+                "topology_driver = aggregates reads Nova's database: expected none of "
+                "topology_file, topology_command and what goes with them, found "
+                f"{', '.join(sorted(options))}"
+            )
+
+    def load(self) -> Topology:
+        """Return the fabric that the aggregates describe now.
+
+        :raises exceptions.TopologyError: as :func:`aggregates.topology_of` does, and where the
+            database does not answer
+        """
+        return self.parse(self.read())
+
+    def read(self) -> tuple[Aggregate, ...]:
+        """Return the aggregates with metadata of ours, by name. Two queries.
+
+        :raises exceptions.TopologyError: where the database does not answer
+        """
+        try:
+            return _aggregates()
+        except Exception as error:
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            raise exceptions.TopologyError(
+                f"host aggregates: the API database does not answer: {first}"
+            ) from error
+
+    def parse(self, description: tuple[Aggregate, ...]) -> Topology:
+        """Return the fabric of aggregates.
+
+        :raises exceptions.TopologyError: as :func:`aggregates.topology_of` does
+        """
+        return aggregate_tree.topology_of(description)
+
+
+def _aggregates() -> tuple[Aggregate, ...]:
+    said, aggregate, member = (
+        api_models.AggregateMetadata,
+        api_models.Aggregate,
+        api_models.AggregateHost,
+    )
+    ours = said.key.startswith(aggregate_tree.PREFIX, autoescape=True)
+    context = nova_context.get_admin_context()
+    metadata: dict[int, dict[str, str]] = {}
+    names: dict[int, str] = {}
+    query = sa.select(aggregate.id, aggregate.name, said.key, said.value)
+    for id_, name, key, value in databases.api_rows(
+        context, query.join(said, said.aggregate_id == aggregate.id).where(ours)
+    ):
+        names[id_] = name
+        metadata.setdefault(id_, {})[key] = value
+    hosts: dict[int, list[str]] = {}
+    named = sa.select(said.aggregate_id).where(ours)
+    query = sa.select(member.aggregate_id, member.host).where(member.aggregate_id.in_(named))
+    for id_, host in databases.api_rows(context, query):
+        hosts.setdefault(id_, []).append(host)
+    found: list[Any] = [
+        Aggregate(names[id_], tuple(sorted(hosts.get(id_, ()))), metadata[id_]) for id_ in names
+    ]
+    return tuple(sorted(found, key=lambda one: (one.name, one.hosts)))

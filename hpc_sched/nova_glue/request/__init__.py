@@ -1,0 +1,1 @@
+"""From a RequestSpec to a decision, and the record of it."""

@@ -1,0 +1,1 @@
+"""Room on hosts, as HostState and aggregates state it."""

@@ -1,0 +1,110 @@
+"""The limits of cache scores and the interference index, as this cloud has set them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import nova.conf
+from nova.scheduler import host_manager
+from nova.scheduler.filters import utils as filter_utils
+from oslo_log import log as logging
+
+from hpc_sched.core.sharing.cache_interference import InterferenceIndex, Limits
+from hpc_sched.core.sharing.interference_file import read_index
+from hpc_sched.nova_glue.io.watched_file import WatchedFile
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+ALPHA = "cache_score_limit"
+BETA = "sync_cache_score_limit"
+
+_EMPTY = InterferenceIndex({})
+_file: WatchedFile[InterferenceIndex] = WatchedFile("interference index", read_index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Company:
+    """What follows from one index and one tolerance."""
+
+    index: InterferenceIndex
+    tolerance: float
+    bad: Mapping[str, frozenset[str]]
+    applications: frozenset[str]
+
+
+_company = _Company(_EMPTY, 1.0, {}, frozenset())
+
+
+def start() -> None:
+    """Read the interference index, where one is named.
+
+    :raises exceptions.InterferenceError: where it is missing or wrong
+    """
+    if CONF.hpc_sched.interference_file:
+        _file.start(CONF.hpc_sched.interference_file)
+
+
+def bad_company(name: str | None) -> frozenset[str]:
+    """Return the applications that one must not share a host with.
+
+    Costs one stat of the index, which is read again when it has changed.
+    """
+    return _current().bad.get(name, frozenset()) if name is not None else frozenset()
+
+
+def is_unknown(name: str | None) -> bool:
+    """Tell whether an application is named that the index, where there is one, does not know."""
+    known = _current().applications
+    return name is not None and bool(known) and name not in known
+
+
+def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:
+    """Return the limits of each host: the options, or metadata of its aggregates.
+
+    Of several aggregates the lowest value counts. A value that is no number >= 0 is left out,
+    with one WARNING a call.
+    """
+    default = Limits(CONF.hpc_sched[ALPHA], CONF.hpc_sched[BETA])
+    wrong: set[str] = set()
+    found = []
+    for state in states:
+        if not state.aggregates:
+            found.append(default)
+            continue
+        alpha = _lowest(state, ALPHA, default.alpha, wrong)
+        beta = _lowest(state, BETA, default.beta, wrong)
+        found.append(Limits(alpha, beta))
+    if wrong:
+        LOG.warning(
+            "Metadata of host aggregates is left out, expected a number >= 0: %s",
+            ", ".join(sorted(wrong)),
+        )
+    return found
+
+
+def _lowest(state: host_manager.HostState, key: str, default: float, wrong: set[str]) -> float:
+    values = []
+    for text in filter_utils.aggregate_values_from_key(state, key):
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if math.isfinite(value) and value >= 0:
+            values.append(value)
+        else:
+            wrong.add(f"{key}={text[:80]!r}")
+    return min(values, default=default)
+
+
+def _current() -> _Company:
+    global _company
+    path, tolerance = CONF.hpc_sched.interference_file, CONF.hpc_sched.interference_tolerance
+    index = (_file.current(path) if path else None) or _EMPTY
+    held = _company
+    if held.index is not index or held.tolerance != tolerance:
+        held = _Company(index, tolerance, index.bad_company(tolerance), index.applications)
+        _company = held
+    return held

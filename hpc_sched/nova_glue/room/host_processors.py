@@ -1,0 +1,142 @@
+"""The processor types of candidates and members: metadata, the fabric, or what hosts report.
+
+The metadata ``hpc:processor`` of a host's aggregates comes first, the operator's word; then the
+type that the topology file states; then vendor, model, sockets x cores x threads and features
+from the hypervisor's cpu_info.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova.db.api import models as api_models
+from nova.db.main import api as main_db
+from nova.db.main import models as main_models
+from oslo_log import log as logging
+
+from hpc_sched.core.processors import METADATA, Processor, of_cpu_info, stated_type, type_names
+from hpc_sched.nova_glue.io import databases, request_deadline
+from hpc_sched.nova_glue.request.group_state import GroupState
+
+LOG = logging.getLogger(__name__)
+
+Place = tuple[str, str | None]  # host and nodename
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """The processor types of one request; None where nothing is known."""
+
+    candidates: list[str | None]  # per HostState of first sight
+    members: Counter[str | None]  # VMs of the group per type
+    cores: dict[str, int]  # type to the cores of one of its hosts, the most of them
+
+
+def types_of(state: GroupState) -> Types:
+    """Return the types of a request's candidates and of the hosts of its members.
+
+    Without queries where all members stand on candidates; else one in the API database for
+    the aggregates, one for the cells and one in each cell that holds members. Where these do
+    not answer the types of those members are not known, with a WARNING.
+    """
+    states = state.candidates
+    places: list[Place] = [(found.host, found.nodename) for found in states]
+    # Of some members only the service host is known; on most it has one node.
+    position = dict.fromkeys([*places, *((host, None) for host, _ in places)])
+    elsewhere = sorted(
+        (place for place in state.group.members if place not in position),
+        key=lambda place: (place[0], place[1] or ""),
+    )
+    stated = [stated_type(_metadata(found.aggregates or ())) for found in states]
+    reported: list[Processor | None] = [_processor(found.cpu_info) for found in states]
+    if elsewhere:
+        metadata, cpu_info = _read(elsewhere, state.group.cells)
+        places += elsewhere
+        stated += [stated_type(metadata.get(host, ())) for host, _ in elsewhere]
+        reported += [_processor(cpu_info.get(place)) for place in elsewhere]
+    fabric = state.fabric
+    names: list[str | None] = []
+    by_cpu_info = type_names(reported)
+    for (host, node), said, measured in zip(places, stated, by_cpu_info, strict=True):
+        name = fabric.name_of(host, node)
+        in_file = fabric.topology.processor_of(name) if name in fabric.topology else None
+        names.append(said or in_file or measured)
+    cores: dict[str, int] = {}
+    for found, type_name, processor in zip(states, names, reported, strict=False):
+        if type_name is not None:
+            number = (
+                processor.sockets * processor.cores if processor else int(found.vcpus_total or 0)
+            )
+            cores[type_name] = max(cores.get(type_name, 0), number)
+    type_at = dict(zip(places, names, strict=True))
+    for host, node in places:
+        type_at.setdefault((host, None), type_at[host, node])
+    members: Counter[str | None] = Counter()
+    for place, count in state.group.members.items():
+        members[type_at[place]] += count
+    return Types(names[: len(states)], members, cores)
+
+
+def _metadata(aggregates: Iterable[Any]) -> list[str]:
+    return [found.metadata[METADATA] for found in aggregates if METADATA in found.metadata]
+
+
+# As many entries as a cloud has kinds of hosts; hosts of one kind report the same text.
+@functools.lru_cache(maxsize=256)
+def _processor(cpu_info: str | None) -> Processor | None:
+    """Return what a hypervisor's cpu_info says, or None where it cannot be understood."""
+    try:
+        return of_cpu_info(json.loads(cpu_info or ""))
+    except (RecursionError, TypeError, ValueError):
+        return None
+
+
+def _read(
+    places: Collection[Place], cells: Collection[int]
+) -> tuple[dict[str, list[str]], dict[Place, str]]:
+    """Return the metadata by host and cpu_info by place of hosts that are no candidates."""
+    context = nova_context.get_admin_context()
+    hosts = sorted({host for host, _ in places})
+    metadata: dict[str, list[str]] = {}
+    cpu_info: dict[Place, str] = {}
+    try:
+        said = api_models.AggregateMetadata
+        where = api_models.AggregateHost
+        query = sa.select(where.host, said.value).join(
+            said, said.aggregate_id == where.aggregate_id
+        )
+        wanted = query.where(said.key == METADATA, where.host.in_(hosts))
+        for host, value in databases.of_api(lambda: databases.api_rows(context, wanted)):
+            metadata.setdefault(host, []).append(value)
+        answers = databases.ask_cells(context, dict.fromkeys(cells, hosts), _compute_nodes)
+        for host, node, text in answers.rows:
+            cpu_info[host, node] = text
+        problems = [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
+    except databases.OUTAGES as error:
+        problems = [f"{databases.API_DATABASE}: {databases.why(error)}"]
+    except Exception:
+        LOG.exception("Processors of members are not known")
+        problems = []
+    untold = request_deadline.untold(problems)
+    if untold:
+        LOG.warning("Processors of members are not known: %s", "; ".join(untold))
+    return metadata, cpu_info
+
+
+def _compute_nodes(
+    context: nova_context.RequestContext, hosts: list[str]
+) -> list[tuple[str, str, str]]:
+    """Return (host, nodename, cpu_info) of the compute nodes of some hosts. One query."""
+    node = main_models.ComputeNode
+    query = sa.select(node.host, node.hypervisor_hostname, node.cpu_info).where(
+        node.host.in_(hosts), node.deleted == 0
+    )
+    with main_db.get_context_manager(context).reader.using(context) as session:
+        return [tuple(row) for row in session.execute(query).all()]

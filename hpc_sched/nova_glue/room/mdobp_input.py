@@ -1,0 +1,77 @@
+"""What MDOBP compares: a VM's demand and what hosts have free, resource by resource."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import nova.conf
+import numpy as np
+import os_resource_classes as orc
+from nova.scheduler import host_manager
+
+from hpc_sched.core.sharing.mdobp import Packing
+from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.placed_instance import Occupant
+from hpc_sched.nova_glue.request.request_spec import Request
+from hpc_sched.nova_glue.room import host_state_room
+
+CONF = nova.conf.CONF
+
+# Which hosts a soft policy of the group prefers: those with more or with fewer of its VMs.
+_MEMBERS_FIRST = {"soft-affinity": 1, "soft-anti-affinity": -1}
+
+
+def packing(
+    request: Request,
+    states: Sequence[host_manager.HostState],
+    neighbours: Neighbours | None,
+) -> Packing:
+    """Return what MDOBP compares on each HostState, as it was at first sight.
+
+    vcpus and memory, disk by option. What a host can give to VMs is what it reports to be free
+    and what its VMs hold: memory reserved for the host would tilt the angle, and the emptiest
+    host always win. Where its VMs are not known it is the total. VMs on their way, which the host
+    does not report yet, are taken off what is free.
+
+    :returns: arrays with a row for each HostState
+    """
+    demand = request.demand
+    cpu = orc.VCPU if demand.get(orc.VCPU) else orc.PCPU
+    resources = [cpu, orc.MEMORY_MB] + ([orc.DISK_GB] if CONF.hpc_sched.mdobp_disk else [])
+    free, usable = [], []
+    for state in states:
+        left = _free(state)
+        there = None if neighbours is None else neighbours.holding(state)
+        if there is None:
+            whole, coming = host_state_room.totals(state), _size([])
+        else:
+            held = _size([vm for vm in there if not vm.in_flight])
+            coming = _size([vm for vm in there if vm.in_flight])
+            whole = {name: left.get(name, 0.0) + held[name] for name in resources}
+        free.append([left.get(name, 0.0) - coming[name] for name in resources])
+        usable.append([whole[name] for name in resources])
+    wanted = {**demand, cpu: demand.get(orc.VCPU, 0) + demand.get(orc.PCPU, 0)}
+    return Packing(
+        demand=np.array([float(wanted.get(name, 0)) for name in resources]),
+        free=np.array(free).reshape(-1, len(resources)),
+        usable=np.array(usable).reshape(-1, len(resources)),
+        members_first=_MEMBERS_FIRST.get(request.policy or "", 0),
+    )
+
+
+def _free(state: host_manager.HostState) -> dict[str, float]:
+    try:
+        return host_state_room.free(state)
+    except (OverflowError, TypeError, ValueError):
+        return {}  # numbers that are missing or none; one such host must not stop the others
+
+
+def _size(vms: Sequence[Occupant]) -> Mapping[str, float]:
+    """Return what some VMs hold together."""
+    vcpus = float(sum(vm.vcpus for vm in vms))
+    return {
+        orc.VCPU: vcpus,
+        orc.PCPU: vcpus,
+        orc.MEMORY_MB: float(sum(vm.memory_mb for vm in vms)),
+        orc.DISK_GB: float(sum(vm.disk_gb for vm in vms)),
+    }

@@ -1,0 +1,1 @@
+"""The simulated cluster: fabric, hosts, and what runs on them."""

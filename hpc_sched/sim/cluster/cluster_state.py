@@ -1,0 +1,191 @@
+"""Who is where on the cluster while it is simulated, and what that leaves free."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched import exceptions
+from hpc_sched.core.capacity import UNBOUNDED, capacities
+from hpc_sched.core.sharing import cache_interference
+from hpc_sched.core.sharing.cache_interference import Application, Limits
+from hpc_sched.sim.cluster.cluster import Cluster
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.policies.base import Places
+from hpc_sched.topology.model import Topology
+
+Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """A job that runs, and where."""
+
+    job: Job
+    hosts: Array  # indices, ascending
+    counts: Array  # VMs on each of them
+
+    @classmethod
+    def of(cls, job: Job, places: Places) -> "Standing":
+        """Return where the VMs of a job stand."""
+        hosts, counts = np.unique(np.array(places, dtype=np.int64), return_counts=True)
+        return cls(job, hosts, counts.astype(np.int64))
+
+    def text(self, topology: Topology) -> str:
+        """Return the hosts and how many VMs each has, by name: ``n1*4 n2*4``."""
+        names = [topology.hosts[host] for host in self.hosts.tolist()]
+        parts = sorted(zip(names, self.counts.tolist(), strict=True))
+        return " ".join(name if count == 1 else f"{name}*{count}" for name, count in parts)
+
+    @property
+    def takes(self) -> Array:
+        """What the job takes of each of its hosts, vcpus and MB; shape (its hosts, 2)."""
+        return np.outer(self.counts, (self.job.vcpus, self.job.memory_mb))
+
+
+class Occupancy:
+    """The mutable part of the cluster. Every change is checked, none is made in part."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.free = cluster.free_at_start
+        self.up = np.ones(len(self.free), dtype=np.bool_)
+        self.up[sorted(cluster.down)] = False
+        self.jobs: dict[int, Standing] = {}
+        # What runs on each host that has VMs, by the job's number.
+        self._there: dict[int, dict[int, tuple[Application, int]]] = {}
+        self._listed: dict[int, list[Application]] = {}  # the same, one entry a VM, once asked for
+        self.gains = 0  # how often room was given back
+        self._changes = 0
+        self._known: dict[tuple[int, int], tuple[int, Array]] = {}
+
+    def capacity(self, vcpus: int, memory_mb: int) -> Array:
+        """Return how many more VMs of a size each host takes; not to be changed. O(hosts)."""
+        known = self._known.get((vcpus, memory_mb))
+        if known is None or known[0] != self._changes:
+            if len(self._known) > 64:
+                self._known.clear()
+            room = capacities(self.free, (vcpus, memory_mb))
+            room[~self.up] = 0
+            room.setflags(write=False)  # every policy gets this very array
+            known = self._known[vcpus, memory_mb] = self._changes, room
+        return known[1]
+
+    def rooms_beside(self, newcomer: Application, limits: Limits, room: Array) -> Array:
+        """Return how many VMs like the newcomer each host takes beside those it has.
+
+        By dedication and by cache scores (Gupta2013), see ``cache_interference``.
+        O(hosts + VMs on hosts with room).
+
+        :param room: how many of them fit; no host takes more
+        """
+        rooms = np.minimum(room, _beside(newcomer, (), limits))
+        for host in np.flatnonzero(room).tolist():
+            there = self._neighbours(host)
+            if there:
+                rooms[host] = min(int(room[host]), _beside(newcomer, there, limits))
+        return rooms
+
+    def _neighbours(self, host: int) -> list[Application]:
+        """Return the applications on a host, one entry a VM; not to be changed."""
+        found = self._listed.get(host)
+        if found is None:
+            found = self._listed[host] = list(self.cluster.running.get(host, ()))
+            for application, count in self._there.get(host, {}).values():
+                found.extend([application] * count)
+        return found
+
+    def scores_beside(self, standing: Standing) -> float:
+        """Return the most cache score that VMs of others have on one of a job's hosts."""
+        most = 0.0
+        for host in standing.hosts.tolist():
+            score = sum(there.score for there in self.cluster.running.get(host, ()))
+            for number, (application, count) in self._there.get(host, {}).items():
+                if number != standing.job.number:
+                    score += application.score * count
+            most = max(most, score)
+        return most
+
+    def take(self, standing: Standing) -> None:
+        """Give a job its places. O(its hosts).
+
+        :raises exceptions.ConservationError: where there is no such room
+        """
+        job, hosts = standing.job, standing.hosts
+        if job.number in self.jobs or int(standing.counts.sum()) != job.count:
+            raise exceptions.ConservationError(
+                f"job {job.number} of {job.count} VMs was to start "
+                f"{int(standing.counts.sum())} of them"
+                + (" and runs already" if job.number in self.jobs else "")
+            )
+        left = self.free[hosts] - standing.takes
+        if (left < 0).any() or not self.up[hosts].all():
+            wrong = int(hosts[(left < 0).any(axis=1) | ~self.up[hosts]][0])
+            raise exceptions.ConservationError(
+                f"job {job.number} was placed on host {self.cluster.topology.hosts[wrong]!r}, "
+                f"which has no room for it: {self.free[wrong].tolist()} vcpus and MB are free"
+            )
+        self.free[hosts] = left
+        self.jobs[job.number] = standing
+        for host, count in zip(hosts.tolist(), standing.counts.tolist(), strict=True):
+            self._there.setdefault(host, {})[job.number] = job.application, count
+            self._listed.pop(host, None)
+        self._changes += 1
+
+    def release(self, number: int) -> Standing:
+        """Take a job off its hosts, and return where it stood. O(its hosts).
+
+        :raises exceptions.ConservationError: for a job that does not run
+        """
+        standing = self.jobs.pop(number, None)
+        if standing is None:
+            raise exceptions.ConservationError(f"job {number} was to end and does not run")
+        self.free[standing.hosts] += standing.takes
+        for host in standing.hosts.tolist():
+            there = self._there[host]
+            del there[number]
+            self._listed.pop(host, None)
+            if not there:
+                del self._there[host]
+        self.gains += 1
+        self._changes += 1
+        return standing
+
+    def set_up(self, host: int, up: bool) -> None:
+        """Put a host out of service or back; its jobs have been released before."""
+        self.up[host] = up
+        self.gains += up
+        self._changes += 1
+
+    def jobs_on(self, host: int) -> list[int]:
+        """Return the numbers of the jobs with VMs on a host, in the order of their start."""
+        return list(self._there.get(host, {}))
+
+    def check(self) -> None:
+        """Add up anew what all jobs take. O(hosts of all jobs).
+
+        :raises exceptions.ConservationError: where that is not what is free
+        """
+        free = self.cluster.free_at_start
+        if self.jobs:
+            # All at once: asked for thousands of times, job by job it would take most of a run.
+            there = list(self.jobs.values())
+            sizes = [(standing.job.vcpus, standing.job.memory_mb) for standing in there]
+            each = np.repeat(sizes, [len(standing.hosts) for standing in there], axis=0)
+            counts = np.concatenate([standing.counts for standing in there])
+            hosts = np.concatenate([standing.hosts for standing in there])
+            np.subtract.at(free, hosts, each * counts[:, np.newaxis])
+        if (free < 0).any() or not np.array_equal(free, self.free):
+            wrong = int(np.flatnonzero((free != self.free).any(axis=1) | (free < 0).any(axis=1))[0])
+            raise exceptions.ConservationError(
+                f"host {self.cluster.topology.hosts[wrong]!r} should have "
+                f"{free[wrong].tolist()} vcpus and MB free, and has {self.free[wrong].tolist()}"
+            )
+
+
+def _beside(newcomer: Application, there: Collection[Application], limits: Limits) -> int:
+    dedicated = cache_interference.dedicated_room(newcomer, there)
+    if not dedicated:
+        return 0
+    return min(dedicated, cache_interference.room(newcomer, there, limits), UNBOUNDED)

@@ -1,0 +1,44 @@
+"""The processor types of a cluster, and which of them a group should take first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core.processors import best_first
+from hpc_sched.sim.cluster.cluster import VCPUS, Array, Cluster
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProcessorTypes:
+    """Which hosts are of which type; never changed."""
+
+    hosts: dict[str, Mask]
+    vcpus: Array  # of each host
+    order: tuple[str, ...]  # types that are named by the operator, best first
+
+    @classmethod
+    def of(cls, cluster: Cluster, order: Sequence[str] = ()) -> "ProcessorTypes | None":
+        """Return the types of a cluster's hosts; None where there is but one."""
+        if len(set(cluster.processors)) < 2:
+            return None
+        names = np.array([name or "" for name in cluster.processors])
+        known = sorted(set(names.tolist()) - {""})
+        hosts = {name: names == name for name in known}
+        return cls(hosts, cluster.total[:, VCPUS], tuple(order))
+
+    def best_first(self, capacity: Array) -> tuple[Mask, ...]:
+        """Return the hosts of each type, best type first. O(hosts * types).
+
+        By the operator's order, then by the vcpus of the largest host that has room, as
+        HPCHomogeneityFilter orders the types of the hosts that Placement offers it.
+        """
+        has_room = capacity > 0
+        cores = {
+            name: int(self.vcpus[hosts & has_room].max(initial=0))
+            for name, hosts in self.hosts.items()
+        }
+        return tuple(self.hosts[name] for name in best_first(cores, self.order))

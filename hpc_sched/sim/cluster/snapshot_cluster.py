@@ -1,0 +1,57 @@
+"""The cluster that a saved state of a real cloud is: what is free there, and who runs there."""
+
+import math
+
+import numpy as np
+
+from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
+from hpc_sched.snapshot import colocation
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.hypervisor_processors import per_hypervisor
+
+# By Placement's resource classes: shared processors, or where there are none pinned ones.
+_PROCESSORS = ("VCPU", "PCPU")
+
+
+def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
+    """Return the cluster and what was left out, a sentence each. Linear in hosts and VMs.
+
+    The VMs that are there stay to the end; hosts whose service is down or disabled take none.
+    Bare-metal nodes, which have no vcpus, take none either: jobs of a trace ask for vcpus.
+    """
+    topology, nodes = cloud.topology, cloud.snapshot.hypervisors
+    total = np.zeros((len(topology.hosts), 2), dtype=np.int64)
+    used = np.zeros_like(total)
+    processors: list[str | None] = [None] * len(total)
+    running: dict[int, list[Application]] = {}
+    down = set(range(len(total)))
+    without_vcpus = 0
+    there = colocation.running(cloud)
+    for node, processor in zip(nodes, per_hypervisor(cloud)[0], strict=True):
+        host = topology.index_of(cloud.name_at[node.host, node.nodename])
+        kind = next((name for name in _PROCESSORS if node.capacity.get(name)), None)
+        if kind is None:
+            without_vcpus += 1
+            continue
+        for column, name in ((VCPUS, kind), (MEMORY_MB, "MEMORY_MB")):
+            total[host, column] += math.floor(node.capacity.get(name, 0))
+            used[host, column] += math.ceil(node.used.get(name, 0))
+        processors[host] = processor
+        running.setdefault(host, []).extend(there.get((node.host, node.nodename), ()))
+        if cloud.takes_vms(node):
+            down.discard(host)
+    notes = []
+    if without_vcpus:
+        notes.append(f"{without_vcpus} hosts without vcpus take no VM in the simulation")
+    if down:
+        notes.append(f"{len(down)} hosts of the fabric take no VM: down, disabled or unknown")
+    cluster = Cluster(
+        topology=topology,
+        total=total,
+        processors=tuple(processors),
+        used=used,
+        running={host: tuple(vms) for host, vms in running.items() if vms},
+        down=frozenset(down),
+    )
+    return cluster, tuple(notes)

@@ -1,1 +1,0 @@
-"""Experiments of the papers, repeated on models, beside what was published."""

@@ -1,0 +1,51 @@
+"""The Problem of a job on the cluster as it is at one moment."""
+
+import random
+
+import numpy as np
+
+from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.sharing.mdobp import Packing
+from hpc_sched.sim.cluster.cluster_state import Array, Occupancy
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.policies.base import Request
+from hpc_sched.sim.simulation_input import Setting
+
+
+class Requests:
+    """Makes the requests of one simulation; keeps nothing of any of them."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._no_members = np.zeros(len(setting.cluster.total), dtype=np.int64)
+        self._usable = setting.cluster.total.astype(np.float64)
+        for shared in (self._no_members, self._usable):
+            shared.setflags(write=False)
+
+    def capacity(self, job: Job, occupancy: Occupancy) -> Array:
+        """Return how many VMs of a job each host takes beside the VMs that are there."""
+        room = occupancy.capacity(job.vcpus, job.memory_mb)
+        # Who does not fit need not be told beside whom.
+        if not self._setting.policy.minds_neighbours or int(room.sum()) < job.count:
+            return room
+        return occupancy.rooms_beside(job.application, self._setting.limits, room)
+
+    def request(self, job: Job, capacity: Array, occupancy: Occupancy) -> Request:
+        """Return the group of a job as a policy gets it."""
+        setting = self._setting
+        problem = Problem(
+            topology=setting.cluster.topology,
+            capacity=capacity,
+            members=self._no_members,
+            awaiting=job.count,
+            tie=tie_order(setting.cluster.topology, str(job.number)),
+            wishes=setting.wishes,
+            packing=Packing(
+                demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
+                free=occupancy.free.astype(np.float64),
+                usable=self._usable,
+            ),
+        )
+        draw = random.Random(f"{setting.seed} {job.number}")
+        types = setting.types.best_first(capacity) if setting.types is not None else ()
+        return Request(problem, job.application, draw, types, setting.one_type)

@@ -1,0 +1,95 @@
+"""From the rows of a trace to the jobs of a simulation."""
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from hpc_sched import exceptions
+from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.sim.jobs.class_mix import ALL_SYNC, ClassMix
+from hpc_sched.sim.jobs.distributions import ZERO, Distribution
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.jobs.swf import Record
+
+# What a trace's memory is that of: nothing that VMs would need, a processor, as the format has
+# it, or the job, as in METACENTRUM.
+Memory = Literal["none", "per-processor", "total"]
+
+_KB = 1024  # in a MB
+_LIMITS = (1e-6, 1e6)  # of the load: what is beyond is a slip
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How rows become jobs; what a trace does not have is drawn.
+
+    A job of P processors is ceil(P / cores_per_vm) VMs of min(P, cores_per_vm) cores. All VMs
+    are alike: the last one may have more cores than the job has processors left.
+
+    :raises exceptions.ConfigError: where a value cannot be used
+    """
+
+    cores_per_vm: int = 1
+    memory: Memory = "none"
+    load: float = 1.0  # jobs arrive so many times as fast as in the trace
+    classes: ClassMix = ALL_SYNC
+    scores: Distribution = ZERO  # cache scores, at least 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.cores_per_vm < 1:
+            raise exceptions.ConfigError(
+                f"cores of a VM: expected at least 1, found {self.cores_per_vm}"
+            )
+        if self.memory not in get_args(Memory):
+            raise exceptions.ConfigError(
+                f"memory: expected one of {', '.join(get_args(Memory))}, found {self.memory!r}"
+            )
+        low, high = _LIMITS
+        if not low <= self.load <= high:
+            raise exceptions.ConfigError(
+                f"load: expected a factor from {low:g} to {high:g}, found {self.load}"
+            )
+        if self.scores.lowest < 0:
+            raise exceptions.ConfigError(
+                f"cache scores: expected at least 0, found {self.scores.text}"
+            )
+
+
+def jobs(records: Iterable[Record], workload: Workload) -> Iterator[Job]:
+    """Return the jobs of the rows of a trace, one at a time; the first is submitted at 0.
+
+    They are numbered from 1, since the numbers of a trace need not be unique. What is drawn for
+    a job follows from the seed and its number alone.
+
+    :param records: by submit time
+    """
+    start: float | None = None
+    for number, record in enumerate(records, start=1):
+        start = record.submit if start is None else start
+        cores = min(record.processors, workload.cores_per_vm)
+        rng = random.Random(f"{workload.seed} {number}")
+        yield Job(
+            number=number,
+            submit=(record.submit - start) / workload.load,
+            runtime=record.runtime,
+            count=-(-record.processors // workload.cores_per_vm),
+            vcpus=cores,
+            memory_mb=_memory_mb(record, cores, workload.memory),
+            # Some traces have 0 where users stated nothing.
+            walltime=record.requested_time or None,
+            application=Application(
+                app_class=workload.classes.draw(rng),
+                name=None if record.application is None else str(record.application),
+                score=workload.scores.draw(rng),
+            ),
+        )
+
+
+def _memory_mb(record: Record, cores: int, memory: Memory) -> int:
+    """Return what a VM of so many cores needs, rounded up."""
+    if memory == "none" or record.memory_kb is None:
+        return 0
+    shares = record.processors if memory == "total" else 1
+    return -(-record.memory_kb * cores // (shares * _KB))

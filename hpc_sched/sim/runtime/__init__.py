@@ -1,0 +1,1 @@
+"""Models of a job's runtime on its placement."""

@@ -1,0 +1,175 @@
+"""A stated model of what a placement does to a job's runtime.
+
+::
+
+    factor = mean over pairs of VMs of hop_factors[level of their lowest common switch]
+             * 1 / speed of the slowest processor type among the job's hosts
+             * interference ** (cache score of the neighbours on the worst of its hosts)
+
+As delivered all three are 1: a simulation says nothing of runtimes that nobody has stated.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched import exceptions
+from hpc_sched.sim import named_numbers
+from hpc_sched.sim.cluster.cluster import Cluster
+from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.topology.model import Topology
+
+# Below the leaf, which is level 1.
+HOST = "host"
+# No placement makes a job so much slower; what is beyond is a slip.
+MAX_FACTOR = 1e6
+MIN_FACTOR = 1 / MAX_FACTOR
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeModel:
+    """What a placement does to a runtime.
+
+    :raises exceptions.ConfigError: for a factor out of bounds
+    """
+
+    # By level, 0 being one host and 1 one leaf. Pairs on a level beyond the last, as between
+    # islands, have the highest factor of all.
+    hop_factors: tuple[float, ...] = (1.0,)
+    # By processor type; 1 for those without one. The job waits for its slowest VM.
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    interference: float = 1.0  # a job is so many times slower per neighbours' cache score of 1
+
+    def __post_init__(self) -> None:
+        for what, numbers in (
+            ("hop factors", self.hop_factors),
+            ("speeds", self.speeds.values()),
+            ("interference", (self.interference,)),
+        ):
+            wrong = [each for each in numbers if not MIN_FACTOR <= each <= MAX_FACTOR]
+            if wrong:
+                raise exceptions.ConfigError(
+                    f"{what}: expected {MIN_FACTOR:g} to {MAX_FACTOR:g}, found {wrong[0]}"
+                )
+
+    def factor(
+        self, pairs: Sequence[int], processors: Iterable[str | None] = (), score: float = 0.0
+    ) -> float:
+        """Return how many times as long a job takes as on a placement that slows nothing down.
+
+        O(levels + processors).
+
+        :param pairs: of VMs, by the level of their lowest common switch; see
+            :func:`pairs_by_level`
+        :param processors: the types of the job's hosts, each once or more
+        :param score: the cache score of VMs of others, on the host where it is highest
+        """
+        slowest = min((self._speed(each) for each in processors), default=1.0)
+        return self._mean_hop_factor(pairs) / slowest * self._slowdown(score)
+
+    def _mean_hop_factor(self, pairs: Sequence[int]) -> float:
+        total = sum(pairs)
+        if not total:
+            return 1.0
+        beyond = max(self.hop_factors)
+        last = len(self.hop_factors)
+        slowed = sum(
+            count * (self.hop_factors[level] if level < last else beyond)
+            for level, count in enumerate(pairs)
+        )
+        return slowed / total
+
+    def _speed(self, processor: str | None) -> float:
+        return 1.0 if processor is None else self.speeds.get(processor, 1.0)
+
+    def _slowdown(self, score: float) -> float:
+        try:
+            return min(math.pow(self.interference, score), MAX_FACTOR)
+        except OverflowError:
+            return MAX_FACTOR
+
+
+def pairs_by_level(topology: Topology, counts: Mapping[int, int]) -> tuple[int, ...]:
+    """Return how many pairs of VMs have their lowest common switch on each level.
+
+    Level 0 is one host, 1 one leaf; the last, depth + 1, is for pairs on two islands.
+    O((hosts in ``counts`` + switches) * depth).
+
+    :param counts: index of a host in ``topology.hosts`` to the number of VMs there
+    """
+    hosts = np.fromiter(counts.keys(), np.int64, len(counts))
+    vms = np.fromiter(counts.values(), np.int64, len(counts))
+    total = int(vms.sum())
+    # Pairs that meet on a level or below it, bottom up: the difference is what meets there.
+    within = [0, _pairs(vms)]
+    for row in topology.groups:
+        # Weights make the sums floats; they are whole, and exact for any number of VMs.
+        within.append(_pairs(np.bincount(row[hosts], vms).astype(np.int64)))
+    within.append(total * (total - 1) // 2)
+    return tuple(higher - lower for lower, higher in pairwise(within))
+
+
+def _pairs(counts: NDArray[np.int64]) -> int:
+    return int((counts * (counts - 1)).sum()) // 2
+
+
+def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...]:
+    """Return the factor of each level that a text states: ``host=1,leaf=1,pod=1.1,core=1.25``.
+
+    A level that it does not name has the factor of the next lower one that it names, or 1.
+    The result has an entry for ``host`` and for each level.
+
+    :param what: what errors call the text, such as an option's name
+    :param levels: ``topology.levels``
+    :raises exceptions.ConfigError: for other levels, or factors out of bounds
+    """
+    names = (HOST, *levels)
+    stated = named_numbers.read(text, what, names, "LEVEL=FACTOR,...", MIN_FACTOR, MAX_FACTOR)
+    return filled(stated, levels)
+
+
+def filled(stated: Mapping[str, float], levels: Sequence[str]) -> tuple[float, ...]:
+    """Return the factors of ``host`` and each level; see :func:`hop_factors`."""
+    factors = []
+    factor = 1.0
+    for name in (HOST, *levels):
+        factor = stated.get(name, factor)
+        factors.append(factor)
+    return tuple(factors)
+
+
+def speeds(text: str, what: str, types: Collection[str]) -> dict[str, float]:
+    """Return the speed of each processor type that a text states: ``gold=1.2,silver=1``.
+
+    A type whose name has a comma cannot be stated, and has the speed 1.
+
+    :param what: what errors call the text, such as an option's name
+    :param types: those of the fabric
+    :raises exceptions.ConfigError: for other types, or speeds out of bounds
+    """
+    return named_numbers.read(text, what, types, "TYPE=SPEED,...", MIN_FACTOR, MAX_FACTOR)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRuntime:
+    """The runtime model on one cluster.
+
+    A job's factor is set when it starts: neighbours that come or go later do not change it.
+    """
+
+    cluster: Cluster
+    model: RuntimeModel
+
+    def __call__(self, occupancy: Occupancy, standing: Standing) -> float:
+        """Return the factor of a job that has just got its places. O(its hosts * depth)."""
+        hosts = standing.hosts.tolist()
+        counts = dict(zip(hosts, standing.counts.tolist(), strict=True))
+        return self.model.factor(
+            pairs=pairs_by_level(self.cluster.topology, counts),
+            processors=[self.cluster.processors[host] for host in hosts],
+            score=occupancy.scores_beside(standing),
+        )

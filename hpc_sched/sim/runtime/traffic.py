@@ -1,0 +1,93 @@
+"""Who sends how much to whom: the communication patterns of parallel applications.
+
+Each function returns an array of the shape (processes, processes): bytes that the process of the
+row sends to that of the column in one iteration. Nobody sends to itself.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.sim.runtime.network import Flows
+
+Traffic = NDArray[np.float64]
+
+# NPB's BT moves, for each point of a cell's face, these doubles: two layers of five unknowns
+# with copy_faces, each way; a block of 5 x 5 and a right-hand side of 5 forward in a sweep, and
+# 5 unknowns back.
+FACE, FORWARD, BACK = 10, 30, 5
+DOUBLE = 8
+
+
+def ring(processes: int, size: float) -> Traffic:
+    """Return the traffic of processes that each send to the next one, the last to the first."""
+    return _to_each(processes, [(np.roll(np.arange(processes), -1), size)])
+
+
+def all_to_all(processes: int, size: float) -> Traffic:
+    """Return the traffic of processes that each send to every other one."""
+    traffic = np.full((processes, processes), float(size))
+    np.fill_diagonal(traffic, 0.0)
+    return traffic
+
+
+def torus(rows: int, columns: int, size: float) -> Traffic:
+    """Return the traffic of a grid whose processes each send to four neighbours, rows first.
+
+    The edges are joined. On a grid two wide both neighbours are one process, which gets twice
+    as much.
+    """
+    grid = np.arange(rows * columns).reshape(rows, columns)
+    shifts = [np.roll(grid, by, axis) for axis in (0, 1) for by in (1, -1)]
+    return _to_each(rows * columns, [(to.ravel(), size) for to in shifts])
+
+
+def block_tridiagonal(side: int, points: int) -> Traffic:
+    """Return the traffic of one time step of NPB's BT on side * side processes.
+
+    NPB cuts the cube into side ** 3 cells, so that each process has one cell in each plane of
+    each direction (multi-partition). Its neighbours are thereby the same for all its cells: the
+    next and the previous process in the row, in the column, and, for the third direction, on
+    the diagonal, all cyclic (NPB 3.3, BT/make_set.f). To the next one go faces and the forward
+    sweep, to the previous one faces and the back substitution, for all planes but one
+    (BT/copy_faces.f, BT/x_solve.f). Cells are taken as all alike, and a sweep's stages as sent
+    at once.
+
+    :param points: grid points along an edge of the cube; 162 for class C
+    """
+    grid = np.arange(side * side).reshape(side, side)
+    face = (points / side) ** 2 * (side - 1) * DOUBLE
+    sent = []
+    for rows, columns in ((0, 1), (1, 0), (1, -1)):
+        following = np.roll(grid, (-rows, -columns), (0, 1)).ravel()
+        previous = np.roll(grid, (rows, columns), (0, 1)).ravel()
+        sent += [(following, face * (FACE + FORWARD)), (previous, face * (FACE + BACK))]
+    return _to_each(side * side, sent)
+
+
+def flows(traffic: Traffic, places: Sequence[int]) -> Flows:
+    """Return the flows of one iteration.
+
+    :param places: per process, the index of its host in ``topology.hosts``
+    :raises ValueError: where places and processes are not equally many
+    """
+    if len(places) != len(traffic):
+        raise ValueError(f"{len(places)} places for {len(traffic)} processes")
+    sender, receiver = np.nonzero(traffic)
+    host = np.asarray(places, dtype=np.int64)
+    return Flows(host[sender], host[receiver], traffic[sender, receiver])
+
+
+def both_ways(traffic: Traffic) -> Traffic:
+    """Return the bytes that each pair exchanges, as core.hopbyte counts them."""
+    return traffic + traffic.T
+
+
+def _to_each(processes: int, sent: Sequence[tuple[NDArray[np.int64], float]]) -> Traffic:
+    """Return the traffic of (per process, whom it sends to; bytes), the same pairs added up."""
+    traffic = np.zeros((processes, processes))
+    for receiver, size in sent:
+        traffic[np.arange(processes), receiver] += size
+    np.fill_diagonal(traffic, 0.0)
+    return traffic

@@ -1,0 +1,30 @@
+"""What a simulation is made of beside its trace."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.sharing.cache_interference import Limits
+from hpc_sched.sim.cluster.cluster import Cluster
+from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.cluster.processor_types import ProcessorTypes
+from hpc_sched.sim.policies.base import Policy
+
+NO_LIMITS = Limits(math.inf, math.inf)
+Slowdown = Callable[[Occupancy, Standing], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a run is made of beside its trace."""
+
+    cluster: Cluster
+    policy: Policy
+    seed: int = 0
+    limits: Limits = NO_LIMITS  # of cache scores, for policies that mind neighbours
+    wishes: Wishes = NO_WISHES  # of every job
+    types: ProcessorTypes | None = None  # None where they do not matter
+    one_type: bool = False  # whether a job may wait for one type although others are free
+    slowdown: Slowdown | None = None  # by the placement; None: placements slow nothing down
+    requeue: bool = True  # whether a job that lost a host starts again, first in the queue

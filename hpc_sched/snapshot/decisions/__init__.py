@@ -1,0 +1,1 @@
+"""The decision log, read and explained."""

@@ -1,0 +1,66 @@
+"""Where a server group stands: its hosts and leaves, what that costs and what it could cost."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.snapshot import group_fit, group_requests, request_builder
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.model import Group, Server
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A server group on the fabric."""
+
+    group: Group
+    servers: tuple[Server, ...]  # its VMs that exist, by name
+    counts: Mapping[str, int]  # VMs per host
+    leaves: Mapping[str, int]  # VMs per leaf, most first
+    hop_bytes: float | None  # None where VMs stand on several islands
+    least: float | None  # the same VMs on what is free and what they hold; None: no way is known
+    notes: tuple[str, ...]
+
+
+def of(cloud: Cloud, group: Group) -> Standing:
+    """Return where a group stands. As fast as one plan of its VMs."""
+    servers = cloud.members_of(group)
+    placed = group_requests.placed_of(cloud, group)
+    counts: dict[str, int] = {}
+    leaves: dict[str, int] = {}
+    for server in placed:
+        host = cloud.host_of[server.uuid]
+        counts[host] = counts.get(host, 0) + 1
+        leaf = cloud.topology.leaf_of(host)
+        leaves[leaf] = leaves.get(leaf, 0) + 1
+    now = hop_bytes_of_counts(topology=cloud.topology, counts=counts)
+    notes = []
+    kinds = group_requests.kinds_of(placed)
+    if len(kinds) > 1:
+        notes.append(
+            f"its VMs are of several flavors ({', '.join(kinds)}): the least possible takes all "
+            "for the largest"
+        )
+    gone = len(group.members) - len(servers)
+    if gone:
+        notes.append(f"{gone} of its members are no servers any more")
+    return Standing(
+        group=group,
+        servers=servers,
+        counts=dict(sorted(counts.items())),
+        leaves=dict(sorted(leaves.items(), key=lambda item: (-item[1], item[0]))),
+        hop_bytes=None if math.isinf(now) else now,
+        least=_least(cloud, group, now),
+        notes=tuple(notes),
+    )
+
+
+def _least(cloud: Cloud, group: Group, now: float) -> float | None:
+    """Return the least cost; where they are now is always one way."""
+    request = group_requests.as_request(cloud, group)
+    if request is None:
+        return 0
+    found = group_fit.least(request_builder.of(cloud, request))
+    best = now if found is None else min(now, found)
+    return None if math.isinf(best) else best

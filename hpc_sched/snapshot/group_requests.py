@@ -1,0 +1,52 @@
+"""A server group as a request: for its own VMs, or for more of them."""
+
+from collections import Counter
+
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.model import Group, Server
+from hpc_sched.snapshot.request_builder import Request
+
+
+def policy_of(group: Group) -> str:
+    """Return the group's policy in words, with its rule."""
+    if group.max_per_host is not None and group.max_per_host > 1:
+        return f"{group.policy}, {group.max_per_host} a host"
+    return group.policy
+
+
+def most_per_host(group: Group) -> int | None:
+    """Return the most VMs of the group on one service host, None where that is not bounded."""
+    if group.policy != "anti-affinity":
+        return None
+    return 1 if group.max_per_host is None else group.max_per_host
+
+
+def as_request(cloud: Cloud, group: Group) -> Request | None:
+    """Return the request for the group's placed VMs as if they had none; None without any.
+
+    All are taken to be like the largest kind of them.
+    """
+    placed = placed_of(cloud, group)
+    if not placed:
+        return None
+    model = max(placed, key=lambda s: (s.flavor.vcpus, s.flavor.memory_mb, s.name, s.uuid))
+    return Request(
+        flavor=model.flavor,
+        count=len(placed),
+        group_id=group.uuid,
+        policy=group.policy,
+        max_per_host=most_per_host(group),
+        boots_from_volume=model.boots_from_volume,
+        moves=placed,
+    )
+
+
+def placed_of(cloud: Cloud, group: Group) -> tuple[Server, ...]:
+    """Return the VMs of a group that have a host."""
+    return tuple(vm for vm in cloud.members_of(group) if vm.uuid in cloud.host_of)
+
+
+def kinds_of(servers: tuple[Server, ...]) -> list[str]:
+    """Return the names of the flavors that differ in size among some VMs, most VMs first."""
+    sizes = Counter((s.flavor.vcpus, s.flavor.memory_mb, s.flavor.name) for s in servers)
+    return [name for (_, _, name), _ in sorted(sizes.items(), key=lambda i: (-i[1], i[0]))]

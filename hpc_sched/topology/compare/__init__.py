@@ -1,0 +1,1 @@
+"""Differences between topologies, and lint of one."""

@@ -1,0 +1,1 @@
+"""Readers of fabric descriptions, one driver or format a module."""

@@ -1,0 +1,100 @@
+"""Names in an InfiniBand fabric: of hosts by their HCAs, of switches by themselves."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, Node
+
+# What a host's HCA is called behind the host's name: by openibd, by the kernel, by rdma-core.
+_ADAPTER = re.compile(
+    r"(?:HCA-?[0-9]+"
+    r"|(?:mlx[0-9]*|mthca|hfi[0-9]*|qib|ipath|ehca|cxgb[0-9]*|bnxt_re|irdma|siw|rxe)_?[a-z0-9_]*[0-9]"
+    r"|(?:ib|roce|opa?|iw|rdma)[a-z0-9_]*[0-9][a-z0-9_]*)\Z",
+    re.IGNORECASE,
+)
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_MODEL = re.compile(r"MT[0-9]+\Z")  # where a driver has not set a description yet
+_NOBODY = {"localhost", "localhost.localdomain", "none", "null", "unknown", "hostname", "noname"}
+# A SHARP tree's node in a switch, seen as an HCA.
+_AGGREGATION = "aggregation node"
+
+# Mellanox' managed switches: MF0;leaf04:SX6036/U1, a board of a director MF0;core:CS7500/L01/U1.
+_MANAGED = re.compile(r"[^;]*;(?P<name>.+):[^:/]*(?P<unit>(?:/[^:/]+)*)\Z")
+
+
+def is_aggregation(node: Node) -> bool:
+    """Return whether an HCA is part of a switch, and not of a host."""
+    return node.kind == HCA and _AGGREGATION in node.description.lower()
+
+
+def host_of(
+    node: Node, names: Mapping[str, str], pattern: re.Pattern[str] | None = None
+) -> str | None:
+    """Return the name of the host that has an HCA, or None where nothing tells it.
+
+    :param names: GUID of a node or port to host, before anything else
+    :param pattern: what finds a host's name in a description: its first group, or all of it; by
+        default a description is a host and an adapter, ``node0001 HCA-1``, or a host alone
+    """
+    for guid in (node.guid, *sorted(node.port_guids)):
+        if guid in names:
+            # A name map for ibnetdiscover itself has whole descriptions.
+            return _host_in(names[guid]) or names[guid]
+    if is_aggregation(node):
+        return None
+    if pattern is None:
+        return _host_in(node.description)
+    found = pattern.search(node.description)
+    if found is None:
+        return None
+    host = (found[1] if pattern.groups else found[0]) or ""
+    return host.strip() if _is_somebody(host.strip()) else None
+
+
+def _host_in(description: str) -> str | None:
+    """Return the host in a description of the usual form."""
+    words = description.split()
+    if len(words) not in (1, 2) or (len(words) == 2 and not _ADAPTER.match(words[1])):
+        return None
+    host = words[0]
+    if not _HOST.match(host) or _ADAPTER.match(host) or _MODEL.match(host):
+        return None
+    return host if _is_somebody(host) else None
+
+
+def _is_somebody(host: str) -> bool:
+    return bool(host) and host.strip("()").lower() not in _NOBODY
+
+
+def switch_names(nodes: Iterable[Node], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the name of each switch by its id; no two have the same.
+
+    The name map's, else what the description says. Boards of a director switch, which share a
+    name, are told apart by their place in it, other switches of one name by their GUIDs. The
+    order of the nodes does not matter.
+    """
+    ordered = sorted(nodes, key=lambda node: node.id)
+    short: dict[str, str] = {}
+    long: dict[str, str] = {}  # with the place in a director switch
+    for node in ordered:
+        said = names.get(node.guid, node.description)
+        managed = _MANAGED.match(said)
+        name = managed["name"].strip() if managed else ""
+        short[node.id] = name or said or node.guid
+        long[node.id] = name + managed["unit"] if managed and name else short[node.id]
+    count = Counter(short.values())
+    placed = Counter(long.values())
+    # Either all the switches of one name can be told apart by their place, or none.
+    unclear = {name for id_, name in short.items() if placed[long[id_]] > 1 or long[id_] == name}
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for node in ordered:
+        name = short[node.id]
+        if count[name] > 1:
+            name = f"{name}-{node.guid}" if name in unclear else long[node.id]
+        while name in taken:
+            name = f"{name}-{node.guid}"
+        taken.add(name)
+        found[node.id] = name
+    return found

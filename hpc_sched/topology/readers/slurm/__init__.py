@@ -1,0 +1,1 @@
+"""Slurm's topology.conf and topology.yaml."""

@@ -1,0 +1,1 @@
+"""Topologies as YAML, Slurm, Graphviz, SVG and text."""

@@ -1,0 +1,97 @@
+"""A topology as Slurm's topology.conf, which the driver ``slurm`` reads."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from hpc_sched import exceptions
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers.slurm import name_lists
+from hpc_sched.topology.tree import MAX_LEVELS, level_names
+from hpc_sched.topology.writers.yaml_writer import comment
+
+# Slurm refuses longer names of switches.
+MAX_NAME = 64
+_NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
+_OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
+    """Return a file that describes a topology, and a sentence for all that it cannot hold.
+
+    Leaves come first, in their order. A switch whose name Slurm would not take gets another one.
+    The switches that a node of the tree stands for are a comment. Linear in hosts and switches.
+
+    :raises exceptions.TopologyError: for a host's name or a depth that cannot be written
+    """
+    if topology.depth > MAX_LEVELS:
+        raise exceptions.TopologyError(
+            f"expected at most {MAX_LEVELS} levels of switches, found {topology.depth}"
+        )
+    names = _names_of(topology)
+    below: dict[int, list[str]] = {}
+    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
+        below.setdefault(leaf, []).append(host)
+    for switch in topology.switches:
+        if switch.parent >= 0:
+            below.setdefault(switch.parent, []).append(names[switch.name])
+    lines = []
+    order = sorted(range(len(topology.switches)), key=lambda s: topology.switches[s].level)
+    for s in order:
+        switch = topology.switches[s]
+        name = names[switch.name]
+        if switch.members:
+            lines.append(f"# {name} stands for {comment(hostlist.fold(switch.members))}")
+        key = "Nodes" if switch.level == 1 else "Switches"
+        try:
+            lines.append(f"SwitchName={name} {key}={_listed(below[s])}")
+        except ValueError as error:
+            raise exceptions.TopologyError(
+                f"leaf {switch.name!r}: host cannot be written: {error}"
+            ) from error
+    return "\n".join(lines) + "\n", tuple(_warnings(topology, names))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return a list of names as the value of a key."""
+    text = ",".join(hostlist.written(names))
+    for name in names:
+        name_lists.check(name)
+        if '"' in name:
+            raise ValueError(f"character '\"' in host name {name!r}")
+    return text.replace("\\", "\\\\").replace("#", "\\#")
+
+
+def _names_of(topology: Topology) -> dict[str, str]:
+    """Return what each switch is called in the file, by its name."""
+    kept = {switch.name for switch in topology.switches if _fits(switch.name)}
+    taken = set(kept)
+    names: dict[str, str] = {}
+    for switch in topology.switches:
+        name = switch.name
+        if name not in kept:
+            stem = _OTHERS.sub("-", name).strip("-") or "switch"
+            name, count = stem[:MAX_NAME], 1
+            while name in taken:
+                count += 1
+                name = f"{stem[: MAX_NAME - len(str(count)) - 1]}-{count}"
+            taken.add(name)
+        names[switch.name] = name
+    return names
+
+
+def _fits(name: str) -> bool:
+    return len(name) <= MAX_NAME and bool(_NAME.match(name))
+
+
+def _warnings(topology: Topology, names: Mapping[str, str]) -> list[str]:
+    found = [
+        f"switch {old!r} is called {new!r} in the file, for Slurm would not take its name"
+        for old, new in names.items()
+        if old != new
+    ]
+    if topology.levels != level_names(topology.depth):
+        found.append(f"names of levels are left out: {', '.join(topology.levels)}")
+    if topology.host_processors or any(switch.processor for switch in topology.switches):
+        found.append("processor types are left out")
+    return found

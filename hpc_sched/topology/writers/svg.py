@@ -1,0 +1,232 @@
+"""A picture of a fabric as SVG: switches by level, a leaf's hosts as small squares.
+
+What is too long for its box is cut; tooltips have it whole.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.writers import svg_layout
+from hpc_sched.topology.writers.picture_text import FONT, cut, legal, width_of
+from hpc_sched.topology.writers.svg_layout import CELL, HEADING, PADDING, Box, Layout
+
+# What a host can be shown as.
+FREE, GROUP, USED, OFF = "free", "group", "used", "off"
+
+
+class _Look(NamedTuple):
+    fill: str
+    stroke: str
+    meaning: str
+
+
+# Okabe and Ito's colours, which everyone can tell apart; dark, middle and white, and a cross, so
+# that a print without colours tells them apart too.
+_LOOKS = {
+    FREE: _Look("#ffffff", "#555555", "free"),
+    GROUP: _Look("#0072b2", "#00466e", "this group"),
+    USED: _Look("#f0b440", "#8a6100", "other VMs"),
+    OFF: _Look("#e4e4e4", "#555555", "disabled, down or unknown to Nova"),
+}
+_PLAIN = _Look("#9fcbe8", "#2a6f9e", "host")
+
+_MARGIN = 16
+_TOP = 52  # heading and the names of the levels
+_LEGEND = 20
+_BETWEEN = 2  # two hosts
+_TITLE, _NAME, _SMALL = 14, 10, 9  # sizes of letters
+
+
+def text_of(
+    topology: Topology,
+    title: str = "",
+    states: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> str:
+    """Return a picture of a fabric. Linear in hosts, but for its layout.
+
+    :param title: what stands above the picture, in front of the counts
+    :param states: host to one of ``FREE``, ``GROUP``, ``USED`` and ``OFF``; hosts that it does
+        not name are drawn as ``OFF``. Without it all hosts look alike
+    :param notes: host to what its tooltip says beside its name
+    """
+    places = svg_layout.of(topology)
+    heading = f"{title}: {plurals.of(topology)}" if title else plurals.of(topology)
+    legend = [] if states is None else _legend(Counter(states.get(h, OFF) for h in topology.hosts))
+    width = 2 * _MARGIN + max(
+        places.width,
+        width_of(heading, _TITLE),
+        sum(width_of(text, _NAME) + CELL + 24 for _, text in legend),
+    )
+    top = _TOP + (_LEGEND if legend else 0)
+    height = places.height + top + _MARGIN
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img">',
+        f"<title>{legal(heading)}</title>",
+        _style(),
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<text class="t" x="{_MARGIN}" y="{_MARGIN + 10}">{legal(heading)}</text>',
+        *_drawn_legend(legend),
+        f'<g transform="translate({_MARGIN} {top})">',
+        *(
+            f'<text class="l" x="{x}" y="-8">{legal(cut(name, _room_of(level), _NAME))}</text>'
+            for level, (x, name) in enumerate(
+                zip(places.columns, topology.levels, strict=True), start=1
+            )
+        ),
+        *(f'<path class="c" d="M{line.x} {line.y}h{line.width}"/>' for line in places.lines),
+    ]
+    below = _hosts_by_leaf(topology)
+    uppers = _counts_by_switch(topology)
+    for box in places.boxes:
+        if topology.switches[box.switch].level == 1:
+            hosts = below[box.switch]
+            out += _leaf(topology, box, hosts)
+            out += _cells(topology, box, hosts, places, states, notes or {})
+        else:
+            out += _upper(topology, box, *uppers[box.switch])
+        out.append("</g>")
+    return "\n".join([*out, "</g>", "</svg>", ""])
+
+
+def _leaf(topology: Topology, box: Box, hosts: list[str]) -> Iterator[str]:
+    """Yield a leaf's box with its texts; the group is left open for the cells."""
+    switch = topology.switches[box.switch]
+    names, count = hostlist.fold(hosts), str(len(hosts))
+    told = [*_told(topology, box.switch), f"{plurals.text(len(hosts), 'host')}: {names}"]
+    room = box.width - 2 * PADDING
+    yield f"<g>{_tooltip(told)}"
+    yield f'<rect class="b" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}"/>'
+    name = cut(switch.name, room - width_of(count + " ", _NAME), _NAME)
+    yield f'<text class="n" x="{box.x + PADDING}" y="{box.y + 13}">{legal(name)}</text>'
+    right = box.x + box.width - PADDING
+    yield f'<text class="k" x="{right}" y="{box.y + 13}">{count}</text>'
+    shown = cut(names, room, _SMALL)
+    yield f'<text class="h" x="{box.x + PADDING}" y="{box.y + 24}">{legal(shown)}</text>'
+
+
+def _cells(
+    topology: Topology,
+    box: Box,
+    hosts: list[str],
+    places: Layout,
+    states: Mapping[str, str] | None,
+    notes: Mapping[str, str],
+) -> Iterator[str]:
+    """Yield a square for each host, row by row."""
+    for i, host in enumerate(hosts):
+        x = box.x + PADDING + i % places.cells * places.cell
+        y = box.y + HEADING + i // places.cells * places.cell
+        state = None if states is None else states.get(host, OFF)
+        processor = topology.processor_of(host)
+        told = [host, *([processor] if processor else [])]
+        if host in notes:
+            told.append(notes[host])
+        elif state is not None:
+            told.append(_LOOKS[state].meaning)
+        yield _square(x, y, places.cell, state, _tooltip([", ".join(told)]))
+
+
+def _square(x: int, y: int, cell: int, state: str | None, tooltip: str) -> str:
+    s = cell - _BETWEEN
+    square = (
+        f'<rect class="{state or "host"}" x="{x}" y="{y}" width="{s}" height="{s}">{tooltip}</rect>'
+    )
+    if state != OFF:
+        return square
+    return f'{square}<path class="x" d="M{x} {y}l{s} {s}m0 -{s}l-{s} {s}"/>'
+
+
+def _upper(topology: Topology, box: Box, hosts: int, leaves: int) -> Iterator[str]:
+    """Yield the bar of a switch above the leaves; the group is left open."""
+    switch = topology.switches[box.switch]
+    room = box.width - 2 * PADDING
+    lines = [plurals.text(hosts, "host"), plurals.text(leaves, "leaf")]
+    yield f"<g>{_tooltip([*_told(topology, box.switch), *lines])}"
+    yield f'<rect class="u" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}"/>'
+    name = cut(switch.name, room, _NAME)
+    yield f'<text class="n" x="{box.x + PADDING}" y="{box.y + 13}">{legal(name)}</text>'
+    for i, line in enumerate(lines):
+        y = box.y + 25 + 12 * i
+        shown = cut(line, room, _SMALL)
+        yield f'<text class="h" x="{box.x + PADDING}" y="{y}">{legal(shown)}</text>'
+
+
+def _told(topology: Topology, index: int) -> Iterator[str]:
+    """Yield what is known of a switch."""
+    switch = topology.switches[index]
+    yield f"{switch.name} ({topology.levels[switch.level - 1]})"
+    if switch.members:
+        yield f"stands for {len(switch.members)} switches: {hostlist.fold(switch.members)}"
+    if switch.links:
+        yield f"links: {switch.links.down:g} Gb/s down, {switch.links.up:g} Gb/s up"
+    if switch.processor:
+        yield f"processor: {switch.processor}"
+
+
+def _legend(hosts: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [
+        (state, f"{look.meaning} ({hosts.get(state, 0)})")
+        for state, look in _LOOKS.items()
+        if state != GROUP or hosts.get(state)
+    ]
+
+
+def _drawn_legend(legend: Iterable[tuple[str, str]]) -> Iterator[str]:
+    x = _MARGIN
+    for state, text in legend:
+        yield _square(x, 34, CELL, state, "")
+        yield f'<text class="l" x="{x + CELL + 4}" y="42">{legal(text)}</text>'
+        x += width_of(text, _NAME) + CELL + 24
+
+
+def _style() -> str:
+    looks = {**_LOOKS, "host": _PLAIN}
+    rules = [
+        f"text{{font-family:{FONT};fill:#1a1a1a}}",
+        f".t{{font-size:{_TITLE}px;font-weight:bold}}",
+        f".l{{font-size:{_NAME}px;fill:#444444}}",
+        f".n{{font-size:{_NAME}px;font-weight:bold}}",
+        f".k{{font-size:{_NAME}px;text-anchor:end}}",
+        f".h{{font-size:{_SMALL}px;fill:#444444}}",
+        ".b{fill:#fafafa;stroke:#888888}",
+        ".u{fill:#e8eef2;stroke:#888888}",
+        ".c{stroke:#888888;fill:none}",
+        ".x{stroke:#555555;fill:none}",
+        *(f".{name}{{fill:{look.fill};stroke:{look.stroke}}}" for name, look in looks.items()),
+    ]
+    return "<style>" + "\n".join(rules) + "</style>"
+
+
+def _room_of(level: int) -> int:
+    return svg_layout.MIN_COLUMNS * CELL if level == 1 else svg_layout.COLUMN - svg_layout.GAP
+
+
+def _hosts_by_leaf(topology: Topology) -> dict[int, list[str]]:
+    below: dict[int, list[str]] = {}
+    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
+        below.setdefault(leaf, []).append(host)
+    return below
+
+
+def _counts_by_switch(topology: Topology) -> list[tuple[int, int]]:
+    """Return the hosts and leaves below each switch."""
+    found = [[0, int(switch.level == 1)] for switch in topology.switches]
+    for leaf in topology.leaf_index.tolist():
+        found[leaf][0] += 1
+    by_level = sorted(range(len(found)), key=lambda i: (topology.switches[i].level, i))
+    for i in by_level:
+        parent = topology.switches[i].parent
+        if parent >= 0:
+            found[parent][0] += found[i][0]
+            found[parent][1] += found[i][1]
+    return [(hosts, leaves) for hosts, leaves in found]
+
+
+def _tooltip(lines: Iterable[str]) -> str:
+    text = "\n".join(lines)
+    return f"<title>{legal(text)}</title>" if text else ""
