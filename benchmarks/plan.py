@@ -46,7 +46,7 @@ class Scene:
     topology: Topology
     capacity: dict[str, int]
     count: int
-    wishes: dict[str, Any] = field(default_factory=dict)
+    constraints: dict[str, Any] = field(default_factory=dict)
 
     def problem(self) -> Problem:
         """Return the values that solve works on."""
@@ -60,7 +60,7 @@ class Scene:
 
     def solve(self, problem: Problem) -> Plan | Rejection:
         """Answer from a problem that was built beforehand."""
-        return planner.solve(problem, self.count, **self.wishes)
+        return planner.solve(problem, self.count, **self.constraints)
 
     def plan(self) -> Plan | Rejection:
         """Answer from dicts by host name."""
@@ -70,7 +70,7 @@ class Scene:
             members={},
             count=self.count,
             group_id="benchmark",
-            **self.wishes,
+            **self.constraints,
         )
 
 
@@ -145,8 +145,8 @@ def by_occupancy(hosts: int, count: int, seed: int, runs: int) -> None:
     )
     for occupancy in OCCUPANCY:
         bare = Scene(topology, free_on(topology, occupancy, seed), count)
-        for name, wishes in wishes_for(bare).items():
-            scene = Scene(topology, bare.capacity, count, wishes)
+        for name, constraints in wishes_for(bare).items():
+            scene = Scene(topology, bare.capacity, count, constraints)
             answer, times = measured(scene, runs)
             shown = (f"{number:.1f}" for number in times)
             print(COLUMNS.format(occupancy, name, answer, *shown), flush=True)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hpc_sched import topology
-from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.snapshot.model import Flavor, Group, Hypervisor, Server, Snapshot
@@ -60,7 +60,7 @@ def decision(instances: Sequence[str]) -> dict[str, object]:
         "group": GROUP,
         "policy": "soft-anti-affinity",
         "app_class": "sync",
-        "wishes": asdict(Wishes(require="leaf")) | {"homogeneous": "prefer"},
+        "wishes": asdict(Constraints(require="leaf")) | {"homogeneous": "prefer"},
         "left": COUNT,
         "awaiting": COUNT,
         "members": {},

@@ -7,7 +7,7 @@ from hpc_sched.topology.model import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Constraints:
     """The constraints and preferences of one group, as checked values.
 
     Levels are names of the topology's levels. Members count everywhere: with ``require`` they
@@ -20,7 +20,7 @@ class Wishes:
     group_size: int | None = None  # how large the group will become
 
 
-NO_WISHES = Wishes()
+NO_CONSTRAINTS = Constraints()
 
 
 def level_of(topology: Topology, name: str | None) -> int:

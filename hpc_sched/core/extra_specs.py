@@ -7,7 +7,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.core import extra_spec_names
-from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.extra_spec_names import (
     APP_CLASSES,
     DECIMAL,
@@ -44,11 +44,11 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HPCSpecs:
     """What a request says, with what was wrong in it left out."""
 
     app_class: str
-    wishes: Wishes
+    constraints: Constraints
     homogeneous: str
     stated: tuple[str, ...]  # keys that only a group can have
     faults: tuple[str, ...]  # a sentence each, without names of switches or hosts
@@ -57,7 +57,7 @@ class Asked:
     @property
     def needs_place(self) -> bool:
         """Tell whether the request asks for a guarantee of where its VMs are in the fabric."""
-        return self.wishes.require is not None or self.wishes.max_leaves is not None
+        return self.constraints.require is not None or self.constraints.max_leaves is not None
 
     @property
     def needs_proof(self) -> bool:
@@ -70,7 +70,7 @@ def read(
     hints: Mapping[str, Any],
     levels: Sequence[str],
     defaults: Defaults,
-) -> Asked:
+) -> HPCSpecs:
     """Return what a request asks for; never raises for what a user wrote.
 
     The flavor's extra spec wins over the hint of the same name, and hints count only where
@@ -83,8 +83,8 @@ def read(
     if app_class == "none":
         if APP_CLASS not in reader.seen:
             reader.fault_of_unclassed()
-        return Asked(app_class, Wishes(), "false", (), tuple(reader.faults))
-    wishes = Wishes(
+        return HPCSpecs(app_class, Constraints(), "false", (), tuple(reader.faults))
+    constraints = Constraints(
         require=reader.level(REQUIRE),
         prefer=reader.level(PREFER),
         max_leaves=reader.number(MAX_LEAVES, extra_spec_names.MAX_LEAVES),
@@ -94,9 +94,9 @@ def read(
     stated = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
     if homogeneous == "true":
         stated.append(HOMOGENEOUS)
-    return Asked(
+    return HPCSpecs(
         app_class,
-        wishes,
+        constraints,
         homogeneous or defaults.homogeneous,
         tuple(stated),
         tuple(reader.faults),

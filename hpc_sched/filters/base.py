@@ -122,7 +122,7 @@ class GroupFilter(filters.BaseHostFilter):
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
         """Tell whether a request asks for a guarantee that this filter gives."""
-        return served_requests.wishes_of(spec).needs_proof
+        return served_requests.hpc_specs_of(spec).needs_proof
 
 
 def check_members(state: GroupState) -> None:
@@ -133,7 +133,7 @@ def check_members(state: GroupState) -> None:
 
     :raises exceptions.RefusedError: where a cell or Placement has not told
     """
-    known = bool(state.members.any()) and state.request.asked.wishes.max_leaves is None
+    known = bool(state.members.any()) and state.request.hpc_specs.constraints.max_leaves is None
     if state.group.is_partial and not known:
         raise exceptions.RefusedError(
             f"where the members of the group are is not known: {'; '.join(state.group.problems)}",

@@ -11,7 +11,7 @@ from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.request.claim_observer import Array
 
 
-class NeighbourFilter(GroupFilter):
+class ColocationFilter(GroupFilter):
     """A filter that keeps the hosts whose VMs leave room for those of a request.
 
     Also for requests without a group, which protects the VMs that run. Where no host is left

@@ -6,13 +6,13 @@ from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
-from hpc_sched.filters.colocation import NeighbourFilter
+from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
 from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.request.claim_observer import Array
 
 
-class HPCDedicatedHostFilter(NeighbourFilter):
+class HPCDedicatedHostFilter(ColocationFilter):
     """Keeps VMs of class ``extreme`` and those of others on different hosts.
 
     A request of class ``extreme`` passes only hosts without VMs from outside its group, and

@@ -45,7 +45,7 @@ class HPCGroupFilter(GroupFilter):
                 return states
             raise state.rejection(answer, positions)
         kept = states
-        if state.request.asked.needs_place or len(state.topology.roots) > 1:
+        if state.request.hpc_specs.needs_place or len(state.topology.roots) > 1:
             mask = permitted(state.problem(positions), answer)[state.host_index[positions]]
             kept = select(states, mask)
             state.record.count_removed(
@@ -72,7 +72,7 @@ def _must_fit(state: GroupState, answer: Rejection) -> bool:
     A VM that runs and must move, and a group that stands on several islands already, are not,
     unless they ask for a guarantee: the weigher then does what can be done.
     """
-    if state.request.asked.needs_place:
+    if state.request.hpc_specs.needs_place:
         return True
     return not (state.group.is_move or answer.conflict)
 
@@ -84,7 +84,7 @@ def _check(state: GroupState) -> None:
 
     :raises exceptions.RefusedError: with what the user can do
     """
-    asked = state.request.asked
+    asked = state.request.hpc_specs
     if asked.faults and (asked.is_unclear or not state.group.is_move):
         raise exceptions.RefusedError("; ".join(asked.faults))
     state.warn_of_faults()
@@ -101,7 +101,7 @@ def _check_lonely(spec: objects.RequestSpec) -> None:
 
     :raises exceptions.RefusedError: with what the user can do
     """
-    asked = served_requests.wishes_of(spec)
+    asked = served_requests.hpc_specs_of(spec)
     if not asked.faults and not asked.stated:
         return
     if group_members.is_placed(spec.instance_uuid):

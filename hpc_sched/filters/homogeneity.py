@@ -30,9 +30,9 @@ class HPCHomogeneityFilter(GroupFilter):
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         state = served_requests.state_of(spec, states)
-        if state is None or state.request.asked.homogeneous == "false":
+        if state is None or state.request.hpc_specs.homogeneous == "false":
             return states
-        must = state.request.asked.homogeneous == "true"
+        must = state.request.hpc_specs.homogeneous == "true"
         types = host_processors.types_of(state)
         positions = state.positions(states)
         here = [types.candidates[i] for i in positions.tolist()]

@@ -6,13 +6,13 @@ from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
-from hpc_sched.filters.colocation import NeighbourFilter
+from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
 from hpc_sched.nova_glue.request.claim_observer import Array
 from hpc_sched.nova_glue.room import cache_limits
 
 
-class HPCInterferenceFilter(NeighbourFilter):
+class HPCInterferenceFilter(ColocationFilter):
     """Keeps the hosts whose VMs and a new one do not slow each other down.
 
     The sum of all cache scores stays within ``cache_score_limit`` (alpha), and within

@@ -43,13 +43,13 @@ class HPCRackCapacityFilter(GroupFilter):
         state = served_requests.state_of(spec, states)
         if state is None or not state.left:
             return states
-        if state.request.asked.needs_place:
+        if state.request.hpc_specs.needs_place:
             check_members(state)
         positions = state.positions(states)
         answer = state.planning.plan(positions)
         if state.planning.revised:
             return states
-        if isinstance(answer, Rejection) and state.request.asked.needs_place:
+        if isinstance(answer, Rejection) and state.request.hpc_specs.needs_place:
             raise state.rejection(answer, positions)
         if isinstance(answer, Rejection) or state.is_flat:
             decision_record.tell(state, answer)

@@ -5,7 +5,7 @@ import random
 import numpy as np
 
 from hpc_sched.core.plan.problem import Problem, tie_order
-from hpc_sched.core.sharing.mdobp import Packing
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.sim.cluster.cluster_state import Array, Occupancy
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Request
@@ -39,8 +39,8 @@ class Requests:
             members=self._no_members,
             awaiting=job.count,
             tie=tie_order(setting.cluster.topology, str(job.number)),
-            wishes=setting.wishes,
-            packing=Packing(
+            constraints=setting.constraints,
+            packing=MDOBPInput(
                 demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
                 free=occupancy.free.astype(np.float64),
                 usable=self._usable,

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -39,7 +39,7 @@ class EmptyCluster:
     def best(
         self,
         job: Job,
-        wishes: Wishes,
+        constraints: Constraints,
         room: Array,
         capacity: Array,
         request: Callable[[Array], Request],
@@ -53,7 +53,7 @@ class EmptyCluster:
         """
         bounded = b"" if capacity is room else capacity.clip(max=job.count).tobytes()
         fits = room.clip(max=job.count).tobytes()
-        key = (job.count, fits, bounded, job.application.app_class, wishes)
+        key = (job.count, fits, bounded, job.application.app_class, constraints)
         found = self._known.get(key)
         if found is None:
             answer = self._policy.places(request(capacity))
@@ -71,6 +71,6 @@ class EmptyCluster:
 
 def least_plan(problem: Problem) -> Plan | None:
     """Return the plan of least Hop-Byte, wishes left aside; None where there is none."""
-    bare = replace(problem, wishes=NO_WISHES, packing=None, pack_hosts=True)
+    bare = replace(problem, constraints=NO_CONSTRAINTS, packing=None, pack_hosts=True)
     answer = solve(bare, problem.awaiting)
     return answer if isinstance(answer, Plan) else None

@@ -86,7 +86,7 @@ class Reservation:
         self._simulation = simulation
         self._up = occupancy.up.copy()
         self._free = occupancy.free.copy()
-        level = level_of(topology, simulation.setting.wishes.require)
+        level = level_of(topology, simulation.setting.constraints.require)
         self._domain = topology.groups[level - 1]
         self._rooms = np.zeros(len(topology.switches), dtype=np.int64)
         self._count(np.arange(len(self._free)), 1)

@@ -11,7 +11,7 @@ from typing import IO, Protocol
 import numpy as np
 
 from hpc_sched import exceptions
-from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.host_failures import drawn
@@ -46,7 +46,7 @@ class Scenario:
     queue: str = "fcfs"
     depth: int = DEPTH  # waiting jobs that backfilling looks at
     limits: Limits = NO_LIMITS
-    wishes: Wishes = NO_WISHES
+    constraints: Constraints = NO_CONSTRAINTS
     homogeneous: str = "prefer"  # true, prefer or false
     processor_order: tuple[str, ...] = ()
     model: RuntimeModel | None = None
@@ -70,7 +70,7 @@ class Scenario:
             policy=registry.policy(policy),
             seed=seed,
             limits=self.limits,
-            wishes=self.wishes,
+            constraints=self.constraints,
             types=types,
             one_type=self.homogeneous == "true",
             slowdown=None if self.model is None else PlacedRuntime(self.cluster, self.model),

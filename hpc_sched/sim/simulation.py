@@ -160,7 +160,7 @@ class Simulation:
         self._tell("submit", job.number, plurals.text(job.count, "VM"))
         best = self._empty.best(
             job,
-            self.setting.wishes,
+            self.setting.constraints,
             self._nobody.capacity(job.vcpus, job.memory_mb),
             self._requests.capacity(job, self._nobody),
             lambda capacity: self._requests.request(job, capacity, self._nobody),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
@@ -23,7 +23,7 @@ class Setting:
     policy: Policy
     seed: int = 0
     limits: Limits = NO_LIMITS  # of cache scores, for policies that mind neighbours
-    wishes: Wishes = NO_WISHES  # of every job
+    constraints: Constraints = NO_CONSTRAINTS  # of every job
     types: ProcessorTypes | None = None  # None where they do not matter
     one_type: bool = False  # whether a job may wait for one type although others are free
     slowdown: Slowdown | None = None  # by the placement; None: placements slow nothing down

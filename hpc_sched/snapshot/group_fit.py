@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import enabling
-from hpc_sched.core.constraints import NO_WISHES
+from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.group_plan import decide
 from hpc_sched.core.plan.planner import solve
@@ -42,7 +42,7 @@ def fit(state: State) -> Fit:
 
     :raises exceptions.RequestError: for a level that the fabric does not have
     """
-    asked = state.asked
+    asked = state.hpc_specs
     if asked.is_unclear:
         refused = rejected(state.problem(), state.request.count, require=None, max_leaves=None)
         return Fit(refused, "; ".join(asked.faults), None, None)
@@ -69,7 +69,7 @@ def least(state: State) -> float | None:
     On the fabric, also for those whose class does not mind it.
     """
     state = state.on_fabric
-    answer = _decide(state, None, wishes=False)
+    answer = _decide(state, None, constraints=False)
     return _cost(state, answer) if isinstance(answer, Plan) else None
 
 
@@ -86,7 +86,7 @@ def gangs(state: State) -> list[Gang]:
 
 def _masks(state: State) -> list[Mask | None]:
     """Return the hypervisors that a group may use together; None for all of them."""
-    if state.asked.homogeneous != "true" or not _minds_processors(state):
+    if state.hpc_specs.homogeneous != "true" or not _minds_processors(state):
         return [None]
     types = types_of(state)
     if types.fault is not None:
@@ -99,7 +99,9 @@ def _gang(state: State, level: int, kinds: list[Mask | None]) -> Gang | None:
     found: Gang | None = None
     for among in kinds:
         problem = _one_service(state, state.problem_at(level, among), level, among)
-        gang = largest_gang(problem, level, max_leaves=problem.wishes.max_leaves, with_members=True)
+        gang = largest_gang(
+            problem, level, max_leaves=problem.constraints.max_leaves, with_members=True
+        )
         if gang is not None and _are_spread(problem, level):
             # They are not under one switch, whatever there is room for.
             gang = replace(gang, vms=0)
@@ -110,7 +112,7 @@ def _gang(state: State, level: int, kinds: list[Mask | None]) -> Gang | None:
 
 def _are_spread(problem: Problem, level: int) -> bool:
     """Tell whether the members already break what is asked for."""
-    topology, most = problem.topology, problem.wishes.max_leaves
+    topology, most = problem.topology, problem.constraints.max_leaves
     here = problem.members > 0
     if len(np.unique(topology.groups[level - 1][here])) > 1:
         return True
@@ -142,8 +144,8 @@ def _one_service(state: State, problem: Problem, level: int, among: Mask | None)
 
 def _reason(state: State, answer: Rejection) -> str:
     """Return why there is no plan, and whether that hinders the scheduler."""
-    must = state.asked.needs_place or (
-        state.asked.homogeneous == "true" and _minds_processors(state)
+    must = state.hpc_specs.needs_place or (
+        state.hpc_specs.homogeneous == "true" and _minds_processors(state)
     )
     if answer.conflict and not must:
         return f"{answer.operator}; the scheduler does not refuse it, and places it without a plan"
@@ -159,13 +161,13 @@ def _reason(state: State, answer: Rejection) -> str:
     return answer.operator
 
 
-def _decide(state: State, among: Mask | None, *, wishes: bool = True) -> Plan | Rejection:
+def _decide(state: State, among: Mask | None, *, constraints: bool = True) -> Plan | Rejection:
     """Return a plan that keeps the group's policy also where services own many nodes."""
     packs = state.request.policy != "soft-anti-affinity"
 
     def answer_of(problem: Problem) -> Plan | Rejection:
-        if not wishes:
-            bare = replace(problem, wishes=NO_WISHES, packing=None, pack_hosts=packs)
+        if not constraints:
+            bare = replace(problem, constraints=NO_CONSTRAINTS, packing=None, pack_hosts=packs)
             return solve(bare, state.request.count)
         return decide(problem, state.sizes, state.sizes[0])
 
@@ -202,7 +204,7 @@ def _cost(state: State, plan: Plan) -> float:
 
 
 def _minds_processors(state: State) -> bool:
-    return state.asked.homogeneous != "false" and nova_options.has_filter(
+    return state.hpc_specs.homogeneous != "false" and nova_options.has_filter(
         state.cloud.snapshot, enabling.HOMOGENEITY_FILTER
     )
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from hpc_sched.core import extra_specs, server_group_policy
 from hpc_sched.core.capacity import UNBOUNDED, host_capacity
-from hpc_sched.core.constraints import NO_WISHES
-from hpc_sched.core.extra_specs import SHARING_CLASSES, TOPOLOGY_CLASSES, Asked
+from hpc_sched.core.constraints import NO_CONSTRAINTS
+from hpc_sched.core.extra_specs import SHARING_CLASSES, TOPOLOGY_CLASSES, HPCSpecs
 from hpc_sched.core.plan.problem import Problem, tie_order
-from hpc_sched.core.sharing.mdobp import Packing
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.snapshot import colocation, nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.flavor_demand import demand_of
@@ -45,7 +45,7 @@ class State:
 
     cloud: Cloud
     request: Request
-    asked: Asked
+    hpc_specs: HPCSpecs
     topology: Topology  # one leaf for all where the fabric does not matter
     host_index: Array  # index in the topology's hosts
     room: Array  # how many VMs each takes, whatever the policy
@@ -71,10 +71,10 @@ class State:
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many VMs to plan for, the most wanted first, down to what must fit."""
-        wishes = self.asked.wishes
+        constraints = self.hpc_specs.constraints
         placed = sum(1 for server in self.request.members if server.uuid in self.cloud.host_of)
-        grown = max((wishes.group_size or 0) - placed, self.request.count)
-        must = grown if wishes.require is not None else self.request.count
+        grown = max((constraints.group_size or 0) - placed, self.request.count)
+        must = grown if constraints.require is not None else self.request.count
         return tuple(sorted({grown, must}, reverse=True))
 
     def problem(self, among: NDArray[np.bool_] | None = None) -> Problem:
@@ -129,7 +129,7 @@ class State:
             host = self.cloud.host_of.get(server.uuid)
             if host is not None:
                 members[topology.index_of(host)] += 1
-        by_mdobp = self.asked.app_class in SHARING_CLASSES and nova_options.has_mdobp(
+        by_mdobp = self.hpc_specs.app_class in SHARING_CLASSES and nova_options.has_mdobp(
             self.cloud.snapshot
         )
         return Problem(
@@ -138,12 +138,12 @@ class State:
             members=members,
             awaiting=request.count,
             tie=tie_order(topology, request.group_id),
-            wishes=NO_WISHES if self.is_flat else self.asked.wishes,
+            constraints=NO_CONSTRAINTS if self.is_flat else self.hpc_specs.constraints,
             pack_hosts=request.policy != "soft-anti-affinity" and not by_mdobp,
             packing=self._packing() if by_mdobp else None,
         )
 
-    def _packing(self) -> Packing:
+    def _packing(self) -> MDOBPInput:
         """Return what MDOBP compares on each host of the topology."""
         demand = demand_of(self.request.flavor, boots_from_volume=self.request.boots_from_volume)
         cpu = "VCPU" if demand.get("VCPU") else "PCPU"
@@ -157,7 +157,7 @@ class State:
                 most = node.capacity.get(name, 0.0)
                 usable[i, at] += most
                 free[i, at] += most - node.used.get(name, 0.0)
-        return Packing(
+        return MDOBPInput(
             demand=np.array([float(demand.get(name, 0)) for name in names]),
             free=free,
             usable=usable,
@@ -198,7 +198,7 @@ def of(cloud: Cloud, request: Request) -> State:
     return State(
         cloud=cloud,
         request=request,
-        asked=asked,
+        hpc_specs=asked,
         topology=topology,
         host_index=host_index,
         room=room,

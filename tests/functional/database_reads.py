@@ -221,9 +221,9 @@ def _applications(limit: int | None) -> Callable[[Cloud], Any]:
     """Return what asks for the applications of all VMs, or of a few as after a boot."""
 
     def ask(on: Cloud) -> Any:
-        at: dict[tuple[str, str | None], list[host_instances.Occupant]] = {}
+        at: dict[tuple[str, str | None], list[host_instances.PlacedInstance]] = {}
         for vm in _those(on, limit):
-            there = host_instances.Occupant(
+            there = host_instances.PlacedInstance(
                 vm.uuid, vm.host or "", vm.host, vm.reservation, None, 1, 1, 1
             )
             at.setdefault((there.host, there.nodename), []).append(there)

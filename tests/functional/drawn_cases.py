@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from hpc_sched.core.capacity import host_capacity
-from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.nova_glue.instances.host_instances import Occupancy
-from hpc_sched.nova_glue.instances.placed_instance import Occupant
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.processor_types import ProcessorTypes
 from hpc_sched.sim.jobs.job import Job
@@ -43,7 +43,7 @@ class Case:
     hosts: dict[str, "Host"]
     job: Job
     limits: Limits = LIMITS
-    wishes: Wishes = NO_WISHES
+    constraints: Constraints = NO_CONSTRAINTS
     homogeneous: str = "prefer"
 
     @property
@@ -130,9 +130,9 @@ def draw(seed: int, app_class: str = "sync") -> Case:
     wishing = dice.random() < 0.5
     tree = tree_of(dice, islands=dice.random() < 0.1)
     topology = Topology.from_tree(tree)
-    wishes, homogeneous = NO_WISHES, dice.choice(("prefer", "prefer", "true", "false"))
+    constraints, homogeneous = NO_CONSTRAINTS, dice.choice(("prefer", "prefer", "true", "false"))
     if wishing:
-        wishes = Wishes(
+        constraints = Constraints(
             require=dice.choice((None, None, *topology.levels)),
             prefer=dice.choice((None, None, *topology.levels)),
             max_leaves=dice.choice((None, None, 1, 2, 3)),
@@ -155,7 +155,7 @@ def draw(seed: int, app_class: str = "sync") -> Case:
         application=Application(app_class, None, score),
     )
     hosts = hosts_of(dice, topology, alike=dice.random() < 0.3)
-    return Case(tree, stated, hosts, job, wishes=wishes, homogeneous=homogeneous)
+    return Case(tree, stated, hosts, job, constraints=constraints, homogeneous=homogeneous)
 
 
 def cluster_of(case: Case, topology: Topology) -> Cluster:
@@ -182,7 +182,7 @@ def simulated(case: Case, topology: Topology, policy: Policy) -> Counter[str]:
         cluster,
         policy,
         limits=case.limits,
-        wishes=case.wishes,
+        constraints=case.constraints,
         types=None if case.homogeneous == "false" else ProcessorTypes.of(cluster),
         one_type=case.homogeneous == "true",
     )
@@ -226,9 +226,9 @@ def room(case: Case, host: Host) -> int:
 
 def occupancy_of(case: Case) -> Occupancy:
     """Return the VMs of others as Nova's databases tell of them."""
-    at: dict[tuple[str, str | None], list[Occupant]] = {
+    at: dict[tuple[str, str | None], list[PlacedInstance]] = {
         (name, name): [
-            Occupant(f"{name}-{i}", name, name, None, None, vcpus, memory_mb, 1)
+            PlacedInstance(f"{name}-{i}", name, name, None, None, vcpus, memory_mb, 1)
             for i, (vcpus, memory_mb, _) in enumerate(host.vms)
         ]
         for name, host in case.hosts.items()

@@ -47,7 +47,7 @@ def start(
 
 
 def asked(
-    group: str | None, count: int = 2, *, vcpus: int = VCPUS, **wishes: object
+    group: str | None, count: int = 2, *, vcpus: int = VCPUS, **constraints: object
 ) -> tuple[objects.RequestSpec, list[str]]:
     """Return a request of a group and the uuids of its VMs."""
     uuids = [uuidutils.generate_uuid() for _ in range(count)]
@@ -56,7 +56,7 @@ def asked(
         vcpus=vcpus,
         group=group,
         policy="soft-anti-affinity",
-        extra_specs=wishing(app_class="sync", **wishes),
+        extra_specs=wishing(app_class="sync", **constraints),
         uuid=uuids[0],
     )
     return spec, uuids
@@ -86,9 +86,9 @@ def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[st
     return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
 
 
-def place(claims: ClaimsOnly, group: str | None, count: int = 2, **wishes: object) -> Outcome:
+def place(claims: ClaimsOnly, group: str | None, count: int = 2, **constraints: object) -> Outcome:
     """Have VMs of a group placed or refused, and check that nothing is lost."""
-    outcome = outcome_of(claims, *asked(group, count, **wishes))
+    outcome = outcome_of(claims, *asked(group, count, **constraints))
     check_nothing_lost(claims, [outcome])
     return outcome
 

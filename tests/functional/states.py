@@ -103,14 +103,14 @@ def spec(
     return made
 
 
-def wishing(**wishes: object) -> dict[str, str]:
+def wishing(**constraints: object) -> dict[str, str]:
     """Return wishes as extra specs of a flavor."""
-    return {f"hpc:{name}": str(value) for name, value in wishes.items()}
+    return {f"hpc:{name}": str(value) for name, value in constraints.items()}
 
 
-def as_hints(**wishes: object) -> dict[str, list[str]]:
+def as_hints(**constraints: object) -> dict[str, list[str]]:
     """Return wishes as scheduler hints, in the form in which the API hands them on."""
-    return {f"hpc:{name}": [str(value)] for name, value in wishes.items()}
+    return {f"hpc:{name}": [str(value)] for name, value in constraints.items()}
 
 
 def queue_of(count: int) -> list[str]:
@@ -150,8 +150,8 @@ def hosts_have(
     """Set what the databases say of the VMs on the hosts, the edge that has no server here."""
     there = {(host, host): list(applications) for host, applications in running.items()}
     found = occupancy or Occupancy(at={})
-    monkeypatch.setattr(colocated_instances.occupancy, "read", lambda *_: found)
-    monkeypatch.setattr(colocated_instances.applications, "read", lambda *_: (there, ()))
+    monkeypatch.setattr(colocated_instances.host_instances, "read", lambda *_: found)
+    monkeypatch.setattr(colocated_instances.instance_applications, "read", lambda *_: (there, ()))
 
 
 def run(states: States, request: objects.RequestSpec, *chain: GroupFilter, index: int = 0):

@@ -158,7 +158,7 @@ def test_many_requests_at_once_leave_few_threads_in_look_ups_that_hang(
 ):
     group, _leaf = in_flight
     with faults.silent_server() as port, faults.look_ups_at(monkeypatch, port):
-        requests = [outcomes.asked(group, 1, vcpus=1) for _ in range(16)]
+        requests = [outcomes.hpc_specs(group, 1, vcpus=1) for _ in range(16)]
         with faults.watched_reads(in_flight_instances.PLACEMENT) as reads:
             found = outcomes.place_at_once(claims, requests)
         assert 1 <= max(reads) <= 8

@@ -185,7 +185,7 @@ def place_at_once(
     count: int,
     policy: str = "soft-anti-affinity",
     vcpus: int = 16,
-    **wishes: object,
+    **constraints: object,
 ) -> list[outcomes.Outcome]:
     """Have each scheduler place VMs of one group, at the same moment; undo it afterwards."""
     vms = [[uuidutils.generate_uuid() for _ in range(count)] for _ in schedulers]
@@ -196,7 +196,7 @@ def place_at_once(
             group=group,
             policy=policy,
             vcpus=vcpus,
-            extra_specs=wishing(**wishes),
+            extra_specs=wishing(**constraints),
             uuid=own[0],
         )
         for own in vms

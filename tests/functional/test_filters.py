@@ -99,7 +99,7 @@ def test_a_filter_runs_for_the_first_vm_of_a_request_only(filter_class, group):
 
 @pytest.mark.parametrize("filter_class", FILTERS)
 @pytest.mark.parametrize(
-    ("wishes", "passes"),
+    ("constraints", "passes"),
     [
         ({}, True),
         ({"prefer": "leaf", "group_size": 16, "homogeneous": "prefer"}, True),
@@ -110,14 +110,14 @@ def test_a_filter_runs_for_the_first_vm_of_a_request_only(filter_class, group):
     ids=["no wish", "preferences", "require", "max_leaves", "homogeneous"],
 )
 def test_a_bug_of_ours_lets_all_hosts_pass_unless_a_guarantee_is_asked_for(
-    monkeypatch, caplog, filter_class, wishes, passes
+    monkeypatch, caplog, filter_class, constraints, passes
 ):
     def broken(*_args: object) -> None:
         raise ZeroDivisionError("boom")
 
     monkeypatch.setattr(group_members, "read", broken)
     states = states_of()
-    request = spec(count=2, extra_specs=wishing(**wishes))
+    request = spec(count=2, extra_specs=wishing(**constraints))
     assert run(states, request, filter_class()) == (states if passes else [])
     [logged] = [found for found in caplog.records if found.levelname == "ERROR"]
     assert filter_class.__name__ in logged.getMessage()
@@ -131,9 +131,9 @@ def test_a_bug_in_telling_a_refusal_changes_nothing_of_it(group, monkeypatch, ca
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
     monkeypatch.setattr(decision_record, "append", broken)
     group(left=33)
-    wishes = wishing(require="pod")
-    assert "needs one pod" in why_refused(states_of(), spec(count=33, extra_specs=wishes))
-    request = spec(count=33, extra_specs=wishes)
+    constraints = wishing(require="pod")
+    assert "needs one pod" in why_refused(states_of(), spec(count=33, extra_specs=constraints))
+    request = spec(count=33, extra_specs=constraints)
     assert run(states_of(), request, HPCRackCapacityFilter()) == []
     logged = [found for found in caplog.records if found.levelname == "ERROR"]
     assert [found.exc_info is not None for found in logged] == [True, True]

@@ -43,7 +43,7 @@ def test_a_group_that_fits_passes_with_all_hosts_in_their_order(group):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "count", "text"),
+    ("constraints", "count", "text"),
     [
         pytest.param({}, 33, "group of 33 does not fit: largest gang that fits: 32$", id="room"),
         pytest.param(
@@ -70,9 +70,9 @@ def test_a_group_that_fits_passes_with_all_hosts_in_their_order(group):
         ),
     ],
 )
-def test_a_group_that_does_not_fit_is_refused_in_counts_and_levels(group, wishes, count, text):
+def test_a_group_that_does_not_fit_is_refused_in_counts_and_levels(group, constraints, count, text):
     group(left=count)
-    told = why_refused(states_of(), spec(count=count, extra_specs=wishing(**wishes)))
+    told = why_refused(states_of(), spec(count=count, extra_specs=wishing(**constraints)))
     assert re.search(text, told)
     assert not NAMES.search(told)
 
@@ -83,8 +83,8 @@ def test_group_size_steers_the_first_vm_and_refuses_nobody(group):
     group(queue=[uuids.instance], left=1)
     chain = [HPCGroupFilter(), HPCRackCapacityFilter()]
 
-    def first(**wishes: object) -> str:
-        request = spec(extra_specs=wishing(**wishes))
+    def first(**constraints: object) -> str:
+        request = spec(extra_specs=wishing(**constraints))
         kept = run(states, request, *chain)
         return weigh(HopByteWeigher(), kept, request)[0] if len(kept) > 1 else kept[0].host
 
@@ -107,8 +107,8 @@ def test_orphaned_build_requests_block_no_group(group):
     group(queue=queue_of(40), left=2, orphans=38)
     states = states_of()
     assert run(states, spec(count=2, uuid=uuids.vm000), HPCGroupFilter()) == states
-    wishes = wishing(require="leaf", max_leaves=1)
-    kept = run(states, spec(count=2, uuid=uuids.vm000, extra_specs=wishes), HPCGroupFilter())
+    constraints = wishing(require="leaf", max_leaves=1)
+    kept = run(states, spec(count=2, uuid=uuids.vm000, extra_specs=constraints), HPCGroupFilter())
     assert len({FABRIC.leaf_of(host) for host in names(kept)}) == 1
 
 
@@ -128,7 +128,7 @@ def test_vms_that_others_have_requested_block_no_group_either(group):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "members", "expected"),
+    ("constraints", "members", "expected"),
     [
         pytest.param({"require": "pod"}, {"n09": 1}, ("pod1",), id="the pod of a member"),
         pytest.param({"require": "leaf"}, {"n10": 1}, ("leaf3",), id="the leaf of a member"),
@@ -142,10 +142,10 @@ def test_vms_that_others_have_requested_block_no_group_either(group):
         pytest.param({"prefer": "leaf"}, {"n10": 1}, ("spine",), id="no host for a preference"),
     ],
 )
-def test_what_is_required_leaves_only_hosts_that_keep_it(group, wishes, members, expected):
+def test_what_is_required_leaves_only_hosts_that_keep_it(group, constraints, members, expected):
     group(members, left=2)
     states = states_of()
-    kept = run(states, spec(count=2, extra_specs=wishing(**wishes)), HPCGroupFilter())
+    kept = run(states, spec(count=2, extra_specs=wishing(**constraints)), HPCGroupFilter())
     assert names(kept) == hosts_below(*expected)
     assert kept == [state for state in states if state in kept]
 
@@ -158,13 +158,13 @@ def test_members_that_break_a_requirement_themselves_are_told_of(group):
 
 def test_on_a_move_the_vm_stays_under_the_groups_switch_and_group_size_is_ignored(group):
     group({"n01": 1, "n02": 1}, queue=[uuids.instance], left=1, is_move=True)
-    wishes = wishing(require="leaf", group_size=64, max_leaves=1)
-    kept = run(states_of(), spec(count=8, extra_specs=wishes), *(made() for made in FILTERS))
+    constraints = wishing(require="leaf", group_size=64, max_leaves=1)
+    kept = run(states_of(), spec(count=8, extra_specs=constraints), *(made() for made in FILTERS))
     assert names(kept) <= hosts_below("leaf1")
 
 
 @pytest.mark.parametrize(
-    ("wishes", "members", "is_refused"),
+    ("constraints", "members", "is_refused"),
     [
         pytest.param({}, {}, False, id="no wish"),
         pytest.param({"prefer": "leaf", "group_size": 4}, {}, False, id="preferences"),
@@ -179,10 +179,10 @@ def test_on_a_move_the_vm_stays_under_the_groups_switch_and_group_size_is_ignore
     ],
 )
 def test_a_guarantee_is_refused_while_a_cell_with_members_is_silent(
-    group, wishes, members, is_refused
+    group, constraints, members, is_refused
 ):
     group(members, left=1, problems=["cell 2: no answer"], is_partial=True)
-    states, request = states_of("pod1"), spec(extra_specs=wishing(**wishes))
+    states, request = states_of("pod1"), spec(extra_specs=wishing(**constraints))
     if not is_refused:
         assert run(states, request, HPCGroupFilter()) == states
         return
@@ -192,19 +192,19 @@ def test_a_guarantee_is_refused_while_a_cell_with_members_is_silent(
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "constraints",
     [{}, {"prefer": "leaf"}, {"require": "pod"}, {"max_leaves": 4}, {"homogeneous": "true"}],
 )
 @pytest.mark.parametrize("members", [{}, {"n01": 1}], ids=["no member", "one member"])
-def test_trouble_with_placement_alone_refuses_nobody(group, wishes, members):
+def test_trouble_with_placement_alone_refuses_nobody(group, constraints, members):
     # All VMs that run somewhere are known from the cells.
     group(members, left=1, problems=["Placement: no answer"])
-    states, request = states_of("pod1"), spec(extra_specs=wishing(**wishes))
+    states, request = states_of("pod1"), spec(extra_specs=wishing(**constraints))
     assert run(states, request, HPCGroupFilter()) == states
 
 
 @pytest.mark.parametrize(
-    ("wishes", "is_refused"),
+    ("constraints", "is_refused"),
     [
         pytest.param({}, False, id="no wish"),
         pytest.param({"prefer": "leaf", "group_size": 4}, False, id="preferences"),
@@ -213,11 +213,11 @@ def test_trouble_with_placement_alone_refuses_nobody(group, wishes, members):
     ],
 )
 def test_a_vm_that_moves_without_a_plan_is_held_fast_by_a_guarantee_alone(
-    group, wishes, is_refused
+    group, constraints, is_refused
 ):
     group({"n01": 1}, queue=[uuids.instance], left=1, is_move=True)
     states = states_of("leaf2", "leaf3", vcpus_used=16)
-    request = spec(extra_specs=wishing(**wishes))
+    request = spec(extra_specs=wishing(**constraints))
     if is_refused:
         told = why_refused(states, request)
         assert "1 more of a group with 1 member needs" in told
@@ -248,15 +248,15 @@ def test_a_group_that_stands_on_two_islands_is_refused_for_a_guarantee_alone(
     add_island(two_pods)
     group({"n01": 1, "m1": 1}, queue=[uuids.instance], left=1, is_move=is_move)
     states = [*states_of("leaf1"), host_state("m2")]
-    for wishes in ({}, {"prefer": "leaf"}):
-        request = spec(extra_specs=wishing(**wishes))
+    for constraints in ({}, {"prefer": "leaf"}):
+        request = spec(extra_specs=wishing(**constraints))
         assert run(states, request, HPCGroupFilter()) == states
         assert run(states, request, HPCRackCapacityFilter()) == states
-    for wishes, text in (
+    for constraints, text in (
         ({"require": "pod"}, "stand under 2 switches of level pod"),
         ({"max_leaves": 4}, "stand on 2 islands"),
     ):
-        assert text in why_refused(states, spec(extra_specs=wishing(**wishes)))
+        assert text in why_refused(states, spec(extra_specs=wishing(**constraints)))
 
 
 def test_a_group_bound_to_one_host_is_told_how_many_fit_on_one(group):

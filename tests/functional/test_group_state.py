@@ -30,7 +30,7 @@ def state_of(states: States, **request: object) -> GroupState:
 
 
 @pytest.mark.parametrize(
-    ("said", "wishes", "members", "active", "sizes"),
+    ("said", "constraints", "members", "active", "sizes"),
     [
         pytest.param({"left": 3}, {}, {}, 3, (3,), id="a request alone"),
         pytest.param(
@@ -70,10 +70,10 @@ def state_of(states: States, **request: object) -> GroupState:
     ],
 )
 def test_a_group_is_planned_for_all_who_wait_then_for_those_somebody_works_on_then_for_its_own(
-    group, said, wishes, members, active, sizes
+    group, said, constraints, members, active, sizes
 ):
     group(members, **said)
-    state = state_of(states_of(), count=said["left"], extra_specs=wishing(**wishes))
+    state = state_of(states_of(), count=said["left"], extra_specs=wishing(**constraints))
     assert (state.active, state.sizes) == (active, sizes)
 
 
@@ -93,11 +93,11 @@ def test_one_orphan_does_not_keep_a_group_of_three_from_the_leaf_that_it_prefers
     states = [*states_of("leaf1")[:3], *states_of("leaf5")[:2], *states_of("leaf6")[:2]]
     group(queue=queue_of(4), left=3, orphans=1)
 
-    def placed(**wishes: object) -> set[str]:
+    def placed(**constraints: object) -> set[str]:
         for state in states:
             state.num_instances = state.vcpus_used = 0
             state.free_ram_mb = state.total_usable_ram_mb
-        request = spec(count=3, uuid=uuids.vm000, extra_specs=wishing(**wishes))
+        request = spec(count=3, uuid=uuids.vm000, extra_specs=wishing(**constraints))
         return set(schedule(states, request, queue_of(3), HopByteWeigher(), [HPCGroupFilter()])[0])
 
     assert placed(prefer="leaf") == hosts_below("leaf1") - {"n04"}
@@ -151,8 +151,8 @@ def test_a_group_with_hard_affinity_that_fits_on_one_host_has_a_plan(group):
 def test_the_size_of_the_group_is_named_where_more_than_this_request_must_fit(group):
     group(left=1)
     states = states_of("leaf1", "leaf5")
-    wishes = wishing(require="leaf", group_size=5)
-    operator, tenant = refusal(state_of(states, extra_specs=wishes), states)
+    constraints = wishing(require="leaf", group_size=5)
+    operator, tenant = refusal(state_of(states, extra_specs=constraints), states)
     assert operator.endswith(" (hpc:group_size=5)")
     assert tenant.endswith(" (hpc:group_size=5)")
     group(left=9)

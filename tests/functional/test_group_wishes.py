@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("two_pods")
 
 
 @pytest.mark.parametrize(
-    ("wishes", "text"),
+    ("constraints", "text"),
     [
         ({"require": "rack"}, "hpc:require='rack': expected one of the levels leaf, pod, core"),
         ({"prefer": "Pod"}, "hpc:prefer='Pod': expected one of the levels"),
@@ -39,11 +39,11 @@ pytestmark = pytest.mark.usefixtures("two_pods")
         ({"app_class": "fast"}, "hpc:app_class='fast': expected one of extreme, sync, async, none"),
     ],
 )
-def test_a_wish_that_cannot_be_read_is_refused_with_what_was_expected(group, wishes, text):
+def test_a_wish_that_cannot_be_read_is_refused_with_what_was_expected(group, constraints, text):
     group(left=2)
     for request in (
-        spec(count=2, extra_specs=wishing(**wishes)),
-        spec(group=None, count=2, extra_specs=wishing(**wishes)),
+        spec(count=2, extra_specs=wishing(**constraints)),
+        spec(group=None, count=2, extra_specs=wishing(**constraints)),
     ):
         assert text in why_refused(states_of(), request)
 
@@ -89,7 +89,7 @@ def test_wishes_that_only_the_load_of_today_stands_against_do_not_contradict_eac
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "constraints",
     [
         {"require": "pod"},
         {"prefer": "leaf"},
@@ -98,12 +98,12 @@ def test_wishes_that_only_the_load_of_today_stands_against_do_not_contradict_eac
         {"homogeneous": "true"},
     ],
 )
-def test_a_wish_without_a_group_is_refused_unless_the_vm_runs_already(monkeypatch, wishes):
+def test_a_wish_without_a_group_is_refused_unless_the_vm_runs_already(monkeypatch, constraints):
     states = states_of()
     monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
-    request = spec(group=None, extra_specs=wishing(**wishes))
+    request = spec(group=None, extra_specs=wishing(**constraints))
     told = why_refused(states, request)
-    assert next(iter(wishing(**wishes))) in told
+    assert next(iter(wishing(**constraints))) in told
     assert "only a group can have that" in told
     monkeypatch.setattr(group_members, "is_placed", lambda _uuid: True)
     assert run(states, request, HPCGroupFilter()) == states
@@ -161,23 +161,23 @@ MISREAD = [
 ]
 
 
-@pytest.mark.parametrize(("wishes", "is_unclear"), MISREAD)
+@pytest.mark.parametrize(("constraints", "is_unclear"), MISREAD)
 def test_a_request_is_unclear_where_a_guarantee_is_asked_for_in_words_nobody_can_read(
-    wishes, is_unclear
+    constraints, is_unclear
 ):
-    asked = served_requests.wishes_of(spec(extra_specs=wishing(**wishes)))
+    asked = served_requests.hpc_specs_of(spec(extra_specs=wishing(**constraints)))
     assert asked.faults
     assert asked.is_unclear == is_unclear
 
 
-@pytest.mark.parametrize(("wishes", "is_unclear"), MISREAD)
+@pytest.mark.parametrize(("constraints", "is_unclear"), MISREAD)
 def test_a_group_member_that_moves_is_held_fast_by_an_unclear_guarantee_and_by_no_bad_preference(
-    group, caplog, wishes, is_unclear
+    group, caplog, constraints, is_unclear
 ):
     group({"n01": 1}, queue=[uuids.instance], left=1, is_move=True)
     states = states_of("pod1")
-    request = spec(extra_specs=wishing(**wishes))
-    first = next(iter(wishing(**wishes)))
+    request = spec(extra_specs=wishing(**constraints))
+    first = next(iter(wishing(**constraints)))
     if is_unclear:
         assert first in why_refused(states, request)
     else:

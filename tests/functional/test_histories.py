@@ -18,7 +18,7 @@ from nova.db.api import models as api_models
 from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.constraints import Constraints
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.request import request_extra_specs, request_spec
@@ -342,7 +342,7 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             member_uuids=frozenset(),
             count=2,
             demand={"VCPU": 1},
-            asked=request_extra_specs.Asked("sync", Wishes(), "prefer", (), ()),
+            hpc_specs=request_extra_specs.HPCSpecs("sync", Constraints(), "prefer", (), ()),
         )
         read = group_members.read(request, [], {})
     finally:

@@ -88,7 +88,7 @@ CASES = {
 @pytest.mark.parametrize("members", [0, 10_000], ids=["a new group", "10,000 members"])
 @pytest.mark.parametrize("what", CASES)
 def test_the_dearest_requests_end_in_time_and_with_bounded_memory(monkeypatch, what, members):
-    vms, count, wishes = CASES[what]
+    vms, count, constraints = CASES[what]
     databases_say(
         monkeypatch,
         members={(name, name): members // len(NAMES) for name in NAMES} if members else None,
@@ -96,7 +96,7 @@ def test_the_dearest_requests_end_in_time_and_with_bounded_memory(monkeypatch, w
         left=count,
     )
     states = hosts_of(vms)
-    request = spec(count=count, vcpus=1, extra_specs=wishing(**wishes), uuid=queue_of(1)[0])
+    request = spec(count=count, vcpus=1, extra_specs=wishing(**constraints), uuid=queue_of(1)[0])
     chain = [made() for made in FILTERS]
     tracemalloc.start()
     began = time.process_time()

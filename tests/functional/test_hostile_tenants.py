@@ -184,7 +184,7 @@ def with_member(cloud: NovaCloud, boot: Callable[..., list[str]]) -> str:
 def test_members_that_cannot_be_read_are_told_without_the_reason(
     cloud, told, with_member, monkeypatch, caplog, part: str, flavor: str
 ):
-    monkeypatch.setattr(group_members.db, part, broken)
+    monkeypatch.setattr(group_members.databases, part, broken)
     # Nobody remembers the member either.
     monkeypatch.setattr(group_members, "_members_by_states", lambda *_: group_members.Counter())
     message = told(flavor, group=with_member)
@@ -195,11 +195,13 @@ def test_members_that_cannot_be_read_are_told_without_the_reason(
 def test_vms_that_placement_does_not_tell_of_are_told_without_the_reason(
     cloud, told, with_member, monkeypatch
 ):
-    found = group_members.allocations.LookedUp({}, trouble="Placement: SecretUrl: SecretToken")
-    monkeypatch.setattr(group_members.allocations, "nodes_of", lambda *_: found)
-    one = group_members.db.PlacedVM("uuid", None, None, building=True)
-    answers = group_members.db.CellAnswers(rows=[one])
-    monkeypatch.setattr(group_members.db, "placed_vms", lambda *_: answers)
+    found = group_members.in_flight_instances.LookedUp(
+        {}, trouble="Placement: SecretUrl: SecretToken"
+    )
+    monkeypatch.setattr(group_members.in_flight_instances, "nodes_of", lambda *_: found)
+    one = group_members.databases.PlacedVM("uuid", None, None, building=True)
+    answers = group_members.databases.CellAnswers(rows=[one])
+    monkeypatch.setattr(group_members.databases, "placed_vms", lambda *_: answers)
     message = told("pod", group=with_member)
     assert "where the members of the group are is not known at the moment" in message
 

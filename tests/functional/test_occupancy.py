@@ -75,10 +75,10 @@ def states_of(cloud: NovaCloud, hosts=HOSTS):
     return states
 
 
-def seen(cloud: NovaCloud, asked=None) -> dict[str, list[Application]]:
+def seen(cloud: NovaCloud, hpc_specs=None) -> dict[str, list[Application]]:
     """Return what a request finds on each host, hosts without VMs left out."""
     states = states_of(cloud)
-    found = colocated_instances.read(asked or request(), states)
+    found = colocated_instances.read(hpc_specs or request(), states)
     assert found.occupancy.problems == ()
     return {state.host: found.on(state) for state in states if found.on(state)}
 

@@ -94,8 +94,8 @@ def cost_of(hosts: list[str]) -> float:
     return hop_bytes_of_counts(topology=FABRIC, counts=Counter(hosts))
 
 
-def least(free: dict[str, int], count: int, **wishes: object) -> float:
-    best = plan(topology=FABRIC, capacity=free, members={}, count=count, **wishes)
+def least(free: dict[str, int], count: int, **constraints: object) -> float:
+    best = plan(topology=FABRIC, capacity=free, members={}, count=count, **constraints)
     assert isinstance(best, Plan)
     return best.hop_bytes
 

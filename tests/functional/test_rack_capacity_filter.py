@@ -60,7 +60,7 @@ def test_vms_that_others_have_requested_find_their_hosts_too(group):
 
 
 @pytest.mark.parametrize(
-    ("wishes", "count", "most"),
+    ("constraints", "count", "most"),
     [
         ({"require": "leaf"}, 2, 4),
         ({"require": "pod"}, 12, 16),
@@ -68,15 +68,17 @@ def test_vms_that_others_have_requested_find_their_hosts_too(group):
         ({"require": "pod", "prefer": "leaf"}, 4, 16),
     ],
 )
-def test_spares_never_lead_outside_what_is_required(group, wishes, count, most):
+def test_spares_never_lead_outside_what_is_required(group, constraints, count, most):
     CONF.set_override("max_attempts", 30, "scheduler")
     group(left=count)
-    kept = run(states_of(), spec(count=count, extra_specs=wishing(**wishes)), *_group_and_rack())
+    kept = run(
+        states_of(), spec(count=count, extra_specs=wishing(**constraints)), *_group_and_rack()
+    )
     assert len(kept) == most
-    level = {"leaf": 0, "pod": 1}.get(str(wishes.get("require")), 2)
+    level = {"leaf": 0, "pod": 1}.get(str(constraints.get("require")), 2)
     assert len({FABRIC.ancestors(host)[level] for host in names(kept)}) == 1
     alone = run(
-        states_of(), spec(count=count, extra_specs=wishing(**wishes)), HPCRackCapacityFilter()
+        states_of(), spec(count=count, extra_specs=wishing(**constraints)), HPCRackCapacityFilter()
     )
     assert names(alone) == names(kept)
 
@@ -96,8 +98,8 @@ def test_a_group_without_a_plan_passes_as_it_came_unless_it_requires_one(group):
     group(left=33)
     states = states_of()
     assert run(states, spec(count=33), HPCRackCapacityFilter()) == states
-    for wishes in ({"require": "core"}, {"max_leaves": 8}):
-        request = spec(count=33, extra_specs=wishing(**wishes))
+    for constraints in ({"require": "core"}, {"max_leaves": 8}):
+        request = spec(count=33, extra_specs=wishing(**constraints))
         assert run(states, request, HPCRackCapacityFilter()) == []
 
 

@@ -25,7 +25,7 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.nova_glue.instances import colocated_instances
 from hpc_sched.nova_glue.instances.host_instances import Occupancy
-from hpc_sched.nova_glue.instances.placed_instance import Occupant
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import watched_file
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -64,8 +64,8 @@ def app(app_class: str = "none", score: float = 0.0, name: str | None = None, gr
 
 def asks(app_class: str | None = None, group: str | None = None, count: int = 1, **said: object):
     """Return a request for VMs of one processor of a class, with a score or a name."""
-    wishes = {"app_class": app_class, **said} if app_class else said
-    return spec(group=group, count=count, vcpus=1, extra_specs=wishing(**wishes))
+    constraints = {"app_class": app_class, **said} if app_class else said
+    return spec(group=group, count=count, vcpus=1, extra_specs=wishing(**constraints))
 
 
 # Dedicated hosts
@@ -373,7 +373,7 @@ def test_without_the_databases_extreme_waits_unless_it_moves(monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("no database")
 
-    monkeypatch.setattr(colocated_instances.occupancy, "read", broken)
+    monkeypatch.setattr(colocated_instances.host_instances, "read", broken)
     chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter(), HPCGroupFilter())
     request = asks("extreme")
     assert "try again later" in why_refused(states_of("leaf1"), request, *chain)
@@ -424,10 +424,10 @@ def by_mdobp() -> None:
     )
 
 
-def vms(host: str, *sizes: tuple[int, int]) -> dict[tuple[str, str], list[Occupant]]:
+def vms(host: str, *sizes: tuple[int, int]) -> dict[tuple[str, str], list[PlacedInstance]]:
     return {
         (host, host): [
-            Occupant(f"{host}-{i}", host, host, None, 1, cpu, memory, 0)
+            PlacedInstance(f"{host}-{i}", host, host, None, 1, cpu, memory, 0)
             for i, (cpu, memory) in enumerate(sizes)
         ]
     }

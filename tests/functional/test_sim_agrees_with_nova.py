@@ -89,12 +89,14 @@ def side(request: pytest.FixtureRequest, two_pods: Path) -> Side:
 def spec_of(case: Case, uuid: str) -> objects.RequestSpec:
     """Return the request for the group, in a server group whose policy leaves hosts alone."""
     job = case.job
-    wishes = {name: getattr(case.wishes, name) for name in ("require", "prefer", "max_leaves")}
+    constraints = {
+        name: getattr(case.constraints, name) for name in ("require", "prefer", "max_leaves")
+    }
     said: dict[str, Any] = {
         "app_class": job.application.app_class,
         "cache_score": job.application.score,
         "homogeneous": case.homogeneous,
-        **{name: value for name, value in wishes.items() if value is not None},
+        **{name: value for name, value in constraints.items() if value is not None},
     }
     made = states.spec(
         group_policy="anti-affinity",

@@ -23,7 +23,7 @@ from nova import exception, objects
 
 from hpc_sched import enabling
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.filters.colocation import NeighbourFilter
+from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue import enabled_plugins
 from tests.functional import rows, rules
 from tests.functional.claims import STAYS_UP, ClaimsOnly, hosts_of, request
@@ -256,7 +256,7 @@ def test_without_the_filters_the_same_stream_breaks_every_rule(nova, monkeypatch
     """What shows that the check can fail."""
     ours = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
     host_manager = nova.cloud.scheduler.manager.host_manager
-    others = [one for one in host_manager.enabled_filters if not isinstance(one, NeighbourFilter)]
+    others = [one for one in host_manager.enabled_filters if not isinstance(one, ColocationFilter)]
     assert len(others) == len(host_manager.enabled_filters) - len(ours)
     monkeypatch.setattr(host_manager, "enabled_filters", others)
     # The plan of a group minds neighbours too where the filters are enabled.

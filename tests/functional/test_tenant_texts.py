@@ -63,7 +63,7 @@ TREE = {
         for pod, below in {1: (1, 2), 2: (3, 4)}.items()
     }
 }
-HOSTS = [host for hosts in LEAVES.values() for host in host_state_room]
+HOSTS = [host for hosts in LEAVES.values() for host in hosts]
 
 CHAIN = (
     HPCDedicatedHostFilter,
@@ -96,13 +96,15 @@ def group_of(
     count: int = 1,
     members: Mapping[str, int] | None = None,
     said: Mapping[str, Any] | None = None,
-    wishes: Mapping[str, Any] | None = None,
+    constraints: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Asking:
     """Return all hosts and a request for VMs of a group, of which the databases say this."""
     known = {"members": at(members or {}), "queue": queue_of(count), "left": count, **(said or {})}
     databases_say(monkeypatch, **known)
-    request = spec(count=count, extra_specs=wishing(**(wishes or {})), uuid=uuids.vm000, **fields)
+    request = spec(
+        count=count, extra_specs=wishing(**(constraints or {})), uuid=uuids.vm000, **fields
+    )
     return [host_state(host) for host in HOSTS], request
 
 
@@ -111,32 +113,32 @@ def no_room(patch: pytest.MonkeyPatch) -> Asking:
 
 
 def no_leaf(patch: pytest.MonkeyPatch) -> Asking:
-    return group_of(patch, 5, wishes={"require": "leaf"})
+    return group_of(patch, 5, constraints={"require": "leaf"})
 
 
 def no_leaves(patch: pytest.MonkeyPatch) -> Asking:
-    return group_of(patch, 9, wishes={"max_leaves": 2, "require": "core"})
+    return group_of(patch, 9, constraints={"max_leaves": 2, "require": "core"})
 
 
 def not_beside_members(patch: pytest.MonkeyPatch) -> Asking:
-    return group_of(patch, 8, {"SecretH01": 1}, wishes={"require": "pod", "max_leaves": 1})
+    return group_of(patch, 8, {"SecretH01": 1}, constraints={"require": "pod", "max_leaves": 1})
 
 
 def members_apart(patch: pytest.MonkeyPatch) -> Asking:
-    return group_of(patch, 1, {"SecretH01": 1, "SecretH09": 1}, wishes={"require": "pod"})
+    return group_of(patch, 1, {"SecretH01": 1, "SecretH09": 1}, constraints={"require": "pod"})
 
 
 def members_on_many_leaves(patch: pytest.MonkeyPatch) -> Asking:
-    return group_of(patch, 1, {"SecretH01": 1, "SecretH09": 1}, wishes={"max_leaves": 1})
+    return group_of(patch, 1, {"SecretH01": 1, "SecretH09": 1}, constraints={"max_leaves": 1})
 
 
 def too_large_to_become(patch: pytest.MonkeyPatch) -> Asking:
-    return group_of(patch, wishes={"require": "pod", "group_size": 9})
+    return group_of(patch, constraints={"require": "pod", "group_size": 9})
 
 
 def contradicting(patch: pytest.MonkeyPatch) -> Asking:
     patch.setattr(host_state_room, "sizes_of_all", lambda _demand: dict.fromkeys(HOSTS, 1))
-    return group_of(patch, wishes={"max_leaves": 1, "group_size": 5})
+    return group_of(patch, constraints={"max_leaves": 1, "group_size": 5})
 
 
 def no_one_host(patch: pytest.MonkeyPatch) -> Asking:
@@ -149,12 +151,12 @@ def members_host_full(patch: pytest.MonkeyPatch) -> Asking:
 
 def members_unread(patch: pytest.MonkeyPatch) -> Asking:
     trouble = {"problems": ["cell SecretCell: no answer of SecretDb"], "is_partial": True}
-    return group_of(patch, said=trouble, wishes={"require": "pod"})
+    return group_of(patch, said=trouble, constraints={"require": "pod"})
 
 
 def unread_and_alike(patch: pytest.MonkeyPatch) -> Asking:
     trouble = {"problems": ["Placement: SecretUrl does not answer"], "is_partial": True}
-    return group_of(patch, said=trouble, wishes={"homogeneous": "true"})
+    return group_of(patch, said=trouble, constraints={"homogeneous": "true"})
 
 
 def typed(asking: Asking, *types: str) -> Asking:
@@ -166,26 +168,28 @@ def typed(asking: Asking, *types: str) -> Asking:
 
 
 def no_type(patch: pytest.MonkeyPatch) -> Asking:
-    asking = group_of(patch, 9, wishes={"homogeneous": "true"})
+    asking = group_of(patch, 9, constraints={"homogeneous": "true"})
     return typed(asking, "SecretNew", "SecretOld")
 
 
 def no_more_of_the_members_type(patch: pytest.MonkeyPatch) -> Asking:
-    asking = group_of(patch, 9, {"SecretH01": 1}, wishes={"homogeneous": "true"})
+    asking = group_of(patch, 9, {"SecretH01": 1}, constraints={"homogeneous": "true"})
     return typed(asking, "SecretNew", "SecretOld")
 
 
 def members_of_two_types(patch: pytest.MonkeyPatch) -> Asking:
     two = {"SecretH01": 1, "SecretH02": 1}
-    return typed(group_of(patch, 1, two, wishes={"homogeneous": "true"}), "SecretNew", "SecretOld")
+    return typed(
+        group_of(patch, 1, two, constraints={"homogeneous": "true"}), "SecretNew", "SecretOld"
+    )
 
 
 def members_of_no_known_type(patch: pytest.MonkeyPatch) -> Asking:
-    return group_of(patch, 1, {"SecretH01": 1}, wishes={"homogeneous": "true"})
+    return group_of(patch, 1, {"SecretH01": 1}, constraints={"homogeneous": "true"})
 
 
 def extreme_among_others(patch: pytest.MonkeyPatch) -> Asking:
-    asking = group_of(patch, wishes={"app_class": "extreme"})
+    asking = group_of(patch, constraints={"app_class": "extreme"})
     hosts_have(patch, {host: [Application("none")] for host in HOSTS})
     return asking
 
@@ -197,19 +201,19 @@ def among_extremes(patch: pytest.MonkeyPatch) -> Asking:
 
 
 def extreme_without_proof(patch: pytest.MonkeyPatch) -> Asking:
-    asking = group_of(patch, wishes={"app_class": "extreme"})
+    asking = group_of(patch, constraints={"app_class": "extreme"})
     hosts_have(patch, {}, Occupancy(at={}, in_flight_unknown="Placement at SecretUrl is silent"))
     return asking
 
 
 def too_hot(patch: pytest.MonkeyPatch) -> Asking:
-    asking = group_of(patch, wishes={"app_class": "sync", "cache_score": 50})
+    asking = group_of(patch, constraints={"app_class": "sync", "cache_score": 50})
     hosts_have(patch, {host: [Application("sync", "SecretApp", 50)] for host in HOSTS})
     return asking
 
 
 def beside_others(patch: pytest.MonkeyPatch) -> Asking:
-    asking = group_of(patch, 16, wishes={"cache_score": 50})
+    asking = group_of(patch, 16, constraints={"cache_score": 50})
     hosts_have(patch, {"SecretH01": [Application("sync", "SecretApp", 50)]})
     return asking
 
@@ -221,23 +225,23 @@ def bad_hints(patch: pytest.MonkeyPatch) -> Asking:
 
 
 def bad_application(patch: pytest.MonkeyPatch) -> Asking:
-    return group_of(patch, wishes={"app_name": "a b\r\nforged", "cache_score": "nan"})
+    return group_of(patch, constraints={"app_name": "a b\r\nforged", "cache_score": "nan"})
 
 
 def no_group(patch: pytest.MonkeyPatch) -> Asking:
     patch.setattr(group_members, "is_placed", lambda _uuid: False)
-    return group_of(patch, wishes={"require": "pod"}, group=None)
+    return group_of(patch, constraints={"require": "pod"}, group=None)
 
 
 def no_group_and_bad(patch: pytest.MonkeyPatch) -> Asking:
     patch.setattr(group_members, "is_placed", lambda _uuid: False)
-    return group_of(patch, wishes={"require": "rack"}, group=None)
+    return group_of(patch, constraints={"require": "rack"}, group=None)
 
 
 def no_class(patch: pytest.MonkeyPatch) -> Asking:
     CONF.set_override("default_app_class", "none", "hpc_sched")
     patch.setattr(group_members, "is_placed", lambda _uuid: False)
-    return group_of(patch, 2, wishes={"require": "pod"})
+    return group_of(patch, 2, constraints={"require": "pod"})
 
 
 # Whether the operator's text has names, of switches, hosts, types, cells or applications.
@@ -336,7 +340,7 @@ def test_every_place_that_refuses_is_among_these(monkeypatch):
 
 
 BROKEN = {
-    "the wishes": (served_requests.wishes, "read"),
+    "the wishes": (served_requests.request_extra_specs, "read"),
     "the request": (request_spec, "from_spec"),
     "the neighbours": (colocated_instances, "read"),
     "the members": (group_members, "read"),
@@ -346,9 +350,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("where", BROKEN)
-@pytest.mark.parametrize("wishes", [{}, {"require": "pod"}], ids=["no wish", "a guarantee"])
-def test_an_error_of_our_own_is_the_operators_alone(monkeypatch, caplog, where, wishes):
-    asking = group_of(monkeypatch, 2, wishes=wishes)
+@pytest.mark.parametrize("constraints", [{}, {"require": "pod"}], ids=["no wish", "a guarantee"])
+def test_an_error_of_our_own_is_the_operators_alone(monkeypatch, caplog, where, constraints):
+    asking = group_of(monkeypatch, 2, constraints=constraints)
 
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("SecretH01 is on fire")
@@ -361,7 +365,7 @@ def test_an_error_of_our_own_is_the_operators_alone(monkeypatch, caplog, where, 
         check_tenant(str(refused))
         kept = []
     # Without a host Nova itself says that there are not enough.
-    assert bool(kept) == (not wishes and where != "the wishes")
+    assert bool(kept) == (not constraints and where != "the wishes")
     logged = [found for found in caplog.records if found.exc_info]
     assert logged
     assert all("SecretH01" in str(found.exc_info[1]) for found in logged)

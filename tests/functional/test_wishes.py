@@ -49,9 +49,9 @@ def cloud(
 def flavor(cloud: NovaCloud) -> Callable[..., str]:
     """Make a flavor of a whole host with extra specs; one VM a host."""
 
-    def make(**wishes: str) -> str:
-        name = "-".join(["rank", *(f"{key}.{value}" for key, value in sorted(wishes.items()))])
-        specs = {f"hpc:{key}": value for key, value in wishes.items()}
+    def make(**constraints: str) -> str:
+        name = "-".join(["rank", *(f"{key}.{value}" for key, value in sorted(constraints.items()))])
+        specs = {f"hpc:{key}": value for key, value in constraints.items()}
         known = [found["id"] for found in cloud.api.get_flavors() if found["id"] == name]
         return known[0] if known else cloud.flavor(name, vcpus=15, extra_specs=specs)
 
@@ -104,7 +104,7 @@ def test_a_group_that_fits_the_required_level_is_under_one_switch_of_it(cloud, b
 
 
 @pytest.mark.parametrize(
-    ("wishes", "count", "grouped", "reason"),
+    ("constraints", "count", "grouped", "reason"),
     [
         (
             {"require": "rack"},
@@ -137,10 +137,10 @@ def test_a_group_that_fits_the_required_level_is_under_one_switch_of_it(cloud, b
     ],
 )
 def test_a_request_is_refused_with_a_reason_that_its_user_can_act_on(
-    cloud, boot, flavor, wishes, count, grouped, reason
+    cloud, boot, flavor, constraints, count, grouped, reason
 ):
     group = cloud.server_group("refused", "soft-anti-affinity") if grouped else None
-    assert reason in fault_of(cloud, boot(flavor(**wishes), count=count, group=group))
+    assert reason in fault_of(cloud, boot(flavor(**constraints), count=count, group=group))
 
 
 def test_the_first_of_single_creates_chooses_a_leaf_for_the_whole_group(cloud, boot, flavor):

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.plan.group_plan import decide
 from hpc_sched.core.plan.planner import plan, solve
 from hpc_sched.core.plan.problem import Problem
@@ -153,7 +153,7 @@ def row_of_leaves(sizes: Mapping[str, int]) -> Topology:
 
 def problem_of(
     topology: Topology,
-    wishes: Wishes = NO_WISHES,
+    constraints: Constraints = NO_CONSTRAINTS,
     capacity: Mapping[str, int] | None = None,
     members: Mapping[str, int] | None = None,
     *,
@@ -169,7 +169,7 @@ def problem_of(
         awaiting=sum(free.values()) if awaiting is None else awaiting,
         group_id=group_id,
     )
-    return replace(made, wishes=wishes)
+    return replace(made, constraints=constraints)
 
 
 def planned(topology: Topology, count: int, *args: Any, **kwargs: Any) -> tuple[Problem, Plan]:

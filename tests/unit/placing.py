@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.core.sharing.mdobp import Packing
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.sim.policies.base import Places, Policy, Request
 from hpc_sched.topology import Topology
 
@@ -25,7 +25,7 @@ def request(
     *,
     demand: tuple[float, float] = (2, 1024),
     free: Free | None = None,
-    wishes: Wishes = NO_WISHES,
+    constraints: Constraints = NO_CONSTRAINTS,
     seed: int = 1,
 ) -> Request:
     """Return the request of a group.
@@ -37,8 +37,8 @@ def request(
     left = np.outer(problem.capacity, demand).astype(float)
     for host, both in (free or {}).items():
         left[topology.index_of(host)] = both
-    packing = Packing(np.array(demand, dtype=float), left, np.maximum(left, 1.0))
-    made = replace(problem, packing=packing, wishes=wishes)
+    packing = MDOBPInput(np.array(demand, dtype=float), left, np.maximum(left, 1.0))
+    made = replace(problem, packing=packing, constraints=constraints)
     return Request(made, Application("sync"), random.Random(seed))
 
 

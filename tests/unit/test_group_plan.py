@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.plan.group_plan import as_many_as_fit, decide
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
@@ -40,12 +40,12 @@ def wished(draw: st.DrawFn, prefer: bool = True) -> Problem:
     """Draw a group with wishes."""
     problem = draw(fabrics.groups(max_awaiting=6)).problem()
     level = st.sampled_from([None, *problem.topology.levels])
-    wishes = Wishes(
+    constraints = Constraints(
         require=draw(level),
         prefer=draw(level) if prefer else None,
         max_leaves=draw(st.none() | st.integers(1, 3)),
     )
-    return replace(problem, wishes=wishes)
+    return replace(problem, constraints=constraints)
 
 
 def test_without_wishes_as_many_vms_are_planned_as_possible():
@@ -57,7 +57,7 @@ def test_without_wishes_as_many_vms_are_planned_as_possible():
 
 def test_what_is_preferred_comes_before_how_many_of_the_others_are_planned_along():
     # Three fit under a pod, but only two under a leaf.
-    problem = problem_of(fabrics.two_pods(), Wishes(prefer="leaf"))
+    problem = problem_of(fabrics.two_pods(), Constraints(prefer="leaf"))
     plan = plan_of(problem, 3, 2, 1)
     assert plan.count == 2
     assert plan.switch in fabrics.two_pods().leaves
@@ -65,7 +65,7 @@ def test_what_is_preferred_comes_before_how_many_of_the_others_are_planned_along
 
 def test_a_preference_shrinks_no_plan_below_the_size_from_which_it_means_something():
     # Three do not fit under a leaf; a single VM always does.
-    problem = problem_of(fabrics.two_pods(), Wishes(prefer="leaf"))
+    problem = problem_of(fabrics.two_pods(), Constraints(prefer="leaf"))
     for preferred in (3, 2):
         plan = plan_of(problem, 3, 1, preferred=preferred)
         assert plan.count == 3
@@ -76,7 +76,7 @@ def test_a_preference_shrinks_no_plan_below_the_size_from_which_it_means_somethi
 def test_one_orphan_no_longer_defeats_a_preference():
     """Three VMs and one that may never be created; the last size is tried with it too."""
     fabric = fabrics.large_leaf_and_neighbours()
-    problem = problem_of(fabric, Wishes(prefer="leaf"))
+    problem = problem_of(fabric, Constraints(prefer="leaf"))
     assert plan_of(problem, 4, 3, preferred=3).leaves == {"leaf1": 3}
     # Without the preference all four are planned for, and they are nearest to each other in pod2.
     assert plan_of(problem, 4, 3, preferred=5).leaves == {"leaf2": 2, "leaf3": 2}
@@ -84,7 +84,7 @@ def test_one_orphan_no_longer_defeats_a_preference():
 
 def test_a_single_size_is_preferred_too():
     # Without the preference the pod's last two places would cost as much as any others.
-    problem = problem_of(fabrics.two_pods(), Wishes(prefer="leaf"))
+    problem = problem_of(fabrics.two_pods(), Constraints(prefer="leaf"))
     assert plan_of(problem, 2).switch in fabrics.two_pods().leaves
 
 
@@ -92,12 +92,12 @@ def test_where_what_is_preferred_cannot_be_had_the_plan_is_the_one_without_it():
     fabric = fabrics.two_pods()
     plain = plan_of(problem_of(fabric), 6, 5)
     for level in ("leaf", "pod"):
-        assert plan_of(problem_of(fabric, Wishes(prefer=level)), 6, 5) == plain
+        assert plan_of(problem_of(fabric, Constraints(prefer=level)), 6, 5) == plain
 
 
 def test_a_preference_falls_back_to_what_is_required_and_no_further():
     fabric = fabrics.two_pods()
-    problem = problem_of(fabric, Wishes(prefer="leaf", require="pod"))
+    problem = problem_of(fabric, Constraints(prefer="leaf", require="pod"))
     assert plan_of(problem, 2).switch in fabric.leaves
     assert plan_of(problem, 3).switch in ("pod1", "pod2")
     refusal = refusal_of(problem, 5)
@@ -105,12 +105,12 @@ def test_a_preference_falls_back_to_what_is_required_and_no_further():
 
 
 def test_members_apart_break_a_preference_but_no_plan():
-    problem = problem_of(fabrics.two_pods(), Wishes(prefer="leaf"), members={"a1": 1, "c1": 1})
+    problem = problem_of(fabrics.two_pods(), Constraints(prefer="leaf"), members={"a1": 1, "c1": 1})
     assert plan_of(problem, 2).count == 2
 
 
 def test_the_last_size_is_what_must_fit_and_its_rejection_comes_back():
-    problem = problem_of(fabrics.two_pods(), Wishes(require="pod", max_leaves=1))
+    problem = problem_of(fabrics.two_pods(), Constraints(require="pod", max_leaves=1))
     refusal = refusal_of(problem, 8, 5, 3)
     assert (refusal.count, refusal.require, refusal.max_leaves) == (3, "pod", 1)
     assert refusal.best is not None
@@ -120,33 +120,33 @@ def test_the_last_size_is_what_must_fit_and_its_rejection_comes_back():
 
 def test_the_leaves_are_counted_under_the_preferred_switch_as_well():
     fabric = fabrics.two_pods()
-    wide = problem_of(fabric, Wishes(prefer="pod", max_leaves=2))
+    wide = problem_of(fabric, Constraints(prefer="pod", max_leaves=2))
     assert plan_of(wide, 4).switch in ("pod1", "pod2")
     assert len(plan_of(wide, 4).leaves) == 2
-    narrow = problem_of(fabric, Wishes(prefer="pod", max_leaves=1))
+    narrow = problem_of(fabric, Constraints(prefer="pod", max_leaves=1))
     assert len(plan_of(narrow, 3, 2).leaves) == 1
     assert refusal_of(narrow, 3).max_leaves == 1
 
 
 def test_a_level_that_the_fabric_does_not_have_is_an_error_that_names_those_it_has():
-    for wishes in (Wishes(require="rack"), Wishes(prefer="rack")):
+    for constraints in (Constraints(require="rack"), Constraints(prefer="rack")):
         with pytest.raises(exceptions.RequestError, match="'rack': expected one of leaf, pod"):
-            decide(problem_of(fabrics.two_pods(), wishes), [1])
+            decide(problem_of(fabrics.two_pods(), constraints), [1])
 
 
 def test_no_size_at_all_is_an_error():
     with pytest.raises(ValueError, match="sizes"):
         decide(problem_of(fabrics.two_leaves()), [])
     with pytest.raises(ValueError, match="sizes"):
-        decide(problem_of(fabrics.two_leaves(), Wishes(prefer="leaf")), [])
+        decide(problem_of(fabrics.two_leaves(), Constraints(prefer="leaf")), [])
 
 
 @given(wished(prefer=False), st.data())
 def test_preferring_no_less_than_is_required_changes_nothing(problem: Problem, data: st.DataObject):
-    levels, required = problem.topology.levels, problem.wishes.require
+    levels, required = problem.topology.levels, problem.constraints.require
     assume(required is not None)
     wider = data.draw(st.sampled_from(levels[levels.index(str(required)) :]))
-    both = replace(problem, wishes=replace(problem.wishes, prefer=wider))
+    both = replace(problem, constraints=replace(problem.constraints, prefer=wider))
     sizes = [problem.awaiting, problem.awaiting // 2]
     assert decide(both, sizes) == decide(problem, sizes)
 
@@ -156,9 +156,11 @@ def test_a_plan_keeps_what_is_required_and_a_refusal_means_that_the_last_size_ha
     problem: Problem, sizes: list[int]
 ):
     sizes = sorted(sizes, reverse=True)
-    wishes, fabric = problem.wishes, problem.topology
+    constraints, fabric = problem.constraints, problem.topology
     answer = decide(problem, sizes)
-    alone = solve(problem, sizes[-1], require=wishes.require, max_leaves=wishes.max_leaves)
+    alone = solve(
+        problem, sizes[-1], require=constraints.require, max_leaves=constraints.max_leaves
+    )
     if isinstance(answer, Rejection):
         assert answer == alone
         return
@@ -166,10 +168,10 @@ def test_a_plan_keeps_what_is_required_and_a_refusal_means_that_the_last_size_ha
     assert answer.count in sizes
     members = {fabric.hosts[i] for i in problem.members.nonzero()[0].tolist()}
     used = members | set(answer.hosts)
-    if wishes.require is not None:
-        assert len({row(fabric, wishes.require)[host] for host in used}) <= 1
-    if wishes.max_leaves is not None:
-        assert len({fabric.leaf_of(host) for host in used}) <= wishes.max_leaves
+    if constraints.require is not None:
+        assert len({row(fabric, constraints.require)[host] for host in used}) <= 1
+    if constraints.max_leaves is not None:
+        assert len({fabric.leaf_of(host) for host in used}) <= constraints.max_leaves
 
 
 @given(wished(), st.lists(st.integers(0, 6), min_size=1, max_size=3), st.integers(0, 6))
@@ -177,12 +179,14 @@ def test_what_is_preferred_is_had_for_the_largest_size_that_can_have_it(
     problem: Problem, sizes: list[int], preferred: int
 ):
     sizes = sorted(sizes, reverse=True)
-    wishes, levels = problem.wishes, problem.topology.levels
-    assume(wishes.prefer is not None)
-    narrower = wishes.require is None or levels.index(wishes.prefer) < levels.index(wishes.require)
+    constraints, levels = problem.constraints, problem.topology.levels
+    assume(constraints.prefer is not None)
+    narrower = constraints.require is None or levels.index(constraints.prefer) < levels.index(
+        constraints.require
+    )
     assume(narrower)
     with_it = (
-        solve(problem, size, require=wishes.prefer, max_leaves=wishes.max_leaves)
+        solve(problem, size, require=constraints.prefer, max_leaves=constraints.max_leaves)
         for size in sizes
         if size >= preferred
     )
@@ -190,7 +194,7 @@ def test_what_is_preferred_is_had_for_the_largest_size_that_can_have_it(
     if first is not None:
         assert decide(problem, sizes, preferred) == first
     else:
-        plain = replace(problem, wishes=replace(wishes, prefer=None))
+        plain = replace(problem, constraints=replace(constraints, prefer=None))
         assert decide(problem, sizes, preferred) == decide(plain, sizes)
 
 
@@ -207,7 +211,7 @@ def test_as_many_as_fit_stay_on_the_island_of_the_members():
 
 
 def test_as_many_as_fit_are_never_more_than_were_asked_for_and_wishes_do_not_count():
-    problem = problem_of(fabrics.two_pods(), Wishes(require="leaf", max_leaves=1))
+    problem = problem_of(fabrics.two_pods(), Constraints(require="leaf", max_leaves=1))
     answer = as_many_as_fit(problem, 3)
     assert isinstance(answer, Plan)
     assert answer.count == 3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hpc_sched.core import extra_specs, server_group_policy
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.extra_spec_names import MAX_GROUP_SIZE, MAX_LEAVES, MAX_SHOWN, MAX_VALUE
-from hpc_sched.core.extra_specs import Asked, Defaults
+from hpc_sched.core.extra_specs import Defaults, HPCSpecs
 
 LEVELS = ("leaf", "pod", "core")
 KEYS = (
@@ -28,20 +28,20 @@ KEYS = (
 MAX_FAULT = 30 + MAX_SHOWN + 100
 
 
-def read(hints: dict[str, Any], specs: dict[str, Any] | None = None) -> Asked:
+def read(hints: dict[str, Any], specs: dict[str, Any] | None = None) -> HPCSpecs:
     return extra_specs.read(specs or {}, hints, LEVELS, Defaults(user_hints=True))
 
 
-def check(asked: Asked) -> None:
+def check(hpc_specs: HPCSpecs) -> None:
     """Assert that whatever was said ends in numbers within bounds and in short plain texts."""
-    assert asked.app_class in ("extreme", "sync", "async", "none")
-    wishes = asked.wishes
-    assert wishes.require in (None, *LEVELS)
-    assert wishes.prefer in (None, *LEVELS)
-    assert wishes.max_leaves is None or 1 <= wishes.max_leaves <= MAX_LEAVES
-    assert wishes.group_size is None or 1 <= wishes.group_size <= MAX_GROUP_SIZE
-    assert len(asked.faults) <= len(KEYS)
-    for fault in asked.faults:
+    assert hpc_specs.app_class in ("extreme", "sync", "async", "none")
+    constraints = hpc_specs.constraints
+    assert constraints.require in (None, *LEVELS)
+    assert constraints.prefer in (None, *LEVELS)
+    assert constraints.max_leaves is None or 1 <= constraints.max_leaves <= MAX_LEAVES
+    assert constraints.group_size is None or 1 <= constraints.group_size <= MAX_GROUP_SIZE
+    assert len(hpc_specs.faults) <= len(KEYS)
+    for fault in hpc_specs.faults:
         assert fault.isprintable(), repr(fault)
         assert len(fault) <= MAX_FAULT, fault
 
@@ -101,7 +101,7 @@ def test_a_hostile_value_is_a_short_plain_fault_and_no_number(key: str, what: st
         assert 0 <= said.score < float("inf")
         assert bool(asked.faults) == (what not in GOOD_ALL_THE_SAME.get(key, ()))
         assert set(faults) <= set(asked.faults)
-        assert asked.wishes == extra_specs.Wishes()
+        assert asked.constraints == extra_specs.Constraints()
 
 
 def test_a_value_of_very_deep_lists_is_a_fault():
@@ -165,7 +165,7 @@ def test_a_hundred_thousand_hints_cost_no_more_than_those_that_are_known():
     seconds = time.perf_counter() - began
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert asked.wishes.require == "pod"
+    assert asked.constraints.require == "pod"
     assert asked.faults == ()
     assert seconds < 0.1
     assert most < 100_000

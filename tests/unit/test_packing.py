@@ -14,7 +14,7 @@ from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import plan_order
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.sharing import mdobp
-from hpc_sched.core.sharing.mdobp import Packing
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
 
 SMALL, LARGE = (1, 512), (1, 3072)
@@ -25,9 +25,9 @@ def of(
     free: Sequence[Sequence[float]],
     usable: Sequence[float] = (4, 4096),
     members_first: int = 0,
-) -> Packing:
+) -> MDOBPInput:
     """Return a packing of hosts that are alike while they are empty."""
-    return Packing(
+    return MDOBPInput(
         demand=np.array(demand, dtype=float),
         free=np.array(free, dtype=float),
         usable=np.array([usable] * len(free), dtype=float),
@@ -39,14 +39,14 @@ def nobody(hosts: int) -> np.ndarray:
     return np.zeros(hosts, dtype=np.int64)
 
 
-def ordered(chosen: Packing, members: Sequence[int] | None = None) -> list[int]:
+def ordered(chosen: MDOBPInput, members: Sequence[int] | None = None) -> list[int]:
     """Return the hosts, the best first; names are in the order of the hosts."""
     count = len(chosen.free)
     there = nobody(count) if members is None else np.array(members)
     return mdobp.order(chosen, there, np.arange(count)).tolist()
 
 
-def placed(chosen: Packing, count: int, capacity: Sequence[int]) -> list[int]:
+def placed(chosen: MDOBPInput, count: int, capacity: Sequence[int]) -> list[int]:
     hosts = np.arange(len(chosen.free))
     room = np.array(capacity)
     return mdobp.places(chosen, nobody(len(hosts)), hosts, room, hosts, count)

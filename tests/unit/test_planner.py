@@ -20,9 +20,11 @@ def worked(
     capacity: Mapping[str, int],
     count: int,
     members: Mapping[str, int] | None = None,
-    **wishes: Any,
+    **constraints: Any,
 ) -> Plan | Rejection:
-    return plan(topology=topology, capacity=capacity, members=members or {}, count=count, **wishes)
+    return plan(
+        topology=topology, capacity=capacity, members=members or {}, count=count, **constraints
+    )
 
 
 EVERYWHERE = dict.fromkeys(fabrics.two_pods().hosts, 1)

@@ -179,11 +179,11 @@ LARGE = [
 ]
 
 
-@pytest.mark.parametrize("wishes", LARGE)
-def test_a_plain_knapsack_over_hundreds_of_hosts_finds_nothing_better(wishes: dict[str, Any]):
+@pytest.mark.parametrize("constraints", LARGE)
+def test_a_plain_knapsack_over_hundreds_of_hosts_finds_nothing_better(constraints: dict[str, Any]):
     plans = 0
     for seed in range(4):
-        case = large_case(seed, **wishes)
+        case = large_case(seed, **constraints)
         assert len(case.fabric.hosts) > 250
         expected, answer = plain_knapsack(case), case.answer()
         if isinstance(answer, Rejection):

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.plan.group_plan import decide
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.pruning import Mask, kept, permitted
@@ -30,12 +30,12 @@ def plans(draw: st.DrawFn) -> tuple[Problem, Plan]:
     """Draw a group with wishes that has a plan."""
     problem = draw(fabrics.groups(max_awaiting=6)).problem()
     level = st.sampled_from([None, *problem.topology.levels])
-    wishes = Wishes(
+    constraints = Constraints(
         require=draw(level),
         prefer=draw(level),
         max_leaves=draw(st.none() | st.integers(1, 4)),
     )
-    problem = replace(problem, wishes=wishes)
+    problem = replace(problem, constraints=constraints)
     return problem, fabrics.only_plans(decide(problem, [problem.awaiting]))
 
 
@@ -57,14 +57,14 @@ def test_without_wishes_every_host_is_permitted():
 def test_what_requires_a_switch_permits_all_of_its_hosts_and_no_other():
     fabric = fabrics.two_pods()
     capacity = dict.fromkeys(["a1", "b1", "c1", "c2", "d1"], 1)
-    problem, plan = planned(fabric, 3, Wishes(require="pod"), capacity)
+    problem, plan = planned(fabric, 3, Constraints(require="pod"), capacity)
     assert names(problem, permitted(problem, plan)) == below(fabric, "pod2")
 
 
 def test_without_wishes_no_host_of_another_island_is_permitted_or_kept():
     fabric = fabrics.islands()
-    for wishes in (NO_WISHES, Wishes(max_leaves=3)):
-        problem, plan = planned(fabric, 3, wishes)
+    for constraints in (NO_CONSTRAINTS, Constraints(max_leaves=3)):
+        problem, plan = planned(fabric, 3, constraints)
         assert plan.switch == "west"
         assert names(problem, permitted(problem, plan)) == below(fabric, "west")
         assert names(problem, kept(problem, plan, places=99, hosts=99)) == below(fabric, "west")
@@ -79,35 +79,35 @@ def test_members_alone_tie_a_group_to_its_island():
 
 def test_members_alone_tie_a_group_to_its_switch():
     fabric = fabrics.two_pods()
-    wishes = Wishes(require="pod")
-    problem, plan = planned(fabric, 0, wishes, members={"c1": 1})
+    constraints = Constraints(require="pod")
+    problem, plan = planned(fabric, 0, constraints, members={"c1": 1})
     assert names(problem, permitted(problem, plan)) == below(fabric, "pod2")
 
 
 def test_a_preferred_switch_leaves_the_spares_of_the_required_one():
     fabric = fabrics.two_pods()
-    problem, plan = planned(fabric, 2, Wishes(prefer="leaf", require="pod"))
+    problem, plan = planned(fabric, 2, Constraints(prefer="leaf", require="pod"))
     pod = "pod1" if plan.switch in ("leaf1", "leaf2") else "pod2"
     assert plan.switch in fabric.leaves
     assert names(problem, permitted(problem, plan)) == below(fabric, pod)
 
 
 def test_a_preference_alone_forbids_nothing():
-    problem, plan = planned(fabrics.two_pods(), 2, Wishes(prefer="leaf"))
+    problem, plan = planned(fabrics.two_pods(), 2, Constraints(prefer="leaf"))
     assert permitted(problem, plan).all()
 
 
 def test_a_branch_too_short_for_the_required_level_is_a_switch_of_its_own():
     fabric = fabrics.lopsided()
     capacity = dict.fromkeys(["c1", "c2", "d1"], 1)
-    problem, plan = planned(fabric, 2, Wishes(require="pod"), capacity)
+    problem, plan = planned(fabric, 2, Constraints(require="pod"), capacity)
     assert names(problem, permitted(problem, plan)) == {"c1", "c2"}
 
 
 def test_as_many_leaves_are_permitted_as_may_be_used_and_the_best_spare_ones_first():
     fabric = fabrics.two_pods()
     capacity = dict.fromkeys([*["a1", "a2", "b1", "c1", "c2", "d1", "d2"]], 1)
-    problem, plan = planned(fabric, 2, Wishes(max_leaves=2), capacity, members={"a1": 1})
+    problem, plan = planned(fabric, 2, Constraints(max_leaves=2), capacity, members={"a1": 1})
     assert set(plan.leaves) == {"leaf1"}
     # leaf2 is the nearest to leaf1.
     assert names(problem, permitted(problem, plan)) == below(fabric, "leaf1", "leaf2")
@@ -116,8 +116,8 @@ def test_as_many_leaves_are_permitted_as_may_be_used_and_the_best_spare_ones_fir
 def test_the_leaves_of_members_count_among_those_that_may_be_used():
     fabric = fabrics.two_pods()
     capacity = dict.fromkeys(["b1", "b2", "c1", "d1"], 1)
-    wishes = Wishes(max_leaves=2)
-    problem, plan = planned(fabric, 2, wishes, capacity, members={"a1": 1})
+    constraints = Constraints(max_leaves=2)
+    problem, plan = planned(fabric, 2, constraints, capacity, members={"a1": 1})
     assert set(plan.leaves) == {"leaf2"}
     assert names(problem, permitted(problem, plan)) == below(fabric, "leaf1", "leaf2")
 
@@ -125,14 +125,14 @@ def test_the_leaves_of_members_count_among_those_that_may_be_used():
 def test_a_leaf_without_room_takes_no_place_among_the_permitted_ones():
     fabric = fabrics.two_pods()
     capacity = dict.fromkeys(["a1", "a2", "c1"], 1)
-    problem, plan = planned(fabric, 2, Wishes(max_leaves=2), capacity)
+    problem, plan = planned(fabric, 2, Constraints(max_leaves=2), capacity)
     assert names(problem, permitted(problem, plan)) == below(fabric, "leaf1", "leaf3")
 
 
 def test_spare_leaves_stand_under_the_required_switch():
     fabric = fabrics.two_pods()
     capacity = dict.fromkeys(["a1", "a2", "c1", "c2"], 1)
-    problem, plan = planned(fabric, 2, Wishes(require="pod", max_leaves=2), capacity)
+    problem, plan = planned(fabric, 2, Constraints(require="pod", max_leaves=2), capacity)
     assert names(problem, permitted(problem, plan)) == below(fabric, *plan.leaves)
 
 
@@ -182,16 +182,16 @@ def test_what_is_kept_never_leads_outside_the_wishes(
     drawn: tuple[Problem, Plan], places: int, hosts: int
 ):
     problem, plan = drawn
-    fabric, wishes = problem.topology, problem.wishes
+    fabric, constraints = problem.topology, problem.constraints
     mask = kept(problem, plan, places=places, hosts=hosts)
     assert not (mask & ~permitted(problem, plan)).any()
     used = {fabric.hosts[i] for i in np.flatnonzero(problem.members)} | set(plan.hosts)
     takes = names(problem, permitted(problem, plan) & (problem.capacity > 0))
-    if wishes.require is not None and used:
-        row = fabric.groups[fabric.levels.index(wishes.require)]
+    if constraints.require is not None and used:
+        row = fabric.groups[fabric.levels.index(constraints.require)]
         assert len({int(row[fabric.index_of(host)]) for host in used | takes}) == 1
-    if wishes.max_leaves is not None:
-        assert len({fabric.leaf_of(host) for host in used | takes}) <= wishes.max_leaves
+    if constraints.max_leaves is not None:
+        assert len({fabric.leaf_of(host) for host in used | takes}) <= constraints.max_leaves
 
 
 @given(plans(), st.integers(0, 12), st.integers(0, 12))
@@ -268,7 +268,7 @@ def test_the_order_of_the_description_changes_nothing(
         members={host: int(problem.members[i]) for host, i in by_name.items()},
         awaiting=problem.awaiting,
     )
-    other = replace(turned, wishes=problem.wishes)
+    other = replace(turned, constraints=problem.constraints)
     for places in (0, 3, 9):
         assert names(other, kept(other, plan, places=places, hosts=1)) == names(
             problem, kept(problem, plan, places=places, hosts=1)

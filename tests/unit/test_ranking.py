@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import added_hops, first_then, plan_order, spare_order
@@ -123,7 +123,7 @@ def test_hosts_outside_the_required_switch_come_behind_all_of_its_hosts_however_
     # leaf2 would be without the requirement.
     fabric = fabrics.lopsided()
     room = dict.fromkeys(["a1", "b1", "c1", "d1"], 1)
-    problem, plan = planned(fabric, 1, Wishes(require="pod"), room, {"a1": 1})
+    problem, plan = planned(fabric, 1, Constraints(require="pod"), room, {"a1": 1})
     assert plan.switch == "pod1"
     assert ordered(problem, plan)[:2] == ["a1", "b1"]
     assert set(ordered(problem, plan)[2:4]) == {"c1", "d1"}

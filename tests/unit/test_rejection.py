@@ -41,7 +41,7 @@ def refused(
     members: dict[str, int] | None = None,
     topology: Topology | None = None,
     capacity: dict[str, int] | None = None,
-    **wishes: Any,
+    **constraints: Any,
 ) -> Rejection:
     fabric = topology or three_racks()
     answer = plan(
@@ -49,7 +49,7 @@ def refused(
         capacity=dict.fromkeys(fabric.hosts, 1) if capacity is None else capacity,
         members=members or {},
         count=count,
-        **wishes,
+        **constraints,
     )
     assert isinstance(answer, Rejection)
     return answer
@@ -195,20 +195,20 @@ def distinctive(draw: st.DrawFn) -> tuple[fabrics.Group, dict[str, Any]]:
         {f"Zz{host}": 1 for host in with_members},
         group.awaiting,
     )
-    wishes = {
+    constraints = {
         "require": draw(st.sampled_from([None, *group.topology.levels])),
         "max_leaves": draw(st.one_of(st.none(), st.integers(1, 3))),
     }
-    return group, wishes
+    return group, constraints
 
 
-def answer_to(group: fabrics.Group, count: int, wishes: dict[str, Any]) -> Plan | Rejection:
+def answer_to(group: fabrics.Group, count: int, constraints: dict[str, Any]) -> Plan | Rejection:
     return plan(
         topology=group.topology,
         capacity=group.capacity,
         members=group.members,
         count=count,
-        **wishes,
+        **constraints,
     )
 
 
@@ -229,16 +229,16 @@ def test_no_tenant_ever_reads_the_name_of_a_switch_or_host(
 def test_the_largest_gang_is_the_largest_count_that_has_a_plan(
     drawn: tuple[fabrics.Group, dict[str, Any]],
 ):
-    group, wishes = drawn
+    group, constraints = drawn
     too_many = sum(group.capacity.values()) + 1
-    answer = answer_to(group, too_many, wishes)
+    answer = answer_to(group, too_many, constraints)
     assert isinstance(answer, Rejection)
     assert answer.best is not None
     if answer.conflict is not None:
-        assert all(isinstance(answer_to(group, n, wishes), Rejection) for n in range(too_many))
+        assert all(isinstance(answer_to(group, n, constraints), Rejection) for n in range(too_many))
         return
     for count in range(too_many):
-        has_plan = isinstance(answer_to(group, count, wishes), Plan)
+        has_plan = isinstance(answer_to(group, count, constraints), Plan)
         assert has_plan == (count <= answer.best.vms)
 
 
@@ -246,9 +246,9 @@ def test_the_largest_gang_is_the_largest_count_that_has_a_plan(
 def test_the_gang_of_a_level_is_the_fullest_switch_of_it(
     drawn: tuple[fabrics.Group, dict[str, Any]],
 ):
-    group, wishes = drawn
+    group, constraints = drawn
     fabric = group.topology
-    answer = answer_to(group, sum(group.capacity.values()) + 1, wishes)
+    answer = answer_to(group, sum(group.capacity.values()) + 1, constraints)
     assert isinstance(answer, Rejection)
     assert [gang.level for gang in answer.gangs] == list(fabric.levels)
     for number, gang in enumerate(answer.gangs, start=1):

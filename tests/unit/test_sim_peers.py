@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import given
 
-from hpc_sched.core.constraints import Wishes
+from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies import kueue, slurm_tree
 from hpc_sched.topology import Topology
@@ -155,9 +155,9 @@ def test_a_group_that_requires_a_level_waits_where_no_switch_of_it_holds_all():
     fabric = pods()
     room = one_each(fabric)
     for policy in (BEST_FIT, LEAST_FREE):
-        found = placed(policy, fabric, room, 6, wishes=Wishes(require="pod"))
+        found = placed(policy, fabric, room, 6, constraints=Constraints(require="pod"))
         assert per_leaf(fabric, found) == {"leaf6": 3, "leaf7": 3}
-        made = request(fabric, room, 6, wishes=Wishes(require="leaf"))
+        made = request(fabric, room, 6, constraints=Constraints(require="leaf"))
         refusal = policy.place(made)
         assert str(refusal).startswith("group of 6 needs one leaf: largest gang that fits")
 
@@ -166,7 +166,7 @@ def test_a_group_that_prefers_a_level_is_first_looked_for_there():
     fabric = pods()
     room = one_each(fabric)
     # One leaf would hold it; the tightest pod is asked first.
-    found = placed(BEST_FIT, fabric, room, 3, wishes=Wishes(prefer="pod"))
+    found = placed(BEST_FIT, fabric, room, 3, constraints=Constraints(prefer="pod"))
     assert per_leaf(fabric, found) == {"leaf1": 3}
     assert per_leaf(fabric, placed(BEST_FIT, fabric, room, 3)) == {"leaf3": 3}
 
@@ -176,7 +176,7 @@ def test_islands_are_domains_like_others_to_kueue_unless_a_level_is_required():
     room = one_each(fabric)
     assert len(placed(BEST_FIT, fabric, room, 6)) == 6
     assert len(placed(LEAST_FREE, fabric, room, 6)) == 6
-    made = request(fabric, room, 6, wishes=Wishes(require="pod"))
+    made = request(fabric, room, 6, constraints=Constraints(require="pod"))
     assert isinstance(BEST_FIT.place(made), Rejection)
 
 

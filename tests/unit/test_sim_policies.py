@@ -3,7 +3,7 @@
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.core.constraints import NO_WISHES, Wishes
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.processor_types import ProcessorTypes
@@ -182,12 +182,14 @@ def test_a_weigher_behind_the_filters_stays_below_the_switch_that_is_required(
     )
     jobs = [Job(1, 0, 9, 7, application=app(app_class))]
     pods = []
-    for wishes in (NO_WISHES, Wishes(require="pod")):
-        found = Simulated(policy, jobs, on=cluster(topology=fabric), wishes=wishes)
+    for constraints in (NO_CONSTRAINTS, Constraints(require="pod")):
+        found = Simulated(policy, jobs, on=cluster(topology=fabric), constraints=constraints)
         hosts = [name.split("*")[0] for name in found.starts[0].split()[3:]]
         pods.append({fabric.ancestors(host)[1] for host in hosts})
     assert pods == [{"pod1", "pod2"}, {"pod2"}]
-    strict = Simulated(policy, jobs, on=cluster(topology=fabric), wishes=Wishes(require="leaf"))
+    strict = Simulated(
+        policy, jobs, on=cluster(topology=fabric), constraints=Constraints(require="leaf")
+    )
     assert [record.outcome for record in strict.records] == ["refused"]
 
 

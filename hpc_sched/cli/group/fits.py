@@ -209,17 +209,17 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
         output.say(f"note: of the group's own flavor {flavor.name}")
     else:
         raise exceptions.SnapshotError(f"group {args.group} has no VM: give its --flavor")
-    wishes = dict(args.property)
+    constraints = dict(args.property)
     if args.level is not None:
         if args.level not in found.levels:
             raise exceptions.SnapshotError(
                 f"there is no level {args.level!r}: expected one of {', '.join(found.levels)}"
             )
-        wishes[extra_specs.REQUIRE] = args.level
+        constraints[extra_specs.REQUIRE] = args.level
     if args.max_leaves is not None:
-        wishes[extra_specs.MAX_LEAVES] = str(args.max_leaves)
+        constraints[extra_specs.MAX_LEAVES] = str(args.max_leaves)
     request = request_builder.Request(
-        flavor=replace(flavor, extra_specs={**flavor.extra_specs, **wishes}),
+        flavor=replace(flavor, extra_specs={**flavor.extra_specs, **constraints}),
         count=args.count or 1,
         boots_from_volume=args.volume,
         policy=args.policy,
@@ -245,7 +245,7 @@ def _flavor(name: str, found: Cloud) -> Flavor:
 
 def _say_notes(state: request_builder.State) -> None:
     """Tell what of the request is not as it may be thought."""
-    asked, snapshot = state.asked, state.cloud.snapshot
+    asked, snapshot = state.hpc_specs, state.cloud.snapshot
     for fault in asked.faults:
         output.say(f"note: {fault}")
     if state.is_flat:

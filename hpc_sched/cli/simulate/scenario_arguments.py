@@ -9,7 +9,7 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.cli.common import cloud_source, topology_source
 from hpc_sched.cli.simulate.arguments import ALL, FABRIC, POLICIES, SYNTHETIC_JOBS
-from hpc_sched.core.constraints import Wishes, level_of
+from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster import fat_tree, host_types, snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, uniform
@@ -49,7 +49,7 @@ def sweep_of(args: argparse.Namespace) -> Sweep:
     cluster, fabric, notes = _cluster(args, snapshot)
     source, jobs, said, more = _jobs(args)
     model, told = _model(args, cluster)
-    wishes = Wishes(require=args.require, max_leaves=args.max_leaves)
+    constraints = Constraints(require=args.require, max_leaves=args.max_leaves)
     level_of(cluster.topology, args.require)
     scenario = Scenario(
         cluster=cluster,
@@ -57,7 +57,7 @@ def sweep_of(args: argparse.Namespace) -> Sweep:
         queue=args.queue,
         depth=args.backfill_depth,
         limits=_limits(args, snapshot),
-        wishes=wishes,
+        constraints=constraints,
         homogeneous=args.homogeneous,
         processor_order=args.processor_order,
         model=model,

@@ -21,17 +21,21 @@ def decide(problem: Problem, sizes: Sequence[int], preferred: int = 0) -> Plan |
         VM of many is always under one switch
     :raises ValueError: for a wish that names a level which the topology does not have
     """
-    wishes = problem.wishes
+    constraints = problem.constraints
     answer: Plan | Rejection | None = None
-    required = level_of(problem.topology, wishes.require)
+    required = level_of(problem.topology, constraints.require)
     # To prefer the required level, or a wider one, says nothing more.
-    if wishes.prefer is not None and level_of(problem.topology, wishes.prefer) < required:
+    if constraints.prefer is not None and level_of(problem.topology, constraints.prefer) < required:
         for size in [size for size in sizes if size >= preferred]:
-            answer = solve(problem, size, require=wishes.prefer, max_leaves=wishes.max_leaves)
+            answer = solve(
+                problem, size, require=constraints.prefer, max_leaves=constraints.max_leaves
+            )
             if isinstance(answer, Plan):
                 return answer
     for size in sizes:
-        answer = solve(problem, size, require=wishes.require, max_leaves=wishes.max_leaves)
+        answer = solve(
+            problem, size, require=constraints.require, max_leaves=constraints.max_leaves
+        )
         if isinstance(answer, Plan):
             return answer
     if answer is None:

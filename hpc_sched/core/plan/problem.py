@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched.core.constraints import NO_WISHES, Wishes
-from hpc_sched.core.sharing.mdobp import Packing
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
 
 
@@ -25,12 +25,12 @@ class Problem:
     members: NDArray[np.int64]  # per host: VMs of the group that have their place there
     awaiting: int  # VMs of the group that still want a place
     tie: NDArray[np.int64]  # per switch: place in the group's own order of equals
-    wishes: Wishes = NO_WISHES
+    constraints: Constraints = NO_CONSTRAINTS
     # Whether VMs on one host are nearer to each other than VMs under one leaf. Not for groups
     # that would rather have their VMs on different hosts.
     pack_hosts: bool = True
     # How hosts are chosen inside a leaf where MDOBP does that; ``pack_hosts`` is False then.
-    packing: Packing | None = None
+    packing: MDOBPInput | None = None
 
     @classmethod
     def from_counts(

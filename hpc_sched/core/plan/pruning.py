@@ -18,19 +18,19 @@ def permitted(problem: Problem, plan: Plan) -> Mask:
     leaves that members and plan use, and as many of the next best as may be used beside them.
     Shape (hosts,).
     """
-    topology, wishes = problem.topology, problem.wishes
+    topology, constraints = problem.topology, problem.constraints
     everyone = problem.members + planned_counts(problem, plan)
     used = np.flatnonzero(everyone)
     mask = np.ones(len(topology.hosts), dtype=np.bool_)
     if len(used):
-        group = topology.groups[level_of(topology, wishes.require) - 1]
+        group = topology.groups[level_of(topology, constraints.require) - 1]
         mask &= group == group[used[0]]
-    if wishes.max_leaves is not None:
+    if constraints.max_leaves is not None:
         leaves = list(dict.fromkeys(topology.leaf_index[used].tolist()))
         order = _leaf_order(problem, plan)
         inside = set(topology.leaf_index[mask & (problem.capacity > 0)].tolist())
         spare = [leaf for leaf in order if leaf in inside and leaf not in set(leaves)]
-        leaves += spare[: max(wishes.max_leaves - len(leaves), 0)]
+        leaves += spare[: max(constraints.max_leaves - len(leaves), 0)]
         mask &= np.isin(topology.leaf_index, leaves)
     return mask
 

@@ -15,7 +15,7 @@ DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Packing:
+class MDOBPInput:
     """What one VM takes and what hosts have left, in the same order of resources."""
 
     demand: Reals  # shape (resources,)
@@ -24,12 +24,12 @@ class Packing:
     # 1: hosts with more VMs of the group come first, -1: those with fewer do; 0: they are equal
     members_first: int = 0
 
-    def after(self, placed: Array) -> "Packing":
+    def after(self, placed: Array) -> "MDOBPInput":
         """Return what is left once hosts have taken VMs. ``placed``: VMs per host."""
         return replace(self, free=self.free - np.outer(placed, self.demand))
 
 
-def order(packing: Packing, members: Array, name_rank: Array) -> Array:
+def order(packing: MDOBPInput, members: Array, name_rank: Array) -> Array:
     """Return the hosts in the order in which MDOBP takes them (Gupta2013), best first.
 
     By the smallest angle between what a VM takes and what a host has left, each resource as a
@@ -45,7 +45,7 @@ def order(packing: Packing, members: Array, name_rank: Array) -> Array:
 
 
 def places(
-    packing: Packing, members: Array, name_rank: Array, capacity: Array, hosts: Array, count: int
+    packing: MDOBPInput, members: Array, name_rank: Array, capacity: Array, hosts: Array, count: int
 ) -> list[int]:
     """Return the host of each of ``count`` VMs that are placed one after the other by MDOBP.
 
@@ -71,7 +71,7 @@ def places(
 
 
 def _keys(
-    packing: Packing, members: Array, name_rank: Array, hosts: Array, given: Array
+    packing: MDOBPInput, members: Array, name_rank: Array, hosts: Array, given: Array
 ) -> Iterator[tuple[int, float, float, int, int]]:
     """Yield the sort key of each host, and the host, once it has been given some VMs."""
     cosine, left = _fit(packing, hosts, given)
@@ -86,7 +86,7 @@ def _keys(
     )
 
 
-def _fit(packing: Packing, hosts: Array, given: Array) -> tuple[Reals, Reals]:
+def _fit(packing: MDOBPInput, hosts: Array, given: Array) -> tuple[Reals, Reals]:
     """Return cosine and what is left of some hosts, both rounded. Shape (hosts,) each.
 
     What is left is the sum of the shares that are free: less on a fuller host. A resource that

@@ -17,10 +17,10 @@ from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.sharing.cache_interference import Application, dedicated_room, room
 from hpc_sched.nova_glue.instances import host_instances, instance_applications
 from hpc_sched.nova_glue.instances.host_instances import Occupancy, on_host
-from hpc_sched.nova_glue.instances.placed_instance import Occupant
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.request import request_spec
-from hpc_sched.nova_glue.request.claim_observer import Array, FirstSight
+from hpc_sched.nova_glue.request.claim_observer import Array, ClaimObserver
 from hpc_sched.nova_glue.room import cache_limits
 
 CONF = nova.conf.CONF
@@ -53,7 +53,7 @@ class Neighbours:
         self.occupancy = occupancy
         self.removed: Counter[str] = Counter()  # why our filters removed how many hosts
         self._running = running
-        self._first = FirstSight(states)
+        self._first = ClaimObserver(states)
         self._dedicated: Array | None = None
         self._limited: Array | None = None
         self._bad: frozenset[str] = frozenset()
@@ -111,7 +111,7 @@ class Neighbours:
             return [_ANYBODY] * int(state.num_instances or 0)
         return on_host(self._running, state)
 
-    def holding(self, state: host_manager.HostState) -> list[Occupant] | None:
+    def holding(self, state: host_manager.HostState) -> list[PlacedInstance] | None:
         """Return the VMs that hold room on a host; None where they are not known."""
         if self._is_silent(state):
             return None

@@ -15,7 +15,7 @@ from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 
 from hpc_sched.nova_glue.instances import in_flight_instances, migrations
-from hpc_sched.nova_glue.instances.placed_instance import Occupant, disk_of, with_flavor
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance, disk_of, with_flavor
 from hpc_sched.nova_glue.io import databases, serialized_objects
 
 There = TypeVar("There")
@@ -25,7 +25,7 @@ There = TypeVar("There")
 class Occupancy:
     """Who was on which host when the request was first seen."""
 
-    at: Mapping[tuple[str, str | None], list[Occupant]]  # by host and nodename
+    at: Mapping[tuple[str, str | None], list[PlacedInstance]]  # by host and nodename
     reservation_id: str | None = None  # of the request's own VMs
     is_move: bool = False  # whether its VM exists in a cell already
     silent_cells: frozenset[str] = frozenset()  # uuids of the cells that have not answered
@@ -33,11 +33,11 @@ class Occupancy:
     in_flight_unknown: str | None = None  # why VMs on their way may be missing
     in_flight: Mapping[str, str] = field(default_factory=dict)  # uuid to nodename, by Placement
 
-    def on(self, state: host_manager.HostState) -> list[Occupant]:
+    def on(self, state: host_manager.HostState) -> list[PlacedInstance]:
         """Return the VMs on a host, not that of the request."""
         return on_host(self.at, state)
 
-    def everyone(self) -> list[Occupant]:
+    def everyone(self) -> list[PlacedInstance]:
         """Return all of them, by host."""
         return [occupant for here in self.at.values() for occupant in here]
 
@@ -58,7 +58,7 @@ def read(
     made_with, requested = _build_requests(context, own, problems)
     answers = databases.ask_cells(context, None, lambda in_cell, _: _in_cell(in_cell, own))
     problems += [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
-    vms = [row for row in answers.rows if isinstance(row, Occupant)]
+    vms = [row for row in answers.rows if isinstance(row, PlacedInstance)]
     moves_ = [row for row in answers.rows if isinstance(row, migrations.Move)]
     in_cells = {vm.uuid for vm in vms}
     reservation = made_with or next((vm.reservation_id for vm in vms if vm.uuid == own), None)
@@ -68,7 +68,7 @@ def read(
         # A cell may have taken one over since.
         if vm.uuid not in in_cells and not (made_with and vm.reservation_id == made_with)
     ]
-    at: dict[tuple[str, str | None], list[Occupant]] = {}
+    at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
     for vm in [*vms, *migrations.other_sides(context, moves_, problems)]:
         if vm.uuid == own:
             continue
@@ -116,7 +116,7 @@ def on_host(
 
 def _build_requests(
     context: nova_context.RequestContext, own: str, problems: list[str]
-) -> tuple[str | None, list[Occupant]]:
+) -> tuple[str | None, list[PlacedInstance]]:
     """Return the reservation id of a VM that is new, and the VMs that no cell knows yet.
 
     One query. A build request that nobody works on any more is no VM.
@@ -151,7 +151,9 @@ def _build_requests(
     return reservation, waiting
 
 
-def _in_cell(context: nova_context.RequestContext, own: str) -> list[Occupant | migrations.Move]:
+def _in_cell(
+    context: nova_context.RequestContext, own: str
+) -> list[PlacedInstance | migrations.Move]:
     """Return the VMs of a cell by host, those on their way with host "", and moves.
 
     One query, a second one where VMs move.
@@ -177,13 +179,13 @@ def _in_cell(context: nova_context.RequestContext, own: str) -> list[Occupant | 
         rows = session.execute(query).all()
         uuids = [row.uuid for row in rows if migrations.is_moving(row.vm_state, row.task_state)]
         moving = session.execute(migrations.query(alive, uuids)).all() if uuids else ()
-    found: list[Occupant | migrations.Move] = []
+    found: list[PlacedInstance | migrations.Move] = []
     for row in rows:
         uuid, host, node, reservation, type_id, vcpus, memory, root, ephemeral, *more = row
         image, vm_state, task_state, since = more
         if host or uuid == own or databases.is_on_its_way(vm_state, task_state):
             disk = disk_of(image, root, ephemeral)
-            there = Occupant(
+            there = PlacedInstance(
                 uuid, host or "", node, reservation, type_id, vcpus or 0, memory or 0, disk
             )
             found.append(there if host else there._replace(since=since))

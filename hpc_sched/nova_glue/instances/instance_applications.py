@@ -16,7 +16,7 @@ from nova.db.main import models as main_models
 
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue.instances.host_instances import Occupancy
-from hpc_sched.nova_glue.instances.placed_instance import Occupant
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases, serialized_objects
 from hpc_sched.nova_glue.request import request_extra_specs
 
@@ -109,14 +109,16 @@ def _settings() -> tuple[Any, ...]:
     return ours.default_app_class, ours.allow_user_hints, ours.implicit_groups
 
 
-def _is_judged(occupant: Occupant, judged: Mapping[str, tuple[int | None, Application]]) -> bool:
+def _is_judged(
+    occupant: PlacedInstance, judged: Mapping[str, tuple[int | None, Application]]
+) -> bool:
     """Tell whether nothing must be read for a VM: a resize changes the id of its flavor."""
     if occupant.flavor is not None:
         return True
     return occupant.uuid in judged and judged[occupant.uuid][0] == occupant.type_id
 
 
-def _judge(occupant: Occupant, said: _Said, flavor: serialized_objects.Fields) -> Application:
+def _judge(occupant: PlacedInstance, said: _Said, flavor: serialized_objects.Fields) -> Application:
     in_group = said.group is not None or (
         said.is_one_of_many and bool(CONF.hpc_sched.implicit_groups)
     )

@@ -13,7 +13,7 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from nova.objects import fields
 
-from hpc_sched.nova_glue.instances.placed_instance import Occupant, with_flavor
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance, with_flavor
 from hpc_sched.nova_glue.io import databases, serialized_objects
 
 # A migration in any other state holds room on both sides; Nova has no list of those.
@@ -99,7 +99,7 @@ def latest(moves: Iterable[Move]) -> list[Move]:
 
 def other_sides(
     context: nova_context.RequestContext, moves: Sequence[Move], problems: list[str]
-) -> list[Occupant]:
+) -> list[PlacedInstance]:
     """Return the VMs that move where they are beside the host that their own record names.
 
     With host "" where only Placement knows: a destination that has been claimed and has not
@@ -136,7 +136,7 @@ def _lacks_new(move: Move, flavors: Mapping[str, serialized_objects.Fields]) -> 
     return "new" not in flavors and move.new_type_id != move.type_id
 
 
-def _sides(move: Move, flavors: Mapping[str, serialized_objects.Fields]) -> list[Occupant]:
+def _sides(move: Move, flavors: Mapping[str, serialized_objects.Fields]) -> list[PlacedInstance]:
     """Return a move's sides but for the one of the VM's own record.
 
     :raises stored.Unreadable: where a flavor's sizes are no numbers

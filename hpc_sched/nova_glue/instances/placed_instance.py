@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hpc_sched.nova_glue.io import serialized_objects
 
 
-class Occupant(NamedTuple):
+class PlacedInstance(NamedTuple):
     """A VM on one host; a VM that moves is on two.
 
     A tuple, for there are ten thousand of them in a request.
@@ -30,7 +30,7 @@ class Occupant(NamedTuple):
 
 def with_flavor(
     uuid: str, reservation_id: str | None, flavor: serialized_objects.Fields, image: str | None
-) -> Occupant:
+) -> PlacedInstance:
     """Return a VM that takes what this flavor says, its place left open.
 
     :param image: where it boots from, see :func:`disk_of`
@@ -41,7 +41,7 @@ def with_flavor(
         for name in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb")
     )
     disk = disk_of(image, root, ephemeral)
-    return Occupant(uuid, "", None, reservation_id, None, vcpus, memory, disk, flavor)
+    return PlacedInstance(uuid, "", None, reservation_id, None, vcpus, memory, disk, flavor)
 
 
 def disk_of(image: str | None, root_gb: int | None, ephemeral_gb: int | None) -> int:

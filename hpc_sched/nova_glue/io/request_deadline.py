@@ -14,18 +14,18 @@ CONF = nova.conf.CONF
 
 
 @dataclass
-class Patience:
+class RequestDeadline:
     """What one request has waited so far; used by the one thread that serves it."""
 
     waited: float = 0.0  # seconds
     told: set[str] = field(default_factory=set)  # sources of which the log has spoken
 
 
-_current: ContextVar[Patience | None] = ContextVar("hpc_sched patience", default=None)
+_current: ContextVar[RequestDeadline | None] = ContextVar("hpc_sched patience", default=None)
 
 
 @contextmanager
-def of(request: Patience) -> Iterator[None]:
+def of(request: RequestDeadline) -> Iterator[None]:
     """Count what this thread waits for as waited by a request."""
     before = _current.set(request)
     try:
@@ -40,7 +40,7 @@ def left() -> float:
     A timeout, and two in all for the request: what is silent does not cost it what others would
     answer at once.
     """
-    request = _current.get() or Patience()
+    request = _current.get() or RequestDeadline()
     timeout = CONF.hpc_sched.cell_timeout
     return float(min(timeout, 2 * timeout - request.waited))
 
@@ -48,7 +48,7 @@ def left() -> float:
 @contextmanager
 def waiting() -> Iterator[float]:
     """Yield the time.monotonic() until which to wait for what is asked now, see :func:`left`."""
-    request = _current.get() or Patience()
+    request = _current.get() or RequestDeadline()
     began = time.monotonic()
     try:
         yield began + left()
@@ -61,7 +61,7 @@ def untold(problems: Sequence[str]) -> list[str]:
 
     Of one source, which a problem names before its first colon, it speaks once.
     """
-    request = _current.get() or Patience()
+    request = _current.get() or RequestDeadline()
     found = []
     for problem in problems:
         source = problem.partition(": ")[0]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.int64]
 
 
-class FirstSight:
+class ClaimObserver:
     """Tells HostStates by their positions, and how many VMs each has taken since.
 
     What a request itself has placed shows reliably in HostState.num_instances against its value

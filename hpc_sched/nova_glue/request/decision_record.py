@@ -125,7 +125,7 @@ def _sentence(
 
 def _least(state: GroupState, plan: Plan) -> float:
     """Return the least cost with all candidates of first sight and without any wish."""
-    if state.is_flat or not (state.record.bounded or state.request.asked.stated):
+    if state.is_flat or not (state.record.bounded or state.request.hpc_specs.stated):
         return plan.hop_bytes
     free = solve(state.problem(), plan.count)
     return free.hop_bytes if isinstance(free, Plan) else plan.hop_bytes
@@ -144,7 +144,8 @@ def _as_json(
         "group": request.group_uuid,
         "policy": request.policy,
         "app_class": request.app_class,
-        "wishes": asdict(request.asked.wishes) | {"homogeneous": request.asked.homogeneous},
+        "wishes": asdict(request.hpc_specs.constraints)
+        | {"homogeneous": request.hpc_specs.homogeneous},
         "left": state.left,
         "awaiting": state.awaiting,
         "members": _by_leaf(problem, problem.members),

@@ -16,17 +16,17 @@ from oslo_log import log as logging
 from hpc_sched import exceptions
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.constraints import NO_WISHES
+from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.extra_specs import GROUP_SIZE
 from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.core.sharing.mdobp import Packing
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabling import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request import request_spec
-from hpc_sched.nova_glue.request.claim_observer import FirstSight
+from hpc_sched.nova_glue.request.claim_observer import ClaimObserver
 from hpc_sched.nova_glue.request.decision_record import Record
 from hpc_sched.nova_glue.request.planning import Planning
 from hpc_sched.nova_glue.room import host_state_room, mdobp_input
@@ -62,7 +62,7 @@ class GroupState:
         self.neighbours = neighbours
         self.group = group
         self.fabric = current
-        self._first = FirstSight(states)
+        self._first = ClaimObserver(states)
         self._states = self._first.states
         names, unknown = loaded_topology.names_in(current, self._states)
         current.report_unknown(unknown)
@@ -74,7 +74,7 @@ class GroupState:
         for (host, node), count in group.members.items():
             places[name_at.get((host, node)) or current.name_of(host, node)] += count
         # Where the fabric does not matter the cloud is one leaf.
-        self.is_flat = not request.by_topology and not request.asked.needs_place
+        self.is_flat = not request.by_topology and not request.hpc_specs.needs_place
         self.topology: Topology = (
             Topology.from_tree({"cloud": list(dict.fromkeys([*names, *places]))})
             if self.is_flat
@@ -138,12 +138,12 @@ class GroupState:
 
     def warn_of_faults(self) -> None:
         """Log once what of the request's wishes is ignored, where nobody has refused them."""
-        if self.request.asked.faults and not self._warned:
+        if self.request.hpc_specs.faults and not self._warned:
             self._warned = True
             LOG.warning(
                 "Ignored for instance %s: %s",
                 self.request.instance_uuid,
-                "; ".join(self.request.asked.faults),
+                "; ".join(self.request.hpc_specs.faults),
             )
 
     def rejection(self, answer: Rejection, among: Array) -> exceptions.RefusedError:
@@ -161,7 +161,7 @@ class GroupState:
                 return exceptions.RefusedError(
                     f"{answer.count} VMs of a group with policy affinity {what}: {most}"
                 )
-        size = self.request.asked.wishes.group_size
+        size = self.request.hpc_specs.constraints.group_size
         why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
         operator, tenant = answer.operator + why, answer.tenant + why
         if self.left_out:
@@ -220,7 +220,7 @@ class GroupState:
         become. VMs of other requests, and build requests that nobody works on any more,
         only steer the choice.
         """
-        required = self.request.asked.wishes.require is not None
+        required = self.request.hpc_specs.constraints.require is not None
         must = max(self.left, self._grown) if required else self.left
         wanted = {max(self.awaiting, self._grown), self.active, must}
         return tuple(sorted((count for count in wanted if count >= must), reverse=True))
@@ -233,7 +233,7 @@ class GroupState:
     @property
     def _grown(self) -> int:
         """VMs that the group lacks of the size that it will have."""
-        size = self.request.asked.wishes.group_size or 0
+        size = self.request.hpc_specs.constraints.group_size or 0
         return 0 if self.group.is_move else max(size - int(self.members.sum()), 0)
 
     @property
@@ -312,12 +312,12 @@ class GroupState:
             members=self.members,
             awaiting=self.awaiting,
             tie=self._tie,
-            wishes=NO_WISHES if self.is_flat else self.request.asked.wishes,
+            constraints=NO_CONSTRAINTS if self.is_flat else self.request.hpc_specs.constraints,
             pack_hosts=self.request.pack_hosts,
             packing=self._packing_now(),
         )
 
-    def _packing_now(self) -> Packing | None:
+    def _packing_now(self) -> MDOBPInput | None:
         """Return the packing per host of the topology, what the request has placed taken off."""
         if self._packing is None:
             return None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-from hpc_sched.core.constraints import Wishes, level_of
+from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
 from hpc_sched.core.plan.group_plan import as_many_as_fit, decide
 from hpc_sched.core.plan.problem import Problem
@@ -129,7 +129,7 @@ class Planning:
 
         :raises exceptions.RefusedError: where they contradict each other
         """
-        said = self._state.request.asked.wishes
+        said = self._state.request.hpc_specs.constraints
         if said.max_leaves is None or said.group_size is None or self._state.group.is_move:
             return
         most = _most(self._state.empty_problem(), said)
@@ -148,7 +148,7 @@ class Planning:
             )
 
 
-def _most(problem: Problem, said: Wishes) -> int:
+def _most(problem: Problem, said: Constraints) -> int:
     """Return the most VMs that a cloud holds as the wishes have it."""
     level = level_of(problem.topology, said.require)
     most = largest_gang(problem, level, max_leaves=said.max_leaves)

@@ -10,13 +10,13 @@ import nova.conf
 from nova import objects
 
 from hpc_sched.core import extra_specs as extra_specs_
-from hpc_sched.core.extra_specs import Asked, Defaults
+from hpc_sched.core.extra_specs import Defaults, HPCSpecs
 from hpc_sched.core.sharing.cache_interference import Application
 
 CONF = nova.conf.CONF
 
 
-def read(spec: objects.RequestSpec, levels: Sequence[str]) -> Asked:
+def read(spec: objects.RequestSpec, levels: Sequence[str]) -> HPCSpecs:
     """Return what a request asks for; never raises for what a user wrote.
 
     :param levels: the names of the topology's levels

@@ -11,7 +11,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_context import context as oslo_context
 
 from hpc_sched import enabling
-from hpc_sched.core.extra_specs import SHARING_CLASSES, TOPOLOGY_CLASSES, Asked
+from hpc_sched.core.extra_specs import SHARING_CLASSES, TOPOLOGY_CLASSES, HPCSpecs
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue import enabled_plugins
 from hpc_sched.nova_glue.request import request_extra_specs
@@ -30,7 +30,7 @@ class Request:
     member_uuids: frozenset[str]  # as the RequestSpec has them; the database knows better
     count: int  # VMs of the request when it was made
     demand: dict[str, int]  # resource class to amount, one VM
-    asked: Asked
+    hpc_specs: HPCSpecs
     request_id: str | None = None  # of the API request, req-...
 
     @property
@@ -41,7 +41,7 @@ class Request:
     @property
     def app_class(self) -> str:
         """The application class."""
-        return self.asked.app_class
+        return self.hpc_specs.app_class
 
     @property
     def by_topology(self) -> bool:
@@ -98,7 +98,7 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> Request | Non
         member_uuids=frozenset(members or ()),
         count=count_of(spec),
         demand=demand(spec),
-        asked=asked,
+        hpc_specs=asked,
         request_id=request_id_of(spec),
     )
 

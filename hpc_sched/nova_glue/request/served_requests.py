@@ -13,7 +13,7 @@ from nova import objects
 from nova.scheduler import host_manager
 
 from hpc_sched import exceptions
-from hpc_sched.core.extra_specs import Asked
+from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
 from hpc_sched.nova_glue.io import loaded_topology, request_deadline
@@ -26,7 +26,9 @@ class _Entry:
     """One request; used by the one thread that serves it."""
 
     fabric: loaded_topology.Fabric  # as it was when the request came
-    patience: request_deadline.Patience = field(default_factory=request_deadline.Patience)
+    patience: request_deadline.RequestDeadline = field(
+        default_factory=request_deadline.RequestDeadline
+    )
     is_read: bool = False
     state: GroupState | None = None
     neighbours: Neighbours | None = None
@@ -89,7 +91,7 @@ def waiting_for(spec: objects.RequestSpec) -> AbstractContextManager[None]:
     return request_deadline.of(_registry.entry(spec).patience)
 
 
-def wishes_of(spec: objects.RequestSpec) -> Asked:
+def hpc_specs_of(spec: objects.RequestSpec) -> HPCSpecs:
     """Return what a request says of its group, judged by the levels of its fabric."""
     return request_extra_specs.read(spec, _registry.entry(spec).fabric.topology.levels)
 

@@ -9,9 +9,9 @@ import numpy as np
 import os_resource_classes as orc
 from nova.scheduler import host_manager
 
-from hpc_sched.core.sharing.mdobp import Packing
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
-from hpc_sched.nova_glue.instances.placed_instance import Occupant
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.request.request_spec import Request
 from hpc_sched.nova_glue.room import host_state_room
 
@@ -25,7 +25,7 @@ def packing(
     request: Request,
     states: Sequence[host_manager.HostState],
     neighbours: Neighbours | None,
-) -> Packing:
+) -> MDOBPInput:
     """Return what MDOBP compares on each HostState, as it was at first sight.
 
     vcpus and memory, disk by option. What a host can give to VMs is what it reports to be free
@@ -51,7 +51,7 @@ def packing(
         free.append([left.get(name, 0.0) - coming[name] for name in resources])
         usable.append([whole[name] for name in resources])
     wanted = {**demand, cpu: demand.get(orc.VCPU, 0) + demand.get(orc.PCPU, 0)}
-    return Packing(
+    return MDOBPInput(
         demand=np.array([float(wanted.get(name, 0)) for name in resources]),
         free=np.array(free).reshape(-1, len(resources)),
         usable=np.array(usable).reshape(-1, len(resources)),
@@ -66,7 +66,7 @@ def _free(state: host_manager.HostState) -> dict[str, float]:
         return {}  # numbers that are missing or none; one such host must not stop the others
 
 
-def _size(vms: Sequence[Occupant]) -> Mapping[str, float]:
+def _size(vms: Sequence[PlacedInstance]) -> Mapping[str, float]:
     """Return what some VMs hold together."""
     vcpus = float(sum(vm.vcpus for vm in vms))
     return {

@@ -60,8 +60,10 @@ class Policy:
 
 def refused(problem: Problem) -> Rejection:
     """Return the Rejection of a group that a policy found no places for."""
-    wishes = problem.wishes
-    return rejected(problem, problem.awaiting, require=wishes.require, max_leaves=wishes.max_leaves)
+    constraints = problem.constraints
+    return rejected(
+        problem, problem.awaiting, require=constraints.require, max_leaves=constraints.max_leaves
+    )
 
 
 def filled(problem: Problem, order: NDArray[np.int64]) -> Places | Rejection:

@@ -16,8 +16,8 @@ def within(problem: Problem) -> Problem | Rejection:
 
     The filter asks the planner where that is, and refuses a group that has no plan.
     """
-    wishes = problem.wishes
-    is_bound = wishes.require is not None or wishes.max_leaves is not None
+    constraints = problem.constraints
+    is_bound = constraints.require is not None or constraints.max_leaves is not None
     if not is_bound and len(problem.topology.roots) == 1:
         return problem
     plan = decide(problem, (problem.awaiting,))

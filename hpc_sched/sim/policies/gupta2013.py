@@ -37,7 +37,7 @@ def _sync(request: Request) -> Places | Rejection:
 def _async(request: Request) -> Places | Rejection:
     """Return the places of :func:`mdobp`; the fabric matters to a group that asks for it."""
     problem = replace(request.problem, pack_hosts=False)
-    said = problem.wishes
+    said = problem.constraints
     if said.require is None and said.max_leaves is None:
         return mdobp(request)
     bound = constrained.within(problem)

@@ -52,11 +52,11 @@ def _place(request: Request, *, unconstrained: bool) -> Places | Rejection:
     :param unconstrained: whether a group that says nothing is; else it prefers the leaf
     """
     problem = request.problem
-    named = problem.wishes.require or problem.wishes.prefer
+    named = problem.constraints.require or problem.constraints.prefer
     if named is None and unconstrained:
         return least_free(problem)
     level = LEAF if named is None else level_of(problem.topology, named)
-    return best_fit(problem, level, required=problem.wishes.require is not None)
+    return best_fit(problem, level, required=problem.constraints.require is not None)
 
 
 def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Rejection:

@@ -26,7 +26,7 @@ OF_REQUESTS = frozenset(
     {
         "_Answered",
         "_Entry",
-        "FirstSight",
+        "ClaimObserver",
         "Group",
         "GroupState",
         "HostState",

@@ -9,7 +9,7 @@ import pytest
 
 from hpc_sched import enabling
 from hpc_sched.filters import group as group_filter
-from hpc_sched.filters.colocation import NeighbourFilter
+from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import enabled_plugins
@@ -36,7 +36,7 @@ def without(monkeypatch, nova, *kinds):
 
 def test_hosts_that_are_shared_against_the_rules(live, nova, monkeypatch):
     ours = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
-    without(monkeypatch, nova, NeighbourFilter)
+    without(monkeypatch, nova, ColocationFilter)
     real = enabled_plugins.has_filter
     monkeypatch.setattr(enabled_plugins, "has_filter", lambda name: name not in ours and real(name))
     assert_found(live(EVENTS), "host n")
@@ -75,14 +75,14 @@ def test_a_weigher_that_fails(live, monkeypatch):
 
 
 def test_a_member_that_is_overlooked(live, monkeypatch):
-    real = group_members.db.placed_vms
+    real = group_members.databases.placed_vms
 
     def placed_vms(*args):
         found = real(*args)
         del found.rows[3:]
         return found
 
-    monkeypatch.setattr(group_members.db, "placed_vms", placed_vms)
+    monkeypatch.setattr(group_members.databases, "placed_vms", placed_vms)
     assert_found(live(EVENTS), "group ")
 
 
