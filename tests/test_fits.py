@@ -133,7 +133,7 @@ def test_the_group_keeps_its_policy(tmp_path, capsys):
     args = ["fits", "--snapshot", path, "--flavor", "quarter", "--policy", "affinity", "--count"]
     assert [main.main([*args, count]) for count in ("4", "5")] == [0, 3]
     assert (
-        "5 VMs of a group with policy affinity need one host: largest gang that fits there: 4"
+        "5 VMs of a group with policy affinity need one host: largest gang that fits on one host: 4"
         in (capsys.readouterr().out)
     )
     assert main.main([*args[:-3], "--policy", "soft-anti-affinity", "--count", "4"]) == 0

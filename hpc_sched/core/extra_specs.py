@@ -55,6 +55,21 @@ class HPCSpecs:
     is_unclear: bool = False  # a guarantee is asked for in words that cannot be read
 
     @property
+    def by_topology(self) -> bool:
+        """True if the class is packed by leaf."""
+        return self.app_class in TOPOLOGY_CLASSES
+
+    @property
+    def is_flat(self) -> bool:
+        """True if the fabric does not matter: the cloud counts as one leaf."""
+        return not self.by_topology and not self.needs_place
+
+    @property
+    def shares_hosts(self) -> bool:
+        """True if MDOBP chooses hosts for the class, where its weigher is enabled."""
+        return self.app_class in SHARING_CLASSES
+
+    @property
     def needs_place(self) -> bool:
         """Tell whether the request asks for a guarantee of where its VMs are in the fabric."""
         return self.constraints.require is not None or self.constraints.max_leaves is not None

@@ -4,6 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core.plan.result import Refusal
+
 METADATA = "hpc:processor"  # of host aggregates
 
 
@@ -89,3 +94,53 @@ def best_first(
         return -members.get(name, 0), named, -cores[name], name
 
     return sorted(cores, key=key)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostProcessors:
+    """The processor types of the hypervisors of one request, and of the group's members."""
+
+    hypervisors: Mapping[str, NDArray[np.bool_]]  # type to hypervisors; shape (hypervisors,) each
+    cores: Mapping[str, int]  # type to the cores of its largest hypervisor
+    members: Mapping[str | None, int]  # VMs of the group per type; None: type not known
+    order: Sequence[str] = ()  # the operator's order, best first
+
+    @property
+    def of_members(self) -> dict[str, int]:
+        """The types that members run on, and how many."""
+        return {name: count for name, count in self.members.items() if name is not None}
+
+    def best_first(self) -> list[str]:
+        """Return the types that the group may take, best first: the members' if there are any."""
+        members = self.of_members
+        known = [name for name in self.hypervisors if not members or name in members]
+        return best_first({name: self.cores[name] for name in known}, self.order, members)
+
+    def fault_of_members(self) -> Refusal | None:
+        """Return why no VM can be on the members' type, None if one can."""
+        if unknown := self.members.get(None):
+            return Refusal.alike(
+                f"the processor type of {unknown} members of the group is not known"
+            )
+        if len(self.members) > 1:
+            names = ", ".join(sorted(self.of_members))
+            what = f"members of the group run on {len(self.members)} processor types"
+            return Refusal(f"{what}: {names}", what)
+        return None
+
+    def refusal(self, count: int, most: int) -> Refusal:
+        """Return the refusal of a group that no single type holds.
+
+        :param count: VMs that had to fit
+        :param most: the largest gang that fits on one type
+        """
+        members = sorted(self.of_members)
+        why = f"no single processor type holds {count} VMs"
+        where = f" on {', '.join(members)}, where its members run" if members else ""
+        types = ", ".join(sorted(self.best_first())) or "none is known"
+        return Refusal(
+            f"{why}{where}: largest gang that fits on {'it' if members else 'one type'}: {most}"
+            f" (types: {types})",
+            f"{why}: largest gang that fits on "
+            f"{'the type of the members' if members else 'one type'}: {most}",
+        )

@@ -3,9 +3,8 @@
 Nova checks hard policies by service host; on bare metal one service host owns many nodes.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,31 +14,46 @@ from hpc_sched.core.capacity import UNBOUNDED
 Array = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A hard policy over the HostStates of one request."""
+@dataclass(frozen=True, slots=True, eq=False)
+class HardPolicy:
+    """Affinity or anti-affinity over the hypervisors of one request."""
 
     policy: str
     max_per_service: int
-    service: Array  # per hypervisor: index of its service host
-    members: Array  # per service host: VMs of the group there at first sight
-    leaf: Array  # per hypervisor: its leaf switch
-    order: Array  # hypervisors by nodename
+    service: Array  # shape (hypervisors,): index of the service host
+    members: Array  # shape (services,): VMs of the group; one more for hosts that are no candidates
+    leaf: Array  # shape (hypervisors,): leaf switch, or the switch that rooms are compared by
+    order: Array  # shape (hypervisors,): hypervisors sorted by nodename
+
+    def with_placed(self, placed: Array) -> "HardPolicy":
+        """Return the policy once the request has placed VMs. ``placed``: shape (hypervisors,)."""
+        here = np.bincount(self.service, weights=placed, minlength=len(self.members))
+        return replace(self, members=self.members + here.astype(np.int64))
+
+    @property
+    def allowed(self) -> Array:
+        """VMs more that anti-affinity allows on each service. Shape (services,)."""
+        return np.maximum(self.max_per_service - self.members, 0)
+
+    def room_of_services(self, room: Array) -> Array:
+        """Return the room of each service's hypervisors together. Shape (services,)."""
+        rooms = np.bincount(self.service, weights=room, minlength=len(self.members))
+        return rooms.astype(np.int64)
 
 
-def bound(
+def hard_policy(
     policy: str | None,
     max_per_host: int | None,
-    members: Counter[tuple[str, str | None]],
+    members: Mapping[tuple[str, str | None], int],
     places: Sequence[tuple[str, str]],
     leaf: Array,
-) -> Bound | None:
-    """Return the group's hard policy over these hypervisors, or None where it has none.
+) -> HardPolicy | None:
+    """Return the group's hard policy over these hypervisors, or None without one.
 
-    :param max_per_host: most VMs of the group on one service host, where bounded
-    :param members: VMs of the group per service host and nodename, None where that is not known
+    :param max_per_host: ``max_server_per_host`` of anti-affinity, None without a bound
+    :param members: VMs of the group by (service host, nodename); the nodename may be None
     :param places: service host and nodename of each hypervisor
-    :param leaf: per hypervisor, the index of its leaf switch
+    :param leaf: the leaf switch of each hypervisor, shape (hypervisors,)
     """
     if policy not in ("affinity", "anti-affinity"):
         return None
@@ -53,7 +67,7 @@ def bound(
             # The group is bound to a host that is not among the candidates.
             on_service = np.append(on_service, count)
     order = sorted(range(len(places)), key=lambda i: places[i][::-1])
-    return Bound(
+    return HardPolicy(
         policy=policy,
         max_per_service=most_per_host(max_per_host),
         service=service,
@@ -64,94 +78,79 @@ def bound(
 
 
 def most_per_host(max_per_host: int | None) -> int:
-    """Return the most VMs of the group that its policy ever lets stand on one host."""
+    """Return the bound of a policy on the VMs of one host, UNBOUNDED without one."""
     # Nova's API bounds the rule from below alone, and numpy counts with 64 bits.
     return UNBOUNDED if max_per_host is None else min(max(max_per_host, 0), UNBOUNDED)
 
 
-def apply(limit: Bound | None, room: Array, placed: Array, sizes: Sequence[int]) -> Array:
-    """Return the room per hypervisor that the policy leaves.
+def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array:
+    """Return the room per hypervisor that the policy leaves. Shape (hypervisors,).
 
-    Anti-affinity leaves max_server_per_host less the members there; affinity only the
-    members' host, or while there are none the hosts that take the whole group, in the first
-    of its sizes that any takes.
+    Anti-affinity leaves max_server_per_host less the members there. Affinity leaves the members'
+    host; without members the hosts that take the whole group, at the first of its sizes that any
+    host takes.
 
-    :param room: per hypervisor, what it takes without the policy
-    :param placed: per hypervisor, VMs that this request has placed
+    :param room: VMs that each hypervisor takes without the policy
     :param sizes: numbers of VMs to plan for, the most wanted first
     """
-    if limit is None:
+    if policy is None:
         return room
-    members = _members(limit, placed)
-    if limit.policy == "affinity":
+    members = policy.members
+    if policy.policy == "affinity":
         if members.any():
-            return np.where(members[limit.service] > 0, room, 0)
-        total = np.bincount(limit.service, weights=room, minlength=len(members))
+            return np.where(members[policy.service] > 0, room, 0)
+        total = policy.room_of_services(room)
         needed = next((size for size in sizes if (total >= size).any()), sizes[-1])
-        return np.where(total[limit.service] >= needed, room, 0)
-    allowed = np.maximum(limit.max_per_service - members, 0)
-    if len(limit.members) == len(room):  # one node a service, as on every hypervisor
-        return np.minimum(room, allowed[limit.service])
+        return np.where(total[policy.service] >= needed, room, 0)
+    if len(members) == len(room):  # one node a service, as on every hypervisor
+        return np.minimum(room, policy.allowed[policy.service])
     # What a service may still take counts once in every leaf where it has nodes: each leaf's
-    # capacity is then right by itself, and that is what leaves are compared by.
-    return _shared_out(limit, room, allowed, limit.leaf)
+    # capacity is then right by itself, and leaves are compared by that.
+    return _shared_out(policy, room, policy.leaf)
 
 
-def by_service(
-    limit: Bound | None, room: Array, placed: Array, sizes: Sequence[int]
-) -> Iterator[Array]:
+def by_service(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Iterator[Array]:
     """Yield rooms per hypervisor of which every use keeps a policy of many-node services.
 
     Anti-affinity: what a service may take is shared out once among all its nodes. Affinity:
     one service after the other that takes the VMs that must fit, by the name of its nodes.
     """
-    if limit is None:
+    if policy is None:
         return
-    members = _members(limit, placed)
-    if limit.policy == "anti-affinity":
-        allowed = np.maximum(limit.max_per_service - members, 0)
-        yield _shared_out(limit, room, allowed, np.zeros_like(limit.leaf))
+    members = policy.members
+    if policy.policy == "anti-affinity":
+        yield _shared_out(policy, room, np.zeros_like(policy.leaf))
         return
-    total = np.bincount(limit.service, weights=room, minlength=len(members))
-    for service in dict.fromkeys(limit.service[limit.order].tolist()):
+    total = policy.room_of_services(room)
+    for service in dict.fromkeys(policy.service[policy.order].tolist()):
         if total[service] >= sizes[-1] and (members[service] or not members.any()):
-            yield np.where(limit.service == service, room, 0)
+            yield np.where(policy.service == service, room, 0)
 
 
-def keeps(limit: Bound | None, planned: Array, placed: Array) -> bool:
-    """Tell whether planned VMs per hypervisor keep the policy, counted by service."""
-    if limit is None:
-        return True
-    members = _members(limit, placed)
-    new = np.bincount(limit.service, weights=planned, minlength=len(members)).astype(np.int64)
-    if limit.policy == "anti-affinity":
-        return bool((new + members <= np.maximum(limit.max_per_service, members)).all())
-    return bool(((new + members) > 0).sum() <= 1)
+def keeps(policy: HardPolicy, planned: Array) -> bool:
+    """True if planned VMs per hypervisor keep the policy, counted by service."""
+    new = policy.with_placed(planned).members
+    if policy.policy == "anti-affinity":
+        return bool((new <= np.maximum(policy.max_per_service, policy.members)).all())
+    return bool((new > 0).sum() <= 1)
 
 
-def open_room(limit: Bound | None, room: Array, placed: Array) -> Array:
+def open_room(policy: HardPolicy | None, room: Array) -> Array:
     """Return the room per hypervisor of the services that may take VMs of the group at all."""
-    if limit is None:
+    if policy is None:
         return room
-    members = _members(limit, placed)
-    if limit.policy == "anti-affinity":
-        return np.where(members[limit.service] < limit.max_per_service, room, 0)
-    return np.where(members[limit.service] > 0, room, 0) if members.any() else room
+    members = policy.members
+    if policy.policy == "anti-affinity":
+        return np.where(members[policy.service] < policy.max_per_service, room, 0)
+    return np.where(members[policy.service] > 0, room, 0) if members.any() else room
 
 
-def _members(limit: Bound, placed: Array) -> Array:
-    """Return the VMs of the group per service, those that this request has placed included."""
-    here = np.bincount(limit.service, weights=placed, minlength=len(limit.members))
-    members: Array = limit.members + here.astype(np.int64)
-    return members
-
-
-def _shared_out(limit: Bound, room: Array, allowed: Array, part: Array) -> Array:
+def _shared_out(policy: HardPolicy, room: Array, part: Array) -> Array:
     """Return the room per hypervisor, what a service may take given once in each part."""
-    bounded = np.zeros_like(room)
+    bounded, allowed = np.zeros_like(room), policy.allowed
     given: dict[tuple[int, int], int] = {}
-    for i in limit.order:
-        service = int(limit.service[i])
+    for i in policy.order:
+        service = int(policy.service[i])
         key = (service, int(part[i]))
         bounded[i] = min(int(room[i]), int(allowed[service]) - given.get(key, 0))
         given[key] = given.get(key, 0) + int(bounded[i])

@@ -74,15 +74,15 @@ class GroupFilter(filters.BaseHostFilter):
             return self._unproven(states, spec_obj)
 
     def _told(
-        self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
+        self, states: States, spec: objects.RequestSpec, refusal: exceptions.RefusedError
     ) -> States:
         """Refuse; where an error of our own spoils that, refuse all the same."""
         try:
-            return self._refuse(states, spec, refused)
+            return self._refuse(states, spec, refusal)
         except exception.NoValidHost:
             raise
         except Exception:
-            LOG.exception("%s refused (%s) and failed", type(self).__name__, refused)
+            LOG.exception("%s refused (%s) and failed", type(self).__name__, refusal)
             return []
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
@@ -93,7 +93,7 @@ class GroupFilter(filters.BaseHostFilter):
         raise NotImplementedError
 
     def _refuse(
-        self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
+        self, states: States, spec: objects.RequestSpec, refusal: exceptions.RefusedError
     ) -> States:
         """Tell the operator why, and return what is left of the request: no host.
 
@@ -103,13 +103,13 @@ class GroupFilter(filters.BaseHostFilter):
         if not served_requests.placed(spec) and enabled_plugins.group_filter_follows(
             type(self).__name__
         ):
-            served_requests.refuse_later(spec, refused)
+            served_requests.refuse_later(spec, refusal)
             return states
         state = served_requests.known(spec)
         if state is None:
-            served_requests.tell_early_refusal(spec, str(refused))
+            served_requests.log_early_refusal(spec, str(refusal))
         else:
-            decision_record.tell_refusal(state, state.positions(states), str(refused))
+            decision_record.log_refusal(state, state.positions(states), str(refusal))
         return []
 
     def _unproven(self, states: States, spec: objects.RequestSpec) -> States:
@@ -133,7 +133,8 @@ def check_members(state: GroupState) -> None:
 
     :raises exceptions.RefusedError: where a cell or Placement has not told
     """
-    known = bool(state.members.any()) and state.request.hpc_specs.constraints.max_leaves is None
+    has_members = bool(state.group.members)
+    known = has_members and state.request.hpc_specs.constraints.max_leaves is None
     if state.group.is_partial and not known:
         raise exceptions.RefusedError(
             f"where the members of the group are is not known: {'; '.join(state.group.problems)}",

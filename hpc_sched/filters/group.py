@@ -11,7 +11,7 @@ from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.request import decision_record, request_spec, served_requests
-from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.request.group_state import GroupState, refused
 
 CONF = nova.conf.CONF
 
@@ -38,43 +38,33 @@ class HPCGroupFilter(GroupFilter):
             return states
         _check(state)
         positions = state.positions(states)
-        answer = state.planning.plan(positions)
+        group = state.group_request(positions)
+        answer = state.plan(group)
         if isinstance(answer, Rejection):
-            if not _must_fit(state, answer):
-                decision_record.tell(state, answer)
+            if not group.is_refused(answer, is_move=state.group.is_move):
+                decision_record.log(state, answer)
                 return states
-            raise state.rejection(answer, positions)
+            raise refused(group.refusal(answer))
         kept = states
         if state.request.hpc_specs.needs_place or len(state.topology.roots) > 1:
-            mask = permitted(state.problem(positions), answer)[state.host_index[positions]]
+            mask = permitted(group.problem(), answer)[state.host_index[positions]]
             kept = select(states, mask)
-            state.record.count_removed(
+            state.count_removed(
                 "outside the required switch, the leaves allowed or the island",
                 len(states) - len(kept),
             )
         if len(kept) == 1:
             # Nova will not ask a weigher, which would tell otherwise.
-            decision_record.tell(state, answer)
+            decision_record.log(state, answer)
         return kept
 
     def _refuse(
-        self, states: States, spec: objects.RequestSpec, refused: exceptions.RefusedError
+        self, states: States, spec: objects.RequestSpec, refusal: exceptions.RefusedError
     ) -> States:
-        nothing = super()._refuse(states, spec, refused)
+        nothing = super()._refuse(states, spec, refusal)
         if served_requests.placed(spec):
             return nothing
-        raise exception.NoValidHost(reason=refused.tenant)
-
-
-def _must_fit(state: GroupState, answer: Rejection) -> bool:
-    """Tell whether a request without a plan is refused.
-
-    A VM that runs and must move, and a group that stands on several islands already, are not,
-    unless they ask for a guarantee: the weigher then does what can be done.
-    """
-    if state.request.hpc_specs.needs_place:
-        return True
-    return not (state.group.is_move or answer.conflict)
+        raise exception.NoValidHost(reason=refusal.tenant)
 
 
 def _check(state: GroupState) -> None:
@@ -88,7 +78,7 @@ def _check(state: GroupState) -> None:
     if asked.faults and (asked.is_unclear or not state.group.is_move):
         raise exceptions.RefusedError("; ".join(asked.faults))
     state.warn_of_faults()
-    state.planning.check_wishes()
+    state.check_final_size()
     if asked.needs_proof:
         check_members(state)
 

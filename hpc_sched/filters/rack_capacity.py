@@ -9,6 +9,7 @@ from hpc_sched.core.plan.pruning import kept, permitted
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue.request import decision_record, served_requests
+from hpc_sched.nova_glue.request.group_state import refused
 
 CONF = nova.conf.CONF
 
@@ -46,35 +47,36 @@ class HPCRackCapacityFilter(GroupFilter):
         if state.request.hpc_specs.needs_place:
             check_members(state)
         positions = state.positions(states)
-        answer = state.planning.plan(positions)
+        group = state.group_request(positions)
+        answer = state.plan(group)
         if state.planning.revised:
             return states
         if isinstance(answer, Rejection) and state.request.hpc_specs.needs_place:
-            raise state.rejection(answer, positions)
+            raise refused(group.refusal(answer))
         if isinstance(answer, Rejection) or state.is_flat:
-            decision_record.tell(state, answer)
+            decision_record.log(state, answer)
             return states
-        if not state.request.by_topology:
+        if not state.request.hpc_specs.by_topology:
             # MDOBP chooses their hosts, and no plan of leaves: they keep what they ask for.
-            mask = permitted(state.problem(positions), answer)[state.host_index[positions]]
-            decision_record.tell(state, answer)
+            mask = permitted(group.problem(), answer)[state.host_index[positions]]
+            decision_record.log(state, answer)
             return select(states, mask)
         wanted = max(answer.count, state.left)
-        spares = max(wanted, VMS_A_RUN) if state.placed else wanted
+        spares = max(wanted, VMS_A_RUN) if state.claims.number else wanted
         retries = CONF.scheduler.max_attempts - 1
         mask = kept(
-            state.problem(positions),
+            group.problem(),
             answer,
-            state.open_hosts(positions),
-            state.used,
+            group.open_hosts(),
+            group.per_host(state.claims.placed) > 0,
             places=wanted + spares + retries,
             hosts=spares + retries,
         )
         keep = mask[state.host_index[positions]]
-        state.record.count_removed(
+        state.count_removed(
             "outside the plan's leaves and spares", int((~keep).sum()), bounds_plan=False
         )
-        decision_record.tell(state, answer)
+        decision_record.log(state, answer)
         return select(states, keep)
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:

@@ -1,8 +1,7 @@
 """The room that the VMs on a host leave to VMs of others (Gupta2013), from a snapshot."""
 
-import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +10,18 @@ from numpy.typing import NDArray
 from hpc_sched import enabling
 from hpc_sched.core import extra_specs
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.sharing.cache_interference import Application, Limits, dedicated_room, room
+from hpc_sched.core.sharing.cache_interference import (
+    ALPHA,
+    BETA,
+    Application,
+    Limits,
+    dedicated_room,
+    limits_in,
+    room,
+)
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Hypervisor, Server
-
-_ALPHA, _BETA = "cache_score_limit", "sync_cache_score_limit"
 
 
 def rooms(
@@ -40,13 +45,13 @@ def rooms(
         return found
     there_now = running(cloud, without)
     bad = nova_options.bad_company(snapshot, newcomer.name)
-    limits = _LimitsByHost(cloud)
+    limits = _limits_by_host(cloud)
     for i, node in enumerate(nodes):
         there = there_now.get((node.host, node.nodename), [])
         if by_dedication:
             found[i] = min(int(found[i]), dedicated_room(newcomer, there))
         if by_limits:
-            found[i] = min(int(found[i]), room(newcomer, there, limits.of(node), bad))
+            found[i] = min(int(found[i]), room(newcomer, there, limits(node), bad))
     return found
 
 
@@ -82,32 +87,12 @@ def running(
     return found
 
 
-class _LimitsByHost:
-    """The limits of each host: the options, or the lowest metadata of its aggregates."""
-
-    def __init__(self, cloud: Cloud) -> None:
-        snapshot = cloud.snapshot
-        self.default = Limits(
-            nova_options.option(snapshot, _ALPHA), nova_options.option(snapshot, _BETA)
-        )
-        self.stated: dict[str, dict[str, float]] = {}
-        for aggregate in snapshot.aggregates:
-            for key in (_ALPHA, _BETA):
-                value = _number(aggregate.metadata, key)
-                if value is not None:
-                    for host in aggregate.hosts:
-                        here = self.stated.setdefault(host, {})
-                        here[key] = min(here.get(key, value), value)
-
-    def of(self, node: Hypervisor) -> Limits:
-        here = self.stated.get(node.host, {})
-        return Limits(here.get(_ALPHA, self.default.alpha), here.get(_BETA, self.default.beta))
-
-
-def _number(metadata: Mapping[str, str], key: str) -> float | None:
-    """Return metadata that is a number >= 0; what is none is left out, as the filter does."""
-    try:
-        value = float(metadata[key])
-    except (KeyError, ValueError):
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
+def _limits_by_host(cloud: Cloud) -> Callable[[Hypervisor], Limits]:
+    """Return a function from a hypervisor to its limits: the options, or its aggregates'."""
+    snapshot = cloud.snapshot
+    default = Limits(nova_options.option(snapshot, ALPHA), nova_options.option(snapshot, BETA))
+    metadata: dict[str, list[Mapping[str, str]]] = {}
+    for aggregate in snapshot.aggregates:
+        for host in aggregate.hosts:
+            metadata.setdefault(host, []).append(aggregate.metadata)
+    return lambda node: limits_in(metadata.get(node.host, ()), default)[0]

@@ -1,53 +1,45 @@
 """The processor types of a snapshot's hosts, and of the VMs that a request joins."""
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched.core.processors import METADATA, of_cpu_info, stated_type, type_names
+from hpc_sched.core.processors import (
+    METADATA,
+    HostProcessors,
+    of_cpu_info,
+    stated_type,
+    type_names,
+)
+from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.request_builder import State
+from hpc_sched.snapshot.model import Server
 
 
-@dataclass(frozen=True, slots=True)
-class Types:
-    """The processor types of a request; None where nothing is known."""
+def of(cloud: Cloud, members: Iterable[Server], room: NDArray[np.int64]) -> HostProcessors:
+    """Return the types of a request's hypervisors and members. Linear in hypervisors.
 
-    names: list[str | None]  # per hypervisor
-    cores: dict[str, int]  # type to the cores of one of its hosts, the most of them
-    members: dict[str | None, int]  # VMs of the group per type
-
-    @property
-    def fault(self) -> str | None:
-        """Return why no VM can be on the members' type, as HPCHomogeneityFilter says it."""
-        members = self.members
-        if members.get(None):
-            return f"the processor type of {members[None]} members of the group is not known"
-        if len(members) > 1:
-            names = ", ".join(sorted(name for name in members if name is not None))
-            return f"members of the group run on {len(members)} processor types: {names}"
-        return None
-
-    def mask(self, name: str) -> NDArray[np.bool_]:
-        """Return which hypervisors are of a type."""
-        return np.array([found == name for found in self.names], dtype=np.bool_)
-
-
-def types_of(state: State) -> Types:
-    """Return the types of a request's hypervisors and members. Linear in hypervisors."""
-    names, cores = per_hypervisor(state.cloud)
-    at = {
-        (node.host, node.nodename): name
-        for node, name in zip(state.cloud.snapshot.hypervisors, names, strict=True)
-    }
-    members: dict[str | None, int] = {}
-    for server in state.request.members:
-        if server.host:
-            name = at.get((server.host, server.nodename or server.host))
-            members[name] = members.get(name, 0) + 1
-    return Types(names, cores, members)
+    :param members: VMs of the group
+    :param room: VMs that each hypervisor takes; types without room are left out
+    """
+    names, cores = per_hypervisor(cloud)
+    nodes = cloud.snapshot.hypervisors
+    by_place = {(node.host, node.nodename): name for node, name in zip(nodes, names, strict=True)}
+    types = np.array([name or "" for name in names])
+    with_room = sorted(set(types[room > 0].tolist()) - {""})
+    return HostProcessors(
+        hypervisors={name: types == name for name in with_room},
+        cores=cores,
+        members=Counter(
+            by_place.get((server.host, server.nodename or server.host))
+            for server in members
+            if server.host
+        ),
+        order=nova_options.option(cloud.snapshot, "processor_order"),
+    )
 
 
 def per_hypervisor(cloud: Cloud) -> tuple[list[str | None], dict[str, int]]:

@@ -6,7 +6,7 @@ from typing import Any
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
-from hpc_sched.enabling import MDOBP_WEIGHER, names_weigher
+from hpc_sched.enabling import HOMOGENEITY_FILTER, MDOBP_WEIGHER, names_weigher
 from hpc_sched.snapshot.model import Snapshot
 
 _OPTS = {opt.dest: opt for opt in conf.OPTS}
@@ -39,6 +39,11 @@ def defaults(snapshot: Snapshot) -> Defaults:
 def has_filter(snapshot: Snapshot, name: str) -> bool:
     """Tell whether a filter is known to be enabled."""
     return snapshot.filters is not None and name in snapshot.filters
+
+
+def has_homogeneity_filter(snapshot: Snapshot) -> bool:
+    """True if HPCHomogeneityFilter is known to be enabled."""
+    return has_filter(snapshot, HOMOGENEITY_FILTER)
 
 
 def has_mdobp(snapshot: Snapshot) -> bool:

@@ -14,6 +14,7 @@ from nova.scheduler import utils as scheduler_utils
 from numpy.typing import NDArray
 from oslo_log import log as logging
 
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -114,12 +115,12 @@ class GroupWeigher(weights.BaseHostWeigher):
         if state is None:
             return None
         answer = None
-        state.remember(weighed_obj_list)
+        state.claims.remember(weighed_obj_list)
         if self._places(state):
             state.warn_of_faults()
             answer = self._weights(state, state.positions(states))
         if state.planning.answer is not None:
-            decision_record.tell(state, state.planning.answer)
+            decision_record.log(state, state.planning.answer)
         return answer
 
     def _differs(self, weighed_obj_list: Sequence[weights.WeighedHost]) -> bool:
@@ -145,10 +146,11 @@ class TopologyWeigher(GroupWeigher):
     """
 
     def _places(self, state: GroupState) -> bool:
-        return state.request.by_topology
+        return state.request.hpc_specs.by_topology
 
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
-        keys = host_keys(state, positions, self._order(state, positions))
+        group = state.group_request(positions)
+        keys = host_keys(state, positions, self._order(state, group))
         if state.request.by_mdobp:
             # All hosts of a leaf that take more VMs are where the best of them is.
             leaf = state.topology.leaf_index[state.host_index[positions]]
@@ -158,7 +160,7 @@ class TopologyWeigher(GroupWeigher):
             keys = np.where(behind == 0, least[leaf], behind * len(state.topology.hosts))
         return [float(rank) for rank in dense_ranks(keys)]
 
-    def _order(self, state: GroupState, positions: Array) -> Array:
+    def _order(self, state: GroupState, group: GroupRequest) -> Array:
         """Return all hosts of the topology, the best for the next VM first."""
         raise NotImplementedError
 
@@ -171,8 +173,8 @@ def host_keys(state: GroupState, positions: Array, order: Array) -> Array:
     """
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    takes_more = state.capacity[positions] > 0
-    behind = np.where(np.isin(positions, state.lost), 2, np.where(takes_more, 0, 1))
+    takes_more = state.group_request().capacity[positions] > 0
+    behind = np.where(np.isin(positions, state.claims.lost), 2, np.where(takes_more, 0, 1))
     keys: Array = place[state.host_index[positions]] + len(order) * behind
     return keys
 

@@ -6,6 +6,7 @@ import nova.conf
 import numpy as np
 
 from hpc_sched.core.classic import listing_1
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, TopologyWeigher
 
@@ -24,10 +25,11 @@ class BunchWeigher(TopologyWeigher):
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
         if CONF.hpc_sched.bunch_weight_scale != "listing1":
             return super()._weights(state, positions)
-        problem = state.problem(positions)
+        problem = state.group_request(positions).problem()
+        takes_more = state.group_request().capacity[positions] > 0
         leaf = problem.topology.leaf_index[state.host_index[positions]]
-        numbers = np.where(state.capacity[positions] > 0, listing_1.leaf_weights(problem)[leaf], 0)
+        numbers = np.where(takes_more, listing_1.leaf_weights(problem)[leaf], 0)
         return [float(number) for number in numbers]
 
-    def _order(self, state: GroupState, positions: Array) -> Array:
-        return listing_1.host_order(state.problem(positions), slot=state.slot)
+    def _order(self, state: GroupState, group: GroupRequest) -> Array:
+        return listing_1.host_order(group.problem(), slot=state.claims.slot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, TopologyWeigher
 
@@ -17,5 +18,5 @@ class HopByteWeigher(TopologyWeigher):
 
     multiplier = "hop_byte_weight_multiplier"
 
-    def _order(self, state: GroupState, positions: Array) -> Array:
-        return state.planning.order(positions)
+    def _order(self, state: GroupState, group: GroupRequest) -> Array:
+        return group.host_order(state.plan(group), state.claims.slot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.nova_glue import enabled_plugins
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -38,10 +39,11 @@ class MDOBPWeigher(GroupWeigher):
         return state.request.by_mdobp
 
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
-        if not state.request.by_topology or not enabled_plugins.has_topology_weigher():
-            keys = host_keys(state, positions, self._order(state, positions))
+        group = state.group_request(positions)
+        if not state.request.hpc_specs.by_topology or not enabled_plugins.has_topology_weigher():
+            keys = host_keys(state, positions, self._order(state, group))
             return [float(rank) * STEP for rank in dense_ranks(keys)]
-        keys = host_keys(state, positions, state.planning.order(positions))
+        keys = host_keys(state, positions, _planned_order(state, group))
         _, leaf = np.unique(
             state.topology.leaf_index[state.host_index[positions]], return_inverse=True
         )
@@ -54,10 +56,14 @@ class MDOBPWeigher(GroupWeigher):
         step = min(STEP, most / max(int(sizes.max()) - 1, 1))
         return [float(rank) * step for rank in ranks]
 
-    def _order(self, state: GroupState, positions: Array) -> Array:
-        """Return all hosts of the topology, the best for the next VM first, leaves left aside."""
-        problem = state.problem(positions)
+    def _order(self, state: GroupState, group: GroupRequest) -> Array:
+        """Return all hosts of the topology, the best for the next VM first, whatever the leaf."""
+        problem = group.problem()
         if state.is_flat or problem.packing is None:
             # The whole cloud is one leaf of the plan.
-            return state.planning.order(positions)
+            return _planned_order(state, group)
         return mdobp.order(problem.packing, problem.members, problem.topology.name_rank)
+
+
+def _planned_order(state: GroupState, group: GroupRequest) -> Array:
+    return group.host_order(state.plan(group), state.claims.slot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import nova.conf
 
 from hpc_sched.core.classic.build_plan import build_plan
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, TopologyWeigher
 
@@ -22,8 +23,7 @@ class RackCapacityWeigher(TopologyWeigher):
 
     multiplier = "rack_capacity_weight_multiplier"
 
-    def _order(self, state: GroupState, positions: Array) -> Array:
+    def _order(self, state: GroupState, group: GroupRequest) -> Array:
         if state.build_plan is None:
-            problem = state.problem(positions)
-            state.build_plan = build_plan(problem, CONF.hpc_sched.rack_selection)
+            state.build_plan = build_plan(group.problem(), CONF.hpc_sched.rack_selection)
         return state.build_plan

@@ -85,8 +85,9 @@ def bounded(states, room, *, members=(), placed=None, left=4, leaf=None, **reque
     asked = from_spec(spec(count=left, **request))
     leaf = np.zeros(len(states), np.int64) if leaf is None else np.array(leaf)
     limit = bound_of(asked, members, states, leaf)
-    placed = np.zeros(len(states), np.int64) if placed is None else np.array(placed)
-    return server_group_policy.apply(limit, np.array(room), placed, [left]).tolist()
+    if limit is not None and placed is not None:
+        limit = limit.with_placed(np.array(placed))
+    return server_group_policy.apply(limit, np.array(room), [left]).tolist()
 
 
 def test_anti_affinity_leaves_one_vm_a_host():
@@ -135,15 +136,15 @@ def test_affinity_without_members_leaves_the_hosts_that_take_all():
     assert bounded(states, [3, 4], group_policy="affinity") == [0, 4]
 
 
-def limited(states, members=(), leaf=None, **request) -> server_group_policy.Bound:
+def limited(states, members=(), leaf=None, **request) -> server_group_policy.HardPolicy:
     asked = from_spec(spec(**request))
     leaf = np.zeros(len(states), np.int64) if leaf is None else np.array(leaf)
     return bound_of(asked, members, states, leaf)
 
 
-def bound_of(asked, members, states, leaf) -> server_group_policy.Bound | None:
+def bound_of(asked, members, states, leaf) -> server_group_policy.HardPolicy | None:
     places = [(state.host, state.nodename) for state in states]
-    return server_group_policy.bound(
+    return server_group_policy.hard_policy(
         asked.policy, asked.max_per_host, Counter(dict(members)), places, leaf
     )
 
@@ -159,38 +160,41 @@ TWO_LEAVES_OF_ONE_SERVICE = [
 def test_a_plan_keeps_anti_affinity_only_where_no_service_takes_more_than_its_share():
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, leaf=[1, 1, 2, 2], group_policy="anti-affinity")
-    nobody = np.zeros(4, np.int64)
-    assert server_group_policy.keeps(limit, np.array([1, 0, 0, 1]), nobody)
-    assert not server_group_policy.keeps(limit, np.array([1, 0, 1, 0]), nobody)
-    assert not server_group_policy.keeps(limit, np.array([0, 0, 1, 0]), np.array([1, 0, 0, 0]))
+    assert server_group_policy.keeps(limit, np.array([1, 0, 0, 1]))
+    assert not server_group_policy.keeps(limit, np.array([1, 0, 1, 0]))
+    placed = limit.with_placed(np.array([1, 0, 0, 0]))
+    assert not server_group_policy.keeps(placed, np.array([0, 0, 1, 0]))
+
+
+def test_members_beyond_what_anti_affinity_allows_break_no_plan_of_other_services():
+    """The rule may have been 2 when they were placed: only new VMs are judged."""
+    states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
+    limit = limited(states, members={("svc", "n1"): 2}.items(), group_policy="anti-affinity")
+    assert server_group_policy.keeps(limit, np.array([0, 0, 0, 1]))
+    assert not server_group_policy.keeps(limit, np.array([0, 1, 0, 0]))
 
 
 def test_what_anti_affinity_lets_a_service_take_is_shared_out_once_in_all_leaves():
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, leaf=[1, 1, 2, 2], group_policy="anti-affinity")
-    room, nobody = np.ones(4, np.int64), np.zeros(4, np.int64)
-    assert [r.tolist() for r in server_group_policy.by_service(limit, room, nobody, [2])] == [
-        [1, 0, 0, 1]
-    ]
-    assert server_group_policy.open_room(limit, room, nobody).tolist() == [1, 1, 1, 1]
-    assert server_group_policy.open_room(limit, room, np.array([1, 0, 0, 0])).tolist() == [
-        0,
-        0,
-        0,
-        1,
-    ]
+    room = np.ones(4, np.int64)
+    shared = [r.tolist() for r in server_group_policy.by_service(limit, room, [2])]
+    assert shared == [[1, 0, 0, 1]]
+    assert server_group_policy.open_room(limit, room).tolist() == [1, 1, 1, 1]
+    placed = limit.with_placed(np.array([1, 0, 0, 0]))
+    assert server_group_policy.open_room(placed, room).tolist() == [0, 0, 0, 1]
 
 
 def test_affinity_is_tried_on_one_service_after_the_other_that_takes_all():
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, group_policy="affinity", count=2)
-    room, nobody = np.ones(4, np.int64), np.zeros(4, np.int64)
-    assert [r.tolist() for r in server_group_policy.by_service(limit, room, nobody, [2])] == [
-        [1, 1, 1, 0]
-    ]
-    assert server_group_policy.keeps(limit, np.array([1, 1, 0, 0]), nobody)
-    assert not server_group_policy.keeps(limit, np.array([1, 0, 0, 1]), nobody)
-    assert not server_group_policy.keeps(limit, np.array([1, 0, 0, 0]), np.array([0, 0, 0, 1]))
+    room = np.ones(4, np.int64)
+    rooms = [r.tolist() for r in server_group_policy.by_service(limit, room, [2])]
+    assert rooms == [[1, 1, 1, 0]]
+    assert server_group_policy.keeps(limit, np.array([1, 1, 0, 0]))
+    assert not server_group_policy.keeps(limit, np.array([1, 0, 0, 1]))
+    placed = limit.with_placed(np.array([0, 0, 0, 1]))
+    assert not server_group_policy.keeps(placed, np.array([1, 0, 0, 0]))
 
 
 @pytest.mark.parametrize("app_class", extra_spec_names.APP_CLASSES)

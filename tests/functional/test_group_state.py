@@ -74,7 +74,8 @@ def test_a_group_is_planned_for_all_who_wait_then_for_those_somebody_works_on_th
 ):
     group(members, **said)
     state = state_of(states_of(), count=said["left"], extra_specs=wishing(**constraints))
-    assert (state.active, state.sizes) == (active, sizes)
+    request = state.group_request()
+    assert (request.active, request.sizes) == (active, sizes)
 
 
 def test_sizes_shrink_with_every_vm_that_is_placed(group):
@@ -84,7 +85,7 @@ def test_sizes_shrink_with_every_vm_that_is_placed(group):
         request.instance_uuid = getattr(uuids, f"vm{number:03}")
         state = served_requests.state_of(request, states)
         assert state is not None
-        assert state.sizes == sizes
+        assert state.group_request().sizes == sizes
         states[number].consume_from_request(request)
 
 
@@ -106,11 +107,11 @@ def test_one_orphan_does_not_keep_a_group_of_three_from_the_leaf_that_it_prefers
 
 def refusal(state: GroupState, states: States) -> tuple[str, str]:
     """Return what operator and tenant read of a group that has no plan."""
-    positions = state.positions(states)
-    answer = state.planning.plan(positions)
+    request = state.group_request(state.positions(states))
+    answer = state.plan(request)
     assert isinstance(answer, Rejection)
-    refused = state.rejection(answer, positions)
-    return str(refused), refused.tenant
+    found = request.refusal(answer)
+    return found.operator, found.tenant
 
 
 def test_a_new_group_with_hard_affinity_reads_what_fits_on_one_host(group):

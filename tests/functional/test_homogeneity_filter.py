@@ -229,7 +229,8 @@ def test_a_member_of_which_only_the_service_host_is_known_has_its_candidates_typ
     states = two_types(["pod1"], ["pod2"])
     state = served_requests.state_of(spec(count=2), states)
     assert state is not None
-    assert host_processors.types_of(state).members == {"Intel Broadwell 2x12x2": 3}
+    found = host_processors.of(state, state.positions(states))
+    assert found.members == {"Intel Broadwell 2x12x2": 3}
     request = spec(count=2, extra_specs=wishing(homogeneous="true"))
     assert names(run(states, request, HPCHomogeneityFilter())) == hosts_below("pod2")
 

@@ -13,9 +13,9 @@ import nova.conf
 import pytest
 from nova.tests.functional.api import client
 
+from hpc_sched.core import group_request
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import planning
 from tests.functional.states import ours, read_decisions, wishing
 from tests.functional.test_tenant_texts import HOSTS, LEAVES, SECRET, TREE
 from tests.functional.trees import write_tree
@@ -165,7 +165,7 @@ def broken(*_: Any, **__: Any) -> None:
 
 def test_an_error_of_our_own_refuses_a_guarantee_and_says_nothing(cloud, told, monkeypatch, caplog):
     group = cloud.server_group("broken", "soft-anti-affinity")
-    monkeypatch.setattr(planning, "decide", broken)
+    monkeypatch.setattr(group_request, "decide", broken)
     message = told("pod", count=2, group=group)
     assert message == "No valid host was found. There are not enough hosts available."
     assert [found for found in caplog.records if found.name.startswith("hpc") and found.exc_info]

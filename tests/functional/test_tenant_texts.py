@@ -14,6 +14,7 @@ import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import nova.conf
@@ -22,7 +23,9 @@ from nova import exception, objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import exceptions
+from hpc_sched.core import group_request
 from hpc_sched.core.extra_spec_names import MAX_SHOWN
+from hpc_sched.core.plan.result import Refusal
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
@@ -31,7 +34,7 @@ from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.host_instances import Occupancy
-from hpc_sched.nova_glue.request import planning, request_spec, served_requests
+from hpc_sched.nova_glue.request import request_spec, served_requests
 from hpc_sched.nova_glue.room import host_state_room
 from tests.functional.clouds import ROOT
 from tests.functional.states import (
@@ -305,33 +308,49 @@ def test_no_refusal_tells_a_tenant_a_name_and_its_operator_reads_them(
     assert decisions.read_bytes().count(b"\n") == 1
 
 
-def test_every_place_that_refuses_is_among_these(monkeypatch):
-    """Each call of RefusedError in the package is reached by one of the cases."""
-    package = ROOT / "hpc_sched"
-    sites = {
-        (str(path), node.lineno): range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        for path in package.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "RefusedError"
-        # Says once more what another filter has said.
-        and path.name != "registry.py"
+def is_refusal(call: ast.Call) -> bool:
+    """True if a call makes a RefusedError, or the Refusal that becomes one."""
+    name = ast.unparse(call.func)
+    return name.rpartition(".")[2] == "RefusedError" or name in ("Refusal", "Refusal.alike")
+
+
+# They repeat what another place has refused.
+REPEATED = {"_refused", "refusal_of", "refused"}
+
+
+def places_that_refuse() -> dict[tuple[str, int], range]:
+    """Return the lines of each call that refuses, by file and first line."""
+    return {
+        (str(path), call.lineno): range(call.lineno, (call.end_lineno or call.lineno) + 1)
+        for path in (ROOT / "hpc_sched").rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef) and function.name not in REPEATED
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and is_refusal(call)
     }
+
+
+def test_every_place_that_refuses_is_among_these(monkeypatch):
+    """Each call of RefusedError or Refusal in the package is reached by one of the cases."""
+    sites = places_that_refuse()
     assert len(sites) >= 14
     reached = set()
-    made = exceptions.RefusedError.__init__
 
-    def noting(self: exceptions.RefusedError, *args: Any) -> None:
-        frame = sys._getframe(1)
-        reached.update(
-            site
-            for site, lines in sites.items()
-            if site[0] == frame.f_code.co_filename and frame.f_lineno in lines
-        )
-        made(self, *args)
+    def note(frame: FrameType | None) -> None:
+        # Refusal.alike makes it for its caller.
+        for _ in range(2):
+            assert frame is not None
+            file, line = frame.f_code.co_filename, frame.f_lineno
+            reached.update(site for site, at in sites.items() if site[0] == file and line in at)
+            frame = frame.f_back
 
-    monkeypatch.setattr(exceptions.RefusedError, "__init__", noting)
+    for made in (exceptions.RefusedError, Refusal):
+
+        def noting(self: object, *args: Any, _real: Any = made.__init__) -> None:
+            note(sys._getframe(1))
+            _real(self, *args)
+
+        monkeypatch.setattr(made, "__init__", noting)
     for case in (*WITH_NAMES, *WITHOUT_NAMES):
         CONF.set_override("default_app_class", "sync", "hpc_sched")
         with monkeypatch.context() as patch:
@@ -345,7 +364,7 @@ BROKEN = {
     "the neighbours": (colocated_instances, "read"),
     "the members": (group_members, "read"),
     "the state": (served_requests, "GroupState"),
-    "the planner": (planning, "decide"),
+    "the planner": (group_request, "decide"),
 }
 
 

@@ -83,7 +83,7 @@ def test_the_topology_chooses_the_leaf_and_mdobp_the_host_whatever_nova_prefers(
     state = served_requests.known(request)
     assert state is not None
     # And in each leaf in the order of the angles, as far as they differ.
-    packing, topology = state.problem().packing, state.topology
+    packing, topology = state.group_request().problem().packing, state.topology
     assert packing is not None
     cosine = _cosines(packing.free / packing.usable, packing.demand / packing.usable)
     for leaf in leaves:

@@ -26,11 +26,10 @@ SUMMARY = (
 
 def summary(state: request_builder.State, fit: group_fit.Fit) -> tuple[Any, ...]:
     """Return the row of :data:`SUMMARY`."""
-    answer = fit.answer
-    plan = answer if isinstance(answer, Plan) else None
+    plan = fit.plan
     leaves = _leaves(state.cloud, plan) if plan is not None else None
     return (
-        fit.fits,
+        plan is not None,
         state.request.count,
         len(state.request.members),
         None if plan is None else len(plan.hosts),

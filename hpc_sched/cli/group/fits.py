@@ -11,7 +11,7 @@ from hpc_sched import enabling, exceptions, terminal_text
 from hpc_sched.cli.common import cloud_source, number_types, output
 from hpc_sched.cli.group import fit_rows
 from hpc_sched.core import extra_specs
-from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.largest_gangs import gangs
 from hpc_sched.snapshot import group_fit, group_requests, request_builder, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.lookup import near
@@ -144,22 +144,22 @@ class Fits(Lister):
         state = request_builder.of(found, _request(parsed_args, found))
         _say_notes(state)
         if parsed_args.count is None:
-            return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in group_fit.gangs(state)]
+            return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
         fit = group_fit.fit(state)
-        if not fit.fits:
+        if fit.plan is None:
             self._code = DOES_NOT_FIT
         if parsed_args.summary:
             return fit_rows.SUMMARY, [fit_rows.summary(state, fit)]
-        if isinstance(fit.answer, Plan):
+        if fit.plan is not None:
             if parsed_args.formatter == "table":
-                self._above.append(fit_rows.sentence(state, fit, fit.answer))
-            return fit_rows.PLACES, fit_rows.place_rows(found, fit.answer)
+                self._above.append(fit_rows.sentence(state, fit, fit.plan))
+            return fit_rows.PLACES, fit_rows.place_rows(found, fit.plan)
         why = fit.reason or ""
         if parsed_args.formatter != "table":
             output.say(why)
             return fit_rows.PLACES, []
         self._above += [why, "", "largest groups that fit:"]
-        return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in group_fit.gangs(state)]
+        return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
 
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any

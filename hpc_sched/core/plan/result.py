@@ -44,6 +44,19 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is refused."""
+
+    operator: str  # names switches and hosts; for logs and operators
+    tenant: str  # counts and levels only; for the user
+
+    @classmethod
+    def alike(cls, text: str) -> "Refusal":
+        """Return the refusal with one text for both: it names nothing of the operator's."""
+        return cls(text, text)
+
+
+@dataclass(frozen=True, slots=True)
 class Gang:
     """The most VMs that fit under one switch of a level, and the switch."""
 

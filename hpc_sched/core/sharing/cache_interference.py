@@ -1,7 +1,7 @@
 """Which applications may share a host (Gupta2013): dedicated hosts, cache scores, bad company."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hpc_sched.core.capacity import UNBOUNDED
@@ -30,6 +30,41 @@ class Limits:
     def at(self, has_sync: bool) -> float:
         """Return the limit of a host."""
         return min(self.alpha, self.beta) if has_sync else self.alpha
+
+
+ALPHA = "cache_score_limit"  # option, and metadata of host aggregates
+BETA = "sync_cache_score_limit"
+
+
+def limits_in(metadata: Sequence[Mapping[str, str]], default: Limits) -> tuple[Limits, list[str]]:
+    """Return the limits of a host, and the metadata that are no number >= 0 and do not count.
+
+    Of several aggregates the lowest value counts.
+
+    :param metadata: of each of the host's aggregates
+    :param default: the limits where no aggregate states one
+    """
+    wrong: list[str] = []
+
+    def lowest(key: str, default: float) -> float:
+        found = []
+        for text in (values[key] for values in metadata if key in values):
+            value = _number(text)
+            if value is None:
+                wrong.append(f"{key}={text[:80]!r}")
+            else:
+                found.append(value)
+        return min(found, default=default)
+
+    return Limits(lowest(ALPHA, default.alpha), lowest(BETA, default.beta)), wrong
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)

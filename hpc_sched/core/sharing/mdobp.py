@@ -1,7 +1,7 @@
 """MDOBP: multi-dimensional online bin packing inside a leaf (Gupta2013)."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,9 @@ Reals = NDArray[np.float64]
 # Cosines and fullness count as equal when they agree to so many decimals.
 DECIMALS = 6
 
+# Which hosts a soft policy of the group prefers: those with more, or with fewer, of its VMs.
+_MEMBERS_FIRST = {"soft-affinity": 1, "soft-anti-affinity": -1}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MDOBPInput:
@@ -23,6 +26,39 @@ class MDOBPInput:
     usable: Reals  # shape (hosts, resources): what a host can give to VMs when it has none
     # 1: hosts with more VMs of the group come first, -1: those with fewer do; 0: they are equal
     members_first: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        demand: Mapping[str, int],
+        free: Sequence[Mapping[str, float]],
+        usable: Sequence[Mapping[str, float]],
+        *,
+        policy: str | None,
+        with_disk: bool,
+    ) -> "MDOBPInput":
+        """Return the input for VMs of a demand: processors, memory and, by option, disk.
+
+        :param demand: resource class to what one VM takes of it
+        :param free: of each host, resource class to what it has left
+        :param usable: of each host, resource class to what it can give to VMs without any VM
+        :param policy: of the server group; a soft one comes before the angle
+        :param with_disk: whether disk counts
+        """
+        cpu = "VCPU" if demand.get("VCPU") else "PCPU"
+        names = [cpu, "MEMORY_MB", *(["DISK_GB"] if with_disk else [])]
+        wanted = {**demand, cpu: demand.get("VCPU", 0) + demand.get("PCPU", 0)}
+
+        def rows(hosts: Sequence[Mapping[str, float]]) -> Reals:
+            values = [[host.get(name, 0.0) for name in names] for host in hosts]
+            return np.array(values, dtype=np.float64).reshape(-1, len(names))
+
+        return cls(
+            demand=np.array([float(wanted.get(name, 0)) for name in names]),
+            free=rows(free),
+            usable=rows(usable),
+            members_first=_MEMBERS_FIRST.get(policy or "", 0),
+        )
 
     def after(self, placed: Array) -> "MDOBPInput":
         """Return what is left once hosts have taken VMs. ``placed``: VMs per host."""

@@ -1,21 +1,25 @@
-"""The HostStates of one request as they were when it was first seen."""
+"""Which HostStates have taken VMs of a request, and which have lost a claim."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import nova.conf
 import numpy as np
 from nova.scheduler import host_manager
 from numpy.typing import NDArray
+
+CONF = nova.conf.CONF
 
 Array = NDArray[np.int64]
 
 
 class ClaimObserver:
-    """Tells HostStates by their positions, and how many VMs each has taken since.
+    """The HostStates of one request, by position, and how many VMs each has taken.
 
-    What a request itself has placed shows reliably in HostState.num_instances against its value
-    at first sight.
+    HostState.num_instances against its value at the first call shows reliably what the request
+    itself has placed.
     """
 
     def __init__(self, states: Sequence[host_manager.HostState]) -> None:
@@ -24,18 +28,84 @@ class ClaimObserver:
         self._num_instances = self._count()
 
     def knows(self, states: Sequence[host_manager.HostState]) -> bool:
-        """Tell whether all these HostStates are the ones of first sight."""
+        """True if all these HostStates are those of the first call."""
         return all(id(state) in self.index for state in states)
 
     def positions(self, states: Sequence[host_manager.HostState]) -> Array:
-        """Return the position of each HostState in the order of first sight."""
+        """Return the position of each HostState in the order of the first call."""
         return np.array([self.index[id(state)] for state in states], dtype=np.int64)
 
     def placed(self) -> Array:
-        """Return how many VMs each HostState has taken since."""
+        """Return how many VMs each HostState has taken. Shape (HostStates,)."""
         return self._count() - self._num_instances
 
     def _count(self) -> Array:
         return np.fromiter(
             (state.num_instances for state in self.states), np.int64, len(self.states)
         )
+
+
+class GroupClaims:
+    """The claims of one group's request so far, as of the last :meth:`observe`."""
+
+    def __init__(self, states: Sequence[host_manager.HostState], queue: Sequence[str]) -> None:
+        """Start before the first claim.
+
+        :param queue: uuids of the VMs without a place, in the order of the plan's places
+        """
+        self.hosts = ClaimObserver(states)
+        self.placed: Array = np.zeros(len(states), dtype=np.int64)  # shape (HostStates,)
+        self._queue = list(queue)
+        self._current_uuid: str | None = None
+        self._weighed: Sequence[Any] = ()
+        self._lost: set[int] = set()
+
+    def observe(self, instance_uuid: str) -> None:
+        """Take in the claim of the last VM, now that this one is to be placed."""
+        placed = self.hosts.placed()
+        if placed.sum() > self.number and self._current_uuid in self._queue:
+            self._queue.remove(self._current_uuid)
+        self._note_lost(placed)
+        self.placed = placed
+        self._current_uuid = instance_uuid
+
+    def remember(self, weighed: Sequence[Any]) -> None:
+        """Keep Nova's own list of weighed hosts until the next VM.
+
+        Nova adds the final weights to it after the weigher has returned, so that the next call
+        shows in which order the hosts were tried.
+        """
+        self._weighed = weighed
+
+    @property
+    def number(self) -> int:
+        """VMs that the request has placed."""
+        return int(self.placed.sum())
+
+    @property
+    def lost(self) -> Array:
+        """Positions of the HostStates that lost a claim of the request."""
+        return np.array(sorted(self._lost), dtype=np.int64)
+
+    @property
+    def slot(self) -> int:
+        """Which of the group's places belongs to the current VM."""
+        return self._queue.index(self._current_uuid) if self._current_uuid in self._queue else 0
+
+    def _note_lost(self, placed: Array) -> None:
+        """Note the hosts that Nova tried before the one that took the last VM.
+
+        With host_subset_size above 1 Nova's first choice is random and shows nothing.
+        """
+        weighed, self._weighed = self._weighed, ()
+        if not weighed or CONF.filter_scheduler.host_subset_size > 1:
+            return
+        rose = np.flatnonzero(placed > self.placed)
+        if len(rose) != 1:
+            return
+        index = self.hosts.index
+        taker = next((w for w in weighed if index.get(id(w.obj)) == rose[0]), None)
+        if taker is None:
+            return
+        self._lost.discard(int(rose[0]))
+        self._lost.update(index[id(host.obj)] for host in weighed if host.weight > taker.weight)

@@ -1,10 +1,9 @@
-"""What was decided on one request, for the log and the decision log."""
+"""The record of a decision: one line of the scheduler's log, one of the decision log."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 import nova.conf
 import numpy as np
@@ -13,15 +12,14 @@ from numpy.typing import NDArray
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.nova_glue.io.decision_log import append
+from hpc_sched.nova_glue.request import decision
+from hpc_sched.nova_glue.request.decision import Decision
+from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.nova_glue.request.request_spec import request_id_of
-
-if TYPE_CHECKING:
-    from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -30,50 +28,41 @@ LOG = logging.getLogger(__name__)
 MAX_INSTANCES = 256
 
 
-@dataclass
-class Record:
-    """What is known of the decision on one request so far."""
-
-    told: bool = False
-    removed: Counter[str] = field(default_factory=Counter)  # why our filters removed how many
-    seconds: float = 0.0  # spent on the request
-
-    bounded: bool = False  # whether hosts that the plan could have used were removed
-
-    def count_removed(self, why: str, number: int, *, bounds_plan: bool = True) -> None:
-        """Note that a filter of ours removed hosts.
-
-        :param bounds_plan: whether the plan was made without them
-        """
-        if number:
-            self.removed[why] += number
-            self.bounded |= bounds_plan
-
-
-def tell(state: GroupState, answer: Plan | Rejection) -> None:
-    """Log what was planned for a request, the first time that it is called for it.
+def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None) -> None:
+    """Log the decision on a request, the first time that it is called for it.
 
     One line on INFO and, with ``decision_log``, one JSON object on a line of that file. Never
-    raises: a decision stands whether or not it can be told.
+    raises: a decision holds whether or not it can be logged.
+
+    :param refused: the operator's text if the request is refused
     """
-    _once(state, answer, None)
+    if state.is_logged:
+        return
+    state.is_logged = True
+    try:
+        made = decision.of(state, answer, refused)
+        LOG.info("%s", _sentence(made))
+        if CONF.hpc_sched.decision_log:
+            append(CONF.hpc_sched.decision_log, _as_json(made))
+    except Exception:
+        LOG.exception("The decision on instance %s cannot be told", state.request.instance_uuid)
 
 
-def tell_refusal(state: GroupState, among: NDArray[np.int64], why: str) -> None:
-    """Log that a request is refused, as :func:`tell` does.
+def log_refusal(state: GroupState, among: NDArray[np.int64], why: str) -> None:
+    """Log that a request is refused, as :func:`log` does.
 
     :param among: positions of the HostStates that are candidates
     :param why: the operator's text
     """
     try:
-        answer = state.planning.plan(among)
+        answer = state.plan(state.group_request(among))
     except Exception:
         LOG.exception("The plan of a request that is refused (%s) cannot be told", why)
         return
-    _once(state, answer, why)
+    log(state, answer, why)
 
 
-def tell_early_refusal(spec: objects.RequestSpec, why: str) -> None:
+def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
     """Log the refusal of a request of which no group has been read."""
     LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
     if CONF.hpc_sched.decision_log:
@@ -89,77 +78,52 @@ def tell_early_refusal(spec: objects.RequestSpec, why: str) -> None:
         append(CONF.hpc_sched.decision_log, found)
 
 
-def _once(state: GroupState, answer: Plan | Rejection, refused: str | None) -> None:
-    if state.record.told:
-        return
-    state.record.told = True
-    try:
-        least = _least(state, answer) if isinstance(answer, Plan) else None
-        LOG.info("%s", _sentence(state, answer, least, refused))
-        if CONF.hpc_sched.decision_log:
-            append(CONF.hpc_sched.decision_log, _as_json(state, answer, least, refused))
-    except Exception:
-        LOG.exception("The decision on instance %s cannot be told", state.request.instance_uuid)
-
-
-def _sentence(
-    state: GroupState, answer: Plan | Rejection, least: float | None, refused: str | None
-) -> str:
-    request = state.request
-    name = f"group {request.group_uuid}" if request.group_uuid else "implicit group"
-    if refused is not None:
-        what = f"refused: {refused}"
+def _sentence(made: Decision) -> str:
+    requested, answer = made.requested, made.answer
+    name = f"group {requested.group_uuid}" if requested.group_uuid else "implicit group"
+    if made.refused is not None:
+        what = f"refused: {made.refused}"
     elif isinstance(answer, Rejection):
         what = f"no plan: {answer.operator}"
     else:
         leaves = ", ".join(f"{leaf} ({count})" for leaf, count in answer.leaves.items())
         what = (
             f"planned {answer.count} in {leaves or 'no leaf'}; Hop-Byte {answer.hop_bytes:.0f}, "
-            f"least possible {least:.0f}"
+            f"least possible {made.least:.0f}"
         )
     return (
-        f"{name}, instance {request.instance_uuid}: {state.awaiting} awaiting, "
-        f"{int(state.members.sum())} members; {what}; {1000 * state.record.seconds:.1f} ms"
+        f"{name}, instance {requested.instance_uuid}: {made.request.awaiting} awaiting, "
+        f"{int(made.request.members.sum())} members; {what}; {1000 * made.seconds:.1f} ms"
     )
 
 
-def _least(state: GroupState, plan: Plan) -> float:
-    """Return the least cost with all candidates of first sight and without any wish."""
-    if state.is_flat or not (state.record.bounded or state.request.hpc_specs.stated):
-        return plan.hop_bytes
-    free = solve(state.problem(), plan.count)
-    return free.hop_bytes if isinstance(free, Plan) else plan.hop_bytes
-
-
-def _as_json(
-    state: GroupState, answer: Plan | Rejection, least: float | None, refused: str | None
-) -> dict[str, Any]:
-    request, problem = state.request, state.problem()
+def _as_json(made: Decision) -> dict[str, Any]:
+    requested, answer, problem = made.requested, made.answer, made.request.problem()
+    specs = requested.hpc_specs
     found: dict[str, Any] = {
         "time": timeutils.utcnow().isoformat(),
-        "request_id": request.request_id,
-        "instance": request.instance_uuid,
-        # Of a server group all that await a place; an implicit group's are not known yet.
-        "instances": list(state.group.queue[:MAX_INSTANCES]),
-        "group": request.group_uuid,
-        "policy": request.policy,
-        "app_class": request.app_class,
-        "wishes": asdict(request.hpc_specs.constraints)
-        | {"homogeneous": request.hpc_specs.homogeneous},
-        "left": state.left,
-        "awaiting": state.awaiting,
+        "request_id": requested.request_id,
+        "instance": requested.instance_uuid,
+        # All VMs of a server group without a place; those of an implicit group have no rows yet.
+        "instances": list(made.queue[:MAX_INSTANCES]),
+        "group": requested.group_uuid,
+        "policy": requested.policy,
+        "app_class": requested.app_class,
+        "wishes": asdict(specs.constraints) | {"homogeneous": specs.homogeneous},
+        "left": made.request.left,
+        "awaiting": made.request.awaiting,
         "members": _by_leaf(problem, problem.members),
-        "candidates": _candidates(state, problem),
-        "removed": dict(state.record.removed) | state.left_out | _full(state),
+        "candidates": _candidates(made, problem),
+        "removed": {**made.removed, **(made.request.left_out or {}), **_full(made)},
         "decision": "planned" if isinstance(answer, Plan) else "no plan",
-        "seconds": round(state.record.seconds, 6),
+        "seconds": round(made.seconds, 6),
     }
     if isinstance(answer, Plan):
         found["plan"] = {
             "leaves": dict(answer.leaves),
             "hosts": dict(answer.hosts),
             "hop_bytes": answer.hop_bytes,
-            "least": least,
+            "least": made.least,
         }
     else:
         found["rejection"] = {
@@ -168,14 +132,14 @@ def _as_json(
             "fits": None if answer.best is None else asdict(answer.best),
             "largest": [asdict(gang) for gang in answer.gangs],
         }
-    if refused is not None:
-        found |= {"decision": "refused", "reason": refused}
+    if made.refused is not None:
+        found |= {"decision": "refused", "reason": made.refused}
     return found
 
 
-def _candidates(state: GroupState, problem: Problem) -> dict[str, dict[str, int]]:
+def _candidates(made: Decision, problem: Problem) -> dict[str, dict[str, int]]:
     """Return, per leaf, the hosts that passed the filters before ours and their room."""
-    number = np.bincount(state.host_index, minlength=len(problem.topology.hosts))
+    number = made.request.per_host(np.ones_like(made.room))
     hosts, room = leaf_sums(problem, number), leaf_sums(problem, problem.capacity)
     return {
         problem.topology.switches[leaf].name: {"hosts": int(hosts[leaf]), "room": int(room[leaf])}
@@ -191,11 +155,11 @@ def _by_leaf(problem: Problem, counts: NDArray[np.int64]) -> dict[str, int]:
     }
 
 
-def _full(state: GroupState) -> dict[str, int]:
+def _full(made: Decision) -> dict[str, int]:
     """Return the candidates that take no VM, by the reason; not those that others keep from it."""
-    without_policy = state.room > 0
-    none = int((~without_policy & ~state.kept_out).sum())
-    policy = int((without_policy & (state.capacity < 1)).sum())
+    has_room = made.room > 0
+    none = int((~has_room & ~made.kept_out).sum())
+    policy = int((has_room & (made.request.capacity < 1)).sum())
     return {
         why: number
         for why, number in (("no room for one VM", none), ("policy of the group", policy))

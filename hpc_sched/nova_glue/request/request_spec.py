@@ -11,7 +11,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_context import context as oslo_context
 
 from hpc_sched import enabling
-from hpc_sched.core.extra_specs import SHARING_CLASSES, TOPOLOGY_CLASSES, HPCSpecs
+from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue import enabled_plugins
 from hpc_sched.nova_glue.request import request_extra_specs
@@ -44,14 +44,9 @@ class Request:
         return self.hpc_specs.app_class
 
     @property
-    def by_topology(self) -> bool:
-        """Tell whether the group is packed by leaf."""
-        return self.app_class in TOPOLOGY_CLASSES
-
-    @property
     def by_mdobp(self) -> bool:
         """Tell whether hosts are chosen by MDOBP, inside a leaf where topology chooses that."""
-        return self.app_class in SHARING_CLASSES and enabled_plugins.has_mdobp()
+        return self.hpc_specs.shares_hosts and enabled_plugins.has_mdobp()
 
     @property
     def pack_hosts(self) -> bool:

@@ -69,7 +69,9 @@ def state_of(
     """
     entry = _registry.entry(spec)
     began = time.perf_counter()
-    if not entry.is_read or (entry.state is not None and not entry.state.knows(states)):
+    if not entry.is_read or (
+        entry.state is not None and not entry.state.claims.hosts.knows(states)
+    ):
         entry.is_read, entry.state = True, None
         request = request_spec.from_spec(spec, entry.fabric.topology.levels)
         if request is not None:
@@ -79,7 +81,7 @@ def state_of(
             entry.state = GroupState(request, group, states, entry.fabric, beside)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
-        entry.state.record.seconds += time.perf_counter() - began
+        entry.state.planning.seconds += time.perf_counter() - began
     return entry.state
 
 
@@ -114,11 +116,11 @@ def known(spec: objects.RequestSpec) -> GroupState | None:
 def placed(spec: objects.RequestSpec) -> int:
     """Return how many VMs a request has placed, as far as it has been looked at."""
     entry = _registry.entry(spec)
-    of_group = entry.state.placed if entry.state is not None else 0
+    of_group = entry.state.claims.number if entry.state is not None else 0
     return max(of_group, entry.neighbours.placed if entry.neighbours is not None else 0)
 
 
-def tell_early_refusal(spec: objects.RequestSpec, why: str) -> None:
+def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
     """Log the refusal of a request of which no group has been read, once.
 
     Nothing is refused where all VMs of the request have their places and Nova looks for
@@ -133,7 +135,7 @@ def tell_early_refusal(spec: objects.RequestSpec, why: str) -> None:
         if beside.placed >= wanted:
             return
     entry.told = True
-    decision_record.tell_early_refusal(spec, why)
+    decision_record.log_early_refusal(spec, why)
 
 
 def refuse_later(spec: objects.RequestSpec, refused: exceptions.RefusedError) -> None:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import nova.conf
 from nova.scheduler import host_manager
-from nova.scheduler.filters import utils as filter_utils
 from oslo_log import log as logging
 
-from hpc_sched.core.sharing.cache_interference import InterferenceIndex, Limits
+from hpc_sched.core.sharing.cache_interference import (
+    ALPHA,
+    BETA,
+    InterferenceIndex,
+    Limits,
+    limits_in,
+)
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.nova_glue.io.watched_file import WatchedFile
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
-
-ALPHA = "cache_score_limit"
-BETA = "sync_cache_score_limit"
 
 _EMPTY = InterferenceIndex({})
 _file: WatchedFile[InterferenceIndex] = WatchedFile("interference index", read_index)
@@ -64,7 +65,7 @@ def is_unknown(name: str | None) -> bool:
 def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:
     """Return the limits of each host: the options, or metadata of its aggregates.
 
-    Of several aggregates the lowest value counts. A value that is no number >= 0 is left out,
+    Of several aggregates the lowest value counts. A value that is no number >= 0 does not count,
     with one WARNING a call.
     """
     default = Limits(CONF.hpc_sched[ALPHA], CONF.hpc_sched[BETA])
@@ -74,29 +75,15 @@ def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:
         if not state.aggregates:
             found.append(default)
             continue
-        alpha = _lowest(state, ALPHA, default.alpha, wrong)
-        beta = _lowest(state, BETA, default.beta, wrong)
-        found.append(Limits(alpha, beta))
+        limits, no_numbers = limits_in([there.metadata for there in state.aggregates], default)
+        found.append(limits)
+        wrong.update(no_numbers)
     if wrong:
         LOG.warning(
             "Metadata of host aggregates is left out, expected a number >= 0: %s",
             ", ".join(sorted(wrong)),
         )
     return found
-
-
-def _lowest(state: host_manager.HostState, key: str, default: float, wrong: set[str]) -> float:
-    values = []
-    for text in filter_utils.aggregate_values_from_key(state, key):
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if math.isfinite(value) and value >= 0:
-            values.append(value)
-        else:
-            wrong.add(f"{key}={text[:80]!r}")
-    return min(values, default=default)
 
 
 def _current() -> _Company:

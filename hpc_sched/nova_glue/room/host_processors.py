@@ -11,40 +11,43 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
+import nova.conf
+import numpy as np
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
+from numpy.typing import NDArray
 from oslo_log import log as logging
 
-from hpc_sched.core.processors import METADATA, Processor, of_cpu_info, stated_type, type_names
+from hpc_sched.core.processors import (
+    METADATA,
+    HostProcessors,
+    Processor,
+    of_cpu_info,
+    stated_type,
+    type_names,
+)
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.request.group_state import GroupState
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 Place = tuple[str, str | None]  # host and nodename
 
 
-@dataclass(frozen=True, slots=True)
-class Types:
-    """The processor types of one request; None where nothing is known."""
-
-    candidates: list[str | None]  # per HostState of first sight
-    members: Counter[str | None]  # VMs of the group per type
-    cores: dict[str, int]  # type to the cores of one of its hosts, the most of them
-
-
-def types_of(state: GroupState) -> Types:
+def of(state: GroupState, positions: NDArray[np.int64]) -> HostProcessors:
     """Return the types of a request's candidates and of the hosts of its members.
 
     Without queries where all members stand on candidates; else one in the API database for
     the aggregates, one for the cells and one in each cell that holds members. Where these do
     not answer the types of those members are not known, with a WARNING.
+
+    :param positions: of the HostStates that are candidates now; types of others are left out
     """
     states = state.candidates
     places: list[Place] = [(found.host, found.nodename) for found in states]
@@ -81,7 +84,14 @@ def types_of(state: GroupState) -> Types:
     members: Counter[str | None] = Counter()
     for place, count in state.group.members.items():
         members[type_at[place]] += count
-    return Types(names[: len(states)], members, cores)
+    types = np.array([name or "" for name in names[: len(states)]])
+    here = sorted(set(types[positions].tolist()) - {""})
+    return HostProcessors(
+        hypervisors={name: types == name for name in here},
+        cores=cores,
+        members=members,
+        order=CONF.hpc_sched.processor_order,
+    )
 
 
 def _metadata(aggregates: Iterable[Any]) -> list[str]:

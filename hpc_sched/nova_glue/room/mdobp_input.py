@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import nova.conf
-import numpy as np
 import os_resource_classes as orc
 from nova.scheduler import host_manager
 
@@ -16,9 +15,6 @@ from hpc_sched.nova_glue.request.request_spec import Request
 from hpc_sched.nova_glue.room import host_state_room
 
 CONF = nova.conf.CONF
-
-# Which hosts a soft policy of the group prefers: those with more or with fewer of its VMs.
-_MEMBERS_FIRST = {"soft-affinity": 1, "soft-anti-affinity": -1}
 
 
 def packing(
@@ -35,9 +31,6 @@ def packing(
 
     :returns: arrays with a row for each HostState
     """
-    demand = request.demand
-    cpu = orc.VCPU if demand.get(orc.VCPU) else orc.PCPU
-    resources = [cpu, orc.MEMORY_MB] + ([orc.DISK_GB] if CONF.hpc_sched.mdobp_disk else [])
     free, usable = [], []
     for state in states:
         left = _free(state)
@@ -47,15 +40,15 @@ def packing(
         else:
             held = _size([vm for vm in there if not vm.in_flight])
             coming = _size([vm for vm in there if vm.in_flight])
-            whole = {name: left.get(name, 0.0) + held[name] for name in resources}
-        free.append([left.get(name, 0.0) - coming[name] for name in resources])
-        usable.append([whole[name] for name in resources])
-    wanted = {**demand, cpu: demand.get(orc.VCPU, 0) + demand.get(orc.PCPU, 0)}
-    return MDOBPInput(
-        demand=np.array([float(wanted.get(name, 0)) for name in resources]),
-        free=np.array(free).reshape(-1, len(resources)),
-        usable=np.array(usable).reshape(-1, len(resources)),
-        members_first=_MEMBERS_FIRST.get(request.policy or "", 0),
+            whole = {name: left.get(name, 0.0) + held[name] for name in held}
+        free.append({name: left.get(name, 0.0) - coming[name] for name in coming})
+        usable.append(whole)
+    return MDOBPInput.of(
+        request.demand,
+        free,
+        usable,
+        policy=request.policy,
+        with_disk=CONF.hpc_sched.mdobp_disk,
     )
 
 

@@ -104,7 +104,7 @@ def test_a_cache_that_forgets_nobody(live, monkeypatch):
 
 @pytest.mark.parametrize("what", ["threads", "open files"])
 def test_what_every_request_leaves_open(live, monkeypatch, tmp_path, what):
-    real, done, kept = decision_record.tell, threading.Event(), []
+    real, done, kept = decision_record.log, threading.Event(), []
 
     def tell(state, answer):
         if what == "threads":
@@ -113,7 +113,7 @@ def test_what_every_request_leaves_open(live, monkeypatch, tmp_path, what):
             kept.append((tmp_path / "file").open("w"))
         real(state, answer)
 
-    monkeypatch.setattr(decision_record, "tell", tell)
+    monkeypatch.setattr(decision_record, "log", tell)
     try:
         assert_found(live(EVENTS), what)
     finally:

@@ -1,0 +1,310 @@
+"""One group to place, whoever asks: the scheduler, ``hpc-sched fits`` or the simulator.
+
+GroupRequest          what every decision about placement is made from
+  problem             the planner's view of it: capacities under the server group's policy
+  decide              the plan of the group, or why there is none
+  choose_processor    the same on one processor type (Gupta2012, homogeneity)
+  host_order          the hosts in the order in which one VM tries them
+  refusal             the reason of a Rejection, for operator and tenant
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core import server_group_policy
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
+from hpc_sched.core.extra_specs import GROUP_SIZE
+from hpc_sched.core.plan.group_plan import as_many_as_fit, decide
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.ranking import plan_order, spare_order
+from hpc_sched.core.plan.rejection import largest_gang, rejected
+from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.processors import HostProcessors
+from hpc_sched.core.server_group_policy import HardPolicy
+from hpc_sched.core.sharing.mdobp import MDOBPInput
+from hpc_sched.topology.model import Topology
+
+Array = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorChoice(Generic[Answer]):
+    """The processor type that a group is placed on."""
+
+    name: str
+    hypervisors: Mask  # shape (hypervisors,)
+    answer: Answer  # the plan or the places on these hypervisors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupRequest:
+    """A group of VMs, what it has and what it needs, on the hypervisors of one moment.
+
+    Arrays are not changed by anyone. A hypervisor is a pair (host, nodename) in an order of the
+    caller's; several may be one host of the topology.
+    """
+
+    topology: Topology
+    tie: Array  # shape (switches,): rank of each switch among equals, see problem.tie_order
+    # Shape (hypervisors,): index in topology.hosts; None: one hypervisor a host, in their order.
+    host_index: Array | None
+    # Shape (hypervisors,): VMs that each takes, the server group's policy left out; 0 where it
+    # is not a candidate.
+    room: Array
+    members: Array  # shape (hosts,): VMs of the group that have a place
+    left: int  # VMs of this request without a place
+    awaiting: int  # VMs of the group without a place, at least those of this request
+    orphans: int = 0  # of them, VMs whose build requests no conductor works on any more
+    missing: int = 0  # VMs that the group lacks of its final size (``hpc:group_size``)
+    constraints: Constraints = NO_CONSTRAINTS
+    server_group_policy: str | None = None
+    hard_policy: HardPolicy | None = None  # its bound on hypervisors, where it is hard
+    pack_hosts: bool = True  # whether the fewest hosts are filled inside a leaf
+    packing: MDOBPInput | None = None  # rows per hypervisor, where MDOBP chooses hosts in a leaf
+    homogeneous: str = "false"  # true, prefer or false
+    processors: HostProcessors | None = None  # needed by choose_processor alone
+    # Reason to number of hosts that the VMs of others keep from the group, for the refusal.
+    left_out: Mapping[str, int] | None = None
+
+    def among(self, candidates: Mask) -> "GroupRequest":
+        """Return the same request with fewer candidates.
+
+        :param candidates: shape (hypervisors,)
+        """
+        return replace(self, room=np.where(candidates, self.room, 0))
+
+    @property
+    def active(self) -> int:
+        """VMs that are being created or will be: the fewest for which ``prefer`` holds."""
+        return max(self.awaiting - self.orphans, self.left, self.missing)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of VMs to plan for, the most wanted first; the last one must fit.
+
+        The VMs of this request must fit; with ``require`` the group must fit at its final size.
+        VMs of other requests, and orphaned build requests, only steer the choice.
+        """
+        required = self.constraints.require is not None
+        must = max(self.left, self.missing) if required else self.left
+        wanted = {max(self.awaiting, self.missing), self.active, must}
+        return tuple(sorted((count for count in wanted if count >= must), reverse=True))
+
+    @property
+    def capacity(self) -> Array:
+        """VMs that each hypervisor takes under the server group's policy.
+
+        Shape (hypervisors,).
+        """
+        return server_group_policy.apply(self.hard_policy, self.room, self.sizes)
+
+    def problem(self) -> Problem:
+        """Return the problem that the planner solves. O(hypervisors)."""
+        return self._problem(self.capacity)
+
+    def problem_at(self, level: int) -> Problem:
+        """Return the problem by which the switches of a level are compared.
+
+        The room that the policy leaves to a service of many nodes counts once per switch.
+        """
+        policy = self.hard_policy
+        if policy is not None:
+            policy = replace(policy, leaf=self.topology.groups[level - 1][self.hosts_of_rows])
+        return self._problem(server_group_policy.apply(policy, self.room, self.sizes))
+
+    def decide(self) -> Plan | Rejection:
+        """Return the plan of least Hop-Byte within the constraints, or a Rejection.
+
+        :raises exceptions.RequestError: for a level that the topology does not have
+        """
+        answer = decide(self.problem(), self.sizes, self.active)
+        if isinstance(answer, Rejection) or self._keeps_policy(answer):
+            return answer
+        # Services that own many nodes: capacities that are exact by leaf are not exact together.
+        for room in server_group_policy.by_service(self.hard_policy, self.room, self.sizes):
+            answer = decide(self._problem(room), self.sizes, self.active)
+            if isinstance(answer, Plan):
+                return answer
+        if isinstance(answer, Plan):
+            # No service takes all VMs; the Rejection lists what fits.
+            return rejected(self.problem(), self.sizes[-1], require=None, max_leaves=None)
+        return answer
+
+    def unconstrained(self, count: int) -> Plan | Rejection:
+        """Return the plan of least Hop-Byte for some VMs, the constraints left out."""
+        bare = replace(
+            self, constraints=NO_CONSTRAINTS, left=count, awaiting=count, orphans=0, missing=0
+        )
+        return bare.decide()
+
+    def host_order(self, answer: Plan | Rejection, slot: int) -> Array:
+        """Return all hosts of the topology in the order in which one VM tries them, best first.
+
+        Without a plan as many VMs as possible are planned, the constraints left out: for a
+        weigher, which cannot refuse. Shape (hosts,).
+
+        :param answer: of :meth:`decide`
+        :param slot: which of the plan's places belongs to the VM, from 0
+        """
+        problem = self.problem()
+        if not isinstance(answer, Plan):
+            answer = as_many_as_fit(problem, self.awaiting)
+        if not isinstance(answer, Plan):
+            # Members are on several islands: the order goes by the distance to all of them.
+            return spare_order(problem, None)
+        return plan_order(problem, answer, slot=slot)
+
+    def by_processor(self) -> Iterator[tuple[str, "GroupRequest"]]:
+        """Yield each processor type and the request on its hypervisors, the best type first.
+
+        Members restrict the types to theirs.
+        """
+        if self.processors is not None:
+            for name in self.processors.best_first():
+                yield name, self.among(self.processors.hypervisors[name])
+
+    def choose_processor(
+        self,
+        decide: Callable[["GroupRequest"], Answer | Rejection],
+        planned: Callable[[Answer], int],
+    ) -> "ProcessorChoice[Answer] | Refusal | None":
+        """Return the processor type for the group, as HPCHomogeneityFilter places it (Gupta2012).
+
+        The first type, in order, of those that hold most of the wanted sizes. Without one: None
+        if other processors are acceptable too, else the Refusal.
+
+        :param decide: returns the plan, or the places, on the hypervisors of one type
+        :param planned: returns the number of VMs in what ``decide`` has returned
+        """
+        processors = self.processors
+        if processors is None or self.homogeneous == "false":
+            return None
+        must = self.homogeneous == "true"
+        if must and (fault := processors.fault_of_members()):
+            return fault
+        best: ProcessorChoice[Answer] | None = None
+        most = 0
+        for name, request in self.by_processor():
+            answer = decide(request)
+            if isinstance(answer, Rejection):
+                most = max(most, answer.best.vms if answer.best is not None else 0)
+            elif best is None or planned(answer) > planned(best.answer):
+                best = ProcessorChoice(name, processors.hypervisors[name], answer)
+                if planned(answer) == self.sizes[0]:
+                    break
+        if best is not None or not must:
+            return best
+        anywhere = decide(self)
+        if isinstance(anywhere, Rejection):
+            # Processors are not what it lacks.
+            return self.refusal(anywhere)
+        return processors.refusal(self.sizes[-1], most)
+
+    def most_of_empty(self, capacity: Array) -> int:
+        """Return the most VMs that hosts without any VM hold within the constraints.
+
+        :param capacity: shape (hosts,)
+        """
+        no_members = np.zeros_like(capacity)
+        empty = replace(self._problem(self.room), capacity=capacity, members=no_members)
+        level = level_of(self.topology, self.constraints.require)
+        gang = largest_gang(empty, level, max_leaves=self.constraints.max_leaves)
+        return 0 if gang is None else gang.vms
+
+    def open_hosts(self) -> Mask:
+        """Return which hosts could take a VM in place of another one. Shape (hosts,).
+
+        If a service may take one more VM of the group, each of its nodes could take it.
+        """
+        return self.per_host(server_group_policy.open_room(self.hard_policy, self.room)) > 0
+
+    def refusal(self, answer: Rejection) -> Refusal:
+        """Return the reason of a Rejection, for operator and tenant."""
+        if self.server_group_policy == "affinity" and not answer.conflict:
+            most = self._most_on_one_service()
+            if most < answer.count:
+                what = (
+                    "the members' host: largest gang that fits there"
+                    if self.members.any()
+                    else "one host: largest gang that fits on one host"
+                )
+                return Refusal.alike(
+                    f"{answer.count} VMs of a group with policy affinity need {what}: {most}"
+                )
+        size = self.constraints.group_size
+        why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
+        operator, tenant = answer.operator + why, answer.tenant + why
+        if self.left_out:
+            whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.left_out.items()))
+            operator += f"; hosts left out for the VMs that they have: {whys}"
+            tenant += "; hosts are left out for the VMs that they have"
+        return Refusal(operator, tenant)
+
+    def is_refused(self, answer: Rejection, *, is_move: bool = False) -> bool:
+        """True if a request without a plan is refused rather than placed without one.
+
+        A VM that moves, and a group whose members are on several islands already, are placed
+        all the same unless the request has a guarantee.
+        """
+        constraints = self.constraints
+        if constraints.require is not None or constraints.max_leaves is not None:
+            return True
+        if self.homogeneous == "true" and self.processors is not None:
+            return True
+        return not (is_move or answer.conflict)
+
+    @property
+    def hosts_of_rows(self) -> Array:
+        """The index in topology.hosts of each hypervisor. Shape (hypervisors,)."""
+        return np.arange(len(self.room)) if self.host_index is None else self.host_index
+
+    def per_host(self, numbers: Array) -> Array:
+        """Return numbers per hypervisor as numbers per host of the topology. Shape (hosts,)."""
+        if self.host_index is None:
+            return numbers
+        counts = np.zeros(len(self.topology.hosts), dtype=np.int64)
+        np.add.at(counts, self.host_index, numbers)
+        return counts
+
+    def _problem(self, capacity: Array) -> Problem:
+        return Problem(
+            topology=self.topology,
+            capacity=self.per_host(capacity),
+            members=self.members,
+            awaiting=self.awaiting,
+            tie=self.tie,
+            constraints=self.constraints,
+            pack_hosts=self.pack_hosts,
+            packing=None if self.packing is None else self._packing(self.packing),
+        )
+
+    def _packing(self, packing: MDOBPInput) -> MDOBPInput:
+        """Return the input of MDOBP per host of the topology."""
+        if self.host_index is None:
+            return packing
+        free = np.zeros((len(self.topology.hosts), len(packing.demand)))
+        usable = np.zeros_like(free)
+        np.add.at(free, self.host_index, packing.free)
+        np.add.at(usable, self.host_index, packing.usable)
+        return replace(packing, free=free, usable=usable)
+
+    def _keeps_policy(self, plan: Plan) -> bool:
+        """True if the plan keeps the hard policy, counted by service."""
+        if self.hard_policy is None:
+            return True
+        hosts = self.topology.hosts
+        planned = [plan.hosts.get(hosts[i], 0) for i in self.hosts_of_rows.tolist()]
+        return server_group_policy.keeps(self.hard_policy, np.array(planned, dtype=np.int64))
+
+    def _most_on_one_service(self) -> int:
+        """Return the most VMs that one service takes, the members' one if there are members."""
+        if self.hard_policy is None:
+            return 0
+        room = server_group_policy.open_room(self.hard_policy, self.room)
+        return int(np.bincount(self.hard_policy.service, weights=room).max(initial=0))

@@ -1,0 +1,74 @@
+"""The largest group that fits under one switch of each level."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.rejection import largest_gang
+from hpc_sched.core.plan.result import Gang
+
+
+def gangs(request: GroupRequest) -> list[Gang]:
+    """Return the largest group that fits under one switch of each level, bottom up.
+
+    With the request's members where it has any, within ``max_leaves``, on hosts as the server
+    group's policy allows, and on one processor type where that is required.
+    """
+    kinds = [request]
+    if request.homogeneous == "true" and request.processors is not None:
+        nothing = request.among(np.zeros(len(request.room), dtype=np.bool_))
+        is_unknown = request.processors.fault_of_members() is not None
+        kinds = [nothing] if is_unknown else [kind for _, kind in request.by_processor()]
+    levels = range(1, request.topology.depth + 1)
+    found = [_largest(level, kinds) for level in levels]
+    return [gang for gang in found if gang is not None]
+
+
+def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
+    """Return the largest group under one switch of a level; of equal kinds that of the first."""
+    found: Gang | None = None
+    for request in kinds:
+        problem = _on_one_service(request, level)
+        most = problem.constraints.max_leaves
+        gang = largest_gang(problem, level, max_leaves=most, with_members=True)
+        if gang is not None and _are_spread(problem, level):
+            # The members are not under one switch, whatever room there is.
+            gang = replace(gang, vms=0)
+        if gang is not None and (found is None or gang.vms > found.vms):
+            found = gang
+    return found
+
+
+def _are_spread(problem: Problem, level: int) -> bool:
+    """True if the members break a constraint, or are under several switches of the level."""
+    topology, most = problem.topology, problem.constraints.max_leaves
+    here = problem.members > 0
+    if len(np.unique(topology.groups[level - 1][here])) > 1:
+        return True
+    return most is not None and len(np.unique(topology.leaf_index[here])) > most
+
+
+def _on_one_service(request: GroupRequest, level: int) -> Problem:
+    """Return the problem by which switches of a level are compared.
+
+    With policy affinity and without members it is that of the one service that takes most VMs
+    under one switch of the level.
+    """
+    problem, policy = request.problem_at(level), request.hard_policy
+    if policy is None or policy.policy != "affinity" or problem.members.any():
+        return problem
+    domain = request.topology.groups[level - 1][request.hosts_of_rows]
+    switches = len(request.topology.switches)
+    # One number for each pair of service and switch.
+    pairs = policy.service * switches + domain
+    rooms = np.bincount(pairs, weights=request.room)
+    if not len(rooms):
+        return problem
+    first = np.full(len(rooms), len(pairs))
+    np.minimum.at(first, pairs, np.argsort(policy.order))
+    best = min(np.flatnonzero(rooms == rooms.max()).tolist(), key=lambda pair: int(first[pair]))
+    capacity = request.per_host(np.where(pairs == best, request.room, 0))
+    return replace(problem, capacity=capacity)
