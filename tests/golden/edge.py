@@ -95,12 +95,12 @@ def databases_of(scene: Scene) -> Iterator[None]:
         if host.vms
     }
     with (
-        mock.patch.object(members, "read", lambda *_: group),
-        mock.patch.object(members, "is_placed", lambda _: scene.is_move),
-        mock.patch.object(neighbours.occupancy, "read", lambda *_: occupancy),
-        mock.patch.object(neighbours.applications, "read", lambda *_: (running, ())),
+        mock.patch.object(members, "read", return_value=group),
+        mock.patch.object(members, "is_placed", return_value=scene.is_move),
+        mock.patch.object(neighbours.occupancy, "read", return_value=occupancy),
+        mock.patch.object(neighbours.applications, "read", return_value=(running, ())),
         mock.patch.object(hosts, "sizes_of_all", lambda demand: _sizes(scene, demand)),
-        mock.patch.object(processors, "_read", lambda *_: _processors(scene)),
+        mock.patch.object(processors, "_read", return_value=_processors(scene)),
     ):
         yield
 

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from tests.golden.scene import Scene
 
 
-def of_request(
-    drawn: Scene, placed: Sequence[str], refused: str | None, lost: int
-) -> list[str]:
+def of_request(drawn: Scene, placed: Sequence[str], refused: str | None, lost: int) -> list[str]:
     """Return the kinds of a request and of what became of it, by name."""
     wanted, setup = drawn.wanted, drawn.setup
     leaves = {drawn.fabric.leaf_of.get(node.partition(".")[0], node) for node in placed}

@@ -86,9 +86,7 @@ def _grown(dice: random.Random, scene: Scene) -> Scene:
     """Return the scene with VMs of the group on hosts already."""
     hosts, members = dict(scene.hosts), dict[tuple[str, str | None], int]()
     wanted = scene.wanted
-    vm = Vm(
-        *wanted.size, wanted.app_class or "sync", wanted.app_name, wanted.score, scene.group_id
-    )
+    vm = Vm(*wanted.size, wanted.app_class or "sync", wanted.app_name, wanted.score, scene.group_id)
     nodes = sorted(hosts)
     few = dice.sample(nodes, min(len(nodes), dice.choice((1, 1, 2, 3))))
     alone = wanted.policy == "anti-affinity" and dice.random() < 0.8
@@ -109,7 +107,7 @@ def _grown(dice: random.Random, scene: Scene) -> Scene:
             ((host, None) if dice.random() < 0.5 else (host, node)): count
             for (host, node), count in members.items()
         }
-    for host, node in members:
+    for _, node in members:
         if node in hosts and dice.random() < 0.25:
             hosts[node] = replace(hosts[node], offered=False)
     return replace(scene, hosts=hosts, members=members)

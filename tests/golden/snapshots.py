@@ -23,6 +23,8 @@ _SPECS: tuple[dict[str, str], ...] = (
     {"hpc:require": "leaf"},
     {"hpc:max_leaves": "2", "hpc:prefer": "leaf"},
     {"hpc:require": "pod", "hpc:group_size": "12"},
+    {},
+    {"hpc:app_class": "sync"},
     {"hpc:app_class": "web"},
     {"hpc:app_class": "none", "hpc:max_leaves": "0"},
 )
@@ -145,13 +147,9 @@ def _members(
     return found
 
 
-def _hypervisor(
-    dice: random.Random, host: Host, servers: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _hypervisor(dice: random.Random, host: Host, servers: list[dict[str, Any]]) -> dict[str, Any]:
     here = [
-        server["flavor"]
-        for server in servers
-        if (server["host"], server["nodename"]) == host.place
+        server["flavor"] for server in servers if (server["host"], server["nodename"]) == host.place
     ]
     capacity = {"VCPU": host.vcpus, "MEMORY_MB": host.memory_mb, "DISK_GB": host.disk_gb}
     used = {
