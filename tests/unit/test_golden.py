@@ -12,7 +12,7 @@ from tests.golden import explained, fits, record, simulated
 from tests.golden.record import Case
 
 # Of so many cases of a part one is taken.
-EVERY: dict[Any, int] = {fits: 3, simulated: 4}
+EVERY: dict[Any, int] = {fits: 5, simulated: 7}
 # Of how many snapshots, or simulations, of a kind there are at least so many.
 LEAST_FITS = {
     "fits": 200,
