@@ -21,9 +21,9 @@ def cases(part: str, folder: Path) -> Iterator[Case]:
     """Return all cases of a part as they are now."""
     if part == "requests":
         # First of what uses Nova: it chooses native threads.
-        import hpc_sched.demo.cloud
+        import hpc_sched.demo.nova_cloud
 
-        assert hpc_sched.demo.cloud
+        assert hpc_sched.demo.nova_cloud
         for name in ("nova", "hpc_sched"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
     found: Iterator[Case] = importlib.import_module(f"tests.golden.{part}").cases(folder)

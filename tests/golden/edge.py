@@ -19,11 +19,17 @@ from nova.scheduler import host_manager
 from nova.scheduler.weights import cpu, ram
 
 from hpc_sched import conf
-from hpc_sched.core.interference import Application
+from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters import all_filters
-from hpc_sched.nova_glue import fabric, hosts, members, neighbours, processors
-from hpc_sched.nova_glue.occupancy import Occupancy
-from hpc_sched.nova_glue.occupant import Occupant
+from hpc_sched.nova_glue.instances import (
+    group_members,
+    host_instances,
+    instance_applications,
+)
+from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.room import host_processors, host_state_room
 from hpc_sched.weighers import all_weighers
 from tests.functional import states
 from tests.golden import trees
@@ -57,7 +63,7 @@ def enabled(scene: Scene, folder: Path) -> Iterator[None]:
             index.write_text("".join(f"{', '.join(map(str, row))}\n" for row in setup.index))
             CONF.set_override("interference_file", str(index), GROUP)
         conf.check(CONF)
-        fabric.load()
+        loaded_topology.load()
         yield
 
 
@@ -72,7 +78,7 @@ def chains(setup: Setup) -> tuple[list[Any], list[Any]]:
 @contextmanager
 def databases_of(scene: Scene) -> Iterator[None]:
     """Let the databases and Placement say what a scene has, the edge that has no server here."""
-    group = members.Group(
+    group = group_members.Group(
         members=Counter(dict(scene.members)),
         queue=scene.queue,
         left=scene.count,
@@ -95,12 +101,12 @@ def databases_of(scene: Scene) -> Iterator[None]:
         if host.vms
     }
     with (
-        mock.patch.object(members, "read", return_value=group),
-        mock.patch.object(members, "is_placed", return_value=scene.is_move),
-        mock.patch.object(neighbours.occupancy, "read", return_value=occupancy),
-        mock.patch.object(neighbours.applications, "read", return_value=(running, ())),
-        mock.patch.object(hosts, "sizes_of_all", lambda demand: _sizes(scene, demand)),
-        mock.patch.object(processors, "_read", return_value=_processors(scene)),
+        mock.patch.object(group_members, "read", return_value=group),
+        mock.patch.object(group_members, "is_placed", return_value=scene.is_move),
+        mock.patch.object(host_instances, "read", return_value=occupancy),
+        mock.patch.object(instance_applications, "read", return_value=(running, ())),
+        mock.patch.object(host_state_room, "sizes_of_all", lambda demand: _sizes(scene, demand)),
+        mock.patch.object(host_processors, "_read", return_value=_processors(scene)),
     ):
         yield
 
@@ -178,10 +184,10 @@ def request_of(scene: Scene) -> objects.RequestSpec:
     return made
 
 
-def _occupants(scene: Scene) -> Mapping[tuple[str, str | None], list[Occupant]]:
+def _occupants(scene: Scene) -> Mapping[tuple[str, str | None], list[PlacedInstance]]:
     return {
         host.place: [
-            Occupant(
+            PlacedInstance(
                 uuid=f"{host.node}-{i}",
                 host=host.host,
                 nodename=host.node,
@@ -203,7 +209,7 @@ def _sizes(scene: Scene, demand: Mapping[str, int]) -> dict[str, int] | None:
     if scene.silent_cells:
         return None
     states_ = {node: state_of(host, is_offered=False) for node, host in scene.hosts.items()}
-    return {node: hosts.whole(state, demand) for node, state in states_.items()}
+    return {node: host_state_room.whole(state, demand) for node, state in states_.items()}
 
 
 def _processors(scene: Scene) -> tuple[dict[str, list[str]], dict[tuple[str, str | None], str]]:
