@@ -26,7 +26,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """What stands in one field."""
 
     text: str
@@ -36,11 +36,11 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PolicyRow:
     """One policy."""
 
     runs: PolicyRuns
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
 
 
 def _time(group: str, name: str, value: Callable[[Summary], float | None]) -> Column:
@@ -103,18 +103,19 @@ def is_fair(policies: Sequence[PolicyRuns]) -> bool:
     return len(found) < 2
 
 
-def rows(policies: Sequence[PolicyRuns]) -> list[Row]:
+def rows(policies: Sequence[PolicyRuns]) -> list[PolicyRow]:
     """Return a row for each policy; the best of each column is marked, but where all are alike.
 
     A policy that has done no job is best in nothing: that no job waited is no merit of its.
     """
     columns = [_cells(column, policies) for column in COLUMNS]
     return [
-        Row(runs, cells) for runs, cells in zip(policies, zip(*columns, strict=True), strict=True)
+        PolicyRow(runs, cells)
+        for runs, cells in zip(policies, zip(*columns, strict=True), strict=True)
     ]
 
 
-def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[Cell]:
+def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[TableCell]:
     found = [
         [
             value
@@ -133,9 +134,9 @@ def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[Cell]:
     # What reads alike is equally good: nobody can see why one of two is marked.
     is_alike = len({column.text(mean) for mean in numbers}) < 2
     return [
-        Cell(DASH)
+        TableCell(DASH)
         if mean is None
-        else Cell(
+        else TableCell(
             text=column.text(mean),
             exact=column.exact(mean) if column.exact else "",
             span=_span(column, values),
