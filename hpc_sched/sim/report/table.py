@@ -1,4 +1,4 @@
-"""The table of all runs: a row a policy, a column a measure."""
+"""The table of all runs: one row per policy, one column per measure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """What stands in one field."""
+    """The content of one field."""
 
     text: str
-    exact: str = ""  # the number as it is, where the text is rounded to be readable
+    exact: str = ""  # the number in full if the text is rounded
     span: str = ""  # least to most over the seeds
     is_best: bool = False
 
@@ -95,7 +95,7 @@ def headings() -> list[tuple[str, int]]:
 
 
 def is_fair(policies: Sequence[PolicyRuns]) -> bool:
-    """Return whether all policies have done equally many jobs of each seed."""
+    """True if all policies have done equally many jobs of each seed."""
     found = {
         tuple(sorted((result.summary.seed, result.summary.done) for result in runs.results))
         for runs in policies
@@ -104,9 +104,9 @@ def is_fair(policies: Sequence[PolicyRuns]) -> bool:
 
 
 def rows(policies: Sequence[PolicyRuns]) -> list[PolicyRow]:
-    """Return a row for each policy; the best of each column is marked, but where all are alike.
+    """Return a row for each policy; the best of each column is marked, unless all are alike.
 
-    A policy that has done no job is best in nothing: that no job waited is no merit of its.
+    A policy that has done no job is best in nothing: its waits of 0 mean nothing.
     """
     columns = [_cells(column, policies) for column in COLUMNS]
     return [
@@ -116,14 +116,7 @@ def rows(policies: Sequence[PolicyRuns]) -> list[PolicyRow]:
 
 
 def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[TableCell]:
-    found = [
-        [
-            value
-            for result in runs.results
-            if (value := number_text.finite(column.value(result.summary))) is not None
-        ]
-        for runs in policies
-    ]
+    found = [number_text.finite_values(runs.results, column.value) for runs in policies]
     means = [fmean(values) if values else None for values in found]
     numbers = [
         mean
@@ -131,7 +124,7 @@ def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[TableCell]:
         if mean is not None and runs.has_done
     ]
     best = max(numbers, key=lambda mean: column.better * mean, default=None)
-    # What reads alike is equally good: nobody can see why one of two is marked.
+    # Equal texts are equally good: a mark on one of them could not be understood.
     is_alike = len({column.text(mean) for mean in numbers}) < 2
     return [
         TableCell(DASH)
