@@ -13,7 +13,7 @@ import pytest
 from hpc_sched.sim import report
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
-from hpc_sched.sim.jobs.distributions import Choice, Exponential
+from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.job_sources import DrawnJobs
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.scenario import Run, Scenario, simulate
@@ -65,8 +65,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of three policies with two seeds on 64 hosts; some jobs are refused."""
     synthetic = Synthetic(
         count=120,
-        interarrivals=Exponential(60.0),
-        sizes=Choice((1.0, 4.0, 16.0, 48.0, 999.0), (4.0, 4.0, 3.0, 1.0, 1.0)),
+        interarrivals=distributions.read("exponential:60"),
+        sizes=distributions.read("choice:1=4:4=4:16=3:48=1:999=1"),
         vcpus=4,
     )
     cluster = uniform(FatTree(levels=3, radix=8, hosts=64).topology(), HostType(8, 65536))

@@ -15,7 +15,7 @@ from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.experiments import shared_cluster
-from hpc_sched.experiments.shared_cluster import GUESSED, Cluster
+from hpc_sched.experiments.shared_cluster import GUESSED, SharedCluster
 from hpc_sched.experiments.table import Cell, Table, gain, percent
 from hpc_sched.sim.runtime import traffic
 
@@ -42,10 +42,10 @@ PUBLISHED: tuple[Cell, ...] = ("published", *[None] * 3, 14.0, 40.0, 42.0, 3.0, 
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class BenchmarkSetup:
     """The job, and the cluster that it shares with others."""
 
-    cluster: Cluster = GUESSED
+    cluster: SharedCluster = GUESSED
     side: int = 4  # 4 * 4 processes, one a VM
     points: int = 162  # class C, guessed
     share: float = 0.3  # of an iteration that is communication, alone under one leaf; guessed
@@ -53,7 +53,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchmarkRun:
     """One run of the job."""
 
     run: int
@@ -70,7 +70,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class PlacementTimes:
     """What the paper tells of a placement's runs."""
 
     mean: float
@@ -79,7 +79,7 @@ class Summary:
     hop_bytes: float  # mean
 
     @classmethod
-    def of(cls, rows: Sequence[Row], placement: str) -> "Summary":
+    def of(cls, rows: Sequence[BenchmarkRun], placement: str) -> "PlacementTimes":
         """Return the summary of one placement's runs.
 
         Of the three ways to refer maximum minus minimum to something, only the maximum agrees
@@ -96,7 +96,9 @@ class Summary:
         )
 
 
-def run(seed: int, runs: int = 10, setting: Setting = Setting()) -> tuple[Row, ...]:
+def run(
+    seed: int, runs: int = 10, setting: BenchmarkSetup = BenchmarkSetup()
+) -> tuple[BenchmarkRun, ...]:
     """Return two rows a run, random placement and bunch-aware placement.
 
     Both meet the same neighbours on the same hosts, who communicate in the same iterations. The
@@ -120,7 +122,7 @@ def run(seed: int, runs: int = 10, setting: Setting = Setting()) -> tuple[Row, .
         for placement, places in placed.items():
             took = [shared_cluster.communication(network, sent, places, c) for c in heard]
             rows.append(
-                Row(
+                BenchmarkRun(
                     run=number,
                     placement=placement,
                     leaves=shared_cluster.leaves_used(topology, places),
@@ -132,7 +134,7 @@ def run(seed: int, runs: int = 10, setting: Setting = Setting()) -> tuple[Row, .
     return tuple(rows)
 
 
-def compute_time(setting: Setting) -> float:
+def compute_time(setting: BenchmarkSetup) -> float:
     """Return how long an iteration computes, s.
 
     So long that communication has its share of the iteration where the job has a leaf for
@@ -143,7 +145,7 @@ def compute_time(setting: Setting) -> float:
     return alone * (1 - setting.share) / setting.share
 
 
-def table(seed: int, runs: int = 10, setting: Setting = Setting()) -> Table:
+def table(seed: int, runs: int = 10, setting: BenchmarkSetup = BenchmarkSetup()) -> Table:
     """Return the published numbers, ours, and ours where the guesses are varied."""
     rows = [PUBLISHED, _line("simulated", setting, run(seed, runs, setting))]
     for ratio in OVERSUBSCRIPTIONS:
@@ -166,8 +168,8 @@ def table(seed: int, runs: int = 10, setting: Setting = Setting()) -> Table:
     )
 
 
-def _line(numbers: str, setting: Setting, rows: Sequence[Row]) -> tuple[Cell, ...]:
-    before, after = Summary.of(rows, RANDOM), Summary.of(rows, BUNCH)
+def _line(numbers: str, setting: BenchmarkSetup, rows: Sequence[BenchmarkRun]) -> tuple[Cell, ...]:
+    before, after = PlacementTimes.of(rows, RANDOM), PlacementTimes.of(rows, BUNCH)
     return (
         numbers,
         percent(setting.share),
@@ -189,7 +191,7 @@ def _hop_bytes(problem: Problem, places: Sequence[int]) -> float:
     )
 
 
-def _notes(setting: Setting, runs: int) -> tuple[str, ...]:
+def _notes(setting: BenchmarkSetup, runs: int) -> tuple[str, ...]:
     cluster = setting.cluster
     return (
         f"Row 'simulated' was chosen before any result was seen and is not fitted: {runs} runs, "

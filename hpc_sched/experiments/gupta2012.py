@@ -16,7 +16,7 @@ from hpc_sched.core.classic.build_plan import build_plan
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.processors import best_first
 from hpc_sched.experiments import shared_cluster
-from hpc_sched.experiments.shared_cluster import GUESSED, Cluster
+from hpc_sched.experiments.shared_cluster import GUESSED, SharedCluster
 from hpc_sched.experiments.table import Cell, Table, gain, percent
 from hpc_sched.sim.policies.base import Places, filled
 from hpc_sched.sim.runtime import traffic
@@ -42,10 +42,10 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class RackSetup:
     """The job, the cluster that it shares with others, and the slower processors."""
 
-    cluster: Cluster = GUESSED
+    cluster: SharedCluster = GUESSED
     share: float = 0.1  # of an iteration that is communication, alone in one rack; guessed
     # Of a slow processor, a fast one's being 1: clocks of 2.13 and 3.00 GHz, guessed.
     speed: float = 0.71
@@ -53,7 +53,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RackRun:
     """What one run gains, as a part of the time of the placement that knows less."""
 
     run: int
@@ -67,7 +67,7 @@ class Row:
         return gain(self.spread, self.packed)
 
 
-def run(seed: int, runs: int = 10, setting: Setting = Setting()) -> tuple[Row, ...]:
+def run(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> tuple[RackRun, ...]:
     """Return what topology gains in each run: racks in turn against the build plan.
 
     Both meet the same neighbours. The job is a stencil on a torus of 2 * 4 processes. The same
@@ -94,7 +94,7 @@ def run(seed: int, runs: int = 10, setting: Setting = Setting()) -> tuple[Row, .
             )
             for places in (spread, packed)
         ]
-        rows.append(Row(number, took[0], took[1], shared_cluster.leaves_used(topology, packed)))
+        rows.append(RackRun(number, took[0], took[1], shared_cluster.leaves_used(topology, packed)))
     return tuple(rows)
 
 
@@ -181,7 +181,7 @@ def slowest(problem: Problem, places: Sequence[int], speed: float) -> float:
     return speed if SLOW in names else 1.0
 
 
-def table(seed: int, runs: int = 10, setting: Setting = Setting()) -> Table:
+def table(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> Table:
     """Return the published numbers, ours, and ours where the guesses are varied."""
     rows: list[tuple[Cell, ...]] = [("topology", "published", *[None] * 4, 5.0)]
     rows.append(_topology_line("simulated", seed, runs, setting))
@@ -201,7 +201,7 @@ def table(seed: int, runs: int = 10, setting: Setting = Setting()) -> Table:
     )
 
 
-def _topology_line(numbers: str, seed: int, runs: int, setting: Setting) -> tuple[Cell, ...]:
+def _topology_line(numbers: str, seed: int, runs: int, setting: RackSetup) -> tuple[Cell, ...]:
     gains = [row.gain for row in run(seed, runs, setting)]
     ratio = setting.cluster.oversubscription
     mean, most = percent(statistics.fmean(gains)), percent(max(gains))
@@ -213,7 +213,7 @@ def _homogeneity_line(numbers: str, share: float, speed: float) -> tuple[Cell, .
     return "homogeneity", numbers, percent(share), None, speed, saved, saved
 
 
-def _notes(setting: Setting, runs: int) -> tuple[str, ...]:
+def _notes(setting: RackSetup, runs: int) -> tuple[str, ...]:
     cluster = setting.cluster
     return (
         "Rows 'simulated' were chosen before any result of theirs was seen and are not fitted: "

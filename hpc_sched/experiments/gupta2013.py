@@ -17,30 +17,29 @@ from typing import Literal
 from hpc_sched import files
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster, HostType, uniform
-from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.cluster.fat_tree import FatTree
-from hpc_sched.sim.jobs import swf, workload
-from hpc_sched.sim.jobs.distributions import Distribution, Uniform
+from hpc_sched.sim.jobs import distributions, swf, workload
+from hpc_sched.sim.jobs.distributions import Distribution
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import Outcome
-from hpc_sched.sim.jobs.swf import Record
+from hpc_sched.sim.jobs.swf import TraceRow
 from hpc_sched.sim.jobs.workload import Memory, Workload
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.policies import gupta2013, least_free, most_free
+from hpc_sched.sim.policies import gupta2013, host_order
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.queue_disciplines import Easy, Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
-from hpc_sched.sim.simulation_input import Setting as Conditions
-from hpc_sched.sim.simulation_input import Slowdown
+from hpc_sched.sim.simulation_input import SimulationInput, Slowdown
 
 JOBS = 1500
-SCORES = Uniform(0.0, 30.0)
+SCORES = distributions.read("uniform:0:30")
 _MB = 1024  # in a GB
 _INTERVAL = 6 * 3600.0  # s between checks that no slot is used twice
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TraceSetup:
     """What the paper leaves open, as guessed."""
 
     nodes: int = 256  # published: 1,024 cores, 4 a node
@@ -55,11 +54,11 @@ class Setting:
     quicker: Literal["all", "sync"] = "all"  # jobs that run shorter where interference is minded
 
 
-GUESSED = Setting()
+GUESSED = TraceSetup()
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class PlacementRule:
     """A rule, and what it does to runtimes."""
 
     policy: Policy
@@ -74,9 +73,9 @@ class Placement:
         return f"{self.policy.name}, beta {self.beta:g}, -{100 * self.less:g} %"
 
 
-LEAST_FREE = Placement(least_free.POLICY)
-MOST_FREE = Placement(most_free.POLICY)
-MDOBP = Placement(gupta2013.MDOBP)
+LEAST_FREE = PlacementRule(host_order.LEAST_FREE_PE)
+MOST_FREE = PlacementRule(host_order.MOST_FREE_PE)
+MDOBP = PlacementRule(gupta2013.MDOBP)
 IN_LIMITS = replace(gupta2013.MDOBP, name="mdobp in limits", minds_neighbours=True)
 
 
@@ -98,7 +97,7 @@ class Curve:
         return self.ends[count - 1] if 0 < count <= len(self.ends) else math.inf
 
 
-def records(trace: files.Path, count: int = JOBS) -> tuple[Record, ...]:
+def records(trace: files.Path, count: int = JOBS) -> tuple[TraceRow, ...]:
     """Return the first jobs of a trace.
 
     :raises exceptions.TraceError: naming file and line of what cannot be read
@@ -107,10 +106,10 @@ def records(trace: files.Path, count: int = JOBS) -> tuple[Record, ...]:
 
 
 def curve(
-    rows: Sequence[Record],
-    placement: Placement,
+    rows: Sequence[TraceRow],
+    placement: PlacementRule,
     seed: int,
-    setting: Setting = GUESSED,
+    setting: TraceSetup = GUESSED,
     *,
     until: float = math.inf,
     enough: float = math.inf,
@@ -125,7 +124,7 @@ def curve(
     """
     nodes = cluster(setting, seed)
     simulation = Simulation(
-        Conditions(
+        SimulationInput(
             cluster=nodes,
             policy=placement.policy,
             seed=seed,
@@ -143,7 +142,7 @@ def curve(
     return Curve(placement.name, seed, tuple(ends), refused)
 
 
-def cluster(setting: Setting, seed: int) -> Cluster:
+def cluster(setting: TraceSetup, seed: int) -> Cluster:
     """Return nodes under one switch, as topology plays no part; memories are dealt by the seed.
 
     Equally many nodes have each of the memories, the first ones one more where it does not come
@@ -159,7 +158,7 @@ def cluster(setting: Setting, seed: int) -> Cluster:
     return uniform(topology, HostType(setting.cores, 0), types)
 
 
-def jobs(rows: Sequence[Record], setting: Setting, seed: int) -> Iterator[Job]:
+def jobs(rows: Sequence[TraceRow], setting: TraceSetup, seed: int) -> Iterator[Job]:
     """Return the jobs: one VM of one core a processor, with its share of the memory used."""
     stretch = _stretch(rows, setting)
     drawn = Workload(memory=setting.memory, scores=setting.scores, seed=seed)
@@ -173,13 +172,13 @@ def jobs(rows: Sequence[Record], setting: Setting, seed: int) -> Iterator[Job]:
         )
 
 
-def offered_load(rows: Sequence[Record], cores: int) -> float:
+def offered_load(rows: Sequence[TraceRow], cores: int) -> float:
     """Return how busy the jobs would keep so many cores while they arrive, 1 being all of them."""
     span = max(rows[-1].submit - rows[0].submit, 1.0)
     return math.fsum(row.processors * row.runtime for row in rows) / (cores * span)
 
 
-def _stretch(rows: Sequence[Record], setting: Setting) -> float:
+def _stretch(rows: Sequence[TraceRow], setting: TraceSetup) -> float:
     """Return by what the times of submission are multiplied."""
     if setting.arrivals == "at once":
         return 0.0
@@ -200,14 +199,14 @@ class Once:
             simulation.start(job)
 
 
-def _discipline(setting: Setting) -> Discipline:
+def _discipline(setting: TraceSetup) -> Discipline:
     if setting.queue == "fcfs":
         return Fcfs()
     return Easy() if setting.queue == "easy" else Once()
 
 
-def _slowdown(placement: Placement, setting: Setting) -> Slowdown:
-    def factor(_occupancy: Occupancy, standing: Standing) -> float:
+def _slowdown(placement: PlacementRule, setting: TraceSetup) -> Slowdown:
+    def factor(_occupancy: ClusterState, standing: PlacedJob) -> float:
         spared = setting.quicker == "all" or standing.job.application.app_class == "sync"
         return 1.0 - placement.less if spared else 1.0
 

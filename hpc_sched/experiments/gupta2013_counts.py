@@ -11,12 +11,12 @@ from hpc_sched.experiments.gupta2013 import (
     LEAST_FREE,
     MOST_FREE,
     Curve,
-    Placement,
-    Setting,
+    PlacementRule,
+    TraceSetup,
     curve,
 )
 from hpc_sched.experiments.table import Cell, percent
-from hpc_sched.sim.jobs.swf import Record
+from hpc_sched.sim.jobs.swf import TraceRow
 
 DEFAULT_DONE = 801  # published: jobs of 1,500 that the default has completed when it is compared
 
@@ -47,12 +47,12 @@ def quiet(_text: str) -> None:
 class Study:
     """Placements beside defaults, in one setting."""
 
-    placements: tuple[Placement, ...]
-    setting: Setting = GUESSED
+    placements: tuple[PlacementRule, ...]
+    setting: TraceSetup = GUESSED
     numbers: str = "simulated"
     varied: str | None = None  # what differs from what was guessed; None: nothing
     after: float | None = None  # h; None: when a default has completed as many as published
-    defaults: tuple[Placement, ...] = (LEAST_FREE, MOST_FREE)
+    defaults: tuple[PlacementRule, ...] = (LEAST_FREE, MOST_FREE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def published(figure: str, placement: str, jobs: int) -> tuple[Cell, ...]:
 
 
 def lines(
-    figure: str, studies: Sequence[Study], rows: Sequence[Record], seeds: range, tell: Tell
+    figure: str, studies: Sequence[Study], rows: Sequence[TraceRow], seeds: range, tell: Tell
 ) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each default and placement of each study.
 
@@ -93,12 +93,12 @@ def lines(
 
 
 def counts(
-    study: Study, rows: Sequence[Record], seed: int
-) -> dict[tuple[Placement, Placement], Count]:
+    study: Study, rows: Sequence[TraceRow], seed: int
+) -> dict[tuple[PlacementRule, PlacementRule], Count]:
     """Return the counts of one run, by default and placement."""
     enough = round(len(rows) * DEFAULT_DONE / JOBS)
-    before: dict[Placement, Curve] = {}
-    time: dict[Placement, float] = {}
+    before: dict[PlacementRule, Curve] = {}
+    time: dict[PlacementRule, float] = {}
     for each in study.defaults:
         if study.after is None:
             before[each] = curve(rows, each, seed, study.setting, enough=enough)
@@ -120,7 +120,7 @@ def counts(
 
 
 def _line(
-    study: Study, default: Placement, placement: Placement, found: Sequence[Count]
+    study: Study, default: PlacementRule, placement: PlacementRule, found: Sequence[Count]
 ) -> tuple[Cell, ...]:
     limited = placement.policy.minds_neighbours
     hours = statistics.fmean(count.time for count in found) / 3600

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hpc_sched.experiments.gupta2013 import LEAST_FREE, MDOBP, MOST_FREE, Curve, curve
 from hpc_sched.experiments.gupta2013_tables import LIMITED
-from hpc_sched.sim.jobs.swf import Record
+from hpc_sched.sim.jobs.swf import TraceRow
 
 COLUMNS = ("placement", "seconds", "jobs")
 
 
-def curves(rows: Sequence[Record], seed: int) -> Iterator[Curve]:
+def curves(rows: Sequence[TraceRow], seed: int) -> Iterator[Curve]:
     """Return the curves of Figures 9a and 9b, one at a time, as guessed.
 
     :param rows: the first jobs of the trace

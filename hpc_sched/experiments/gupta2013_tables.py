@@ -10,8 +10,8 @@ from hpc_sched.experiments.gupta2013 import (
     JOBS,
     LEAST_FREE,
     MDOBP,
-    Placement,
-    Setting,
+    PlacementRule,
+    TraceSetup,
 )
 from hpc_sched.experiments.gupta2013_counts import (
     COLUMNS,
@@ -23,9 +23,8 @@ from hpc_sched.experiments.gupta2013_counts import (
     quiet,
 )
 from hpc_sched.experiments.table import Cell, Table
-from hpc_sched.sim.jobs import swf
-from hpc_sched.sim.jobs.distributions import Uniform
-from hpc_sched.sim.jobs.swf import Record
+from hpc_sched.sim.jobs import distributions, swf
+from hpc_sched.sim.jobs.swf import TraceRow
 
 # Published, when the default has completed DEFAULT_DONE.
 MDOBP_DONE, IN_LIMITS_DONE = 910, 1060
@@ -37,7 +36,7 @@ _KB = 1024 * 1024  # in a GB
 BETAS = (40.0, 60.0)
 LESS = (0.0, 0.1, 0.2)
 # What Figure 9b compares.
-LIMITED = tuple(Placement(IN_LIMITS, beta, less) for beta in BETAS for less in LESS)
+LIMITED = tuple(PlacementRule(IN_LIMITS, beta, less) for beta in BETAS for less in LESS)
 HOURS = (12.0, 24.0, 48.0)
 SCARCE, RARE = (2, 2, 2, 8), (2, 2, 2, 2, 2, 2, 2, 8)  # GB of nodes, where memory is scarce
 
@@ -69,10 +68,10 @@ def memory_table(trace: files.Path) -> Table:
 
 
 def figure_9a(
-    rows: Sequence[Record],
+    rows: Sequence[TraceRow],
     seed: int,
     runs: int = 3,
-    setting: Setting = GUESSED,
+    setting: TraceSetup = GUESSED,
     tell: Tell = quiet,
 ) -> Table:
     """Return Figure 9a: the jobs completed with MDOBP beside those with the default.
@@ -90,7 +89,7 @@ def figure_9a(
     )
 
 
-def _packed(setting: Setting) -> Iterator[Study]:
+def _packed(setting: TraceSetup) -> Iterator[Study]:
     only = (MDOBP,)
     yield Study(only, setting)
     for sizes in ((2, 8), (2, 4, 8), (2, 4, 8, 16, 32), (8, 16, 32), (16,)):
@@ -119,10 +118,10 @@ def _packed(setting: Setting) -> Iterator[Study]:
 
 
 def figure_9b(
-    rows: Sequence[Record],
+    rows: Sequence[TraceRow],
     seed: int,
     runs: int = 3,
-    setting: Setting = GUESSED,
+    setting: TraceSetup = GUESSED,
     tell: Tell = quiet,
 ) -> Table:
     """Return Figure 9b: the same with MDOBP that keeps cache scores in limits.
@@ -150,12 +149,20 @@ def figure_9b(
     )
 
 
-def _limited(setting: Setting) -> Iterator[Study]:
+def _limited(setting: TraceSetup) -> Iterator[Study]:
     yield Study(LIMITED, setting)
-    best = Placement(IN_LIMITS, max(BETAS), max(LESS))
+    best = PlacementRule(IN_LIMITS, max(BETAS), max(LESS))
     for text, varied, after in (
-        ("cache scores uniform:0:20", replace(setting, scores=Uniform(0, 20)), None),
-        ("cache scores uniform:0:40", replace(setting, scores=Uniform(0, 40)), None),
+        (
+            "cache scores uniform:0:20",
+            replace(setting, scores=distributions.read("uniform:0:20")),
+            None,
+        ),
+        (
+            "cache scores uniform:0:40",
+            replace(setting, scores=distributions.read("uniform:0:40")),
+            None,
+        ),
         ("all jobs sync", replace(setting, sync="all"), None),
         ("no job sync: alpha alone", replace(setting, sync="none"), None),
         ("sync jobs alone run shorter", replace(setting, quicker="sync"), None),
@@ -173,7 +180,7 @@ def _listed(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes))
 
 
-def _notes(setting: Setting, runs: int) -> tuple[str, ...]:
+def _notes(setting: TraceSetup, runs: int) -> tuple[str, ...]:
     return (
         "Rows 'simulated' were chosen before any result of theirs was seen and are not fitted: "
         f"means of {runs} runs, which differ in the nodes' memories and the cache scores. Rows "

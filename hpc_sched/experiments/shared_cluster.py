@@ -14,7 +14,7 @@ from hpc_sched.topology.model import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class SharedCluster:
     """A cluster with one VM a host, and how busy the jobs of others keep it.
 
     All of it is guessed. 48-port switches with 32 hosts leave room for a group of 16 under one
@@ -32,7 +32,7 @@ class Cluster:
     talking: float = 0.3  # part of the time in which such a job communicates
 
 
-GUESSED = Cluster()
+GUESSED = SharedCluster()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Neighbours:
     jobs: tuple[tuple[int, ...], ...]
 
 
-def fabric(cluster: Cluster) -> Topology:
+def fabric(cluster: SharedCluster) -> Topology:
     """Return the two levels of the cluster; ``n1-07`` is a host under ``leaf1``."""
     return Topology.from_tree(
         {
@@ -54,14 +54,14 @@ def fabric(cluster: Cluster) -> Topology:
     )
 
 
-def wires(cluster: Cluster, topology: Topology) -> Network:
+def wires(cluster: SharedCluster, topology: Topology) -> Network:
     """Return the links of the cluster."""
     return fat_tree(
         topology, host_rate=cluster.host_rate, oversubscription=cluster.oversubscription
     )
 
 
-def neighbours(cluster: Cluster, topology: Topology, draw: random.Random) -> Neighbours:
+def neighbours(cluster: SharedCluster, topology: Topology, draw: random.Random) -> Neighbours:
     """Return jobs of others on hosts drawn at random, until their part of the hosts is taken."""
     hosts = range(len(topology.hosts))
     drawn = draw.sample(hosts, round(cluster.taken * len(hosts)))
@@ -69,7 +69,7 @@ def neighbours(cluster: Cluster, topology: Topology, draw: random.Random) -> Nei
     return Neighbours(tuple(tuple(drawn[i : i + size]) for i in range(0, len(drawn), size)))
 
 
-def chatter(cluster: Cluster, others: Neighbours, draw: random.Random) -> Flows:
+def chatter(cluster: SharedCluster, others: Neighbours, draw: random.Random) -> Flows:
     """Return what the jobs of others send while one iteration communicates.
 
     Each job is at that moment communicating or not, by the part of its time that it does. One

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """What happens; of events at one time the lower number comes first.
 
     What gives room comes before what takes it, so a job can start the moment another ends.
@@ -20,7 +20,7 @@ class Kind(IntEnum):
     SAMPLE = 4
 
 
-Event = tuple[float, Kind, int, Callable[[], None]]  # time in s, kind, number of entry, action
+Event = tuple[float, EventKind, int, Callable[[], None]]  # time in s, kind, number of entry, action
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Engine:
     _heap: list[Event] = field(default_factory=list)
     _entries: int = 0
 
-    def enter(self, time: float, kind: Kind, action: Callable[[], None]) -> None:
+    def enter(self, time: float, kind: EventKind, action: Callable[[], None]) -> None:
         """Enter an event. O(log events).
 
         :raises ValueError: for a time that is past or none

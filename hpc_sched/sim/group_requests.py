@@ -6,23 +6,23 @@ import numpy as np
 
 from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.sim.cluster.cluster_state import Array, Occupancy
+from hpc_sched.sim.cluster.cluster_state import Array, ClusterState
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Request
-from hpc_sched.sim.simulation_input import Setting
+from hpc_sched.sim.simulation_input import SimulationInput
 
 
 class Requests:
     """Makes the requests of one simulation; keeps nothing of any of them."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: SimulationInput) -> None:
         self._setting = setting
         self._no_members = np.zeros(len(setting.cluster.total), dtype=np.int64)
         self._usable = setting.cluster.total.astype(np.float64)
         for shared in (self._no_members, self._usable):
             shared.setflags(write=False)
 
-    def capacity(self, job: Job, occupancy: Occupancy) -> Array:
+    def capacity(self, job: Job, occupancy: ClusterState) -> Array:
         """Return how many VMs of a job each host takes beside the VMs that are there."""
         room = occupancy.capacity(job.vcpus, job.memory_mb)
         # Who does not fit need not be told beside whom.
@@ -30,7 +30,7 @@ class Requests:
             return room
         return occupancy.rooms_beside(job.application, self._setting.limits, room)
 
-    def request(self, job: Job, capacity: Array, occupancy: Occupancy) -> Request:
+    def request(self, job: Job, capacity: Array, occupancy: ClusterState) -> Request:
         """Return the group of a job as a policy gets it."""
         setting = self._setting
         problem = Problem(

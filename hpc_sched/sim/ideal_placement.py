@@ -17,7 +17,7 @@ KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class IdealPlacement:
     """What the empty cluster has for a job."""
 
     refusal: Rejection | None  # why the policy never places it; None where it does
@@ -25,7 +25,7 @@ class Best:
     leaves: int | None  # the fewest that a plan of least Hop-Byte uses
 
 
-class EmptyCluster:
+class IdealPlacements:
     """Answers for jobs on the cluster without other jobs, each kind asked once.
 
     Jobs are of one kind where they have equally many VMs and every host takes equally many of
@@ -34,7 +34,7 @@ class EmptyCluster:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._known: OrderedDict[tuple[object, ...], Best] = OrderedDict()
+        self._known: OrderedDict[tuple[object, ...], IdealPlacement] = OrderedDict()
 
     def best(
         self,
@@ -43,7 +43,7 @@ class EmptyCluster:
         room: Array,
         capacity: Array,
         request: Callable[[Array], Request],
-    ) -> Best:
+    ) -> IdealPlacement:
         """Return what a job can have at best. Two placements for a new kind of job.
 
         :param room: how many of its VMs fit on each host while it has no others; what is least
@@ -58,7 +58,7 @@ class EmptyCluster:
         if found is None:
             answer = self._policy.places(request(capacity))
             plan = least_plan(request(room).problem)
-            found = self._known[key] = Best(
+            found = self._known[key] = IdealPlacement(
                 refusal=answer if isinstance(answer, Rejection) else None,
                 hop_bytes=None if plan is None else plan.hop_bytes,
                 leaves=None if plan is None else len(plan.leaves),

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.sim.cluster.cluster_state import Standing
-from hpc_sched.sim.ideal_placement import Best
+from hpc_sched.sim.cluster.cluster_state import PlacedJob
+from hpc_sched.sim.ideal_placement import IdealPlacement
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 from hpc_sched.topology.model import Topology
@@ -26,12 +26,12 @@ class LogEntry:
 
 
 @dataclass(slots=True)
-class Life:
+class SubmittedJob:
     """What is known of a job that has been submitted."""
 
     job: Job
-    best: Best
-    standing: Standing | None = None  # where it runs, or ran last
+    best: IdealPlacement
+    standing: PlacedJob | None = None  # where it runs, or ran last
     start: float = 0.0
     factor: float = 1.0  # by which its placement makes it longer
     starts: int = 0

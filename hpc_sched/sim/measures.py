@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import rooms_below
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
-from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 
 Reals = NDArray[np.float64]
@@ -41,7 +41,7 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Distributions:
+class DoneJobs:
     """Numbers of all jobs that were done, in the order of their ends; 8 bytes each."""
 
     ends: "array[float]" = field(default_factory=lambda: array("d"))
@@ -71,7 +71,7 @@ class Measures:
         self.outcomes: Counter[Outcome] = Counter()
         self.refusals: Counter[str] = Counter()
         self.restarts = 0
-        self.done = Distributions()
+        self.done = DoneJobs()
         self.samples: list[Sample] = []
         # Of the jobs that were done: sums over all of them.
         self.hop_bytes = self.least_hop_bytes = 0.0
@@ -108,12 +108,12 @@ class Measures:
         self._crossed += self._crossings * passed
         self._time = time
 
-    def started(self, standing: Standing) -> None:
+    def started(self, standing: PlacedJob) -> None:
         """Count a job that has started."""
         self._change(standing, 1)
         self.began = self._time if self.began is None else self.began
 
-    def ended(self, standing: Standing) -> None:
+    def ended(self, standing: PlacedJob) -> None:
         """Count a job that has left its places, whatever the reason."""
         self._change(standing, -1)
         self.busy_until = self._time
@@ -140,7 +140,7 @@ class Measures:
             self.leaves += record.leaves
             self.least_leaves += record.least_leaves
 
-    def sample(self, now: float, occupancy: Occupancy, waiting: int) -> float:
+    def sample(self, now: float, occupancy: ClusterState, waiting: int) -> float:
         """Take a sample, and return when the next one is due. O(hosts * levels)."""
         used = self._per_leaf - self._free_per_leaf(occupancy)
         self.samples.append(
@@ -192,7 +192,7 @@ class Measures:
         """Jobs that have VMs under a leaf and under others, per leaf, on average over time."""
         return self._crossed / self.span / len(self._leaves) if self.span > 0 else 0.0
 
-    def _change(self, standing: Standing, sign: int) -> None:
+    def _change(self, standing: PlacedJob, sign: int) -> None:
         self._taken += sign * standing.takes.sum(axis=0)
         self._running += sign
         leaves = np.unique(self._leaf[standing.hosts])
@@ -204,7 +204,7 @@ class Measures:
     def _share(self, amount: float, resource: int) -> float:
         return float(amount / self._total[resource]) if self._total[resource] else 0.0
 
-    def _free_per_leaf(self, occupancy: Occupancy) -> Reals:
+    def _free_per_leaf(self, occupancy: ClusterState) -> Reals:
         topology = self.cluster.topology
         free = np.bincount(
             self._leaf, weights=occupancy.free[:, VCPUS], minlength=len(topology.switches)
@@ -212,7 +212,7 @@ class Measures:
         per_leaf: Reals = free[self._leaves].astype(np.float64)
         return per_leaf
 
-    def _gangs(self, occupancy: Occupancy) -> tuple[int, ...]:
+    def _gangs(self, occupancy: ClusterState) -> tuple[int, ...]:
         topology = self.cluster.topology
         nobody = np.zeros(len(topology.hosts), dtype=np.int64)
         problem = Problem(

@@ -24,7 +24,7 @@ from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queue_disciplines import DEPTH, Easy, Fcfs
 from hpc_sched.sim.runtime.runtime_model import PlacedRuntime, RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
-from hpc_sched.sim.simulation_input import NO_LIMITS, Setting
+from hpc_sched.sim.simulation_input import NO_LIMITS, SimulationInput
 from hpc_sched.sim.summary import Result, result_of
 
 QUEUES = ("fcfs", "easy")
@@ -58,14 +58,14 @@ class Scenario:
     folder: Path | None = None  # where each run writes its jobs and events
     events: bool = False  # whether it writes its events
 
-    def setting(self, policy: str, seed: int) -> Setting:
+    def setting(self, policy: str, seed: int) -> SimulationInput:
         """Return the setting of one run.
 
         :raises exceptions.SimulationError: for a policy that there is not
         """
         minds_types = self.homogeneous != "false"
         types = ProcessorTypes.of(self.cluster, self.processor_order) if minds_types else None
-        return Setting(
+        return SimulationInput(
             cluster=self.cluster,
             policy=registry.policy(policy),
             seed=seed,

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.cluster.host_failures import Failure
-from hpc_sched.sim.engine import Engine, Kind
+from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.group_requests import Requests
-from hpc_sched.sim.ideal_placement import EmptyCluster
-from hpc_sched.sim.job_lifecycle import Life, LogEntry
+from hpc_sched.sim.ideal_placement import IdealPlacements
+from hpc_sched.sim.job_lifecycle import LogEntry, SubmittedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.simulation_input import Setting
+from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import plurals
 
 Discipline = Callable[["Simulation"], None]
@@ -36,7 +36,7 @@ class Simulation:
 
     def __init__(
         self,
-        setting: Setting,
+        setting: SimulationInput,
         discipline: Discipline,
         jobs: Iterable[Job],
         *,
@@ -53,7 +53,7 @@ class Simulation:
         """
         self.setting = setting
         self._discipline = discipline
-        self.occupancy = Occupancy(setting.cluster)
+        self.state = ClusterState(setting.cluster)
         self.waiting: OrderedDict[int, Job] = OrderedDict()  # in the order of the queue
         self.engine = Engine()
         self.events = 0
@@ -64,16 +64,16 @@ class Simulation:
         self._failures = iter(failures)
         self._on_record = on_record
         self._log = log
-        self._lives: dict[int, Life] = {}
-        self._empty = EmptyCluster(setting.policy)
-        self._nobody = Occupancy(setting.cluster)
+        self._lives: dict[int, SubmittedJob] = {}
+        self._empty = IdealPlacements(setting.policy)
+        self._nobody = ClusterState(setting.cluster)
         self._requests = Requests(setting)
         self._more = False  # whether there is a job that has not been submitted
         self._repairs = 0  # hosts that will be back
         self._sample_due = False
         self._enter_next_job()
         self._enter_next_failure()
-        self.engine.enter(0.0, Kind.SAMPLE, self._mark_sample)
+        self.engine.enter(0.0, EventKind.SAMPLE, self._mark_sample)
 
     @property
     def now(self) -> float:
@@ -103,7 +103,7 @@ class Simulation:
 
         :raises exceptions.ConservationError: where one is
         """
-        self.occupancy.check()
+        self.state.check()
         self.measures.conclude()
         for life in list(self._lives.values()):
             runs = life.standing is not None
@@ -113,42 +113,42 @@ class Simulation:
                 f"{self.submitted} jobs were submitted, {self.recorded} are accounted for"
             )
 
-    def start(self, job: Job, accept: Callable[[Standing], bool] | None = None) -> bool:
+    def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
         """Give a waiting job its places, where the policy finds some; tell whether it did.
 
         :param accept: whether the places that it would get may be used
         """
-        capacity = self._requests.capacity(job, self.occupancy)
+        capacity = self._requests.capacity(job, self.state)
         if int(capacity.sum()) < job.count:
             return False
-        places = self.setting.policy.places(self._requests.request(job, capacity, self.occupancy))
+        places = self.setting.policy.places(self._requests.request(job, capacity, self.state))
         if isinstance(places, Rejection):
             return False
-        standing = Standing.of(job, places)
+        standing = PlacedJob.of(job, places)
         if accept is not None and not accept(standing):
             return False
-        self.occupancy.take(standing)
+        self.state.take(standing)
         del self.waiting[job.number]
         life = self._lives[job.number]
         life.standing, life.start = standing, self.now
         if self.setting.slowdown is not None:
-            life.factor = self.setting.slowdown(self.occupancy, standing)
+            life.factor = self.setting.slowdown(self.state, standing)
         life.starts += 1
         end = self.now + job.runtime * life.factor
-        self.engine.enter(end, Kind.END, lambda: self._end(life, standing))
+        self.engine.enter(end, EventKind.END, lambda: self._end(life, standing))
         self.measures.started(standing)
         self._tell("start", job.number, standing.text(self.setting.cluster.topology))
         return True
 
-    def running(self) -> dict[int, tuple[float, Standing]]:
+    def running(self) -> dict[int, tuple[float, PlacedJob]]:
         """Return the jobs that run by number: when each started, and where it stands."""
         return {
             number: (self._lives[number].start, standing)
-            for number, standing in self.occupancy.jobs.items()
+            for number, standing in self.state.jobs.items()
         }
 
     def _has_work(self) -> bool:
-        return self._more or bool(self.occupancy.jobs) or bool(self.waiting and self._repairs)
+        return self._more or bool(self.state.jobs) or bool(self.waiting and self._repairs)
 
     def _submit(self, job: Job) -> None:
         if job.number in self._lives or job.count < 1:
@@ -165,29 +165,29 @@ class Simulation:
             self._requests.capacity(job, self._nobody),
             lambda capacity: self._requests.request(job, capacity, self._nobody),
         )
-        life = self._lives[job.number] = Life(job, best)
+        life = self._lives[job.number] = SubmittedJob(job, best)
         if life.best.refusal is None:
             self.waiting[job.number] = job
             return
         self._tell("refuse", job.number, life.best.refusal.operator)
         self._record(life, Outcome.REFUSED)
 
-    def _end(self, life: Life, standing: Standing) -> None:
-        if self.occupancy.jobs.get(life.job.number) is not standing:
+    def _end(self, life: SubmittedJob, standing: PlacedJob) -> None:
+        if self.state.jobs.get(life.job.number) is not standing:
             return  # the end of a start that a failure has undone
         self._release(life)
         self._tell("end", life.job.number)
         self._record(life, Outcome.DONE)
 
-    def _release(self, life: Life) -> None:
-        self.measures.ended(self.occupancy.release(life.job.number))
+    def _release(self, life: SubmittedJob) -> None:
+        self.measures.ended(self.state.release(life.job.number))
 
     def _fail(self, failure: Failure) -> None:
         self._enter_next_failure()
         host = failure.host
-        if not self.occupancy.up[host]:
+        if not self.state.up[host]:
             return  # it is down already
-        hit = self.occupancy.jobs_on(host)
+        hit = self.state.jobs_on(host)
         name = self.setting.cluster.topology.hosts[host]
         self._tell("fail", None, f"{name}: jobs {', '.join(map(str, hit)) or 'none'}")
         # The one that was submitted first shall be the first of the queue.
@@ -200,17 +200,19 @@ class Simulation:
                 self.waiting.move_to_end(number, last=False)
             else:
                 self._record(life, Outcome.FAILED)
-        self.occupancy.set_up(host, False)
+        self.state.set_up(host, False)
         if failure.repair is not None:
             self._repairs += 1
-            self.engine.enter(self.now + failure.repair, Kind.REPAIR, lambda: self._repair(host))
+            self.engine.enter(
+                self.now + failure.repair, EventKind.REPAIR, lambda: self._repair(host)
+            )
 
     def _repair(self, host: int) -> None:
         self._repairs -= 1
-        self.occupancy.set_up(host, True)
+        self.state.set_up(host, True)
         self._tell("repair", None, self.setting.cluster.topology.hosts[host])
 
-    def _record(self, life: Life, outcome: Outcome) -> None:
+    def _record(self, life: SubmittedJob, outcome: Outcome) -> None:
         del self._lives[life.job.number]
         self.recorded += 1
         record = life.record(outcome, self.setting.cluster.topology, self.now)
@@ -232,18 +234,18 @@ class Simulation:
                 f"job {job.number} is submitted at {job.submit:g} s, after one at {self.now:g} s: "
                 "expected jobs in the order of submission"
             )
-        self.engine.enter(job.submit, Kind.SUBMIT, lambda: self._submit(job))
+        self.engine.enter(job.submit, EventKind.SUBMIT, lambda: self._submit(job))
 
     def _enter_next_failure(self) -> None:
         failure = next(self._failures, None)
         if failure is not None:
-            self.engine.enter(failure.time, Kind.FAILURE, lambda: self._fail(failure))
+            self.engine.enter(failure.time, EventKind.FAILURE, lambda: self._fail(failure))
 
     def _mark_sample(self) -> None:
         self._sample_due = True
 
     def _sample(self) -> None:
         self._sample_due = False
-        self.occupancy.check()
-        after = self.measures.sample(self.now, self.occupancy, len(self.waiting))
-        self.engine.enter(after, Kind.SAMPLE, self._mark_sample)
+        self.state.check()
+        after = self.measures.sample(self.now, self.state, len(self.waiting))
+        self.engine.enter(after, EventKind.SAMPLE, self._mark_sample)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster
-from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.cluster.processor_types import ProcessorTypes
 from hpc_sched.sim.policies.base import Policy
 
 NO_LIMITS = Limits(math.inf, math.inf)
-Slowdown = Callable[[Occupancy, Standing], float]
+Slowdown = Callable[[ClusterState, PlacedJob], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SimulationInput:
     """What a run is made of beside its trace."""
 
     cluster: Cluster

@@ -20,7 +20,7 @@ from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.queue_disciplines import Fcfs
 from hpc_sched.sim.simulation import Simulation
-from hpc_sched.sim.simulation_input import Setting
+from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import Topology
 from tests.functional.pods import cpu
 from tests.functional.states import States, host_state
@@ -178,7 +178,7 @@ def simulated(case: Case, topology: Topology, policy: Policy) -> Counter[str]:
     :param topology: the case's fabric with its stated processor types
     """
     cluster = cluster_of(case, topology)
-    setting = Setting(
+    setting = SimulationInput(
         cluster,
         policy,
         limits=case.limits,
@@ -188,7 +188,7 @@ def simulated(case: Case, topology: Topology, policy: Policy) -> Counter[str]:
     )
     simulation = Simulation(setting, Fcfs(), [case.job])
     simulation.run(until=0.0)
-    standing = simulation.occupancy.jobs.get(case.job.number)
+    standing = simulation.state.jobs.get(case.job.number)
     if standing is None:
         return Counter()
     names = [topology.hosts[host] for host in standing.hosts.tolist()]

@@ -28,7 +28,7 @@ from hpc_sched.sim.cluster.processor_types import ProcessorTypes
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.simulation import Simulation
-from hpc_sched.sim.simulation_input import Setting
+from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import Topology
 from tests.functional.trees import write_tree
 
@@ -120,7 +120,7 @@ class Simulated:
         topology = loaded_topology.current().topology
         others = {host: HostType(vcpus, MEMORY_MB) for vcpus in SIZES for host in SIZES[vcpus]}
         cluster = uniform(topology, HostType(1, 0), others)
-        setting = Setting(
+        setting = SimulationInput(
             cluster,
             registry.policy("exact-plan"),
             types=ProcessorTypes.of(cluster, BEST_FIRST),
@@ -134,7 +134,7 @@ class Simulated:
             if not simulation.start(job):
                 del simulation.waiting[job.number]
                 continue
-            standing = simulation.occupancy.jobs[job.number]
+            standing = simulation.state.jobs[job.number]
             for host, count in zip(standing.hosts.tolist(), standing.counts.tolist(), strict=True):
                 self.placed[job.number][names[host]] = count
 

@@ -13,7 +13,7 @@ import pytest
 
 from hpc_sched.exceptions import TraceError
 from hpc_sched.sim.jobs import swf
-from hpc_sched.sim.jobs.trace_statistics import Tally
+from hpc_sched.sim.jobs.trace_statistics import TraceStatistics
 from tests.fuzz.corpus import SWF
 from tests.fuzz.mutation import mutated
 from tests.fuzz.test_parsers import COUNT, SEED, bounded_memory, bounded_time
@@ -21,7 +21,7 @@ from tests.fuzz.test_parsers import COUNT, SEED, bounded_memory, bounded_time
 
 def outcome(path: Path) -> str:
     """Return what reading a trace comes to in one word, or what is wrong with it."""
-    tally = Tally()
+    tally = TraceStatistics()
     records = []
     try:
         with bounded_time():

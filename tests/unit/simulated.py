@@ -9,7 +9,7 @@ from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queue_disciplines import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
-from hpc_sched.sim.simulation_input import Setting
+from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 
@@ -36,7 +36,7 @@ class Simulated:
         self.log: list[str] = []
         self.records: list[JobRecord] = []
         self.simulation = Simulation(
-            Setting(on or cluster(), registry.policy(policy), **setting),  # type: ignore[arg-type]
+            SimulationInput(on or cluster(), registry.policy(policy), **setting),  # type: ignore[arg-type]
             discipline or Fcfs(),
             jobs,
             failures=failures,

@@ -122,7 +122,7 @@ def test_a_saved_cloud_has_what_its_vms_leave_free():
     # leaf01 has room for 12 VMs too, but on four hosts.
     found = Simulated("exact-plan", [Job(1, 0, 1, 12, 4)], on=there)
     assert found.starts == ["0 start 1: n05*4 n06*4 n07*4"]
-    assert (found.simulation.occupancy.free == there.free_at_start).all()
+    assert (found.simulation.state.free == there.free_at_start).all()
 
 
 def test_vms_of_a_saved_cloud_keep_newcomers_away_as_the_filters_do():

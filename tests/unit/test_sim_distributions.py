@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.exceptions import ConfigError
 from hpc_sched.sim.jobs import class_mix, distributions
-from hpc_sched.sim.jobs.distributions import Choice, Constant, Exponential, LogNormal, Uniform
+from hpc_sched.sim.jobs.distributions import Distribution
 
 READ = [
-    ("constant:5", Constant(5.0)),
-    ("constant:-0.5", Constant(-0.5)),
-    ("uniform:0:30", Uniform(0.0, 30.0)),
-    ("exponential:600", Exponential(600.0)),
-    ("lognormal:60:1.5", LogNormal(60.0, 1.5)),
-    ("choice:1:2:4:8", Choice((1.0, 2.0, 4.0, 8.0), (1.0,) * 4)),
-    ("choice:1=0.5:8=0.25", Choice((1.0, 8.0), (0.5, 0.25))),
+    ("constant:5", Distribution("constant", (5.0,))),
+    ("constant:-0.5", Distribution("constant", (-0.5,))),
+    ("uniform:0:30", Distribution("uniform", (0.0, 30.0))),
+    ("exponential:600", Distribution("exponential", (600.0,))),
+    ("lognormal:60:1.5", Distribution("lognormal", (60.0, 1.5))),
+    ("choice:1:2:4:8", Distribution("choice", (1.0, 2.0, 4.0, 8.0), (1.0,) * 4)),
+    ("choice:1=0.5:8=0.25", Distribution("choice", (1.0, 8.0), (0.5, 0.25))),
 ]
 
 
@@ -94,12 +94,12 @@ def test_a_distribution_that_may_fall_below_a_limit_is_refused(text: str):
 NUMBERS = st.floats(-1e15, 1e15)
 POSITIVE = st.floats(1e-15, 1e15)
 ANY = st.one_of(
-    NUMBERS.map(Constant),
-    st.tuples(NUMBERS, NUMBERS).map(lambda pair: Uniform(*sorted(pair))),
-    POSITIVE.map(Exponential),
-    st.builds(LogNormal, POSITIVE, st.floats(0, 20)),
+    NUMBERS.map(lambda number: Distribution("constant", (number,))),
+    st.tuples(NUMBERS, NUMBERS).map(lambda pair: Distribution("uniform", tuple(sorted(pair)))),
+    POSITIVE.map(lambda mean: Distribution("exponential", (mean,))),
+    st.tuples(POSITIVE, st.floats(0, 20)).map(lambda pair: Distribution("lognormal", pair)),
     st.lists(st.tuples(NUMBERS, POSITIVE), min_size=1, max_size=5).map(
-        lambda pairs: Choice(*map(tuple, zip(*pairs, strict=True)))
+        lambda pairs: Distribution("choice", *map(tuple, zip(*pairs, strict=True)))
     ),
 )
 

@@ -10,12 +10,12 @@ from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.experiments import dudina2013, gupta2012, shared_cluster
-from hpc_sched.experiments.dudina2013 import BUNCH, RANDOM, Summary
-from hpc_sched.experiments.shared_cluster import GUESSED, Cluster
+from hpc_sched.experiments.dudina2013 import BUNCH, RANDOM, PlacementTimes
+from hpc_sched.experiments.shared_cluster import GUESSED, SharedCluster
 from hpc_sched.experiments.table import Table, gain, percent
 
 FEW = 3
-SHORT = dudina2013.Setting(iterations=4)
+SHORT = dudina2013.BenchmarkSetup(iterations=4)
 # Uplinks so thin that they are full whatever the neighbours do.
 THIN = replace(GUESSED, oversubscription=16.0)
 
@@ -27,13 +27,13 @@ def block_tridiagonal() -> Table:
 
 @pytest.fixture(scope="module")
 def racks_and_types() -> Table:
-    return gupta2012.table(1, FEW, gupta2012.Setting(iterations=4))
+    return gupta2012.table(1, FEW, gupta2012.RackSetup(iterations=4))
 
 
 def test_the_same_seed_gives_the_same_runs_and_another_seed_others():
     assert dudina2013.run(1, FEW, SHORT) == dudina2013.run(1, FEW, SHORT)
     assert dudina2013.run(1, FEW, SHORT) != dudina2013.run(2, FEW, SHORT)
-    thin = gupta2012.Setting(cluster=THIN, iterations=4)
+    thin = gupta2012.RackSetup(cluster=THIN, iterations=4)
     assert gupta2012.run(1, FEW, thin) == gupta2012.run(1, FEW, thin)
     assert gupta2012.run(1, FEW, thin) != gupta2012.run(2, FEW, thin)
 
@@ -45,7 +45,7 @@ def test_the_first_runs_do_not_depend_on_how_many_follow():
 def test_the_numbers_of_seed_one():
     """They change with the model only: who changes it looks at them again."""
     rows = dudina2013.run(1)
-    before, after = Summary.of(rows, RANDOM), Summary.of(rows, BUNCH)
+    before, after = PlacementTimes.of(rows, RANDOM), PlacementTimes.of(rows, BUNCH)
     assert percent(gain(before.mean, after.mean)) == 4.5
     assert percent(gain(before.maximum, after.maximum)) == 6.3
     assert (percent(before.spread), percent(after.spread)) == (4.1, 0.0)
@@ -79,7 +79,7 @@ def test_the_vms_of_a_bunch_stand_as_the_exact_plan_would_have_them():
 
 
 def test_neighbours_take_their_part_of_the_hosts_and_no_host_twice():
-    cluster = Cluster(leaves=2, hosts_a_leaf=10, taken=0.5, neighbour_vms=4)
+    cluster = SharedCluster(leaves=2, hosts_a_leaf=10, taken=0.5, neighbour_vms=4)
     topology = shared_cluster.fabric(cluster)
     others = shared_cluster.neighbours(cluster, topology, random.Random(1))
     assert [len(job) for job in others.jobs] == [4, 4, 2]
@@ -94,7 +94,7 @@ def test_neighbours_take_their_part_of_the_hosts_and_no_host_twice():
 
 @pytest.mark.parametrize(("talking", "jobs"), [(0.0, 0), (1.0, 3)])
 def test_neighbours_talk_as_often_as_they_are_said_to(talking: float, jobs: int):
-    cluster = Cluster(leaves=2, hosts_a_leaf=15, taken=0.4, neighbour_vms=4, talking=talking)
+    cluster = SharedCluster(leaves=2, hosts_a_leaf=15, taken=0.4, neighbour_vms=4, talking=talking)
     topology = shared_cluster.fabric(cluster)
     others = shared_cluster.neighbours(cluster, topology, random.Random(1))
     sent = shared_cluster.chatter(cluster, others, random.Random(2))

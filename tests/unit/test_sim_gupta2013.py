@@ -12,37 +12,37 @@ from hpc_sched.experiments.gupta2013 import (
     LEAST_FREE,
     MDOBP,
     MOST_FREE,
-    Placement,
-    Setting,
+    PlacementRule,
+    TraceSetup,
     curve,
 )
 from hpc_sched.experiments.gupta2013_counts import Study, counts
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
-from hpc_sched.sim.cluster.cluster_state import Occupancy
+from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.group_requests import Requests
-from hpc_sched.sim.jobs.distributions import Constant
+from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.swf import Record
+from hpc_sched.sim.jobs.swf import TraceRow
 from hpc_sched.sim.policies import gupta2013 as rules
-from hpc_sched.sim.policies import most_free
-from hpc_sched.sim.simulation_input import Setting as Conditions
+from hpc_sched.sim.policies import host_order
+from hpc_sched.sim.simulation_input import SimulationInput
 from tests import sample_data
 
 TRACE = "swf/METACENTRUM-2009-2.swf.gz"
 FEW = 150
-SMALL = Setting(nodes=40)
+SMALL = TraceSetup(nodes=40)
 GB = 1024 * 1024  # in KB
 
 
-def row(line: int, memory_gb: float, runtime: float, processors: int = 1) -> Record:
+def row(line: int, memory_gb: float, runtime: float, processors: int = 1) -> TraceRow:
     memory = round(memory_gb * GB * processors)
-    return Record(
+    return TraceRow(
         line, line, 0.0, None, runtime, processors, None, memory, 1, None, None, None, None
     )
 
 
 @pytest.fixture(scope="module")
-def first_jobs() -> tuple[Record, ...]:
+def first_jobs() -> tuple[TraceRow, ...]:
     return gupta2013.records(sample_data.path(TRACE), FEW)
 
 
@@ -57,7 +57,7 @@ def test_table_2_has_the_published_33_of_103_656_jobs():
 
 
 def test_the_same_seed_gives_the_same_curve_and_another_seed_another_one(first_jobs):
-    placement = Placement(IN_LIMITS, 60.0, 0.2)
+    placement = PlacementRule(IN_LIMITS, 60.0, 0.2)
     once = curve(first_jobs, placement, 1, SMALL)
     assert once == curve(first_jobs, placement, 1, SMALL)
     assert once.ends != curve(first_jobs, placement, 2, SMALL).ends
@@ -102,7 +102,7 @@ def test_mdobp_keeps_large_nodes_for_large_jobs_which_the_default_does_not():
         2 GB, 4 cores       8 GB, 4 cores
     """
     rows = [row(i, 0.4, 1000.0) for i in range(4)] + [row(i, 2.4, 1.0) for i in range(4, 7)]
-    setting = Setting(nodes=2, memories=(2, 8))
+    setting = TraceSetup(nodes=2, memories=(2, 8))
     done = {
         each.name: [curve(rows, each, seed, setting).done_by(1.0) for seed in range(8)]
         for each in (LEAST_FREE, MOST_FREE, MDOBP)
@@ -115,8 +115,8 @@ def test_mdobp_keeps_large_nodes_for_large_jobs_which_the_default_does_not():
 
 def test_limits_keep_sync_jobs_apart_and_shorter_runtimes_complete_more():
     rows = [row(i, 0.1, 100.0, processors=2) for i in range(8)]
-    setting = Setting(nodes=4, scores=Constant(20.0))
-    apart = Placement(IN_LIMITS, 40.0, 0.0)
+    setting = TraceSetup(nodes=4, scores=distributions.read("constant:20"))
+    apart = PlacementRule(IN_LIMITS, 40.0, 0.0)
     assert curve(rows, MDOBP, 1, setting).ends == (100.0,) * 8
     # Two VMs a node, so that half of the jobs wait.
     assert curve(rows, apart, 1, setting).ends == (100.0,) * 4 + (200.0,) * 4
@@ -128,8 +128,8 @@ def test_limits_keep_sync_jobs_apart_and_shorter_runtimes_complete_more():
 
 def test_the_rule_in_limits_is_the_policy_of_all_our_filters_where_one_switch_has_all(first_jobs):
     rows, setting = first_jobs[:80], replace(SMALL, nodes=20)
-    ours = curve(rows, Placement(IN_LIMITS, 60.0), 1, setting)
-    filters = curve(rows, Placement(rules.CLASSES, 60.0), 1, setting)
+    ours = curve(rows, PlacementRule(IN_LIMITS, 60.0), 1, setting)
+    filters = curve(rows, PlacementRule(rules.CLASSES, 60.0), 1, setting)
     assert ours.ends == filters.ends
 
 
@@ -144,13 +144,13 @@ def test_memories_are_dealt_to_as_many_nodes_each():
 
 def test_jobs_that_do_not_fit_at_once_are_lost_without_a_queue():
     rows = [row(i, 0.1, 100.0, processors=3) for i in range(3)]
-    setting = Setting(nodes=2, queue="none")
+    setting = TraceSetup(nodes=2, queue="none")
     assert curve(rows, LEAST_FREE, 1, setting).ends == (100.0, 100.0)
 
 
 def test_arrivals_at_full_load_offer_as_much_as_the_cores_can_do():
     rows = [replace(row(i, 0.1, 100.0), submit=10.0 * i) for i in range(11)]
-    setting = Setting(nodes=1, arrivals="full load")
+    setting = TraceSetup(nodes=1, arrivals="full load")
     assert gupta2013.offered_load(rows, 4) == pytest.approx(2.75)
     found = list(gupta2013.jobs(rows, setting, 1))
     assert found[-1].submit == pytest.approx(275.0)
@@ -160,13 +160,13 @@ def test_arrivals_at_full_load_offer_as_much_as_the_cores_can_do():
 @pytest.mark.parametrize("count", [1, 5, 8, 13])
 def test_most_free_takes_for_each_vm_the_node_with_most_free_cores(count: int):
     """The same as by looking for it one VM after the other."""
-    cluster = gupta2013.cluster(Setting(nodes=5), 1)
-    conditions = Conditions(cluster, most_free.POLICY)
-    occupancy = Occupancy(cluster)
+    cluster = gupta2013.cluster(TraceSetup(nodes=5), 1)
+    conditions = SimulationInput(cluster, host_order.MOST_FREE_PE)
+    occupancy = ClusterState(cluster)
     occupancy.free[:, VCPUS] = [4, 1, 3, 4, 2]
     job = Job(1, 0.0, 1.0, count)
     requests = Requests(conditions)
-    places = most_free.POLICY.place(
+    places = host_order.MOST_FREE_PE.place(
         requests.request(job, requests.capacity(job, occupancy), occupancy)
     )
     free = occupancy.free[:, VCPUS].tolist()

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies import (
-    first_fit,
+    host_order,
     kueue,
-    least_free,
     nova_default,
-    random_hosts,
     slurm_tree,
 )
 from hpc_sched.sim.policies.base import Policy
@@ -22,17 +20,17 @@ from tests.unit import fabrics
 from tests.unit.placing import per_host, placed, request
 
 SPREAD, SOFT_AFFINITY = nova_default.DEFAULT, nova_default.SOFT_AFFINITY
-RANDOM = random_hosts.POLICY
-LEAST_FREE = least_free.POLICY
+RANDOM = host_order.RANDOM
+LEAST_FREE = host_order.LEAST_FREE_PE
 # All of these may use every host; Slurm keeps a job on one island.
 ANYWHERE = (
-    first_fit.POLICY,
+    host_order.FIRST_FIT,
     kueue.BEST_FIT,
     kueue.LEAST_FREE,
     nova_default.DEFAULT,
     nova_default.SOFT_AFFINITY,
-    random_hosts.POLICY,
-    least_free.POLICY,
+    host_order.RANDOM,
+    host_order.LEAST_FREE_PE,
 )
 EVERY = (*ANYWHERE, slurm_tree.POLICY)
 

@@ -21,11 +21,11 @@ from hpc_sched.sim.report import (
     heat,
     number_text,
     policy_runs,
-    progress,
     quantile_plots,
     table,
+    timeline,
 )
-from hpc_sched.sim.report.line_styles import look
+from hpc_sched.sim.report.line_styles import line_style
 from tests.sim_results import NO_SERIES, empty, lived
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -286,13 +286,13 @@ def test_a_plot_without_anything_to_draw_says_so():
 
 
 def test_what_a_policy_has_nothing_to_draw_for_is_said():
-    plot = progress.crossing(policy_runs.by_policy([empty("nothing"), lived("something")]))
+    plot = timeline.crossing(policy_runs.by_policy([empty("nothing"), lived("something")]))
     assert plot.missing == ("nothing",)
     assert [each.policy for each in plot.key] == ["something"]
 
 
 def test_fourteen_policies_differ_in_colour_line_and_marker():
-    looks = [look(number) for number in range(14)]
+    looks = [line_style(number) for number in range(14)]
     assert len({each.marker for each in looks}) == 14
     assert len({(each.colour, each.dashes) for each in looks}) == 14
 

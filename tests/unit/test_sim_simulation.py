@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from hpc_sched import exceptions
 from hpc_sched.sim.cluster.cluster import HostType, uniform
-from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.cluster.host_failures import Failure, drawn
-from hpc_sched.sim.engine import Engine, Kind
+from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.queue_disciplines import Easy, Fcfs
 from hpc_sched.sim.simulation import Simulation
-from hpc_sched.sim.simulation_input import Setting
+from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import two_leaves
@@ -28,7 +28,7 @@ from tests.unit.simulated import Simulated, cluster
 
 def test_events_of_one_time_come_by_kind_then_by_entry():
     engine, told = Engine(), []
-    for kind, name in [(Kind.SUBMIT, "b"), (Kind.END, "a"), (Kind.SUBMIT, "c")]:
+    for kind, name in [(EventKind.SUBMIT, "b"), (EventKind.END, "a"), (EventKind.SUBMIT, "c")]:
         engine.enter(1.0, kind, lambda name=name: told.append(name))
     while len(engine):
         engine.step()
@@ -39,7 +39,7 @@ def test_events_of_one_time_come_by_kind_then_by_entry():
 @pytest.mark.parametrize("time", [-1.0, float("nan"), float("inf")])
 def test_no_event_is_entered_at_a_time_that_is_past_or_none(time: float):
     with pytest.raises(ValueError, match="was entered at"):
-        Engine().enter(time, Kind.END, lambda: None)
+        Engine().enter(time, EventKind.END, lambda: None)
 
 
 def test_first_come_is_first_served_even_if_a_later_job_would_fit():
@@ -111,6 +111,18 @@ def test_backfilling_does_not_count_on_a_host_that_has_failed_meanwhile():
     jobs = [Job(1, 0, 10, 2), Job(2, 0, 90, 1), Job(3, 1, 10, 3), Job(4, 3, 50, 1)]
     found = Simulated("first-fit", jobs, on=cluster(1), discipline=Easy(), failures=[Failure(2, 4)])
     assert "10 start 3: a1 a2 b2" in found.starts
+
+
+def test_backfilling_looks_again_at_a_job_once_another_has_ended():
+    jobs = [Job(1, 0, 20, 4), Job(2, 0, 10, 4), Job(3, 1, 5, 10), Job(4, 1, 10, 5)]
+    found = Simulated("first-fit", jobs, discipline=Easy())
+    # Job 4 has no room at 1. It has from 10 on, and ends when job 3 can start.
+    assert found.starts == [
+        "0 start 1: a1*2 a2*2",
+        "0 start 2: b1*2 b2*2",
+        "10 start 4: b1*2 b2*2 b3",
+        "20 start 3: a1*2 a2*2 b1*2 b2*2 b3*2",
+    ]
 
 
 def test_backfilling_goes_by_walltimes_and_not_by_runtimes():
@@ -222,7 +234,7 @@ def test_jobs_that_cannot_be_simulated_are_told(jobs: list[Job], said: str):
 def test_a_policy_that_breaks_a_law_is_stopped(places: tuple[int, ...], said: str):
     broken = Policy("broken", "", lambda request: places)
     with pytest.raises(exceptions.ConservationError, match=said):
-        Simulation(Setting(cluster(), broken), Fcfs(), [Job(1, 0, 1, 3)]).run()
+        Simulation(SimulationInput(cluster(), broken), Fcfs(), [Job(1, 0, 1, 3)]).run()
 
 
 def test_a_policy_whose_own_code_fails_is_named():
@@ -231,12 +243,12 @@ def test_a_policy_whose_own_code_fails_is_named():
 
     broken = Policy("broken", "", oops)
     with pytest.raises(exceptions.SimulationError, match=r"policy 'broken' failed: Zero.*oops"):
-        Simulation(Setting(cluster(), broken), Fcfs(), [Job(1, 0, 1, 3)]).run()
+        Simulation(SimulationInput(cluster(), broken), Fcfs(), [Job(1, 0, 1, 3)]).run()
 
 
 def test_the_check_finds_what_was_taken_twice_or_lost():
-    occupancy = Occupancy(cluster())
-    occupancy.take(Standing.of(Job(1, 0, 1, 2), (0, 0)))
+    occupancy = ClusterState(cluster())
+    occupancy.take(PlacedJob.of(Job(1, 0, 1, 2), (0, 0)))
     occupancy.check()
     occupancy.free[3] -= 1
     with pytest.raises(exceptions.ConservationError, match="host 'b2' should have"):
@@ -285,7 +297,7 @@ def test_every_job_is_accounted_for_and_no_slot_is_used_twice(
     assert Counter(record.number for record in found.records) == Counter(job.number for job in jobs)
     # Hosts come back, so everything that was not refused has been done.
     assert {record.outcome for record in found.records} <= {"done", "refused"}
-    assert (found.simulation.occupancy.free == there.total).all()
+    assert (found.simulation.state.free == there.total).all()
     if not is_easy and not failures:
         starts = sorted((r.number, r.start) for r in found.records if r.outcome == "done")
         assert all(early <= late for (_, early), (_, late) in pairwise(starts))

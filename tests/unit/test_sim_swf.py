@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from hpc_sched.exceptions import TraceError
 from hpc_sched.sim.jobs import swf
-from hpc_sched.sim.jobs.swf import MAX_LINE, Record
-from hpc_sched.sim.jobs.trace_statistics import Reason, Tally, Unusable
+from hpc_sched.sim.jobs.swf import MAX_LINE, TraceRow
+from hpc_sched.sim.jobs.trace_statistics import Reason, TraceStatistics, UnusableRows
 from tests import sample_data
 
 ROW = "1 10 5 100 4 -1 2048 8 600 4096 1 7 3 12 2 1 -1 -1"
-RECORD = Record(
+RECORD = TraceRow(
     line=1,
     number=1,
     submit=10.0,
@@ -42,10 +42,10 @@ def row(number: int = 1, submit: object = 0, **fields: object) -> str:
     return " ".join(values.values())
 
 
-def read(folder: Path, content: str | bytes, **options) -> tuple[list[Record], Tally]:
+def read(folder: Path, content: str | bytes, **options) -> tuple[list[TraceRow], TraceStatistics]:
     path = folder / "trace.swf"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    tally = Tally()
+    tally = TraceStatistics()
     return list(swf.read(path, tally=tally, **options)), tally
 
 
@@ -72,7 +72,7 @@ def test_a_row_is_read_however_it_is_written(tmp_path: Path, content: str | byte
 
 def test_what_a_trace_does_not_say_is_none(tmp_path: Path):
     [record], _ = read(tmp_path, row(number=-1))
-    assert record == Record(1, None, 0.0, None, 60.0, 1, *[None] * 7)
+    assert record == TraceRow(1, None, 0.0, None, 60.0, 1, *[None] * 7)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_row_that_cannot_be_used_is_counted_with_its_reason(tmp_path, content,
     text = b"\n".join([b"; header", row().encode(), bad, row().encode(), bad])
     records, tally = read(tmp_path, text)
     assert [record.line for record in records] == [2, 4]
-    assert tally.unusable == {reason: Unusable(rows=2, first=3)}
+    assert tally.unusable == {reason: UnusableRows(rows=2, first=3)}
     assert (tally.rows, tally.usable, tally.unusable_rows) == (4, 2, 2)
     assert tally.sentences() == [f"2 rows ({reason.value}), first on line 3"]
 
@@ -160,7 +160,7 @@ def test_a_row_that_comes_too_late_cannot_be_used(tmp_path: Path, monkeypatch):
     #      held: 10, 20 | 10 is handed on, then 15: 5 and 10 are before it
     records, tally = read(tmp_path, "\n".join(row(submit=submit) for submit in submits))
     assert [record.submit for record in records] == [10, 15, 20, 30, 40]
-    assert tally.unusable == {Reason.ORDER: Unusable(rows=2, first=5)}
+    assert tally.unusable == {Reason.ORDER: UnusableRows(rows=2, first=5)}
 
 
 def test_no_more_is_read_than_was_asked_for(tmp_path: Path):
@@ -273,7 +273,7 @@ def test_any_bytes_are_read_or_refused_and_every_row_is_counted(
         patch.setattr(swf, "HELD", held)
         path = tmp_path_factory.getbasetemp() / "any.swf"
         path.write_bytes(gzip.compress(content, 1) if compressed else content)
-        tally = Tally()
+        tally = TraceStatistics()
         records = []
         try:
             records.extend(swf.read(path, tally=tally, partitions={1, 2}))
@@ -315,7 +315,7 @@ def test_a_line_without_end_is_not_held(tmp_path: Path):
 
 
 def test_every_job_of_metacentrum_is_read_and_33_need_more_than_8_gb_a_core():
-    tally = Tally()
+    tally = TraceStatistics()
     trace = sample_data.path("swf/METACENTRUM-2009-2.swf.gz")
     large, no_memory, at_once = 0, 0, 0
     for record in swf.read(trace, tally=tally):
@@ -328,11 +328,11 @@ def test_every_job_of_metacentrum_is_read_and_33_need_more_than_8_gb_a_core():
 
 
 def test_every_job_of_kth_is_read_but_one_without_processors():
-    tally = Tally()
+    tally = TraceStatistics()
     trace = sample_data.path("swf/KTH-SP2-1996-2.1-cln.swf.gz")
     records = list(swf.read(trace, tally=tally))
     assert (tally.rows, tally.usable, len(records)) == (28_476, 28_475, 28_475)
-    assert tally.unusable == {Reason.PROCESSORS: Unusable(rows=1, first=27_323)}
+    assert tally.unusable == {Reason.PROCESSORS: UnusableRows(rows=1, first=27_323)}
     assert tally.header["MaxProcs"] == "100"
     assert records[0].line == 25
     assert (records[-1].submit - records[0].submit) / 86_400 == pytest.approx(333, abs=10)

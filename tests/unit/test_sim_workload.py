@@ -14,12 +14,12 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.exceptions import ConfigError
 from hpc_sched.sim.jobs import class_mix, distributions, swf, synthetic
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.swf import Record
+from hpc_sched.sim.jobs.swf import TraceRow
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import Workload, jobs
 from tests import sample_data
 
-RECORD = Record(
+RECORD = TraceRow(
     line=3,
     number=15,
     submit=1000.0,
@@ -38,7 +38,7 @@ MIX = class_mix.read("sync=0.5,async=0.3,none=0.2", "x")
 SCORES = distributions.read("uniform:0:30", "x")
 
 
-def job_of(record: Record = RECORD, **workload) -> Job:
+def job_of(record: TraceRow = RECORD, **workload) -> Job:
     [job] = jobs([record], Workload(**workload))
     return job
 
@@ -128,7 +128,7 @@ def test_no_rows_are_no_jobs():
         ({"load": 0.0}, "load: expected a factor from 1e-06 to 1e"),
         ({"load": math.nan}, "load: expected a factor .*found nan"),
         ({"load": math.inf}, "load: expected a factor .*found inf"),
-        ({"scores": distributions.Constant(-1.0)}, "cache scores: .*found constant:-1"),
+        ({"scores": distributions.read("constant:-1")}, "cache scores: .*found constant:-1"),
     ],
     ids=str,
 )
@@ -222,12 +222,12 @@ def test_synthetic_jobs_without_more_being_said_are_whole():
 
 
 def test_a_size_rounds_to_a_vm_at_least():
-    [job] = synthetic.jobs(Synthetic(count=1, sizes=distributions.Constant(0.2)))
+    [job] = synthetic.jobs(Synthetic(count=1, sizes=distributions.read("constant:0.2")))
     assert job.count == 1
 
 
 def test_a_size_from_the_end_of_a_long_tail_is_still_a_number_of_vms():
-    sizes = distributions.LogNormal(1e15, 20.0)
+    sizes = distributions.read("lognormal:1e15:20")
     counts = [job.count for job in synthetic.jobs(Synthetic(count=50, sizes=sizes))]
     assert max(counts) == 10**15
 
@@ -238,7 +238,7 @@ def test_a_size_from_the_end_of_a_long_tail_is_still_a_number_of_vms():
         ({"count": 0}, "jobs: expected at least 1, found 0"),
         ({"count": 1, "vcpus": 0}, "cores of a VM: expected at least 1, found 0"),
         (
-            {"count": 1, "runtimes": distributions.Uniform(-1, 1)},
+            {"count": 1, "runtimes": distributions.read("uniform:-1:1")},
             "runtimes: expected at least 0, found uniform:-1:1",
         ),
     ],

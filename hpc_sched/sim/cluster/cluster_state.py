@@ -19,7 +19,7 @@ Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class PlacedJob:
     """A job that runs, and where."""
 
     job: Job
@@ -27,7 +27,7 @@ class Standing:
     counts: Array  # VMs on each of them
 
     @classmethod
-    def of(cls, job: Job, places: Places) -> "Standing":
+    def of(cls, job: Job, places: Places) -> "PlacedJob":
         """Return where the VMs of a job stand."""
         hosts, counts = np.unique(np.array(places, dtype=np.int64), return_counts=True)
         return cls(job, hosts, counts.astype(np.int64))
@@ -44,7 +44,7 @@ class Standing:
         return np.outer(self.counts, (self.job.vcpus, self.job.memory_mb))
 
 
-class Occupancy:
+class ClusterState:
     """The mutable part of the cluster. Every change is checked, none is made in part."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -52,7 +52,7 @@ class Occupancy:
         self.free = cluster.free_at_start
         self.up = np.ones(len(self.free), dtype=np.bool_)
         self.up[sorted(cluster.down)] = False
-        self.jobs: dict[int, Standing] = {}
+        self.jobs: dict[int, PlacedJob] = {}
         # What runs on each host that has VMs, by the job's number.
         self._there: dict[int, dict[int, tuple[Application, int]]] = {}
         self._listed: dict[int, list[Application]] = {}  # the same, one entry a VM, once asked for
@@ -96,7 +96,7 @@ class Occupancy:
                 found.extend([application] * count)
         return found
 
-    def scores_beside(self, standing: Standing) -> float:
+    def scores_beside(self, standing: PlacedJob) -> float:
         """Return the most cache score that VMs of others have on one of a job's hosts."""
         most = 0.0
         for host in standing.hosts.tolist():
@@ -107,7 +107,7 @@ class Occupancy:
             most = max(most, score)
         return most
 
-    def take(self, standing: Standing) -> None:
+    def take(self, standing: PlacedJob) -> None:
         """Give a job its places. O(its hosts).
 
         :raises exceptions.ConservationError: where there is no such room
@@ -133,7 +133,7 @@ class Occupancy:
             self._listed.pop(host, None)
         self._changes += 1
 
-    def release(self, number: int) -> Standing:
+    def release(self, number: int) -> PlacedJob:
         """Take a job off its hosts, and return where it stood. O(its hosts).
 
         :raises exceptions.ConservationError: for a job that does not run

@@ -7,7 +7,7 @@ from hpc_sched import files
 from hpc_sched.sim.jobs import swf, synthetic, workload
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.jobs.trace_statistics import Tally
+from hpc_sched.sim.jobs.trace_statistics import TraceStatistics
 from hpc_sched.sim.jobs.workload import Workload
 
 _PLAIN = Workload()
@@ -30,12 +30,12 @@ class TraceJobs:
         records = swf.read(self.path, limit=self.limit, partitions=self.partitions)
         return workload.jobs(records, replace(self.workload, seed=seed))
 
-    def tally(self) -> Tally:
+    def tally(self) -> TraceStatistics:
         """Return how many rows can be used. Reads the whole trace.
 
         :raises exceptions.TraceError: as :meth:`jobs` does
         """
-        tally = Tally()
+        tally = TraceStatistics()
         for _ in swf.read(self.path, limit=self.limit, partitions=self.partitions, tally=tally):
             pass
         return tally

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from hpc_sched import exceptions, files
-from hpc_sched.sim.jobs.trace_statistics import HELD, Reason, Tally
+from hpc_sched.sim.jobs.trace_statistics import HELD, Reason, TraceStatistics
 
 FIELDS = 18
 # Beyond it sums lose whole seconds, and no field means anything.
@@ -32,7 +32,7 @@ _wanted = itemgetter(0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 13, 14, 15)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TraceRow:
     """A job as a trace has it; None where the trace does not say."""
 
     line: int  # of the file
@@ -55,8 +55,8 @@ def read(
     *,
     limit: int | None = None,
     partitions: Collection[int] = (),
-    tally: Tally | None = None,
-) -> Iterator[Record]:
+    tally: TraceStatistics | None = None,
+) -> Iterator[TraceRow]:
     """Return the usable rows of a trace by (submit time, line), while it is being read.
 
     Memory is bounded: ``HELD`` rows are put in order, and a row that would have had to come
@@ -68,8 +68,8 @@ def read(
     :raises exceptions.TraceError: naming file and line of what cannot be read, or the reasons
         why no row can be used
     """
-    tally = Tally() if tally is None else tally
-    held: list[tuple[float, int, Record]] = []
+    tally = TraceStatistics() if tally is None else tally
+    held: list[tuple[float, int, TraceRow]] = []
     past = -math.inf  # the submit time of the row handed on last
     for line, text in numbered_lines(path):
         start = text.lstrip()
@@ -102,7 +102,7 @@ def read(
         yield heapq.heappop(held)[2]
 
 
-def _record(line: int, text: str) -> Record | Reason:
+def _record(line: int, text: str) -> TraceRow | Reason:
     """Return what a row says, or why it cannot be used."""
     if len(text) > MAX_LINE:
         return Reason.LENGTH
@@ -128,7 +128,7 @@ def _record(line: int, text: str) -> Record | Reason:
         used = processors
     if used <= 0:
         return Reason.PROCESSORS
-    return Record(
+    return TraceRow(
         line,
         _whole(number),
         submit,
@@ -149,7 +149,7 @@ def _whole(value: float) -> int | None:
     return math.ceil(value) if value >= 0 else None
 
 
-def _why_none(tally: Tally, partitions: Collection[int]) -> str:
+def _why_none(tally: TraceStatistics, partitions: Collection[int]) -> str:
     if tally.elsewhere:
         wanted = ", ".join(map(str, sorted(partitions)))
         return f"expected jobs of partition {wanted}, found {tally.elsewhere} of other partitions"

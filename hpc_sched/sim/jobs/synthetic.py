@@ -1,4 +1,4 @@
-"""Jobs that nobody has submitted: arrivals, sizes and runtimes by stated distributions."""
+"""Synthetic jobs: arrivals, sizes and runtimes drawn from stated distributions."""
 
 import random
 from collections.abc import Iterator
@@ -7,37 +7,29 @@ from dataclasses import dataclass
 from hpc_sched import exceptions
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim.jobs.class_mix import ALL_SYNC, ClassMix
-from hpc_sched.sim.jobs.distributions import (
-    MAX_NUMBER,
-    ZERO,
-    Choice,
-    Constant,
-    Distribution,
-    Exponential,
-    LogNormal,
-)
+from hpc_sched.sim.jobs.distributions import MAX_NUMBER, ZERO, Distribution, read
 from hpc_sched.sim.jobs.job import Job
 
-_15_SECONDS = Exponential(15.0)
-_UP_TO_128 = Choice((4.0, 8.0, 16.0, 32.0, 64.0, 128.0), (1.0,) * 6)
-_TEN_MINUTES = LogNormal(600.0, 1.5)
-_TWICE = Constant(2.0)
+_15_SECONDS = read("exponential:15")
+_UP_TO_128 = read("choice:4:8:16:32:64:128")
+_TEN_MINUTES = read("lognormal:600:1.5")
+_TWICE = read("constant:2")
 
 
 @dataclass(frozen=True, slots=True)
 class Synthetic:
-    """What the jobs are like; as delivered, up to 128 VMs, mostly for minutes, at times for hours.
+    """Distributions of the jobs; by default up to 128 VMs, mostly minutes long, some hours.
 
     Arrivals are a Poisson process where the times between them are exponential.
 
-    :raises exceptions.ConfigError: for a distribution that may fall below what makes sense
+    :raises exceptions.ConfigError: for a distribution with negative numbers
     """
 
     count: int  # jobs
     interarrivals: Distribution = _15_SECONDS  # s
     sizes: Distribution = _UP_TO_128  # VMs, rounded
     runtimes: Distribution = _TEN_MINUTES  # s
-    walltimes: Distribution = _TWICE  # what users ask for, in runtimes
+    walltimes: Distribution = _TWICE  # requested walltime, in runtimes
     vcpus: int = 1  # of one VM
     memory_mb: Distribution = ZERO  # of one VM, rounded
     classes: ClassMix = ALL_SYNC
@@ -63,12 +55,12 @@ class Synthetic:
 def jobs(synthetic: Synthetic) -> Iterator[Job]:
     """Return the jobs, one at a time, numbered from 1; the first is submitted at 0.
 
-    What is drawn for a job follows from the seed and its number alone.
+    The numbers drawn for a job depend on the seed and the job's number only.
     """
     submit = 0.0
     for number in range(1, synthetic.count + 1):
         rng = random.Random(f"{synthetic.seed} {number}")
-        # The application first, as for a job of a trace: it is the same in both.
+        # The application first, as for a job of a trace: both draw the same one.
         application = Application(
             app_class=synthetic.classes.draw(rng), score=synthetic.scores.draw(rng)
         )
@@ -80,7 +72,7 @@ def jobs(synthetic: Synthetic) -> Iterator[Job]:
             number=number,
             submit=submit,
             runtime=runtime,
-            # A long tail has no end; what is beyond the largest number is as hopeless as that.
+            # A long tail is unbounded; no cluster holds a job beyond the bound either.
             count=max(1, round(min(synthetic.sizes.draw(rng), MAX_NUMBER))),
             vcpus=synthetic.vcpus,
             memory_mb=round(synthetic.memory_mb.draw(rng)),

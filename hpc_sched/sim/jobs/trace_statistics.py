@@ -25,7 +25,7 @@ class Reason(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusableRows:
     """How many rows one reason holds for."""
 
     rows: int
@@ -33,7 +33,7 @@ class Unusable:
 
 
 @dataclass(slots=True)
-class Tally:
+class TraceStatistics:
     """Counts rows while a trace is read; final when it has been read to its end.
 
     Every row is counted once: ``rows == usable + elsewhere + unusable_rows``.
@@ -43,7 +43,7 @@ class Tally:
     rows: int = 0  # without comments and blank lines
     usable: int = 0
     elsewhere: int = 0  # usable, but of a partition that is not wanted
-    unusable: dict[Reason, Unusable] = field(default_factory=dict)
+    unusable: dict[Reason, UnusableRows] = field(default_factory=dict)
 
     @property
     def unusable_rows(self) -> int:
@@ -52,8 +52,8 @@ class Tally:
 
     def drop(self, reason: Reason, line: int) -> None:
         """Count a row that cannot be used."""
-        before = self.unusable.get(reason, Unusable(0, line))
-        self.unusable[reason] = Unusable(before.rows + 1, before.first)
+        before = self.unusable.get(reason, UnusableRows(0, line))
+        self.unusable[reason] = UnusableRows(before.rows + 1, before.first)
 
     def comment(self, text: str) -> None:
         """Keep what a comment says, where it is a field of the header: ``; MaxProcs: 100``."""

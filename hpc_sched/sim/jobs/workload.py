@@ -10,7 +10,7 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim.jobs.class_mix import ALL_SYNC, ClassMix
 from hpc_sched.sim.jobs.distributions import ZERO, Distribution
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.swf import Record
+from hpc_sched.sim.jobs.swf import TraceRow
 
 # What a trace's memory is that of: nothing that VMs would need, a processor, as the format has
 # it, or the job, as in METACENTRUM.
@@ -57,7 +57,7 @@ class Workload:
             )
 
 
-def jobs(records: Iterable[Record], workload: Workload) -> Iterator[Job]:
+def jobs(records: Iterable[TraceRow], workload: Workload) -> Iterator[Job]:
     """Return the jobs of the rows of a trace, one at a time; the first is submitted at 0.
 
     They are numbered from 1, since the numbers of a trace need not be unique. What is drawn for
@@ -87,7 +87,7 @@ def jobs(records: Iterable[Record], workload: Workload) -> Iterator[Job]:
         )
 
 
-def _memory_mb(record: Record, cores: int, memory: Memory) -> int:
+def _memory_mb(record: TraceRow, cores: int, memory: Memory) -> int:
     """Return what a VM of so many cores needs, rounded up."""
     if memory == "none" or record.memory_kb is None:
         return 0

@@ -1,4 +1,4 @@
-"""The report of a sweep: one HTML page that holds all it needs.
+"""The report of a sweep: one self-contained HTML page.
 
 page    the page as a text
 write   the page as a file

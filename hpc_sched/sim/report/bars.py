@@ -1,24 +1,22 @@
-"""One number a policy, as bars with the number written on them."""
+"""One number per policy, as bars labelled with the number."""
 
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from hpc_sched.sim.report import drawing, number_text
-from hpc_sched.sim.report.plot import Panel, Plot, parted
+from hpc_sched.sim.report import number_text
+from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.summary import Summary
 from hpc_sched.topology.writers.picture_text import cut
 
-_ROW, _AROUND = 0.27, 0.65  # inches: a bar, and the axis below them all
+_ROW, _AROUND = 0.27, 0.65  # inches: a bar, and the axis below all bars
 _NAME_ROOM, _LETTERS = 150, 12  # pixels
-
-Value = Callable[[Summary], float | None]
 
 
 def hop_bytes(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return Hop-Byte over the least there could be."""
+    """Return Hop-Byte over its least possible value."""
     return _plot(
         "hop-byte",
         "Hop-Byte over least",
@@ -30,7 +28,7 @@ def hop_bytes(policies: Sequence[PolicyRuns]) -> Plot:
 
 
 def leaves(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return leaves over the least there could be."""
+    """Return the number of leaves over its least possible value."""
     return _plot(
         "leaves",
         "Leaves over least",
@@ -42,9 +40,13 @@ def leaves(policies: Sequence[PolicyRuns]) -> Plot:
 
 
 def _plot(
-    name: str, title: str, reading: str, policies: Sequence[PolicyRuns], value: Value
+    name: str,
+    title: str,
+    reading: str,
+    policies: Sequence[PolicyRuns],
+    value: Callable[[Summary], float | None],
 ) -> Plot:
-    found = {each.policy: _values(each, value) for each in policies}
+    found = {each.policy: number_text.finite_values(each.results, value) for each in policies}
     shown, missing = parted(policies, lambda each: found[each.policy])
     if any(len(values) > 1 for values in found.values()):
         reading += " A bar is the mean over the seeds, its whisker reaches from least to most."
@@ -86,10 +88,5 @@ def _plot(
         f"{each.policy} {number_text.ratio(fmean(found[each.policy]))}" for each in shown
     )
     height = _AROUND + _ROW * max(len(shown), 2)
-    panels = (Panel(drawing.drawn(name, f"{label}.", draw, height=height)),) if shown else ()
+    panels = (Panel(drawn(name, f"{label}.", draw, height)),) if shown else ()
     return Plot(title, reading, panels, missing=missing)
-
-
-def _values(runs: PolicyRuns, value: Value) -> list[float]:
-    found = (number_text.finite(value(result.summary)) for result in runs.results)
-    return [each for each in found if each is not None]

@@ -1,4 +1,4 @@
-"""The page as a whole: a template that is given tables and plots."""
+"""The page as a whole: a template with tables and plots."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import replace
 import jinja2
 
 from hpc_sched import exceptions, files
-from hpc_sched.sim.report import bars, heat, policy_runs, progress, quantile_plots, refusals, table
+from hpc_sched.sim.report import bars, heat, policy_runs, quantile_plots, table, timeline
 from hpc_sched.sim.report.line_styles import sample
 from hpc_sched.sim.report.plot import Section
 from hpc_sched.sim.report.policy_runs import PolicyRuns
@@ -15,7 +15,7 @@ from hpc_sched.sim.summary import Result
 
 TITLE = "Simulation of placement policies"
 
-# What neither HTML nor SVG can hold, such as halves of letters in names of files.
+# Characters that neither HTML nor SVG can hold, such as surrogates in file names.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -27,11 +27,11 @@ def page(
 ) -> str:
     """Return the report of a sweep as one HTML page that loads nothing. Same input, same text.
 
-    Policies are in the order in which they come first; of several seeds of a policy the first
-    stands for it where one run is drawn.
+    Policies are in the order of their first results. Where one run is drawn for a policy, it is
+    that of its first seed.
 
     :param about: what was simulated, as names and values
-    :param notes: what the reader should know, a sentence each
+    :param notes: remarks for the reader, a sentence each
     """
     policies = policy_runs.by_policy([_legal_result(result) for result in results])
     environment = jinja2.Environment(
@@ -53,7 +53,7 @@ def page(
         is_fair=table.is_fair(policies),
         meanings=table.MEANINGS,
         sections=_sections(policies) if policies else (),
-        refusals=refusals.by_policy(policies),
+        refusals=policy_runs.refusals(policies),
         sample=sample,
     )
 
@@ -65,7 +65,7 @@ def write(
     notes: Sequence[str],
     title: str = TITLE,
 ) -> None:
-    """Write the report of a sweep; see :func:`page`. What was there stays until all is written.
+    """Write the report of a sweep atomically; see :func:`page`.
 
     :raises exceptions.SimulationError: naming the file that cannot be written
     """
@@ -78,7 +78,7 @@ def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
         Section(
             "progress",
             "Progress",
-            progress.over_time(policies),
+            timeline.over_time(policies),
             "Policies keep their colour, kind of line and marker on the whole page. Where lines "
             "coincide the last one covers the others; their markers remain visible."
             if len(policies) > 1
@@ -92,9 +92,9 @@ def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
         Section(
             "placement",
             "Placement",
-            (bars.hop_bytes(policies), bars.leaves(policies), progress.crossing(policies)),
+            (bars.hop_bytes(policies), bars.leaves(policies), timeline.crossing(policies)),
         ),
-        Section("fragmentation", "Fragmentation", (progress.fragmentation(policies),)),
+        Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
         Section("fabric", "The fabric over time", (heat.plot(policies),)),
     )
 
@@ -104,7 +104,7 @@ def _legal(text: str) -> str:
 
 
 def _legal_result(result: Result) -> Result:
-    """Return a result whose texts can all be written."""
+    """Return a result with all its texts made legal."""
     return replace(
         result,
         summary=replace(result.summary, policy=_legal(result.summary.policy)),

@@ -1,4 +1,4 @@
-"""The fabric over time: how full each leaf is, a picture a policy."""
+"""The fabric over time: how full each leaf is, one picture per policy."""
 
 import math
 from collections.abc import Sequence
@@ -9,8 +9,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from hpc_sched.sim.report import drawing
-from hpc_sched.sim.report.plot import Panel, Plot, parted
+from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.report.timeline import end_of, set_time_axis
 from hpc_sched.sim.summary import Result
@@ -18,8 +17,8 @@ from hpc_sched.topology.writers.picture_text import cut
 
 MOST_ROWS = 100
 _MOST_COLUMNS = 480  # as many pixels as the picture is wide
-# Cividis looks the same with most kinds of colour blindness; a colour a per cent, which is all
-# that can be told apart, and packs better.
+# Cividis looks the same with most kinds of colour blindness. One colour per percent is all that
+# a reader can distinguish, and packs better.
 _COLOURS = "cividis"
 _STEPS = 101
 
@@ -66,7 +65,7 @@ def rows(result: Result) -> tuple[list[str], Reals]:
 
 
 def columns(times: Sequence[float], end: float, count: int) -> list[int]:
-    """Return which sample each of so many columns shows; -1 where the run had ended.
+    """Return the sample that each column shows, or -1 after the run's end. Shape (count,).
 
     Samples of different runs are taken at different times; columns are equally wide, and
     reach from 0 to the end.
@@ -115,9 +114,5 @@ def _picture(name: str, runs: PolicyRuns, end: float, count: int) -> Markup:
         bar = figure.colorbar(image, ax=axes, label="vcpus in use (%)", pad=0.02, aspect=25)
         bar.outline.set_visible(False)
 
-    return drawing.drawn(
-        name,
-        f"Use of the leaves' vcpus over time with {runs.policy}.",
-        draw,
-        height=tall + _AROUND,
-    )
+    label = f"Use of the leaves' vcpus over time with {runs.policy}."
+    return drawn(name, label, draw, tall + _AROUND)

@@ -1,12 +1,12 @@
 """Pictures of matplotlib as parts of an HTML page.
 
-All pictures of a page share its ids and its styles: what matplotlib writes for a file of its own,
-clip paths named by content and rules for ``*``, would meet that of the others.
+All pictures of a page share its ids and styles. matplotlib writes for a file of its own: its clip
+paths, named by content, and its rules for ``*`` would affect the other pictures.
 """
 
 import re
 
-# Only what matplotlib wrote a moment ago is read.
+# Reads only what matplotlib has just written.
 import xml.etree.ElementTree as ET  # nosec B405
 
 from markupsafe import Markup
@@ -18,12 +18,12 @@ _INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
 
 
 def inlined(svg: str, name: str, label: str) -> Markup:
-    """Return a picture without ids that nothing refers to, and the others led by a name.
+    """Return a picture whose ids have a prefix; unused ids are removed.
 
     Linear in the text.
 
-    :param name: no other picture of the page has it
-    :param label: what is read out in place of the picture
+    :param name: the prefix; unique on the page
+    :param label: text for screen readers
     """
     root = ET.fromstring(svg)  # nosec B314
     for parent in list(root.iter()):

@@ -1,4 +1,4 @@
-"""How policies look: each has one colour, one kind of line and one marker in all plots."""
+"""Line styles of policies: each has one colour, one kind of line and one marker in all plots."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.markers import MarkerStyle
 from matplotlib.path import Path
 
-# Okabe and Ito's colours, without the yellow, which is too pale for lines on white.
+# Okabe and Ito's colours, without the yellow, too pale for lines on white.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-# Lengths of dash and gap in widths of the line; seven colours and four kinds have no divisor in
-# common, so that the first 28 policies differ in one of them.
+# Lengths of dash and gap, in line widths. Seven colours and four kinds have no common divisor, so
+# the first 28 policies differ in one of them.
 _DASHES: tuple[tuple[float, ...], ...] = ((), (5.0, 2.0), (1.2, 1.6), (7.0, 2.0, 1.5, 2.0))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d", "8")
 
@@ -20,8 +20,8 @@ _WIDTH, _HEIGHT, _MARKER = 34, 14, 8  # of a sample in the key, pixels
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The look of one policy."""
+class LineStyle:
+    """Colour, dashes and marker of one policy."""
 
     colour: str
     dashes: tuple[float, ...]  # none: a whole line
@@ -33,16 +33,16 @@ class Look:
         return (0.0, self.dashes) if self.dashes else "-"
 
 
-def look(number: int) -> Look:
-    """Return the look of the policy with a number; numbers below 28 differ."""
-    return Look(
+def line_style(number: int) -> LineStyle:
+    """Return the style of the policy with a number; numbers below 28 differ."""
+    return LineStyle(
         colour=_COLOURS[number % len(_COLOURS)],
         dashes=_DASHES[number % len(_DASHES)],
         marker=_MARKERS[number % len(_MARKERS)],
     )
 
 
-def sample(of: Look) -> Markup:
+def sample(of: LineStyle) -> Markup:
     """Return a short piece of the policy's line as SVG, for a key in HTML."""
     width = 2
     dashes = " ".join(f"{width * part:g}" for part in of.dashes)
@@ -83,15 +83,15 @@ def _outline(marker: str, x: float, y: float) -> str:
     return "".join(parts)
 
 
-# Markers of one line stand so far apart, as a share of the plot's diagonal; those of different
-# lines at least so far, were they all the same line.
+# Distance of markers on one line, as a share of the plot's diagonal; and the least distance of
+# markers of different lines that coincide.
 _APART, _LEAST = 0.16, 0.022
 
 
-def add(
-    axes: Axes, look: Look, x: Sequence[float], y: Sequence[float], number: int, count: int
+def draw_line(
+    axes: Axes, style: LineStyle, x: Sequence[float], y: Sequence[float], number: int, count: int
 ) -> None:
-    """Draw a line; the markers of each begin elsewhere: where lines coincide they do not.
+    """Draw a line. Each line has its markers elsewhere, so that coinciding lines show all of them.
 
     :param number: of the line, from 0
     :param count: of all lines
@@ -100,10 +100,10 @@ def add(
     axes.plot(
         x,
         y,
-        color=look.colour,
-        linestyle=look.line,
-        marker=look.marker,
-        # A place between samples cannot be found on a line of one.
+        color=style.colour,
+        linestyle=style.line,
+        marker=style.marker,
+        # A line of one sample has no places between samples.
         markevery=(apart * number / count, apart) if len(x) > 1 else None,
-        clip_on=False,  # half a line at the edge, and half a marker, look like less
+        clip_on=False,  # a clipped line or marker at the edge would look thinner
     )

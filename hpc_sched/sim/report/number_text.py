@@ -1,19 +1,21 @@
-"""Numbers as people read them."""
+"""Numbers as texts for readers."""
 
 import math
+from collections.abc import Callable, Iterable
 
 from hpc_sched import decimals
+from hpc_sched.sim.summary import Result, Summary
 
 DASH = "\N{EN DASH}"
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-# The smaller unit in s, how many make the larger one, below how many they are used, names.
+# Smaller unit in s, how many make the larger unit, number below which the pair is used, names.
 _PAIRS = (
     (1, 60, _HOUR, "min", "s"),
     (_MINUTE, 60, _DAY // _MINUTE, "h", "min"),
     (_HOUR, 24, math.inf, "d", "h"),
 )
-# Time axes: the first unit of which an axis has at least so many.
+# Time axes: least length in s, unit in s, name; the first unit that the axis is long enough for.
 _UNITS = ((3 * _DAY, _DAY, "d"), (2 * _HOUR, _HOUR, "h"), (2 * _MINUTE, _MINUTE, "min"))
 
 
@@ -49,13 +51,16 @@ def whole(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 
-def finite(value: float | None) -> float | None:
-    """Return a number that can be shown, None where there is none."""
-    return value if value is not None and math.isfinite(value) else None
+def finite_values(
+    results: Iterable[Result], value: Callable[[Summary], float | None]
+) -> list[float]:
+    """Return the value of each result that has one and can be shown."""
+    found = (value(result.summary) for result in results)
+    return [each for each in found if each is not None and math.isfinite(each)]
 
 
 def time_unit(seconds: float) -> tuple[float, str]:
-    """Return the unit for an axis of some length: its s, and its name."""
+    """Return the unit for an axis of a length in s: its length in s, and its name."""
     for least, unit, name in _UNITS:
         if seconds >= least:
             return float(unit), name

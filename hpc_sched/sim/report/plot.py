@@ -1,16 +1,53 @@
-"""A plot of the page: pictures, what to call them, and how to read them."""
+"""What all plots of the page share: captions, and one style whatever the reader's matplotlib."""
 
+import io
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import matplotlib
 from markupsafe import Markup
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from hpc_sched.sim.report.inlined import inlined
 from hpc_sched.sim.report.policy_runs import PolicyRuns
+
+WIDTH = 6.0  # inches of 96 pixels
+HEIGHT = 3.1
+
+# Any: the type of matplotlib's keys differs between the supported releases.
+_STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#767676",
+    "axes.formatter.use_mathtext": False,
+    "axes.formatter.useoffset": False,
+    "axes.grid": True,
+    "axes.labelcolor": "#1a1a1a",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.family": ["DejaVu Sans"],  # part of matplotlib
+    "font.size": 9.0,
+    "grid.color": "#e2e2e2",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    # Ids follow from what is drawn, and from this.
+    "svg.hashsalt": "hpc_sched",
+    # Text remains text: it can be searched, and is a third of its outlines' size.
+    "svg.fonttype": "none",
+    # A dollar in a name is a dollar.
+    "text.parse_math": False,
+    "xtick.color": "#4a4a4a",
+    "ytick.color": "#4a4a4a",
+}
+_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture, with what stands above it where there are several."""
+    """One picture, with a caption if the plot has several."""
 
     svg: Markup
     caption: str = ""
@@ -22,9 +59,9 @@ class Plot:
 
     title: str
     reading: str  # how to read it, a sentence or two
-    panels: tuple[Panel, ...]  # none where no run has anything to draw
-    key: tuple[PolicyRuns, ...] = ()  # the policies whose lines are to be told apart
-    missing: tuple[str, ...] = ()  # the policies with nothing to draw
+    panels: tuple[Panel, ...]  # empty if no run has anything to draw
+    key: tuple[PolicyRuns, ...] = ()  # policies in the key of line styles
+    missing: tuple[str, ...] = ()  # policies with nothing to draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +71,7 @@ class Section:
     anchor: str
     title: str
     plots: tuple[Plot, ...]
-    hint: str = ""  # what holds for all of them
+    hint: str = ""  # on all of its plots
 
 
 def parted(
@@ -45,3 +82,26 @@ def parted(
         tuple(each for each in policies if has(each)),
         tuple(each.policy for each in policies if not has(each)),
     )
+
+
+def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float = HEIGHT) -> Markup:
+    """Return a picture as SVG for the page. The same drawing gives the same text.
+
+    :param name: prefix of its ids; unique on the page
+    :param label: text for screen readers
+    :param height: inches
+    """
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # The browser takes letters that this font lacks from another: the text remains text.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        layout = ConstrainedLayoutEngine()
+        figure = Figure(figsize=(WIDTH, height), dpi=72, layout=layout)
+        draw(figure)
+        # Laid out once: savefig would draw everything a second time for it.
+        layout.execute(figure)
+        figure.set_layout_engine(None)
+        stream = io.StringIO()
+        figure.savefig(stream, format="svg", metadata=_NO_METADATA)
+    return inlined(stream.getvalue(), name, label)

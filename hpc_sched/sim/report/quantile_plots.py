@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hpc_sched.sim.report import drawing, line_styles
-from hpc_sched.sim.report.plot import Panel, Plot, parted
+from hpc_sched.sim.report import line_styles
+from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.summary import Result
 
@@ -24,12 +24,12 @@ _WAIT_TICKS = (
     (100 * _DAY, "100 d"),
     (1000 * _DAY, "1000 d"),
 )
-# More steps than fit are thinned out to whole decades.
+# An axis that reaches beyond it has ticks at whole decades only.
 _MANY_DECADES = 1000
 
 
 def waits(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return the quantiles of waits; logarithmic above 1 s, linear below, so that 0 is there."""
+    """Return the quantiles of waits; logarithmic above 1 s, linear below, to include 0."""
 
     def scale(axes: Axes, highest: float) -> None:
         axes.set_ylabel("Wait")
@@ -52,7 +52,7 @@ def waits(policies: Sequence[PolicyRuns]) -> Plot:
 
 
 def slowdowns(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return the quantiles of bounded slowdowns; logarithmic from 1, the least there is."""
+    """Return the quantiles of bounded slowdowns; logarithmic from 1, the least possible."""
 
     def scale(axes: Axes, highest: float) -> None:
         axes.set_ylabel("Bounded slowdown")
@@ -93,11 +93,11 @@ def _plot(
             found = values(each.shown)
             last = max(len(found) - 1, 1)
             shares = [100 * step / last for step in range(len(found))]
-            line_styles.add(axes, each.look, shares, found, number, len(key))
+            line_styles.draw_line(axes, each.look, shares, found, number, len(key))
         axes.set_xlabel("Jobs done (%)")
         axes.set_xlim(0, 100)
         scale(axes, max(max(values(each.shown)) for each in key))
 
     label = f"{title}: quantiles over the jobs done, a line for each policy."
-    panels = (Panel(drawing.drawn(name, label, draw)),) if key else ()
+    panels = (Panel(drawn(name, label, draw)),) if key else ()
     return Plot(title, reading, panels, key, missing)

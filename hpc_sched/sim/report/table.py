@@ -1,4 +1,4 @@
-"""The table of all runs: a row a policy, a column a measure."""
+"""The table of all runs: one row per policy, one column per measure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,21 +26,21 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """What stands in one field."""
+class TableCell:
+    """The content of one field."""
 
     text: str
-    exact: str = ""  # the number as it is, where the text is rounded to be readable
+    exact: str = ""  # the number in full if the text is rounded
     span: str = ""  # least to most over the seeds
     is_best: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PolicyRow:
     """One policy."""
 
     runs: PolicyRuns
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
 
 
 def _time(group: str, name: str, value: Callable[[Summary], float | None]) -> Column:
@@ -95,7 +95,7 @@ def headings() -> list[tuple[str, int]]:
 
 
 def is_fair(policies: Sequence[PolicyRuns]) -> bool:
-    """Return whether all policies have done equally many jobs of each seed."""
+    """True if all policies have done equally many jobs of each seed."""
     found = {
         tuple(sorted((result.summary.seed, result.summary.done) for result in runs.results))
         for runs in policies
@@ -103,26 +103,20 @@ def is_fair(policies: Sequence[PolicyRuns]) -> bool:
     return len(found) < 2
 
 
-def rows(policies: Sequence[PolicyRuns]) -> list[Row]:
-    """Return a row for each policy; the best of each column is marked, but where all are alike.
+def rows(policies: Sequence[PolicyRuns]) -> list[PolicyRow]:
+    """Return a row for each policy; the best of each column is marked, unless all are alike.
 
-    A policy that has done no job is best in nothing: that no job waited is no merit of its.
+    A policy that has done no job is best in nothing: its waits of 0 mean nothing.
     """
     columns = [_cells(column, policies) for column in COLUMNS]
     return [
-        Row(runs, cells) for runs, cells in zip(policies, zip(*columns, strict=True), strict=True)
+        PolicyRow(runs, cells)
+        for runs, cells in zip(policies, zip(*columns, strict=True), strict=True)
     ]
 
 
-def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[Cell]:
-    found = [
-        [
-            value
-            for result in runs.results
-            if (value := number_text.finite(column.value(result.summary))) is not None
-        ]
-        for runs in policies
-    ]
+def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[TableCell]:
+    found = [number_text.finite_values(runs.results, column.value) for runs in policies]
     means = [fmean(values) if values else None for values in found]
     numbers = [
         mean
@@ -130,12 +124,12 @@ def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[Cell]:
         if mean is not None and runs.has_done
     ]
     best = max(numbers, key=lambda mean: column.better * mean, default=None)
-    # What reads alike is equally good: nobody can see why one of two is marked.
+    # Equal texts are equally good: a mark on one of them could not be understood.
     is_alike = len({column.text(mean) for mean in numbers}) < 2
     return [
-        Cell(DASH)
+        TableCell(DASH)
         if mean is None
-        else Cell(
+        else TableCell(
             text=column.text(mean),
             exact=column.exact(mean) if column.exact else "",
             span=_span(column, values),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hpc_sched import exceptions
 from hpc_sched.sim import named_numbers
 from hpc_sched.sim.cluster.cluster import Cluster
-from hpc_sched.sim.cluster.cluster_state import Occupancy, Standing
+from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.topology.model import Topology
 
 # Below the leaf, which is level 1.
@@ -164,7 +164,7 @@ class PlacedRuntime:
     cluster: Cluster
     model: RuntimeModel
 
-    def __call__(self, occupancy: Occupancy, standing: Standing) -> float:
+    def __call__(self, occupancy: ClusterState, standing: PlacedJob) -> float:
         """Return the factor of a job that has just got its places. O(its hosts * depth)."""
         hosts = standing.hosts.tolist()
         counts = dict(zip(hosts, standing.counts.tolist(), strict=True))
