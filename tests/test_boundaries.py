@@ -63,7 +63,7 @@ PURE = [
     "hpc_sched.experiments.dudina2013",
     "hpc_sched.experiments.gupta2012",
     "hpc_sched.sim.cluster.snapshot_cluster",
-    "hpc_sched.sim.policies.gupta2013",
+    "hpc_sched.sim.policies.plugin",
     "hpc_sched.sim.policies.kueue",
     "hpc_sched.sim.policies.nova_default",
     "hpc_sched.sim.policies.slurm_tree",

@@ -20,6 +20,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.extra_specs import GROUP_SIZE
 from hpc_sched.core.plan.group_plan import as_many_as_fit, decide
 from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.pruning import permitted
 from hpc_sched.core.plan.ranking import plan_order, spare_order
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
@@ -245,6 +246,17 @@ class GroupRequest:
             operator += f"; hosts left out for the VMs that they have: {whys}"
             tenant += "; hosts are left out for the VMs that they have"
         return Refusal(operator, tenant)
+
+    def permitted(self, plan: Plan) -> Mask:
+        """Return where any VM of the group keeps the constraints and the island of a plan.
+
+        Whichever of these hypervisors the VMs take. Shape (hypervisors,).
+        """
+        constraints = self.constraints
+        is_bound = constraints.require is not None or constraints.max_leaves is not None
+        if not is_bound and len(self.topology.roots) == 1:
+            return np.ones(len(self.room), dtype=np.bool_)
+        return permitted(self.problem(), plan)[self.hosts_of_rows]
 
     def is_refused(self, answer: Rejection, *, is_move: bool = False) -> bool:
         """True if a request without a plan is refused rather than placed without one.

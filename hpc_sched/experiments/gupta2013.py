@@ -26,7 +26,7 @@ from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.jobs.swf import TraceRow
 from hpc_sched.sim.jobs.workload import Memory, Workload
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.policies import gupta2013, host_order
+from hpc_sched.sim.policies import host_order, plugin
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.queue_disciplines import Easy, Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
@@ -75,8 +75,8 @@ class PlacementRule:
 
 LEAST_FREE = PlacementRule(host_order.LEAST_FREE_PE)
 MOST_FREE = PlacementRule(host_order.MOST_FREE_PE)
-MDOBP = PlacementRule(gupta2013.MDOBP)
-IN_LIMITS = replace(gupta2013.MDOBP, name="mdobp in limits", minds_neighbours=True)
+MDOBP = PlacementRule(plugin.MDOBP)
+IN_LIMITS = replace(plugin.MDOBP, name="mdobp in limits", minds_neighbours=True)
 
 
 @dataclass(frozen=True, slots=True)

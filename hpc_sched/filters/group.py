@@ -6,7 +6,6 @@ import nova.conf
 from nova import exception, objects
 
 from hpc_sched import exceptions
-from hpc_sched.core.plan.pruning import permitted
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue.instances import group_members
@@ -45,14 +44,11 @@ class HPCGroupFilter(GroupFilter):
                 decision_record.log(state, answer)
                 return states
             raise refused(group.refusal(answer))
-        kept = states
-        if state.request.hpc_specs.needs_place or len(state.topology.roots) > 1:
-            mask = permitted(group.problem(), answer)[state.host_index[positions]]
-            kept = select(states, mask)
-            state.count_removed(
-                "outside the required switch, the leaves allowed or the island",
-                len(states) - len(kept),
-            )
+        kept = select(states, group.permitted(answer)[positions])
+        state.count_removed(
+            "outside the required switch, the leaves allowed or the island",
+            len(states) - len(kept),
+        )
         if len(kept) == 1:
             # Nova will not ask a weigher, which would tell otherwise.
             decision_record.log(state, answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import nova.conf
 from nova import objects
 
-from hpc_sched.core.plan.pruning import kept, permitted
+from hpc_sched.core.plan.pruning import kept
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue.request import decision_record, served_requests
@@ -58,9 +58,8 @@ class HPCRackCapacityFilter(GroupFilter):
             return states
         if not state.request.hpc_specs.by_topology:
             # MDOBP chooses their hosts, and no plan of leaves: they keep what they ask for.
-            mask = permitted(group.problem(), answer)[state.host_index[positions]]
             decision_record.log(state, answer)
-            return select(states, mask)
+            return select(states, group.permitted(answer)[positions])
         wanted = max(answer.count, state.left)
         spares = max(wanted, VMS_A_RUN) if state.claims.number else wanted
         retries = CONF.scheduler.max_attempts - 1

@@ -1,14 +1,15 @@
-"""The Problem of a job on the cluster as it is at one moment."""
+"""The GroupRequest of a job on the cluster at one moment."""
 
 import random
 
 import numpy as np
 
-from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.sim.cluster.cluster_state import Array, ClusterState
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies.base import Request
+from hpc_sched.sim.policies.base import PlacementRequest
 from hpc_sched.sim.simulation_input import SimulationInput
 
 
@@ -30,22 +31,25 @@ class Requests:
             return room
         return occupancy.rooms_beside(job.application, self._setting.limits, room)
 
-    def request(self, job: Job, capacity: Array, occupancy: ClusterState) -> Request:
+    def request(self, job: Job, capacity: Array, occupancy: ClusterState) -> PlacementRequest:
         """Return the group of a job as a policy gets it."""
         setting = self._setting
-        problem = Problem(
+        group = GroupRequest(
             topology=setting.cluster.topology,
-            capacity=capacity,
-            members=self._no_members,
-            awaiting=job.count,
             tie=tie_order(setting.cluster.topology, str(job.number)),
+            host_index=None,
+            room=capacity,
+            members=self._no_members,
+            left=job.count,
+            awaiting=job.count,
             constraints=setting.constraints,
             packing=MDOBPInput(
                 demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
                 free=occupancy.free.astype(np.float64),
                 usable=self._usable,
             ),
+            homogeneous="true" if setting.one_type else "prefer",
+            processors=None if setting.types is None else setting.types.with_room(capacity),
         )
         draw = random.Random(f"{setting.seed} {job.number}")
-        types = setting.types.best_first(capacity) if setting.types is not None else ()
-        return Request(problem, job.application, draw, types, setting.one_type)
+        return PlacementRequest(group, job.application, draw)

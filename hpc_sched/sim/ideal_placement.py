@@ -10,7 +10,7 @@ from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.sim.cluster.cluster_state import Array
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies.base import Policy, Request
+from hpc_sched.sim.policies.base import PlacementRequest, Policy
 
 # Different jobs that are remembered.
 KEPT = 4096
@@ -42,7 +42,7 @@ class IdealPlacements:
         constraints: Constraints,
         room: Array,
         capacity: Array,
-        request: Callable[[Array], Request],
+        request: Callable[[Array], PlacementRequest],
     ) -> IdealPlacement:
         """Return what a job can have at best. Two placements for a new kind of job.
 

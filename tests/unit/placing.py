@@ -3,16 +3,16 @@
 import random
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.sim.policies.base import Places, Policy, Request
+from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy
 from hpc_sched.topology import Topology
 
 Free = Mapping[str, tuple[float, float]]  # host to free processors and memory, MB
@@ -27,22 +27,31 @@ def request(
     free: Free | None = None,
     constraints: Constraints = NO_CONSTRAINTS,
     seed: int = 1,
-) -> Request:
+) -> PlacementRequest:
     """Return the request of a group.
 
     :param room: VMs that hosts take; others take none
     :param free: what hosts have free; by default just enough for those VMs
     """
-    problem = Problem.from_counts(topology=topology, capacity=room, members={}, awaiting=awaiting)
-    left = np.outer(problem.capacity, demand).astype(float)
+    counts = np.array([room.get(host, 0) for host in topology.hosts], dtype=np.int64)
+    left = np.outer(counts, demand).astype(float)
     for host, both in (free or {}).items():
         left[topology.index_of(host)] = both
-    packing = MDOBPInput(np.array(demand, dtype=float), left, np.maximum(left, 1.0))
-    made = replace(problem, packing=packing, constraints=constraints)
-    return Request(made, Application("sync"), random.Random(seed))
+    group = GroupRequest(
+        topology=topology,
+        tie=tie_order(topology, ""),
+        host_index=None,
+        room=counts,
+        members=np.zeros_like(counts),
+        left=awaiting,
+        awaiting=awaiting,
+        constraints=constraints,
+        packing=MDOBPInput(np.array(demand, dtype=float), left, np.maximum(left, 1.0)),
+    )
+    return PlacementRequest(group, Application("sync"), random.Random(seed))
 
 
-def per_host(request: Request, answer: Places | Rejection) -> dict[str, int]:
+def per_host(request: PlacementRequest, answer: Places | Rejection) -> dict[str, int]:
     """Return the VMs per host, in the order in which hosts were taken."""
     assert not isinstance(answer, Rejection), str(answer)
     return dict(Counter(request.problem.topology.hosts[host] for host in answer))

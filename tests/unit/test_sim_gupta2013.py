@@ -23,8 +23,7 @@ from hpc_sched.sim.group_requests import Requests
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.swf import TraceRow
-from hpc_sched.sim.policies import gupta2013 as rules
-from hpc_sched.sim.policies import host_order
+from hpc_sched.sim.policies import host_order, plugin
 from hpc_sched.sim.simulation_input import SimulationInput
 from tests import sample_data
 
@@ -129,7 +128,7 @@ def test_limits_keep_sync_jobs_apart_and_shorter_runtimes_complete_more():
 def test_the_rule_in_limits_is_the_policy_of_all_our_filters_where_one_switch_has_all(first_jobs):
     rows, setting = first_jobs[:80], replace(SMALL, nodes=20)
     ours = curve(rows, PlacementRule(IN_LIMITS, 60.0), 1, setting)
-    filters = curve(rows, PlacementRule(rules.CLASSES, 60.0), 1, setting)
+    filters = curve(rows, PlacementRule(plugin.CLASSES, 60.0), 1, setting)
     assert ours.ends == filters.ends
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched.core.processors import best_first
+from hpc_sched.core.processors import HostProcessors
 from hpc_sched.sim.cluster.cluster import VCPUS, Array, Cluster
 
 Mask = NDArray[np.bool_]
@@ -30,15 +30,17 @@ class ProcessorTypes:
         hosts = {name: names == name for name in known}
         return cls(hosts, cluster.total[:, VCPUS], tuple(order))
 
-    def best_first(self, capacity: Array) -> tuple[Mask, ...]:
-        """Return the hosts of each type, best type first. O(hosts * types).
+    def with_room(self, capacity: Array) -> HostProcessors:
+        """Return the types for a group without members. O(hosts * types).
 
         By the operator's order, then by the vcpus of the largest host that has room, as
         HPCHomogeneityFilter orders the types of the hosts that Placement offers it.
+
+        :param capacity: VMs of the group that each host takes, shape (hosts,)
         """
         has_room = capacity > 0
         cores = {
             name: int(self.vcpus[hosts & has_room].max(initial=0))
             for name, hosts in self.hosts.items()
         }
-        return tuple(self.hosts[name] for name in best_first(cores, self.order))
+        return HostProcessors(self.hosts, cores, members={}, order=self.order)

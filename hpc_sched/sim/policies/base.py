@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import rejected
 from hpc_sched.core.plan.result import Rejection
@@ -17,22 +18,24 @@ Places = tuple[int, ...]  # per VM, the index of its host in topology.hosts
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A group that wants all its places at once.
+class PlacementRequest:
+    """A group of which all VMs are placed at once, or none.
 
-    The problem's ``packing`` is always there: what hosts have free of processors and memory, in
-    this order, and what one VM takes of them.
+    The group's ``packing`` is always there: the free processors and memory of hosts, in this
+    order, and what one VM takes of them.
     """
 
-    problem: Problem
+    group: GroupRequest  # a row per host of the topology
     application: Application
-    draw: random.Random  # the only source of chance; the same for the same seed and job
-    # The hosts of each processor type, the best type first; none where types do not matter.
-    types: tuple[NDArray[np.bool_], ...] = ()
-    one_type: bool = False  # whether a group that no single type holds has no places
+    draw: random.Random  # the only source of randomness; the same for the same seed and job
+
+    @property
+    def problem(self) -> Problem:
+        """The group as the planner takes it."""
+        return self.group.problem()
 
 
-Place = Callable[[Request], Places | Rejection]  # every VM gets a place, or none does
+Place = Callable[[PlacementRequest], Places | Rejection]  # every VM gets a place, or none does
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Policy:
     # Whether VMs of others bound the room on a host (core.interference).
     minds_neighbours: bool = False
 
-    def places(self, request: Request) -> Places | Rejection:
+    def places(self, request: PlacementRequest) -> Places | Rejection:
         """Return the places of a group.
 
         :raises exceptions.SimulationError: naming the policy, where its own code fails

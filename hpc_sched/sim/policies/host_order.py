@@ -3,14 +3,14 @@
 import numpy as np
 
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.policies.base import Places, Policy, Request, filled, refused
+from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 
 
-def _first_fit(request: Request) -> Places | Rejection:
+def _first_fit(request: PlacementRequest) -> Places | Rejection:
     return filled(request.problem, np.argsort(request.problem.topology.name_rank))
 
 
-def _least_free(request: Request) -> Places | Rejection:
+def _least_free(request: PlacementRequest) -> Places | Rejection:
     """Return for each VM the host with the fewest free processors that still takes it.
 
     A host that has just taken a VM has fewer free processors than before, so it remains first
@@ -22,7 +22,7 @@ def _least_free(request: Request) -> Places | Rejection:
     return filled(problem, np.lexsort((problem.topology.name_rank, processors)))
 
 
-def _most_free(request: Request) -> Places | Rejection:
+def _most_free(request: PlacementRequest) -> Places | Rejection:
     """Return for each VM the host with the most free processors after the VMs placed before it.
 
     Each VM of a host finds fewer free processors there than the one before, so one sort serves
@@ -40,7 +40,7 @@ def _most_free(request: Request) -> Places | Rejection:
     return tuple(hosts[order[: problem.awaiting]].tolist())
 
 
-def _random(request: Request) -> Places | Rejection:
+def _random(request: PlacementRequest) -> Places | Rejection:
     """Return a random host for each VM; all hosts with room are equally likely. O(hosts).
 
     Hosts are drawn in the order of names, so the order in the topology file does not matter.

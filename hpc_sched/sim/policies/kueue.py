@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.policies.base import Places, Policy, Request, filled, refused
+from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import name_rank
 
@@ -46,7 +46,7 @@ Array = NDArray[np.int64]
 HOST, LEAF = 0, 1  # levels: leaf switches are on the first one, hosts one below
 
 
-def _place(request: Request, *, unconstrained: bool) -> Places | Rejection:
+def _place(request: PlacementRequest, *, unconstrained: bool) -> Places | Rejection:
     """Return the places by what the group says of levels.
 
     :param unconstrained: whether a group that says nothing is; else it prefers the leaf

@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.policies.base import Places, Policy, Request, refused
+from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, refused
 
 Reals = NDArray[np.float64]
 
 
-def _place(request: Request, *, soft_affinity: bool) -> Places | Rejection:
+def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Rejection:
     """Return the hosts of VMs that are weighed one after the other. O(awaiting * hosts).
 
     :param soft_affinity: whether the group is a server group of this policy

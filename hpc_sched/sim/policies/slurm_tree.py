@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
-from hpc_sched.sim.policies.base import Places, Policy, Request, filled, refused
+from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 from hpc_sched.topology.model import Topology
 
 Array = NDArray[np.int64]
@@ -88,7 +88,7 @@ class Leaves:
         return links
 
 
-def _place(request: Request) -> Places | Rejection:
+def _place(request: PlacementRequest) -> Places | Rejection:
     """Return the places of a job's VMs. O(leaves taken * leaves * levels) and a little more."""
     problem = request.problem
     if not problem.awaiting:

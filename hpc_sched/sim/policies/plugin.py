@@ -1,0 +1,121 @@
+"""The plugin's own filters and weighers as policies.
+
+HPCRackCapacityFilter is left out: it keeps the leaves of the exact plan and spares, and Listing 1
+and the build plan may have taken others.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from hpc_sched.core.classic.build_plan import Selection, build_plan
+from hpc_sched.core.classic.listing_1 import group_places
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.sharing import mdobp
+from hpc_sched.sim.policies import nova_default
+from hpc_sched.sim.policies.base import Place, PlacementRequest, Places, Policy, filled, refused
+from hpc_sched.sim.policies.filtered import constrained, on_one_type, within_constraints
+
+
+def _planned(group: GroupRequest) -> Places | Rejection:
+    answer = group.decide()
+    if not isinstance(answer, Plan):
+        return answer
+    return tuple(group.topology.index_of(host) for host in answer.places)
+
+
+def _exact(request: PlacementRequest) -> Places | Rejection:
+    """Return the places of the exact plan, the fewest hosts of a leaf filled."""
+    return _planned(replace(request.group, packing=None, pack_hosts=True))
+
+
+def _listing_1(request: PlacementRequest) -> Places | Rejection:
+    places = group_places(request.problem)
+    if len(places) < request.group.left:
+        return refused(request.problem)
+    return tuple(places)
+
+
+def _build_plan(selection: Selection) -> Place:
+    def place(request: PlacementRequest) -> Places | Rejection:
+        problem = request.problem
+        return filled(problem, build_plan(problem, selection))
+
+    return on_one_type(constrained(place))
+
+
+def _mdobp(request: PlacementRequest) -> Places | Rejection:
+    """Return the places of VMs that MDOBP puts on hosts one after the other, on any leaf."""
+    problem = request.problem
+    hosts = np.flatnonzero(problem.capacity)
+    if problem.packing is None or int(problem.capacity.sum()) < problem.awaiting:
+        return refused(problem)
+    return tuple(
+        mdobp.places(
+            problem.packing,
+            problem.members,
+            problem.topology.name_rank,
+            problem.capacity,
+            hosts,
+            problem.awaiting,
+        )
+    )
+
+
+def _sync(request: PlacementRequest) -> Places | Rejection:
+    """Return places whose leaves are planned, and whose hosts inside a leaf MDOBP chooses."""
+    return _planned(replace(request.group, pack_hosts=False))
+
+
+def _async(request: PlacementRequest) -> Places | Rejection:
+    """Return the places of MDOBP; only constraints bind them to switches."""
+    constraints = request.group.constraints
+    if constraints.require is None and constraints.max_leaves is None:
+        return _mdobp(request)
+    group = within_constraints(replace(request.group, pack_hosts=False))
+    if isinstance(group, Rejection):
+        return group
+    return _mdobp(replace(request, group=group))
+
+
+_BY_CLASS = {
+    "extreme": on_one_type(_exact),
+    "sync": on_one_type(_sync),
+    "async": on_one_type(_async),
+    "none": nova_default.DEFAULT.place,
+}
+
+
+def _by_class(request: PlacementRequest) -> Places | Rejection:
+    return _BY_CLASS[request.application.app_class](request)
+
+
+EXACT = Policy(
+    "exact-plan",
+    "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)",
+    on_one_type(_exact),
+)
+LISTING_1 = Policy(
+    "dudina2013",
+    "leaf switches by Listing 1 of Dudina2013 (BunchWeigher)",
+    on_one_type(constrained(_listing_1)),
+)
+BUILD_PLAN = Policy(
+    "gupta2012",
+    "racks by capacity, the build plan of Gupta2012 (RackCapacityWeigher)",
+    _build_plan("largest"),
+)
+BUILD_PLAN_BEST_FIT = Policy(
+    "gupta2012-best-fit",
+    "the racks with the least excess capacity, Gupta2012's future work",
+    _build_plan("best_fit"),
+)
+MDOBP = Policy("mdobp", "the host whose free resources are shaped like the VM (Gupta2013)", _mdobp)
+CLASSES = Policy(
+    "gupta2013",
+    "by application class: dedicated, planned or packed hosts, cache scores kept in limits "
+    "(Gupta2013; all our filters, HopByteWeigher and MDOBPWeigher)",
+    _by_class,
+    minds_neighbours=True,
+)
