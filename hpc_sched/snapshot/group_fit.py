@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched import enabling
 from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.group_plan import decide
@@ -14,6 +13,7 @@ from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Gang, Plan, Rejection
 from hpc_sched.core.processors import best_first
+from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.hypervisor_processors import Types, types_of
 from hpc_sched.snapshot.request_builder import State
@@ -204,9 +204,8 @@ def _cost(state: State, plan: Plan) -> float:
 
 
 def _minds_processors(state: State) -> bool:
-    return state.hpc_specs.homogeneous != "false" and nova_options.has_filter(
-        state.cloud.snapshot, enabling.HOMOGENEITY_FILTER
-    )
+    plugins = nova_options.enabled(state.cloud.snapshot)
+    return state.hpc_specs.homogeneous != "false" and plugins.has_filter(HOMOGENEITY_FILTER)
 
 
 def _in_order(state: State, types: Types) -> list[str]:

@@ -129,9 +129,8 @@ class State:
             host = self.cloud.host_of.get(server.uuid)
             if host is not None:
                 members[topology.index_of(host)] += 1
-        by_mdobp = self.hpc_specs.app_class in SHARING_CLASSES and nova_options.has_mdobp(
-            self.cloud.snapshot
-        )
+        plugins = nova_options.enabled(self.cloud.snapshot)
+        by_mdobp = self.hpc_specs.app_class in SHARING_CLASSES and plugins.has_mdobp
         return Problem(
             topology=topology,
             capacity=capacity,

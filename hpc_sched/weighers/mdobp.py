@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpc_sched.core.sharing import mdobp
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, GroupWeigher, dense_ranks, host_keys
 
@@ -38,7 +38,8 @@ class MDOBPWeigher(GroupWeigher):
         return state.request.by_mdobp
 
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
-        if not state.request.by_topology or not enabled_plugins.has_topology_weigher():
+        plugins = configured_plugins.enabled()
+        if not (state.request.by_topology and plugins.has_topology_weigher):
             keys = host_keys(state, positions, self._order(state, positions))
             return [float(rank) * STEP for rank in dense_ranks(keys)]
         keys = host_keys(state, positions, state.planning.order(positions))

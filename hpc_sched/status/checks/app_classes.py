@@ -2,9 +2,10 @@
 
 import nova.conf
 
-from hpc_sched import enabling, exceptions
+from hpc_sched import exceptions
 from hpc_sched.core import extra_specs
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.status.check_result import Finding, failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import Cloud
 from hpc_sched.topology import plurals
@@ -22,25 +23,26 @@ def check(cloud: Cloud) -> list[Finding]:
     for (key, value), names in said.items():
         shown = f"{key}={value}" if key == extra_specs.APP_CLASS else key
         flavors.setdefault(shown, []).extend(names)
+    plugins = configured_plugins.enabled()
     unminded = []
-    if not enabled_plugins.has_filter(enabling.DEDICATED_FILTER):
+    if not plugins.has_filter(DEDICATED_FILTER):
         unminded.append(
             (
                 f"{extra_specs.APP_CLASS}=extreme",
                 "other VMs may join their hosts",
-                f"Add {enabling.DEDICATED_FILTER} to enabled_filters",
+                f"Add {DEDICATED_FILTER} to enabled_filters",
             )
         )
-    if not enabled_plugins.has_filter(enabling.INTERFERENCE_FILTER):
+    if not plugins.has_filter(INTERFERENCE_FILTER):
         unminded += [
             (
                 key,
                 "no host is kept from them for its neighbours",
-                f"Add {enabling.INTERFERENCE_FILTER} to enabled_filters",
+                f"Add {INTERFERENCE_FILTER} to enabled_filters",
             )
             for key in (extra_specs.CACHE_SCORE, extra_specs.APP_NAME)
         ]
-    if not enabled_plugins.has_mdobp():
+    if not plugins.has_mdobp:
         unminded.append(
             (
                 f"{extra_specs.APP_CLASS}=async",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import nova.conf
 from nova.scheduler import filters as nova_filters
 
-from hpc_sched import enabling
+from hpc_sched.enabled_plugins import FILTER_ORDER, GROUP_FILTER, RACK_FILTER
 from hpc_sched.status.check_result import Finding, failure, good, said, warning
 from hpc_sched.status.inspected_cloud import Cloud
 
@@ -30,7 +30,7 @@ def check(_cloud: Cloud) -> list[Finding]:
     if not found:  # else all the names of what is missing would be unknown too
         found = [_unknown(name, known) for name in names if name not in known]
     for name, count in Counter(names).items():
-        if count > 1 and name in enabling.FILTER_ORDER:
+        if count > 1 and name in FILTER_ORDER:
             found.append(
                 warning(
                     f"{name} stands {count} times in enabled_filters and is run as often. "
@@ -44,12 +44,12 @@ def check(_cloud: Cloud) -> list[Finding]:
 def in_order(names: Sequence[str]) -> list[str]:
     """Return enabled filters in the order in which they belong, each once."""
     single = list(dict.fromkeys(names))
-    others = [name for name in single if name not in enabling.FILTER_ORDER]
-    return others + [name for name in enabling.FILTER_ORDER if name in single]
+    others = [name for name in single if name not in FILTER_ORDER]
+    return others + [name for name in FILTER_ORDER if name in single]
 
 
 def _ours(names: Sequence[str]) -> list[str]:
-    return [name for name in names if name in enabling.FILTER_ORDER]
+    return [name for name in names if name in FILTER_ORDER]
 
 
 def _line(names: Sequence[str]) -> str:
@@ -101,7 +101,7 @@ def _unknown(name: str, known: set[str]) -> Finding:
                 f"{names} available_filters does not give: {_NO_START} Add a line "
                 f"available_filters = {path}"
             )
-    candidates = sorted(known | set(enabling.FILTER_ORDER))
+    candidates = sorted(known | set(FILTER_ORDER))
     close = difflib.get_close_matches(name, candidates, 1) or difflib.get_close_matches(
         f"HPC{name}", candidates, 1, 0.9
     )
@@ -111,19 +111,19 @@ def _unknown(name: str, known: set[str]) -> Finding:
 
 def _names_of(ours: bool) -> set[str]:
     if ours:
-        return set(enabling.FILTER_ORDER)
+        return set(FILTER_ORDER)
     return {cls.__name__ for cls in nova_filters.all_filters()}
 
 
 def _group_filter(names: Sequence[str], known: set[str]) -> list[Finding]:
-    if enabling.GROUP_FILTER in names:
+    if GROUP_FILTER in names:
         return []
-    available = "" if enabling.GROUP_FILTER in known else f" and add available_filters = {OURS}"
+    available = "" if GROUP_FILTER in known else f" and add available_filters = {OURS}"
     return [
         warning(
-            f"{enabling.GROUP_FILTER} is not enabled: a group that does not fit is spread instead "
+            f"{GROUP_FILTER} is not enabled: a group that does not fit is spread instead "
             "of refused, and hpc:require and hpc:max_leaves are no guarantees. Set "
-            f"{_line([*names, enabling.GROUP_FILTER])}{available}"
+            f"{_line([*names, GROUP_FILTER])}{available}"
         )
     ]
 
@@ -133,11 +133,11 @@ def _order(names: Sequence[str]) -> list[Finding]:
     ours = _ours(single)
     if single == in_order(single):
         return []
-    if enabling.RACK_FILTER in ours and single[-1] != enabling.RACK_FILTER:
-        behind = single[single.index(enabling.RACK_FILTER) + 1 :]
+    if RACK_FILTER in ours and single[-1] != RACK_FILTER:
+        behind = single[single.index(RACK_FILTER) + 1 :]
         return [
             failure(
-                f"{', '.join(behind)} behind {enabling.RACK_FILTER}, which leaves only the hosts "
+                f"{', '.join(behind)} behind {RACK_FILTER}, which leaves only the hosts "
                 "that the plan needs: what is removed after it makes requests fail that would "
                 f"fit elsewhere. Set {_line(names)}"
             )

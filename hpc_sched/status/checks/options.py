@@ -8,9 +8,10 @@ from pathlib import Path
 import nova.conf
 from oslo_config import cfg, iniparser
 
-from hpc_sched import conf, enabling, exceptions, masking
+from hpc_sched import conf, exceptions, masking
 from hpc_sched.core.sharing.interference_file import read_index
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.status.check_result import Finding, failure, good, warning
 from hpc_sched.status.inspected_cloud import Cloud
 
@@ -65,10 +66,10 @@ def _interference_file() -> list[Finding]:
     path = CONF.hpc_sched.interference_file
     if not path:
         return []
-    if not enabled_plugins.has_filter(enabling.INTERFERENCE_FILTER):
+    if not configured_plugins.enabled().has_filter(INTERFERENCE_FILTER):
         return [
             warning(
-                f"interference_file = {path} is not used: {enabling.INTERFERENCE_FILTER} is not "
+                f"interference_file = {path} is not used: {INTERFERENCE_FILTER} is not "
                 "enabled. Add it to enabled_filters, or remove the option."
             )
         ]

@@ -5,8 +5,8 @@ from collections import Counter
 
 import nova.conf
 
-from hpc_sched import enabling
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.enabled_plugins import ALL_WEIGHERS, DEDICATED_FILTER, INTERFERENCE_FILTER
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.status import loaded_weighers
 from hpc_sched.status.check_result import Finding, failure, good, warning
 from hpc_sched.status.inspected_cloud import Cloud
@@ -74,7 +74,7 @@ def _line(
     """
     gone = {weigher.path for weigher in without or ()}
     paths = [path for path in CONF.filter_scheduler.weight_classes if path not in gone]
-    if enabling.ALL_WEIGHERS in gone:
+    if ALL_WEIGHERS in gone:
         last = MDOBP
     if first:
         paths.insert(0, first)
@@ -107,8 +107,8 @@ def _twice(weighers: list[loaded_weighers.Enabled]) -> list[Finding]:
 def _mdobp(weighers: list[loaded_weighers.Enabled]) -> list[Finding]:
     sharing = [
         name
-        for name in (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
-        if enabled_plugins.has_filter(name)
+        for name in (DEDICATED_FILTER, INTERFERENCE_FILTER)
+        if configured_plugins.enabled().has_filter(name)
     ]
     if not sharing or any(weigher.is_mdobp for weigher in weighers):
         return []
