@@ -18,18 +18,17 @@ from hpc_sched.nova_glue.io import databases
 from hpc_sched.status import inspected_cloud as cloud_module
 from hpc_sched.status import upgrade_check
 from hpc_sched.status.checks import (
-    api_validators,
     app_classes,
+    default_class,
     filter_order,
+    installation,
     multipliers,
     options,
-    packed_groups,
     scheduler_options,
     topology_hosts,
-    versions,
     weigher_list,
 )
-from hpc_sched.status.inspected_cloud import Cloud
+from hpc_sched.status.inspected_cloud import InspectedCloud
 from tests.functional.clouds import delete, write_topology
 from tests.functional.statements import collected
 
@@ -102,8 +101,8 @@ def aggregate(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
         cloud.api.delete_aggregate(number)
 
 
-def told(check: upgrade_check.Check, view: Cloud | None = None) -> tuple[Code, str]:
-    found = upgrade_check.judge(check, view or Cloud())
+def told(check: upgrade_check.Check, view: InspectedCloud | None = None) -> tuple[Code, str]:
+    found = upgrade_check.judge(check, view or InspectedCloud())
     return found.code, found.details or ""
 
 
@@ -183,8 +182,8 @@ def test_short_names_in_the_topology_are_found_for_long_ones_of_computes(set_, t
 
 def test_remarks_of_the_driver_are_a_warning(set_, monkeypatch, tmp_path):
     # No YAML gives a remark; drivers of other files do.
-    real = Cloud().topology()
-    view = Cloud()
+    real = InspectedCloud().topology()
+    view = InspectedCloud()
     monkeypatch.setattr(
         cloud_module, "_topology", lambda: replace(real, remarks=("leaf 'a' is also 'b'",))
     )
@@ -336,7 +335,7 @@ def test_a_filter_that_is_named_twice_is_a_warning(set_):
     set_("filter_scheduler", enabled_filters=["HPCGroupFilter", "HPCGroupFilter"])
     assert told(filter_order.check) == (
         Code.WARNING,
-        "HPCGroupFilter stands 2 times in enabled_filters and is run as often. Name it once.",
+        "HPCGroupFilter is named 2 times in enabled_filters and is run as often. Name it once.",
     )
 
 
@@ -486,7 +485,7 @@ def test_a_weigher_whose_multiplier_depends_on_the_host_is_told(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, f"{__name__}.Curious"])
     code, text = told(multipliers.check)
     assert code == Code.WARNING
-    assert "The multiplier of Curious cannot be asked for" in text
+    assert "The multiplier of Curious cannot be read" in text
     assert "HopByteWeigher decides strictly" in text
 
 
@@ -596,7 +595,7 @@ def test_a_value_to_set_has_two_digits_and_is_above_the_least(number, expected):
 def test_flavors_whose_wishes_are_minded_are_success():
     assert told(app_classes.check) == (
         Code.SUCCESS,
-        "1 flavor with extra specs of hpc:, all minded.",
+        "1 flavor with extra specs of hpc:, all in effect.",
     )
 
 
@@ -648,7 +647,7 @@ def group(cloud: NovaCloud) -> Iterator[Callable[..., str]]:
 
 
 def test_without_groups_an_unset_class_is_success_that_says_so():
-    code, text = told(packed_groups.check)
+    code, text = told(default_class.check)
     assert code == Code.SUCCESS
     assert "default_app_class is not set, but there is no server group" in text
 
@@ -658,11 +657,11 @@ def test_groups_that_would_be_packed_are_a_failure_and_listed(group):
     web = group("web", "anti-affinity", "plain")
     mixed = group("mixed", "soft-anti-affinity", "hpc", "plain")
     group("job", "soft-anti-affinity", "hpc", "hpc")
-    code, text = told(packed_groups.check)
+    code, text = told(default_class.check)
     assert code == Code.FAILURE
     first, *listed = text.splitlines()
     assert "default_app_class is not set: 3 server groups" in first
-    assert "Set [hpc_sched] default_app_class = none" in first
+    assert "Add to [hpc_sched] in nova.conf the line default_app_class=none" in first
     for line, name, uuid, policy, number in zip(
         listed,
         ("web", "mixed", "empty"),
@@ -678,14 +677,14 @@ def test_groups_that_would_be_packed_are_a_failure_and_listed(group):
 def test_a_class_that_is_set_is_success_be_it_the_default(group, set_, value):
     group("web", "anti-affinity")
     set_("hpc_sched", default_app_class=value)
-    assert told(packed_groups.check) == (Code.SUCCESS, f"default_app_class = {value} is set.")
+    assert told(default_class.check) == (Code.SUCCESS, f"default_app_class = {value} is set.")
 
 
 def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
     uuid = group("gone", "anti-affinity", "hpc")
-    assert told(packed_groups.check)[0] == Code.SUCCESS
+    assert told(default_class.check)[0] == Code.SUCCESS
     delete(cloud, [server["id"] for server in cloud.api.get_servers(detail=False)])
-    code, text = told(packed_groups.check)
+    code, text = told(default_class.check)
     assert code == Code.FAILURE
     assert f"gone ({uuid}" in text
     assert "0 VMs" in text
@@ -693,15 +692,15 @@ def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
 
 def test_hints_name_a_class_where_they_count(group, set_):
     group("hinted", "soft-affinity", "plain", hints={"hpc:app_class": "sync"})
-    assert told(packed_groups.check)[0] == Code.FAILURE
+    assert told(default_class.check)[0] == Code.FAILURE
     set_("hpc_sched", allow_user_hints=True)
-    assert told(packed_groups.check)[0] == Code.SUCCESS
+    assert told(default_class.check)[0] == Code.SUCCESS
 
 
 def test_of_very_many_groups_twenty_are_listed(group):
     for number in range(23):
         group(f"g{number:02d}", "soft-affinity")
-    code, text = told(packed_groups.check)
+    code, text = told(default_class.check)
     assert code == Code.FAILURE
     lines = text.splitlines()
     assert "23 server groups" in lines[0]
@@ -821,7 +820,7 @@ def test_a_decision_log_that_cannot_be_written_is_a_warning(set_, tmp_path):
 
 
 def test_the_installed_releases_are_supported():
-    code, text = told(versions.check)
+    code, text = told(installation.check_versions)
     assert code == Code.SUCCESS
     assert f"nova {importlib.metadata.version('nova')}" in text
 
@@ -858,23 +857,23 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
 )
 def test_a_release_that_is_not_supported_is_a_failure(package, metadata, error):
     name = package(metadata + '\nRequires-Dist: pytest>=99; extra == "test"\n')
-    found = versions.check(Cloud(), name)
+    found = installation.check_versions(InspectedCloud(), name)
     assert [finding.code for finding in found] == [Code.FAILURE]
     assert re.search(error, found[0].text)
 
 
 def test_the_validators_of_extra_specs_are_installed():
-    code, text = told(api_validators.check)
+    code, text = told(installation.check_validators)
     assert code == Code.SUCCESS
     assert text.startswith("8 extra specs are validated by nova-api")
 
 
 def test_validators_that_are_missing_or_broken_are_told(package):
-    [found] = api_validators.check(Cloud(), "nobody")
+    [found] = installation.check_validators(InspectedCloud(), "nobody")
     assert found.code == Code.WARNING
     assert "There is no entry point hpc_sched in nobody" in found.text
     package(entry_points="[broken]\nhpc_sched = xyzzy.nothing\n")
-    [found] = api_validators.check(Cloud(), "broken")
+    [found] = installation.check_validators(InspectedCloud(), "broken")
     assert found.code == Code.FAILURE
     assert "No module named 'xyzzy'" in found.text
 
@@ -891,7 +890,7 @@ def break_cell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_cell_that_does_not_answer_is_a_warning_where_its_computes_matter(monkeypatch):
     break_cell(monkeypatch)
-    view = Cloud()
+    view = InspectedCloud()
     for check in (
         topology_hosts.check,
         multipliers.check,
@@ -911,7 +910,7 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
         raise OSError("mysql://nova:s3cret@host/ gone\n(Background: ...)")
 
     monkeypatch.setattr(databases, "ask_cells", broken)
-    view = Cloud()
+    view = InspectedCloud()
     for check in (
         topology_hosts.check,
         multipliers.check,
