@@ -76,7 +76,7 @@ BASE = {"exceptions", "files", "decimals", "table_file", "yaml_nodes"}
 ALLOWED = {
     "files": {"exceptions"},
     "decimals": set(),
-    "enabling": set(),
+    "enabled_plugins": set(),
     "masking": set(),
     "table_file": {"exceptions", "decimals", "yaml_nodes", "core", "files"},
     "terminal_text": set(),
@@ -84,12 +84,12 @@ ALLOWED = {
     "topology": {"topology", *BASE},
     "core": {"core", "topology", *BASE},
     "conf": {"exceptions"},
-    "snapshot": {"snapshot", "core", "topology", "conf", "enabling", "terminal_text", *BASE},
+    "snapshot": {"snapshot", "core", "topology", "conf", "enabled_plugins", "terminal_text", *BASE},
     "sim": {"sim", "snapshot", "core", "topology", *BASE},
     "experiments": {"experiments", "sim", "core", "topology", *BASE},
     "nova_glue": {
         "nova_glue",
-        "enabling",
+        "enabled_plugins",
         "core",
         "topology",
         "conf",
@@ -99,7 +99,7 @@ ALLOWED = {
     "weighers": {"weighers", "nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
     "status": {
         "status",
-        "enabling",
+        "enabled_plugins",
         "filters",
         "weighers",
         "nova_glue",

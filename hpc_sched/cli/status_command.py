@@ -1,14 +1,14 @@
-"""The command hpc-sched-status: is this cloud set up for hpc_sched?"""
+"""The command hpc-sched-status, which checks an installation."""
 
 import sys
 from collections.abc import Sequence
 
 from oslo_config import cfg
 
-from hpc_sched import masking
+from hpc_sched import exceptions, masking
 
 PROGRAM = "hpc-sched-status"
-# As in Nova's own command: neither of the codes of the checks, which are 0, 1 and 2.
+# As in nova-status; the codes of the checks are 0, 1 and 2.
 ERROR = 255
 
 
@@ -29,14 +29,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             "pip install 'hpc-sched[nova]'"
         )
     except (cfg.Error, OSError, UnicodeError) as error:
-        # Nova looks into nova.conf already when it is imported, for the threads it is to use.
+        # From Nova 33 on the import reads nova.conf, to choose threads.
         return _error(masking.masked(str(error)))
     try:
         return command.run(arguments)
+    except exceptions.ConfigError as error:
+        return _error(str(error))
     except KeyboardInterrupt:
         return 130
     except SystemExit as end:
-        # argparse ends wrong usage with 2, which would look like a failed check.
+        # argparse exits with 2 on wrong usage, the code of a failed check.
         return ERROR if end.code else 0
 
 

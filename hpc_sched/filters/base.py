@@ -11,7 +11,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases, loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -100,9 +100,8 @@ class GroupFilter(filters.BaseHostFilter):
         HPCGroupFilter, where it is enabled behind this one, does it in its stead: it can tell
         the user too.
         """
-        if not served_requests.placed(spec) and enabled_plugins.group_filter_follows(
-            type(self).__name__
-        ):
+        plugins = configured_plugins.enabled()
+        if not served_requests.placed(spec) and plugins.group_filter_follows(type(self).__name__):
             served_requests.refuse_later(spec, refusal)
             return states
         state = served_requests.known(spec)

@@ -1,12 +1,12 @@
-"""What nova-api accepts as flavor extra specs of the ``hpc:`` namespace.
+"""Validators of flavor extra specs of the ``hpc:`` namespace in nova-api.
 
-Loaded in nova-api by stevedore (group ``nova.api.extra_spec_validators``) and used from
-microversion 2.86 on. Once one key is registered Nova knows the namespace and refuses every key
-of it that is not: a misspelt ``hpc:requir`` does not pass in silence. Nova logs a warning where
-this module cannot be imported, but does not start where ``register`` raises.
+Loaded by stevedore (group ``nova.api.extra_spec_validators``) and used from microversion 2.86
+on. Nova refuses every key of a namespace with validators that has none itself, such as a
+misspelt ``hpc:requir``. Nova logs a warning if this module cannot be imported, but does not
+start if ``register`` raises.
 
-The scheduler checks every value again: flavors may be older than this module, and hints do not
-come by here. Where the two differ, the API is the stricter one.
+The scheduler checks every value again: flavors may be older than this module, and scheduler
+hints are not validated here. Where the two differ, the API is stricter.
 """
 
 from nova import exception
@@ -21,18 +21,18 @@ from hpc_sched.core.extra_spec_names import (
     MAX_LEAVES,
 )
 
-# Nova's own type int takes whatever Python's int() does: blanks, signs, 1_6, other digits.
+# Nova's own type int accepts what Python's int() does: blanks, signs, 1_6, other digits.
 _WHOLE_NUMBER = r"[1-9][0-9]{0,5}"
-# Levels are named in the topology file, which nova-api does not have: only what no file can
-# name is refused. Beside control characters those are the two line breaks of Unicode.
+# Levels are named in the topology file, which nova-api does not have: only names that no file
+# can have are refused, such as those with control characters or Unicode's two line breaks.
 _LEVEL = r"(?=\S)[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,255}(?<=\S)"
 
 
 class Validator(base.ExtraSpecValidator):
-    """An extra spec whose refusal names the key and says what was expected.
+    """An extra spec whose refusal names the key and the expected value.
 
-    Nova's own text has the value and a regular expression alone, although one request may
-    set many keys.
+    Nova's own text has only the value and a regular expression, although one request may set
+    many keys.
     """
 
     def validate(self, name: str, value: str) -> None:
@@ -88,7 +88,7 @@ def register() -> list[base.ExtraSpecValidator]:
             MAX_GROUP_SIZE,
             "How many VMs the group will have in the end, for users who create them one by "
             "one: the first is placed where there is room for all. It refuses a request only "
-            "where ``hpc:require`` or ``hpc:max_leaves`` cannot be kept for so many, and is "
+            "where ``hpc:require`` or ``hpc:max_leaves`` cannot be kept for that number, and is "
             "ignored on moves. Default: the VMs that "
             "have been requested so far.",
         ),

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched import enabling
 from hpc_sched.core import extra_specs
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.sharing.cache_interference import (
@@ -19,6 +18,7 @@ from hpc_sched.core.sharing.cache_interference import (
     limits_in,
     room,
 )
+from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Hypervisor, Server
@@ -35,10 +35,9 @@ def rooms(
     :param without: uuids of VMs that count as gone
     """
     snapshot = cloud.snapshot
-    by_limits = nova_options.has_filter(snapshot, enabling.INTERFERENCE_FILTER)
-    by_dedication = newcomer.app_class == "extreme" or nova_options.has_filter(
-        snapshot, enabling.DEDICATED_FILTER
-    )
+    enabled = nova_options.enabled(snapshot)
+    by_limits = enabled.has_filter(INTERFERENCE_FILTER)
+    by_dedication = newcomer.app_class == "extreme" or enabled.has_filter(DEDICATED_FILTER)
     nodes = snapshot.hypervisors
     found = np.full(len(nodes), UNBOUNDED, dtype=np.int64)
     if not (by_limits or by_dedication):

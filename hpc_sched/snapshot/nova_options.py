@@ -1,12 +1,13 @@
 """The options of nova.conf that a snapshot carries, as checked values."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
-from hpc_sched.enabling import HOMOGENEITY_FILTER, MDOBP_WEIGHER, names_weigher
+from hpc_sched.enabled_plugins import EnabledPlugins
 from hpc_sched.snapshot.model import Snapshot
 
 _OPTS = {opt.dest: opt for opt in conf.OPTS}
@@ -36,20 +37,14 @@ def defaults(snapshot: Snapshot) -> Defaults:
     )
 
 
-def has_filter(snapshot: Snapshot, name: str) -> bool:
-    """Tell whether a filter is known to be enabled."""
-    return snapshot.filters is not None and name in snapshot.filters
+def enabled(snapshot: Snapshot) -> EnabledPlugins:
+    """Return the filters and weighers that are known to be enabled.
 
-
-def has_homogeneity_filter(snapshot: Snapshot) -> bool:
-    """True if HPCHomogeneityFilter is known to be enabled."""
-    return has_filter(snapshot, HOMOGENEITY_FILTER)
-
-
-def has_mdobp(snapshot: Snapshot) -> bool:
-    """Tell whether MDOBPWeigher is known to decide something."""
-    named = names_weigher(snapshot.weighers or (), MDOBP_WEIGHER)
-    return named and option(snapshot, "mdobp_weight_multiplier") != 0
+    :raises exceptions.SnapshotError: for a multiplier that is not a number
+    """
+    return EnabledPlugins.read(
+        snapshot.filters or (), snapshot.weighers or (), functools.partial(option, snapshot)
+    )
 
 
 def bad_company(snapshot: Snapshot, name: str | None) -> frozenset[str]:

@@ -14,6 +14,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.server_group_policy import hard_policy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
+from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocation, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.flavor_demand import demand_of
@@ -101,9 +102,10 @@ def _group_request(
         if server.uuid in cloud.host_of:
             members[topology.index_of(cloud.host_of[server.uuid])] += 1
     placed = Counter((server.host, server.nodename) for server in request.members if server.host)
-    by_mdobp = hpc_specs.shares_hosts and nova_options.has_mdobp(snapshot)
+    enabled = nova_options.enabled(snapshot)
+    by_mdobp = hpc_specs.shares_hosts and enabled.has_mdobp
     homogeneous = hpc_specs.homogeneous
-    if not nova_options.has_homogeneity_filter(snapshot):
+    if not enabled.has_filter(HOMOGENEITY_FILTER):
         homogeneous = "false"
     final_size = hpc_specs.constraints.group_size or 0
     return GroupRequest(

@@ -1,1 +1,1 @@
-"""What ``hpc-sched-status upgrade check`` looks at, a check a module. Imports Nova."""
+"""The command ``hpc-sched-status upgrade check``; imports Nova."""

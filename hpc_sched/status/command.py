@@ -3,12 +3,12 @@
 import sys
 import warnings
 
-# What the libraries of a release warn of as they are imported is nothing that an operator can mend.
+# An operator cannot act on what libraries warn of while they are imported.
 if not sys.warnoptions:
     warnings.simplefilter("ignore")
 
-# Nova wants its threads chosen before anything else of it is imported. Its objects are known to
-# our own modules once they are registered.
+# Threads are chosen before anything else of Nova is imported; modules of hpc_sched use Nova's
+# objects at import, which exist once they are registered.
 from hpc_sched.nova_glue import nova_release
 
 nova_release.choose_threads()
@@ -32,19 +32,18 @@ from oslo_log import log as logging
 from oslo_upgradecheck import upgradecheck
 
 import hpc_sched
-from hpc_sched import conf, masking
+from hpc_sched import conf, exceptions, masking
 from hpc_sched.status.upgrade_check import UpgradeCommands
 
 CONF = nova.conf.CONF
 
-PROGRAM = "hpc-sched-status"
-ERROR = 255
-
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line once in this process and return its exit code.
+    """Run the command line and return its exit code; once in a process.
 
     :param arguments: without the program's name
+    :raises exceptions.ConfigError: where nova.conf cannot be read
+    :raises SystemExit: for wrong usage, and after --help
     """
     commands = UpgradeCommands()
     logging.register_options(CONF)
@@ -58,52 +57,44 @@ def run(arguments: Sequence[str]) -> int:
         )
     )
     try:
-        read_configuration(arguments)
+        _read_configuration(arguments)
     except (cfg.Error, OSError, UnicodeError) as error:
-        print(f"{PROGRAM}: {masking.masked(str(error))}", file=sys.stderr)
-        return ERROR
+        raise exceptions.ConfigError(masking.masked(str(error))) from error
     if not CONF.config_file and not CONF.config_dir:
-        print(
-            f"{PROGRAM}: there is no nova.conf where Nova's services look: name it with "
-            "--config-file",
-            file=sys.stderr,
+        raise exceptions.ConfigError(
+            "there is no nova.conf where Nova's services look: name it with --config-file"
         )
-        return ERROR
     try:
         rpc.init(CONF)  # cells are named with their message queues; nothing is sent
     except (ValueError, messaging.MessagingException) as error:
         why = masking.masked(str(error))
-        print(f"{PROGRAM}: transport_url of nova.conf: {why}", file=sys.stderr)
-        return ERROR
+        raise exceptions.ConfigError(f"transport_url of nova.conf: {why}") from error
     try:
         main_db.configure(CONF)
         api_db.configure(CONF)
     except cfg.Error as error:
-        # Its text has what stands behind the $, which may be half a password.
-        print(
-            f"{PROGRAM}: an option of [database] or [api_database] in nova.conf cannot be read: "
-            f"{type(error).__name__}. A $ in a password is written $$",
-            file=sys.stderr,
-        )
-        return ERROR
-    upgradecheck.CONF = CONF  # where it looks for --json
+        # Its text has what follows the $, which may be half a password.
+        raise exceptions.ConfigError(
+            "an option of [database] or [api_database] in nova.conf cannot be read: "
+            f"{type(error).__name__}. A $ in a password is written $$"
+        ) from error
+    upgradecheck.CONF = CONF  # for its option --json
     return int(upgradecheck.run(CONF))
 
 
-def read_configuration(arguments: Sequence[str]) -> None:
+def _read_configuration(arguments: Sequence[str]) -> None:
     """Read nova.conf as nova-scheduler does, and the command line.
 
-    Databases that do not answer are not waited for as long as a service would.
+    Databases that do not answer are tried again once, not as often as by a service.
 
     :raises cfg.Error: where a file is missing or is no configuration
-    :raises SystemExit: for wrong usage, and after --help
     """
     files = cfg.find_config_files(project="nova", prog="nova-scheduler")
     folders = cfg.find_config_dirs(project="nova", prog="nova-scheduler")
     CONF(
         list(arguments),
         project="nova",
-        prog=PROGRAM,
+        prog="hpc-sched-status",
         version=hpc_sched.__version__,
         default_config_files=files,
         default_config_dirs=folders,
@@ -116,7 +107,7 @@ def read_configuration(arguments: Sequence[str]) -> None:
 
 
 def _add_parsers(parsers: Any, commands: UpgradeCommands) -> None:
-    """Add ``upgrade check``, spelt as in the other services' commands."""
+    """Add ``upgrade check``, the name in the status commands of OpenStack's services."""
     upgrade: argparse.ArgumentParser = parsers.add_parser("upgrade", help="check the cloud")
     upgrade.add_argument("check", choices=["check"], help="run all checks, print their results")
     upgrade.add_argument("--json", action="store_true", help="print JSON in place of the table")

@@ -13,7 +13,7 @@ from nova import objects
 from nova.scheduler import weights
 from nova.scheduler.weights import metrics
 
-from hpc_sched.status.check_result import said
+from hpc_sched.status.finding import import_error_text
 from hpc_sched.weighers.base import GroupWeigher, TopologyWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
 
@@ -21,11 +21,11 @@ CONF = nova.conf.CONF
 
 
 @dataclass(frozen=True, slots=True)
-class Enabled:
+class LoadedWeigher:
     """One weigher that nova.conf enables."""
 
-    path: str  # the entry of weight_classes that brings it
-    weigher: Any  # an object that knows its multiplier; ours has not loaded a topology
+    path: str  # its entry in weight_classes
+    weigher: Any  # the weigher itself; those of hpc_sched without a topology
 
     @property
     def name(self) -> str:
@@ -34,29 +34,29 @@ class Enabled:
 
     @property
     def is_topology(self) -> bool:
-        """Tell whether it is one of the weighers by topology."""
+        """True if it is one of the weighers by topology."""
         return isinstance(self.weigher, TopologyWeigher)
 
     @property
     def is_mdobp(self) -> bool:
-        """Tell whether it is the weigher that chooses hosts inside a leaf."""
+        """True if it is the weigher that chooses hosts inside a leaf."""
         return isinstance(self.weigher, MDOBPWeigher)
 
     @property
     def option(self) -> str:
-        """The option, and the aggregates' metadata, with the multiplier; ours alone."""
+        """Name of the multiplier in [hpc_sched] and in aggregates' metadata; hpc_sched's only."""
         return str(self.weigher.multiplier)
 
     def multiplier(self, aggregate: objects.Aggregate | None = None) -> float:
-        """Return the multiplier, on hosts that are in an aggregate or in none."""
+        """Return the multiplier on hosts of an aggregate, or of none."""
         aggregates = [] if aggregate is None else [aggregate]
         return float(self.weigher.weight_multiplier(SimpleNamespace(aggregates=aggregates)))
 
     def most(self, aggregates: Iterable[objects.Aggregate]) -> float:
-        """Return how far apart the weigher puts two hosts at most, aggregates included.
+        """Return the largest difference of two hosts' weights, aggregates included.
 
-        0 for a weigher that weighs all hosts alike: metrics that no option names. Infinite where
-        a multiplier is no finite number.
+        0 for metrics without ``weight_setting``, which weigh all hosts alike. Infinite where a
+        multiplier is not a finite number.
         """
         if isinstance(self.weigher, metrics.MetricsWeigher) and not self.weigher.setting:
             return 0.0
@@ -67,41 +67,40 @@ class Enabled:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingWeigher:
     """An entry of weight_classes that Nova cannot load."""
 
     path: str
     why: str  # a sentence
 
 
-def load() -> tuple[list[Enabled], list[Missing]]:
-    """Return the weighers in Nova's order, and what cannot be had.
+def load() -> tuple[list[LoadedWeigher], list[MissingWeigher]]:
+    """Return the weighers in Nova's order, and the entries that cannot be loaded.
 
-    Ours are not built as Nova does it, for that would load the topology.
+    The constructors of hpc_sched's weighers are not called: they would load the topology.
     """
-    found: list[Enabled] = []
-    missing: list[Missing] = []
+    found: list[LoadedWeigher] = []
+    missing: list[MissingWeigher] = []
     for path in CONF.filter_scheduler.weight_classes:
         try:
             classes = weights.HostWeightHandler().get_matching_classes([path])
         except Exception as error:
-            # Importing somebody's module may raise anything.
-            why = f"weight_classes names {path!r}, which cannot be imported: {said(error)}."
-            missing.append(Missing(path, why))
+            # A site's own module may raise anything at import.
+            text = import_error_text(error)
+            why = f"weight_classes names {path!r}, which cannot be imported: {text}."
+            missing.append(MissingWeigher(path, why))
             continue
-        for weigher in classes:
+        for cls in classes:
             try:
-                found.append(Enabled(path, _made(weigher)))
+                weigher = cls.__new__(cls) if issubclass(cls, GroupWeigher) else cls()
             except Exception as error:
-                why = f"{weigher.__name__} of {path} cannot be built: {error}."
-                missing.append(Missing(path, why))
+                why = f"{cls.__name__} of {path} cannot be built: {error}."
+                missing.append(MissingWeigher(path, why))
+            else:
+                found.append(LoadedWeigher(path, weigher))
     return found, missing
 
 
-def names(weighers: Sequence[Enabled]) -> str:
-    """Return the names of weighers for people."""
+def names(weighers: Sequence[LoadedWeigher]) -> str:
+    """Return the names of weighers, separated by commas."""
     return ", ".join(weigher.name for weigher in weighers)
-
-
-def _made(weigher: type) -> Any:
-    return weigher.__new__(weigher) if issubclass(weigher, GroupWeigher) else weigher()

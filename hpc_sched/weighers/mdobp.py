@@ -6,7 +6,7 @@ import numpy as np
 
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.sharing import mdobp
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, GroupWeigher, dense_ranks, host_keys
 
@@ -40,7 +40,10 @@ class MDOBPWeigher(GroupWeigher):
 
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
         group = state.group_request(positions)
-        if not state.request.hpc_specs.by_topology or not enabled_plugins.has_topology_weigher():
+        if (
+            not state.request.hpc_specs.by_topology
+            or not configured_plugins.enabled().has_topology_weigher
+        ):
             keys = host_keys(state, positions, self._order(state, group))
             return [float(rank) * STEP for rank in dense_ranks(keys)]
         keys = host_keys(state, positions, _planned_order(state, group))

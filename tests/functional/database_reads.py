@@ -15,7 +15,8 @@ from hpc_sched.nova_glue.instances import group_members, host_instances, instanc
 from hpc_sched.nova_glue.io import aggregates_driver, databases
 from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.room import host_processors, host_state_room
-from hpc_sched.status import inspected_cloud, server_groups
+from hpc_sched.status.checks import app_classes, default_class, multipliers
+from hpc_sched.status.inspected_cloud import InspectedCloud
 from tests.functional.claims import request
 from tests.functional.engines import CELLS, Databases
 from tests.functional.population import (
@@ -290,7 +291,7 @@ def _true_aggregates(_: Cloud) -> Any:
 
 
 def _computes(_: Cloud) -> Any:
-    found = inspected_cloud.Cloud().computes()
+    found = InspectedCloud().computes()
     assert not found.silent
     return {(node.host, node.nodename, node.enabled) for node in found.nodes}
 
@@ -300,7 +301,7 @@ def _true_computes(_: Cloud) -> Any:
 
 
 def _server_groups(_: Cloud) -> Any:
-    read: list[server_groups.ServerGroup] = inspected_cloud.Cloud().groups()
+    read = InspectedCloud().from_database("server groups", default_class.read_groups)
     return {(found.name, found.policy, found.members, found.classed) for found in read}
 
 
@@ -315,7 +316,7 @@ def _true_server_groups(on: Cloud) -> Any:
 
 
 def _flavors(_: Cloud) -> Any:
-    return dict(inspected_cloud.Cloud().flavors())
+    return dict(InspectedCloud().from_database("flavors", app_classes.read_flavors))
 
 
 def _true_flavors(_: Cloud) -> Any:
@@ -424,7 +425,10 @@ READS: Mapping[str, Read] = {
     "status: flavors": Read(_flavors, _true_flavors, api=1),
     "status: host aggregates": Read(
         lambda _: {
-            found.name: tuple(sorted(found.hosts)) for found in inspected_cloud.Cloud().aggregates()
+            found.name: tuple(sorted(found.hosts))
+            for found in InspectedCloud().from_database(
+                "host aggregates", multipliers.read_aggregates
+            )
         },
         lambda on: (
             {name: hosts_ for name, (hosts_, _) in _true_aggregates(on).items()}

@@ -226,7 +226,7 @@ def test_the_api_accepts_good_extra_specs_and_says_what_is_wrong_with_bad_ones(c
     kept = good | {"hpc:cache_score": "2.5"}
     assert cloud.api.get_extra_specs(flavor) == kept
 
-    for name, value, told in [
+    for name, value, expected in [
         ("hpc:app_class", "fast", ["hpc:app_class='fast'", "extreme, sync, async, none"]),
         ("hpc:group_size", "0", ["hpc:group_size='0'", "a whole number from 1 to 4096"]),
         ("hpc:cache_score", 1e300, ["hpc:cache_score='1e+300'", "a decimal number >= 0"]),
@@ -238,6 +238,6 @@ def test_the_api_accepts_good_extra_specs_and_says_what_is_wrong_with_bad_ones(c
             cloud.api.post_extra_spec(flavor, body)
         assert caught.value.response.status_code == 400
         message = caught.value.response.json()["badRequest"]["message"]
-        for text in told:
+        for text in expected:
             assert text in message
     assert cloud.api.get_extra_specs(flavor) == kept

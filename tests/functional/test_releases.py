@@ -12,6 +12,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from hpc_sched.nova_glue import nova_release
+from hpc_sched.nova_glue.io import topology_watch
+from hpc_sched.topology.readers import driver_command
+
 ROOT = Path(__file__).resolve().parents[2]
 CONSTRAINTS = sorted((ROOT / "constraints").glob("nova-*.txt"))
 
@@ -37,7 +41,7 @@ eventlet.spawn(count)
 """
 
 
-def told(code: str, **environment: str) -> object:
+def printed_by(code: str, **environment: str) -> object:
     """Return what a Python process prints as JSON in its last line."""
     env = {k: v for k, v in os.environ.items() if k != "OS_NOVA_DISABLE_EVENTLET_PATCHING"}
     done = subprocess.run(
@@ -82,28 +86,30 @@ def test_constraints_pin_one_version_each_and_name_no_place_to_get_it(path):
 @pytest.mark.parametrize("disabled", [None, "true", "false"])
 def test_our_commands_run_on_what_nova_scheduler_runs_on(disabled):
     environment = {} if disabled is None else {"OS_NOVA_DISABLE_EVENTLET_PATCHING": disabled}
-    ours = "from hpc_sched.nova_glue import release\nrelease.choose_threads()"
-    assert told(ours + ASK, **environment) == told("import nova.cmd.scheduler" + ASK, **environment)
+    ours = f"from {nova_release.__name__} import choose_threads\nchoose_threads()"
+    assert printed_by(ours + ASK, **environment) == printed_by(
+        "import nova.cmd.scheduler" + ASK, **environment
+    )
 
 
 def test_a_command_that_prints_the_fabric_keeps_no_green_thread_waiting():
     code = GREEN + (
-        "from hpc_sched.topology import command\n"
-        "said = command.output_of(['sh', '-c', 'sleep 1; echo hi'], 20, 100).decode()\n"
+        f"from {driver_command.__name__} import output_of\n"
+        "said = output_of(['sh', '-c', 'sleep 1; echo hi'], 20, 100).decode()\n"
         "print(json.dumps([said, turns]))\n"
     )
-    said, turns = told(code)
+    said, turns = printed_by(code)
     assert said == "hi\n"
     assert turns > 5  # 50 on an idle machine
 
 
 def test_the_look_for_changes_is_a_green_thread_where_nova_runs_on_those():
     code = GREEN + (
-        "from hpc_sched.nova_glue import reload\n"
+        f"from {topology_watch.__name__} import Watch\n"
         "looks = []\n"
         "def look():\n"
         "    looks.append(threading.current_thread().name)\n"
-        "watch = reload.Watch(look, lambda: 0.05)\n"
+        "watch = Watch(look, lambda: 0.05)\n"
         "watch.start()\n"
         "while len(looks) < 3:\n"
         "    eventlet.sleep(0.01)\n"
@@ -112,4 +118,4 @@ def test_the_look_for_changes_is_a_green_thread_where_nova_runs_on_those():
         "eventlet.sleep(0.1)\n"
         "print(json.dumps([looks[0], turns > before]))\n"
     )
-    assert told(code) == ["hpc_sched reload", True]
+    assert printed_by(code) == ["hpc_sched reload", True]

@@ -18,18 +18,17 @@ from hpc_sched.nova_glue.io import databases
 from hpc_sched.status import inspected_cloud as cloud_module
 from hpc_sched.status import upgrade_check
 from hpc_sched.status.checks import (
-    api_validators,
     app_classes,
+    default_class,
     filter_order,
+    installation,
     multipliers,
     options,
-    packed_groups,
     scheduler_options,
     topology_hosts,
-    versions,
     weigher_list,
 )
-from hpc_sched.status.inspected_cloud import Cloud
+from hpc_sched.status.inspected_cloud import InspectedCloud
 from tests.functional.clouds import delete, write_topology
 from tests.functional.statements import collected
 
@@ -76,7 +75,7 @@ def set_(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
     yield set__
     for group, name, kept in reversed(before):
         CONF.clear_override(name, group)
-        # That leaves behind where the value came from, which one check asks for.
+        # That leaves behind where the value came from, which one check reads.
         info = CONF._get_opt_info(name, group)
         info.pop("location")
         info.update(kept)
@@ -102,8 +101,8 @@ def aggregate(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
         cloud.api.delete_aggregate(number)
 
 
-def told(check: upgrade_check.Check, view: Cloud | None = None) -> tuple[Code, str]:
-    found = upgrade_check.judge(check, view or Cloud())
+def judged(check: upgrade_check.Check, view: InspectedCloud | None = None) -> tuple[Code, str]:
+    found = upgrade_check.judge(check, view or InspectedCloud())
     return found.code, found.details or ""
 
 
@@ -130,7 +129,7 @@ def test_the_worst_check_is_the_exit_code(set_, capsys):
     set_("hpc_sched", default_app_class="sync")
     set_("filter_scheduler", host_subset_size=2)
     assert upgrade_check.UpgradeCommands().check() == Code.WARNING
-    set_("filter_scheduler", enabled_filters=["Nobody"])
+    set_("filter_scheduler", enabled_filters=["NoSuchFilter"])
     assert upgrade_check.UpgradeCommands().check() == Code.FAILURE
     assert "Result: Failure" in capsys.readouterr().out
 
@@ -148,7 +147,7 @@ def test_a_uuid_is_not_broken_over_lines_and_each_finding_begins_a_line(cloud, c
 
 
 def test_a_topology_that_names_every_enabled_compute_is_success(cloud):
-    assert told(topology_hosts.check) == (
+    assert judged(topology_hosts.check) == (
         Code.SUCCESS,
         f"6 hosts, 2 leaves, depth 2 (yaml: {CONF.hpc_sched.topology_file}).\n"
         "All 4 enabled computes are in it.\n"
@@ -159,7 +158,7 @@ def test_a_topology_that_names_every_enabled_compute_is_success(cloud):
 def test_computes_that_the_topology_does_not_name_are_a_warning_folded(set_, tmp_path):
     path = write_topology(tmp_path, {"leaf1": ["n1"]})
     set_("hpc_sched", topology_file=str(path))
-    code, text = told(topology_hosts.check)
+    code, text = judged(topology_hosts.check)
     assert code == Code.WARNING
     # n4 is disabled.
     assert "3 of 4 enabled computes are not in the topology" in text
@@ -169,7 +168,7 @@ def test_computes_that_the_topology_does_not_name_are_a_warning_folded(set_, tmp
 def test_where_no_name_fits_the_name_map_is_mentioned(set_, tmp_path):
     path = write_topology(tmp_path, {"leaf1": ["ib1", "ib2"]})
     set_("hpc_sched", topology_file=str(path))
-    code, text = told(topology_hosts.check)
+    code, text = judged(topology_hosts.check)
     assert code == Code.WARNING
     assert "(or name them in topology_name_map)" in text
     assert "2 hosts of the topology are no computes: ib[1-2]" in text
@@ -178,17 +177,17 @@ def test_where_no_name_fits_the_name_map_is_mentioned(set_, tmp_path):
 def test_short_names_in_the_topology_are_found_for_long_ones_of_computes(set_, tmp_path):
     path = write_topology(tmp_path, {"leaf1": [f"{name}.example.org" for name in COMPUTES]})
     set_("hpc_sched", topology_file=str(path))
-    assert told(topology_hosts.check)[0] == Code.SUCCESS
+    assert judged(topology_hosts.check)[0] == Code.SUCCESS
 
 
 def test_remarks_of_the_driver_are_a_warning(set_, monkeypatch, tmp_path):
     # No YAML gives a remark; drivers of other files do.
-    real = Cloud().topology()
-    view = Cloud()
+    real = InspectedCloud().topology()
+    view = InspectedCloud()
     monkeypatch.setattr(
         cloud_module, "_topology", lambda: replace(real, remarks=("leaf 'a' is also 'b'",))
     )
-    code, text = told(topology_hosts.check, view)
+    code, text = judged(topology_hosts.check, view)
     assert code == Code.WARNING
     assert text.startswith("leaf 'a' is also 'b'\n")
 
@@ -199,7 +198,7 @@ def test_a_topology_that_does_not_load_is_a_failure_with_all_its_problems(set_, 
         "switches:\n- name: a\n  hosts: n1\n- name: a\n  hosts: n2\n- name: b\n  hosts: n1\n"
     )
     set_("hpc_sched", topology_file=str(path))
-    code, text = told(topology_hosts.check)
+    code, text = judged(topology_hosts.check)
     assert code == Code.FAILURE
     assert f"{path}:4: " in text
     assert f"{path}:7: " in text
@@ -217,7 +216,7 @@ def test_a_topology_that_does_not_load_is_a_failure_with_all_its_problems(set_, 
 )
 def test_a_topology_that_cannot_be_had_is_a_failure(set_, values, error):
     set_("hpc_sched", **values)
-    code, text = told(topology_hosts.check)
+    code, text = judged(topology_hosts.check)
     assert code == Code.FAILURE
     assert error in text
 
@@ -227,7 +226,7 @@ def test_a_driver_that_fails_in_a_way_of_its_own_is_a_failure(monkeypatch):
         raise OSError("no such database")
 
     monkeypatch.setattr(cloud_module.topology_, "load", load)
-    code, text = told(topology_hosts.check)
+    code, text = judged(topology_hosts.check)
     assert code == Code.FAILURE
     assert "topology driver 'yaml' failed: OSError: no such database" in text
 
@@ -236,7 +235,7 @@ def test_a_driver_that_fails_in_a_way_of_its_own_is_a_failure(monkeypatch):
 
 
 def test_the_filters_of_the_sample_are_success():
-    assert told(filter_order.check) == (
+    assert judged(filter_order.check) == (
         Code.SUCCESS,
         "enabled_filters ends in HPCHomogeneityFilter, HPCGroupFilter, HPCRackCapacityFilter.",
     )
@@ -258,7 +257,7 @@ def test_the_filters_of_the_sample_are_success():
 )
 def test_available_filters_that_stop_the_start_are_a_failure(set_, available, error):
     set_("filter_scheduler", available_filters=available)
-    code, text = told(filter_order.check)
+    code, text = judged(filter_order.check)
     assert code == Code.FAILURE
     assert error in text
     assert "nova-scheduler does not start" in text
@@ -277,7 +276,7 @@ def test_available_filters_that_stop_the_start_are_a_failure(set_, available, er
 )
 def test_a_filter_that_does_not_exist_is_a_failure_that_names_what_was_meant(set_, name, error):
     set_("filter_scheduler", enabled_filters=["ComputeFilter", name])
-    code, text = told(filter_order.check)
+    code, text = judged(filter_order.check)
     assert code == Code.FAILURE
     assert f"enabled_filters names '{name}'" in text
     assert error in text
@@ -285,7 +284,7 @@ def test_a_filter_that_does_not_exist_is_a_failure_that_names_what_was_meant(set
 
 def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_):
     set_("filter_scheduler", enabled_filters=["HPCRackCapacityFilter", "ComputeFilter"])
-    code, text = told(filter_order.check)
+    code, text = judged(filter_order.check)
     assert code == Code.FAILURE  # for the order
     assert (
         "HPCGroupFilter is not enabled: a group that does not fit is spread instead of refused"
@@ -293,7 +292,7 @@ def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_
     )
     assert "Set enabled_filters = ComputeFilter, HPCGroupFilter, HPCRackCapacityFilter" in text
     set_("filter_scheduler", enabled_filters=["ComputeFilter"])
-    assert told(filter_order.check)[0] == Code.WARNING
+    assert judged(filter_order.check)[0] == Code.WARNING
 
 
 @pytest.mark.parametrize(
@@ -323,20 +322,20 @@ def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_
 )
 def test_a_wrong_order_says_the_right_line(set_, names, code, error):
     set_("filter_scheduler", enabled_filters=names)
-    found, text = told(filter_order.check)
+    found, text = judged(filter_order.check)
     assert found == code
     assert error in text
     line = re.search("enabled_filters = (.*)", text)
     assert line
     set_("filter_scheduler", enabled_filters=line[1].split(", "))
-    assert told(filter_order.check)[0] == Code.SUCCESS
+    assert judged(filter_order.check)[0] == Code.SUCCESS
 
 
 def test_a_filter_that_is_named_twice_is_a_warning(set_):
     set_("filter_scheduler", enabled_filters=["HPCGroupFilter", "HPCGroupFilter"])
-    assert told(filter_order.check) == (
+    assert judged(filter_order.check) == (
         Code.WARNING,
-        "HPCGroupFilter stands 2 times in enabled_filters and is run as often. Name it once.",
+        "HPCGroupFilter is named 2 times in enabled_filters and is run as often. Name it once.",
     )
 
 
@@ -344,7 +343,7 @@ def test_a_filter_that_is_named_twice_is_a_warning(set_):
 
 
 def test_the_weighers_of_the_sample_are_success():
-    assert told(weigher_list.check) == (Code.SUCCESS, "HopByteWeigher places by topology.")
+    assert judged(weigher_list.check) == (Code.SUCCESS, "HopByteWeigher places by topology.")
 
 
 @pytest.mark.parametrize(
@@ -383,31 +382,31 @@ def test_the_weighers_of_the_sample_are_success():
 )
 def test_weighers_that_do_not_place_by_one_topology(set_, classes, code, error, line):
     set_("filter_scheduler", weight_classes=classes)
-    found, text = told(weigher_list.check)
+    found, text = judged(weigher_list.check)
     assert found == code
     assert re.search(error, text)
     assert "Traceback" not in text
     if line is not None:
         assert f"Set weight_classes = {', '.join(line)}" in text
         set_("filter_scheduler", weight_classes=line)
-        assert told(weigher_list.check)[0] == Code.SUCCESS
+        assert judged(weigher_list.check)[0] == Code.SUCCESS
 
 
 def test_a_second_weigher_by_topology_that_is_switched_off_is_none(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, BUNCH, HOP_BYTE])
     set_("hpc_sched", bunch_weight_multiplier=0)
-    assert told(weigher_list.check)[0] == Code.SUCCESS
+    assert judged(weigher_list.check)[0] == Code.SUCCESS
 
 
 def test_hosts_that_are_shared_want_mdobp(set_):
     names = [*CONF.filter_scheduler.enabled_filters, "HPCInterferenceFilter"]
     set_("filter_scheduler", enabled_filters=names)
-    code, text = told(weigher_list.check)
+    code, text = judged(weigher_list.check)
     assert code == Code.WARNING
     assert "HPCInterferenceFilter without MDOBPWeigher" in text
     assert f"Set weight_classes = {NOVAS}, {HOP_BYTE}, {MDOBP}" in text
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
-    assert told(weigher_list.check)[0] == Code.SUCCESS
+    assert judged(weigher_list.check)[0] == Code.SUCCESS
 
 
 class Unbuildable(weights.BaseHostWeigher):
@@ -428,7 +427,7 @@ class Curious(weights.BaseHostWeigher):
 
 def test_a_weigher_that_cannot_be_built_is_a_failure(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, f"{__name__}.Unbuildable"])
-    code, text = told(weigher_list.check)
+    code, text = judged(weigher_list.check)
     assert code == Code.FAILURE
     assert f"Unbuildable of {__name__}.Unbuildable cannot be built: no licence" in text
 
@@ -437,7 +436,7 @@ def test_a_weigher_that_cannot_be_built_is_a_failure(set_):
 
 
 def test_the_delivered_multiplier_decides_strictly():
-    assert told(multipliers.check) == (
+    assert judged(multipliers.check) == (
         Code.SUCCESS,
         "HopByteWeigher decides strictly: with 4 enabled computes the smallest step of 4 ranks "
         "is 100000 / 3 = 33333.33, more than 8, the sum of the other multipliers.",
@@ -457,60 +456,60 @@ def test_the_delivered_multiplier_decides_strictly():
 )
 def test_a_multiplier_is_compared_with_the_sum_of_the_others(set_, multiplier, code, how):
     set_("hpc_sched", hop_byte_weight_multiplier=multiplier)
-    found, text = told(multipliers.check)
+    found, text = judged(multipliers.check)
     assert (found, how in text) == (code, True), text
     if multiplier > 0 and code == Code.WARNING:
         # One step, value / 3, must be more than 8.
         assert "Set [hpc_sched] hop_byte_weight_multiplier = 25 for it to decide strictly" in text
         set_("hpc_sched", hop_byte_weight_multiplier=25)
-        assert told(multipliers.check)[0] == Code.SUCCESS
+        assert judged(multipliers.check)[0] == Code.SUCCESS
 
 
 def test_the_multipliers_of_all_enabled_weighers_count_whatever_their_sign(set_):
     set_("filter_scheduler", ram_weight_multiplier=-40000.0)
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.WARNING
     assert "40007, the sum of the other multipliers" in text
     assert "hop_byte_weight_multiplier = 130000 for it to decide strictly." in text
     assert "not below" not in text
     set_("filter_scheduler", ram_weight_multiplier=400000.0)
-    text = told(multipliers.check)[1]
+    text = judged(multipliers.check)[1]
     # Nova's fixtures switch build failures off.
     assert "hop_byte_weight_multiplier = 1300000 for it to decide strictly. That is not " in text
     assert "below CrossCellWeigher: lower the other multipliers" in text
     set_("filter_scheduler", weight_classes=["nova.scheduler.weights.cpu.CPUWeigher", HOP_BYTE])
-    assert "more than 1, the sum" in told(multipliers.check)[1]
+    assert "more than 1, the sum" in judged(multipliers.check)[1]
 
 
-def test_a_weigher_whose_multiplier_depends_on_the_host_is_told(set_):
+def test_a_weigher_whose_multiplier_depends_on_the_host_is_reported(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, f"{__name__}.Curious"])
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.WARNING
-    assert "The multiplier of Curious cannot be asked for" in text
+    assert "The multiplier of Curious cannot be read" in text
     assert "HopByteWeigher decides strictly" in text
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.7e308])
 def test_a_multiplier_that_is_no_finite_number_is_a_failure(set_, value):
     set_("filter_scheduler", cpu_weight_multiplier=1e308, ram_weight_multiplier=value)
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.FAILURE
     assert "The multiplier of RAMWeigher is no finite number, or too large" in text
 
 
 def test_metrics_count_only_where_some_are_named(set_):
     set_("metrics", weight_multiplier=50000.0)
-    assert told(multipliers.check)[0] == Code.SUCCESS
+    assert judged(multipliers.check)[0] == Code.SUCCESS
     set_("metrics", weight_setting=["power=1.0"])
-    assert told(multipliers.check)[0] == Code.WARNING
+    assert judged(multipliers.check)[0] == Code.WARNING
 
 
 def test_a_multiplier_not_below_that_of_build_failures_is_a_warning(set_):
     set_("filter_scheduler", build_failure_weight_multiplier=1000000.0)
     set_("hpc_sched", hop_byte_weight_multiplier=999999.0)
-    assert told(multipliers.check)[0] == Code.SUCCESS
+    assert judged(multipliers.check)[0] == Code.SUCCESS
     set_("hpc_sched", hop_byte_weight_multiplier=1000000.0)
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.WARNING
     assert "is not below the multiplier of BuildFailureWeigher, 1000000" in text
     assert "is not below the multiplier of CrossCellWeigher, 1000000" in text
@@ -520,45 +519,45 @@ def test_a_multiplier_not_below_that_of_build_failures_is_a_warning(set_):
 def test_listing_1_as_published_has_much_smaller_steps(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, BUNCH])
     set_("hpc_sched", bunch_weight_multiplier=100.0)
-    assert told(multipliers.check)[0] == Code.SUCCESS
+    assert judged(multipliers.check)[0] == Code.SUCCESS
     set_("hpc_sched", bunch_weight_scale="listing1")
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.WARNING
     # leaf1 has 3 hosts: up to 3 * (3 + 1) + 3.
     assert "of Listing 1 for a group of 3 is 100 / 15 = 6.67, not more than 8" in text
 
 
-def test_mdobp_stands_between_topology_and_novas_weighers(set_):
+def test_mdobp_decides_between_topology_and_novas_weighers(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.SUCCESS
     assert "MDOBPWeigher decides strictly: the step between two hosts of a leaf is 9.00" in text
     set_("hpc_sched", mdobp_weight_multiplier=160.0)
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.WARNING
     assert "MDOBPWeigher decides mostly inside a leaf" in text
     assert "Set [hpc_sched] mdobp_weight_multiplier = 170" in text
     # Two leaves, three ranks of steps; three hosts of a leaf are 0.1 apart: 3 * (8 + 0.1 * 2e6).
     set_("hpc_sched", mdobp_weight_multiplier=2000000.0)
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.WARNING
     assert "HopByteWeigher hardly decides" not in text
     assert "HopByteWeigher decides mostly" in text
     assert "hop_byte_weight_multiplier = 610000 for it to decide strictly" in text
     set_("hpc_sched", mdobp_weight_multiplier=0.0)
-    assert "MDOBPWeigher is switched off" in told(multipliers.check)[1]
+    assert "MDOBPWeigher is switched off" in judged(multipliers.check)[1]
 
 
 def test_aggregates_that_override_a_multiplier_are_listed(aggregate):
     aggregate("islands", ["n1", "n2"], hop_byte_weight_multiplier="5")
-    assert told(multipliers.check)[0] == Code.WARNING
-    text = told(multipliers.check)[1]
+    assert judged(multipliers.check)[0] == Code.WARNING
+    text = judged(multipliers.check)[1]
     assert "Aggregate islands overrides hop_byte_weight_multiplier with 5 for 2 hosts" in text
 
 
 def test_novas_multipliers_in_aggregates_count_too(aggregate):
     aggregate("quiet", ["n1"], io_ops_weight_multiplier="-50000")
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.WARNING
     assert "not more than 50007, the sum" in text
 
@@ -566,19 +565,19 @@ def test_novas_multipliers_in_aggregates_count_too(aggregate):
 def test_a_multiplier_of_the_other_sign_in_an_aggregate_pulls_hosts_further_apart(aggregate):
     # 1 is taken from the busiest host, 5 are added to one in the aggregate.
     aggregate("busy", ["n1"], io_ops_weight_multiplier="5")
-    assert "more than 13, the sum" in told(multipliers.check)[1]
+    assert "more than 13, the sum" in judged(multipliers.check)[1]
 
 
 def test_a_multiplier_in_an_aggregate_that_is_no_number_is_a_failure(aggregate):
     aggregate("odd", ["n1"], ram_weight_multiplier="nan")
-    code, text = told(multipliers.check)
+    code, text = judged(multipliers.check)
     assert code == Code.FAILURE
     assert "in the metadata of aggregates" in text
 
 
 def test_a_topology_that_does_not_load_leaves_the_multipliers_to_be_checked(set_):
     set_("hpc_sched", topology_file="/nowhere")
-    assert told(multipliers.check)[0] == Code.SUCCESS
+    assert judged(multipliers.check)[0] == Code.SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -593,10 +592,10 @@ def test_a_value_to_set_has_two_digits_and_is_above_the_least(number, expected):
 # What flavors say
 
 
-def test_flavors_whose_wishes_are_minded_are_success():
-    assert told(app_classes.check) == (
+def test_flavors_whose_extra_specs_have_an_effect_are_success():
+    assert judged(app_classes.check) == (
         Code.SUCCESS,
-        "1 flavor with extra specs of hpc:, all minded.",
+        "1 flavor with extra specs of hpc:, all in effect.",
     )
 
 
@@ -609,16 +608,18 @@ def test_flavors_whose_wishes_are_minded_are_success():
         ("hpc:app_name", "LU", "hpc:app_name (f): no host is kept", "Interference"),
     ],
 )
-def test_what_a_flavor_says_and_nothing_minds_is_a_warning(cloud, set_, spec, value, error, remedy):
+def test_an_extra_spec_that_nothing_enabled_reads_is_a_warning(
+    cloud, set_, spec, value, error, remedy
+):
     cloud.flavor("f", extra_specs={spec: value})
     try:
-        code, text = told(app_classes.check)
+        code, text = judged(app_classes.check)
         assert code == Code.WARNING
         assert f"1 flavor with {error}" in text
         ours = ["HPCDedicatedHostFilter", "HPCInterferenceFilter"]
         assert any(remedy in name for name in [*ours, MDOBP] if f"Add {name}" in text)
         set_("filter_scheduler", enabled_filters=ours, weight_classes=[NOVAS, HOP_BYTE, MDOBP])
-        assert told(app_classes.check)[0] == Code.SUCCESS
+        assert judged(app_classes.check)[0] == Code.SUCCESS
     finally:
         cloud.api.delete_flavor("f")
 
@@ -648,7 +649,7 @@ def group(cloud: NovaCloud) -> Iterator[Callable[..., str]]:
 
 
 def test_without_groups_an_unset_class_is_success_that_says_so():
-    code, text = told(packed_groups.check)
+    code, text = judged(default_class.check)
     assert code == Code.SUCCESS
     assert "default_app_class is not set, but there is no server group" in text
 
@@ -658,11 +659,11 @@ def test_groups_that_would_be_packed_are_a_failure_and_listed(group):
     web = group("web", "anti-affinity", "plain")
     mixed = group("mixed", "soft-anti-affinity", "hpc", "plain")
     group("job", "soft-anti-affinity", "hpc", "hpc")
-    code, text = told(packed_groups.check)
+    code, text = judged(default_class.check)
     assert code == Code.FAILURE
     first, *listed = text.splitlines()
     assert "default_app_class is not set: 3 server groups" in first
-    assert "Set [hpc_sched] default_app_class = none" in first
+    assert "Add to [hpc_sched] in nova.conf the line default_app_class=none" in first
     for line, name, uuid, policy, number in zip(
         listed,
         ("web", "mixed", "empty"),
@@ -678,14 +679,14 @@ def test_groups_that_would_be_packed_are_a_failure_and_listed(group):
 def test_a_class_that_is_set_is_success_be_it_the_default(group, set_, value):
     group("web", "anti-affinity")
     set_("hpc_sched", default_app_class=value)
-    assert told(packed_groups.check) == (Code.SUCCESS, f"default_app_class = {value} is set.")
+    assert judged(default_class.check) == (Code.SUCCESS, f"default_app_class = {value} is set.")
 
 
 def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
     uuid = group("gone", "anti-affinity", "hpc")
-    assert told(packed_groups.check)[0] == Code.SUCCESS
+    assert judged(default_class.check)[0] == Code.SUCCESS
     delete(cloud, [server["id"] for server in cloud.api.get_servers(detail=False)])
-    code, text = told(packed_groups.check)
+    code, text = judged(default_class.check)
     assert code == Code.FAILURE
     assert f"gone ({uuid}" in text
     assert "0 VMs" in text
@@ -693,15 +694,15 @@ def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
 
 def test_hints_name_a_class_where_they_count(group, set_):
     group("hinted", "soft-affinity", "plain", hints={"hpc:app_class": "sync"})
-    assert told(packed_groups.check)[0] == Code.FAILURE
+    assert judged(default_class.check)[0] == Code.FAILURE
     set_("hpc_sched", allow_user_hints=True)
-    assert told(packed_groups.check)[0] == Code.SUCCESS
+    assert judged(default_class.check)[0] == Code.SUCCESS
 
 
 def test_of_very_many_groups_twenty_are_listed(group):
     for number in range(23):
         group(f"g{number:02d}", "soft-affinity")
-    code, text = told(packed_groups.check)
+    code, text = judged(default_class.check)
     assert code == Code.FAILURE
     lines = text.splitlines()
     assert "23 server groups" in lines[0]
@@ -719,14 +720,14 @@ def test_options_as_delivered_are_success():
         scheduler_options.check_shuffle,
         scheduler_options.check_instance_tracking,
     ):
-        assert told(check)[0] == Code.SUCCESS
+        assert judged(check)[0] == Code.SUCCESS
 
 
 def test_less_results_of_placement_than_computes_are_a_warning(set_):
     set_("scheduler", max_placement_results=4)
-    assert told(scheduler_options.check_placement_results)[0] == Code.SUCCESS
+    assert judged(scheduler_options.check_placement_results)[0] == Code.SUCCESS
     set_("scheduler", max_placement_results=3)
-    code, text = told(scheduler_options.check_placement_results)
+    code, text = judged(scheduler_options.check_placement_results)
     assert code == Code.WARNING
     assert "at most 3 of 4 enabled computes" in text
     assert "Set [scheduler] max_placement_results = 1000" in text
@@ -752,7 +753,7 @@ def test_less_results_of_placement_than_computes_are_a_warning(set_):
 )
 def test_options_that_make_groups_less_compact_are_a_warning(set_, check, option, value, error):
     set_("filter_scheduler", **{option: value})
-    code, text = told(check)
+    code, text = judged(check)
     assert code == Code.WARNING
     assert f"[filter_scheduler] {option} = {str(value).lower()}: " in text
     assert error in text
@@ -762,12 +763,12 @@ def test_options_that_make_groups_less_compact_are_a_warning(set_, check, option
 
 
 def test_options_that_can_be_used_are_success():
-    assert told(options.check) == (Code.SUCCESS, "All options of [hpc_sched] can be used.")
+    assert judged(options.check) == (Code.SUCCESS, "All options of [hpc_sched] can be used.")
 
 
 def test_a_value_that_cannot_be_used_is_a_failure(set_):
     set_("hpc_sched", mdobp_weight_multiplier=float("nan"))
-    code, text = told(options.check)
+    code, text = judged(options.check)
     assert code == Code.FAILURE
     assert "mdobp_weight_multiplier = nan: expected a finite number" in text
 
@@ -795,23 +796,23 @@ def test_misspelt_options_are_a_warning_that_names_the_file(tmp_path):
 def test_the_interference_file_is_read_where_its_filter_is_enabled(set_, tmp_path):
     path = tmp_path / "index.csv"
     set_("hpc_sched", interference_file=str(path))
-    code, text = told(options.check)
+    code, text = judged(options.check)
     assert code == Code.WARNING
     assert "is not used: HPCInterferenceFilter is not enabled" in text
     set_("filter_scheduler", enabled_filters=["HPCInterferenceFilter"])
-    code, text = told(options.check)
+    code, text = judged(options.check)
     assert code == Code.FAILURE
     assert f"{path}: cannot be read: No such file or directory" in text
     path.write_text("WRF, LU, 0.87, 0.98\n")
-    assert told(options.check) == (Code.SUCCESS, f"{path} knows 2 applications.")
+    assert judged(options.check) == (Code.SUCCESS, f"{path} knows 2 applications.")
 
 
 def test_a_decision_log_that_cannot_be_written_is_a_warning(set_, tmp_path):
     set_("hpc_sched", decision_log=str(tmp_path / "decisions"))
-    assert told(options.check)[0] == Code.SUCCESS
+    assert judged(options.check)[0] == Code.SUCCESS
     for path in (tmp_path, tmp_path / "none" / "decisions"):
         set_("hpc_sched", decision_log=str(path))
-        code, text = told(options.check)
+        code, text = judged(options.check)
         assert code == Code.WARNING
         assert f"decision_log = {path} cannot be written" in text
     assert not (tmp_path / "decisions").exists()
@@ -821,7 +822,7 @@ def test_a_decision_log_that_cannot_be_written_is_a_warning(set_, tmp_path):
 
 
 def test_the_installed_releases_are_supported():
-    code, text = told(versions.check)
+    code, text = judged(installation.check_versions)
     assert code == Code.SUCCESS
     assert f"nova {importlib.metadata.version('nova')}" in text
 
@@ -858,23 +859,23 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
 )
 def test_a_release_that_is_not_supported_is_a_failure(package, metadata, error):
     name = package(metadata + '\nRequires-Dist: pytest>=99; extra == "test"\n')
-    found = versions.check(Cloud(), name)
+    found = installation.check_versions(InspectedCloud(), name)
     assert [finding.code for finding in found] == [Code.FAILURE]
     assert re.search(error, found[0].text)
 
 
 def test_the_validators_of_extra_specs_are_installed():
-    code, text = told(api_validators.check)
+    code, text = judged(installation.check_validators)
     assert code == Code.SUCCESS
     assert text.startswith("8 extra specs are validated by nova-api")
 
 
-def test_validators_that_are_missing_or_broken_are_told(package):
-    [found] = api_validators.check(Cloud(), "nobody")
+def test_validators_that_are_missing_or_broken_are_reported(package):
+    [found] = installation.check_validators(InspectedCloud(), "no.such.group")
     assert found.code == Code.WARNING
-    assert "There is no entry point hpc_sched in nobody" in found.text
+    assert "There is no entry point hpc_sched in no.such.group" in found.text
     package(entry_points="[broken]\nhpc_sched = xyzzy.nothing\n")
-    [found] = api_validators.check(Cloud(), "broken")
+    [found] = installation.check_validators(InspectedCloud(), "broken")
     assert found.code == Code.FAILURE
     assert "No module named 'xyzzy'" in found.text
 
@@ -891,13 +892,13 @@ def break_cell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_cell_that_does_not_answer_is_a_warning_where_its_computes_matter(monkeypatch):
     break_cell(monkeypatch)
-    view = Cloud()
+    view = InspectedCloud()
     for check in (
         topology_hosts.check,
         multipliers.check,
         scheduler_options.check_placement_results,
     ):
-        code, text = told(check, view)
+        code, text = judged(check, view)
         assert code == Code.WARNING
         assert re.search(r"cell \d+: OSError: gone\. Its computes are not", text)
         assert "are no computes" not in text
@@ -911,13 +912,13 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
         raise OSError("mysql://nova:s3cret@host/ gone\n(Background: ...)")
 
     monkeypatch.setattr(databases, "ask_cells", broken)
-    view = Cloud()
+    view = InspectedCloud()
     for check in (
         topology_hosts.check,
         multipliers.check,
         scheduler_options.check_placement_results,
     ):
-        code, text = told(check, view)
+        code, text = judged(check, view)
         assert code == Code.FAILURE
         assert "OSError: mysql://***@host/ gone. Run this where nova-scheduler runs" in text
     assert tried == [1]

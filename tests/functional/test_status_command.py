@@ -1,9 +1,14 @@
-"""hpc-sched-status as operators run it: a process of its own, with a nova.conf."""
+"""hpc-sched-status as operators run it: a process of its own, with a nova.conf.
 
+Most are forks of a process that has imported Nova. Those that depend on the import run the script.
+"""
+
+import functools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,7 @@ from oslo_config import cfg
 
 from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses native threads
 from tests.functional.clouds import SAMPLE_CONF
+from tests.functional.command_server import CommandServer
 from tests.functional.database_files import write_conf, write_databases
 from tests.functional.trees import write_tree
 
@@ -25,18 +31,40 @@ ENVIRONMENT = {
 }
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+Done = subprocess.CompletedProcess[str]
+Checks = Callable[[Path], tuple[int, dict[str, dict[str, Any]]]]
+
+
+def run_script(*arguments: object) -> Done:
     command = [str(PROGRAM), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
 
 
-def checks(config: Path) -> tuple[int, dict[str, dict[str, Any]]]:
+def results(done: Done) -> tuple[int, dict[str, dict[str, Any]]]:
     """Return the exit code, and the lines of the table by their names."""
-    done = run("--config-file", config, "upgrade", "check", "--json")
     assert "Traceback" not in done.stdout + done.stderr
     found = json.loads(done.stdout)
     assert found["name"] == "Upgrade Check Results"
     return done.returncode, {check["check"]: check for check in found["checks"]}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[CommandServer]:
+    server = CommandServer(ENVIRONMENT)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def run(server: CommandServer) -> Callable[..., Done]:
+    """Return what runs hpc-sched-status."""
+    return functools.partial(server.run, "hpc_sched.cli.status_command")
+
+
+@pytest.fixture
+def checks(run: Callable[..., Done]) -> Checks:
+    """Return what runs the checks on a nova.conf."""
+    return lambda config: results(run("--config-file", config, "upgrade", "check", "--json"))
 
 
 @pytest.fixture
@@ -54,7 +82,7 @@ def sample(topology: dict[str, dict[str, str]]) -> str:
 def test_a_cloud_that_is_set_up_as_the_sample_says_passes_every_check(tmp_path, topology, sample):
     databases = write_databases(tmp_path, HOSTS, {"balancers": "anti-affinity"})
     config = write_conf(tmp_path / "nova.conf", databases, topology, text=sample)
-    done = run("--config-file", config, "upgrade", "check")
+    done = run_script("--config-file", config, "upgrade", "check")
     assert done.returncode == 0, done.stdout
     assert done.stderr == ""
     lines = done.stdout.splitlines()
@@ -66,7 +94,7 @@ def test_a_cloud_that_is_set_up_as_the_sample_says_passes_every_check(tmp_path, 
     assert "All 3 enabled computes are in it." in done.stdout
 
 
-def test_a_warning_is_exit_code_1_and_a_failure_2(tmp_path, topology, sample):
+def test_a_warning_is_exit_code_1_and_a_failure_2(checks, tmp_path, topology, sample):
     databases = write_databases(tmp_path, [*HOSTS, "n4"], {"balancers": "anti-affinity"})
     config = write_conf(tmp_path / "nova.conf", databases, topology, text=sample)
     code, found = checks(config)
@@ -82,7 +110,7 @@ def test_a_warning_is_exit_code_1_and_a_failure_2(tmp_path, topology, sample):
 
 
 def test_options_of_a_folder_count_and_an_option_set_to_its_default_is_set(
-    tmp_path, topology, sample
+    run, tmp_path, topology, sample
 ):
     databases = write_databases(tmp_path, HOSTS, {"balancers": "anti-affinity"})
     folder = tmp_path / "nova.conf.d"
@@ -99,7 +127,7 @@ def test_options_of_a_folder_count_and_an_option_set_to_its_default_is_set(
     )
 
 
-def test_without_databases_the_other_checks_still_run(tmp_path, topology, sample):
+def test_without_databases_the_other_checks_still_run(checks, tmp_path, topology, sample):
     missing = {"api_database": {"connection": f"sqlite:///{tmp_path}/empty.sqlite"}}
     del topology["hpc_sched"]["default_app_class"]
     config = write_conf(tmp_path / "nova.conf", missing, topology, text=sample)
@@ -132,7 +160,7 @@ def test_without_databases_the_other_checks_still_run(tmp_path, topology, sample
     ids=["no driver", "no url", "no port", "no file"],
 )
 def test_a_connection_that_cannot_be_had_is_a_failure_without_the_password(
-    tmp_path, topology, sample, connection, error
+    checks, tmp_path, topology, sample, connection, error
 ):
     config = write_conf(
         tmp_path / "nova.conf",
@@ -165,20 +193,30 @@ def test_a_connection_that_cannot_be_had_is_a_failure_without_the_password(
         "a queue without a host",
     ],
 )
-def test_no_error_of_a_nova_conf_that_cannot_be_read_has_a_password(tmp_path, text, error):
+def test_no_error_of_a_nova_conf_that_cannot_be_read_has_a_password(
+    server, run, tmp_path, text, error
+):
     (tmp_path / "nova.conf").write_text(text)
-    for command in (PROGRAM, PROGRAM.with_name("hpc-sched")):
-        arguments = ["--config-file", tmp_path / "nova.conf", "upgrade", "check"]
-        if command != PROGRAM:
-            arguments = ["topology", "show", *arguments[:2]]
-        done = subprocess.run(
-            [command, *arguments], capture_output=True, text=True, timeout=120, env=ENVIRONMENT
-        )
-        assert "s3cret" not in done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
-        if command == PROGRAM:
-            assert (done.returncode, done.stdout) == (255, "")
-            assert error in done.stderr
+    option = ("--config-file", tmp_path / "nova.conf")
+    shown = server.run("hpc_sched.cli.main", "topology", "show", *option)
+    done = run(*option, "upgrade", "check")
+    for one in (shown, done):
+        assert "s3cret" not in one.stdout + one.stderr
+        assert "Traceback" not in one.stderr
+    assert (done.returncode, done.stdout) == (255, "")
+    assert error in done.stderr
+
+
+def test_a_nova_conf_that_ends_the_import_of_nova_is_an_error_without_its_password(tmp_path):
+    # Nova 33 and later read it at import, for the threads to use.
+    (tmp_path / "nova.conf").write_text(
+        "[database]\nconnection = mysql+pymysql://nova:ab\ns3cret@127.0.0.1/x\n"
+    )
+    done = run_script("--config-file", tmp_path / "nova.conf", "upgrade", "check")
+    assert (done.returncode, done.stdout) == (255, "")
+    assert "nova.conf:3" in done.stderr
+    assert "s3cret" not in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -189,7 +227,7 @@ def test_no_error_of_a_nova_conf_that_cannot_be_read_has_a_password(tmp_path, te
     ],
 )
 def test_a_value_that_cannot_be_read_is_a_failure_of_its_check(
-    tmp_path, topology, section, line, check, text
+    checks, tmp_path, topology, section, line, check, text
 ):
     databases = write_databases(tmp_path, HOSTS)
     config = write_conf(tmp_path / "nova.conf", databases, topology, text=f"[{section}]\n{line}")
@@ -199,7 +237,7 @@ def test_a_value_that_cannot_be_read_is_a_failure_of_its_check(
     assert text in found[check]["details"]
 
 
-def test_wrong_usage_and_a_nova_conf_that_cannot_be_read_are_errors_not_failures(tmp_path):
+def test_wrong_usage_and_a_nova_conf_that_cannot_be_read_are_errors_not_failures(run, tmp_path):
     broken = tmp_path / "broken.conf"
     broken.write_text("[hpc_sched\n")
     binary = tmp_path / "binary.conf"
@@ -226,7 +264,7 @@ def test_wrong_usage_and_a_nova_conf_that_cannot_be_read_are_errors_not_failures
     bool(cfg.find_config_files(project="nova", prog="nova-scheduler")),
     reason="this machine has a nova.conf",
 )
-def test_without_any_nova_conf_there_is_nothing_to_check():
+def test_without_any_nova_conf_there_is_nothing_to_check(run):
     done = run("upgrade", "check")
     assert done.returncode == 255
     assert "there is no nova.conf where Nova's services look" in done.stderr
@@ -236,10 +274,10 @@ def test_it_runs_on_the_threads_that_nova_conf_chooses(tmp_path, topology, sampl
     databases = write_databases(tmp_path, HOSTS)
     threads = {"DEFAULT": {"concurrency_backend": "eventlet"}}
     config = write_conf(tmp_path / "nova.conf", threads, databases, topology, text=sample)
-    assert checks(config)[0] == 0
+    assert results(run_script("--config-file", config, "upgrade", "check", "--json"))[0] == 0
 
 
-def test_help_and_version_are_no_errors():
+def test_help_and_version_are_no_errors(run):
     done = run("--help")
     assert done.returncode == 0
     assert "2 a failure, 255 an error" in " ".join(done.stdout.split())

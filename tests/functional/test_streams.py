@@ -11,6 +11,7 @@ A VM that has been scheduled reaches its host some events later, as on a busy cl
         n01-n06      n07-n12      n13-n18
 """
 
+import dataclasses
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -21,10 +22,10 @@ import pytest
 from nova import context as nova_context
 from nova import exception, objects
 
-from hpc_sched import enabling
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.filters.colocation import ColocationFilter
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.nova_glue import configured_plugins
 from tests.functional import rows, rules
 from tests.functional.claims import STAYS_UP, ClaimsOnly, hosts_of, request
 from tests.functional.clouds import sharing_options
@@ -254,14 +255,16 @@ def test_no_host_breaks_a_limit_or_meets_bad_company_or_joins_extreme(nova, seed
 
 def test_without_the_filters_the_same_stream_breaks_every_rule(nova, monkeypatch):
     """What shows that the check can fail."""
-    ours = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
+    ours = (DEDICATED_FILTER, INTERFERENCE_FILTER)
     host_manager = nova.cloud.scheduler.manager.host_manager
     others = [one for one in host_manager.enabled_filters if not isinstance(one, ColocationFilter)]
     assert len(others) == len(host_manager.enabled_filters) - len(ours)
     monkeypatch.setattr(host_manager, "enabled_filters", others)
     # The plan of a group minds neighbours too where the filters are enabled.
-    real = enabled_plugins.has_filter
-    monkeypatch.setattr(enabled_plugins, "has_filter", lambda name: name not in ours and real(name))
+    plugins = configured_plugins.enabled()
+    kept = tuple(name for name in plugins.filters if name not in ours)
+    without = dataclasses.replace(plugins, filters=kept)
+    monkeypatch.setattr(configured_plugins, "enabled", lambda: without)
     # Which host stock Nova takes among equal ones differs from run to run: long enough for all.
     _, broken = run(nova, 0, EVENTS // 2)
     assert {rule.split(": ")[1] for rule in broken} == {

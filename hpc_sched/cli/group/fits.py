@@ -7,11 +7,12 @@ from typing import Any
 
 from cliff.lister import Lister
 
-from hpc_sched import enabling, exceptions, terminal_text
+from hpc_sched import exceptions, terminal_text
 from hpc_sched.cli.common import cloud_source, number_types, output
 from hpc_sched.cli.group import fit_rows
 from hpc_sched.core import extra_specs
 from hpc_sched.core.largest_gangs import gangs
+from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import group_fit, group_requests, request_builder, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.lookup import near
@@ -263,7 +264,7 @@ def _say_notes(state: request_builder.State) -> None:
         if ignored:
             output.say(
                 f"note: {', '.join(ignored)} ignored: no nova.conf says whether "
-                f"{enabling.INTERFERENCE_FILTER} and {enabling.HOMOGENEITY_FILTER} are enabled"
+                f"{INTERFERENCE_FILTER} and {HOMOGENEITY_FILTER} are enabled"
             )
 
 

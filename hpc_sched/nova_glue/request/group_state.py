@@ -20,7 +20,7 @@ from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
-from hpc_sched.enabling import DEDICATED_FILTER, INTERFERENCE_FILTER
+from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
 from hpc_sched.nova_glue.io import loaded_topology

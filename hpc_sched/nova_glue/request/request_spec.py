@@ -10,10 +10,10 @@ from nova import objects
 from nova.scheduler import utils as scheduler_utils
 from oslo_context import context as oslo_context
 
-from hpc_sched import enabling
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.request import request_extra_specs
 
 CONF = nova.conf.CONF
@@ -46,7 +46,7 @@ class Request:
     @property
     def by_mdobp(self) -> bool:
         """Tell whether hosts are chosen by MDOBP, inside a leaf where topology chooses that."""
-        return self.hpc_specs.shares_hosts and enabled_plugins.has_mdobp()
+        return self.hpc_specs.shares_hosts and configured_plugins.enabled().has_mdobp
 
     @property
     def pack_hosts(self) -> bool:
@@ -61,11 +61,11 @@ class Request:
     @property
     def bounded_by(self) -> frozenset[str]:
         """The filters whose verdict on the VMs of others bounds the room on hosts."""
-        names = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
-        found = {name for name in names if enabled_plugins.has_filter(name)}
+        plugins = configured_plugins.enabled()
+        found = set(filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER)))
         if self.app_class == "extreme":
             # Dedicated hosts are what the class means, whether or not the filter is enabled.
-            found.add(enabling.DEDICATED_FILTER)
+            found.add(DEDICATED_FILTER)
         return frozenset(found)
 
 

@@ -1,1 +1,1 @@
-"""The checks of ``hpc-sched-status upgrade check``, one a module."""
+"""The checks of ``hpc-sched-status upgrade check``, by subject."""

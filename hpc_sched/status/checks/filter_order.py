@@ -1,4 +1,4 @@
-"""Check: the filters in nova.conf exist, and stand in an order in which they can keep promises."""
+"""Check: the filters in nova.conf exist, and their order lets each keep its guarantee."""
 
 import difflib
 import itertools
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import nova.conf
 from nova.scheduler import filters as nova_filters
 
-from hpc_sched import enabling
-from hpc_sched.status.check_result import Finding, failure, good, said, warning
-from hpc_sched.status.inspected_cloud import Cloud
+from hpc_sched.enabled_plugins import FILTER_ORDER, GROUP_FILTER, RACK_FILTER
+from hpc_sched.status.finding import Finding, failure, good, import_error_text, warning
+from hpc_sched.status.inspected_cloud import InspectedCloud
 
 CONF = nova.conf.CONF
 
@@ -23,41 +23,46 @@ _COMMENT = (
 )
 
 
-def check(_cloud: Cloud) -> list[Finding]:
+def check(_cloud: InspectedCloud) -> list[Finding]:
     """Return what is wrong in available_filters and enabled_filters."""
     names = list(CONF.filter_scheduler.enabled_filters)
     found, known = _available(CONF.filter_scheduler.available_filters)
-    if not found:  # else all the names of what is missing would be unknown too
+    if not found:  # otherwise all filters of a missing entry would be unknown too
         found = [_unknown(name, known) for name in names if name not in known]
-    for name, count in Counter(names).items():
-        if count > 1 and name in enabling.FILTER_ORDER:
-            found.append(
-                warning(
-                    f"{name} stands {count} times in enabled_filters and is run as often. "
-                    "Name it once."
-                )
+    found += [
+        warning(
+            f"{name} is named {count} times in enabled_filters and is run as often. Name it once."
+        )
+        for name, count in Counter(names).items()
+        if count > 1 and name in FILTER_ORDER
+    ]
+    if GROUP_FILTER not in names:
+        available = "" if GROUP_FILTER in known else f" and add available_filters = {OURS}"
+        found.append(
+            warning(
+                f"{GROUP_FILTER} is not enabled: a group that does not fit is spread instead of "
+                "refused, and hpc:require and hpc:max_leaves are no guarantees. Set "
+                f"{_line([*names, GROUP_FILTER])}{available}"
             )
-    found += _group_filter(names, known) + _order(names)
-    return found or [good(f"enabled_filters ends in {', '.join(_ours(names))}.")]
+        )
+    found += _order(list(dict.fromkeys(names)))
+    ours = [name for name in names if name in FILTER_ORDER]
+    return found or [good(f"enabled_filters ends in {', '.join(ours)}.")]
 
 
-def in_order(names: Sequence[str]) -> list[str]:
-    """Return enabled filters in the order in which they belong, each once."""
+def _in_order(names: Sequence[str]) -> list[str]:
+    """Return enabled filters in the recommended order, each once."""
     single = list(dict.fromkeys(names))
-    others = [name for name in single if name not in enabling.FILTER_ORDER]
-    return others + [name for name in enabling.FILTER_ORDER if name in single]
-
-
-def _ours(names: Sequence[str]) -> list[str]:
-    return [name for name in names if name in enabling.FILTER_ORDER]
+    others = [name for name in single if name not in FILTER_ORDER]
+    return others + [name for name in FILTER_ORDER if name in single]
 
 
 def _line(names: Sequence[str]) -> str:
-    return f"enabled_filters = {', '.join(in_order(names))}"
+    return f"enabled_filters = {', '.join(_in_order(names))}"
 
 
 def _available(paths: Sequence[str]) -> tuple[list[Finding], set[str]]:
-    """Return what is wrong in available_filters, and the names of the filters that it gives."""
+    """Return what is wrong in available_filters, and the names of the filters it provides."""
     handler = nova_filters.HostFilterHandler()
     found: list[Finding] = []
     names: set[str] = set()
@@ -66,42 +71,41 @@ def _available(paths: Sequence[str]) -> tuple[list[Finding], set[str]]:
             found.append(failure(f"available_filters = {path}: {_NO_START} {_COMMENT}"))
             continue
         if "," in path:
+            parts = [part.strip() for part in path.split(",") if part.strip()]
             found.append(
                 failure(
                     f"available_filters = {path}: {_NO_START} The key takes one value a line. "
-                    "Repeat it: " + "; ".join(f"available_filters = {p}" for p in _split(path))
+                    "Repeat it: " + "; ".join(f"available_filters = {part}" for part in parts)
                 )
             )
             continue
         try:
             names |= {cls.__name__ for cls in handler.get_matching_classes([path])}
         except Exception as error:
-            # Importing somebody's module may raise anything.
+            # A site's own module may raise anything at import.
             found.append(
                 failure(
-                    f"available_filters = {path} cannot be imported: {said(error)}. {_NO_START} "
-                    f"The lines that are needed are available_filters = {NOVAS} and "
+                    f"available_filters = {path} cannot be imported: {import_error_text(error)}. "
+                    f"{_NO_START} The lines that are needed are available_filters = {NOVAS} and "
                     f"available_filters = {OURS}"
                 )
             )
     return found, names
 
 
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def _unknown(name: str, known: set[str]) -> Finding:
+    """Return the failure for an enabled filter that available_filters does not provide."""
     names = f"enabled_filters names {name!r}, which"
     if "#" in name or ";" in name:
         return failure(f"{names} is no filter: {_NO_START} {_COMMENT}")
-    for ours, path in ((True, OURS), (False, NOVAS)):
-        if name in _names_of(ours):
+    novas = {cls.__name__ for cls in nova_filters.all_filters()}
+    for provided, path in ((FILTER_ORDER, OURS), (novas, NOVAS)):
+        if name in provided:
             return failure(
                 f"{names} available_filters does not give: {_NO_START} Add a line "
                 f"available_filters = {path}"
             )
-    candidates = sorted(known | set(enabling.FILTER_ORDER))
+    candidates = sorted(known | set(FILTER_ORDER))
     close = difflib.get_close_matches(name, candidates, 1) or difflib.get_close_matches(
         f"HPC{name}", candidates, 1, 0.9
     )
@@ -109,42 +113,24 @@ def _unknown(name: str, known: set[str]) -> Finding:
     return failure(f"{names} is no filter: {_NO_START} {meant}")
 
 
-def _names_of(ours: bool) -> set[str]:
-    if ours:
-        return set(enabling.FILTER_ORDER)
-    return {cls.__name__ for cls in nova_filters.all_filters()}
-
-
-def _group_filter(names: Sequence[str], known: set[str]) -> list[Finding]:
-    if enabling.GROUP_FILTER in names:
-        return []
-    available = "" if enabling.GROUP_FILTER in known else f" and add available_filters = {OURS}"
-    return [
-        warning(
-            f"{enabling.GROUP_FILTER} is not enabled: a group that does not fit is spread instead "
-            "of refused, and hpc:require and hpc:max_leaves are no guarantees. Set "
-            f"{_line([*names, enabling.GROUP_FILTER])}{available}"
-        )
-    ]
-
-
 def _order(names: Sequence[str]) -> list[Finding]:
-    single = list(dict.fromkeys(names))
-    ours = _ours(single)
-    if single == in_order(single):
+    """Return what is wrong in the order of distinct names."""
+    expected = _in_order(names)
+    if names == expected:
         return []
-    if enabling.RACK_FILTER in ours and single[-1] != enabling.RACK_FILTER:
-        behind = single[single.index(enabling.RACK_FILTER) + 1 :]
+    if RACK_FILTER in names and names[-1] != RACK_FILTER:
+        behind = names[names.index(RACK_FILTER) + 1 :]
         return [
             failure(
-                f"{', '.join(behind)} behind {enabling.RACK_FILTER}, which leaves only the hosts "
+                f"{', '.join(behind)} behind {RACK_FILTER}, which leaves only the hosts "
                 "that the plan needs: what is removed after it makes requests fail that would "
                 f"fit elsewhere. Set {_line(names)}"
             )
         ]
-    place = {name: number for number, name in enumerate(in_order(single))}
     early, late = next(
-        (one, other) for one, other in itertools.pairwise(single) if place[one] > place[other]
+        (one, other)
+        for one, other in itertools.pairwise(names)
+        if expected.index(one) > expected.index(other)
     )
     return [
         warning(

@@ -1,7 +1,7 @@
-"""Check: whether topology decides before Nova's other weighers, and what would make it do so.
+"""Check: topology decides before Nova's other weighers; otherwise the multiplier that is needed.
 
-Nova maps the numbers of a weigher to 0..1, multiplies and adds up. Our weighers hand over
-ranks, so that their smallest step is multiplier / (ranks - 1); see the operator's guide.
+Nova maps the numbers of a weigher to 0..1, multiplies and adds up. The weighers of hpc_sched
+return ranks: their smallest step is multiplier / (ranks - 1); see the operator's guide.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import nova.conf
+from nova import context as nova_context
 from nova import objects
 from nova.scheduler.weights import compute, cross_cell
 
@@ -18,131 +19,153 @@ from hpc_sched import exceptions
 from hpc_sched.decimals import text_of
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.status import loaded_weighers
-from hpc_sched.status.check_result import Finding, failure, good, warning
-from hpc_sched.status.inspected_cloud import Cloud
-from hpc_sched.status.loaded_weighers import Enabled
+from hpc_sched.status.finding import Finding, failure, good, warning
+from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.loaded_weighers import LoadedWeigher
 from hpc_sched.topology import plurals
 from hpc_sched.weighers import mdobp
 
 CONF = nova.conf.CONF
 
-# They weigh 0 for all hosts but after failed builds and on moves between cells, and are meant
-# to come before everything else.
-GUARDS = (compute.BuildFailureWeigher, cross_cell.CrossCellWeigher)
+# They weigh 0 for all hosts, except after failed builds and on moves between cells, where they
+# must decide before everything else. Each with the harm otherwise.
+GUARDS = {
+    compute.BuildFailureWeigher: "VMs go to hosts on which builds fail",
+    cross_cell.CrossCellWeigher: "VMs that move leave their cell",
+}
 _METADATA = "_weight_multiplier"
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """How many hosts and leaves the weighers have to choose from at most."""
+class _Candidates:
+    """The most hosts and leaves that the weighers choose from."""
 
     hosts: int
     leaves: int
     largest: int  # hosts of the largest leaf
 
+    @property
+    def mdobp_step(self) -> float:
+        """The difference of MDOBP's weights between hosts next to each other in its order."""
+        most = (mdobp.LEAVES + 1) / (self.leaves + 1)
+        return min(mdobp.STEP, most / max(self.largest - 1, 1))
 
-def check(cloud: Cloud) -> list[Finding]:
+    @property
+    def mdobp_span(self) -> float:
+        """The largest difference of MDOBP's weights inside a leaf."""
+        return self.mdobp_step * (self.largest - 1)
+
+
+def check(cloud: InspectedCloud) -> list[Finding]:
     """Return how topology, and MDOBP inside its leaves, compare with the other weighers."""
-    weighers, _ = loaded_weighers.load()  # what cannot be loaded is told by another check
+    weighers, _ = loaded_weighers.load()  # weigher_list reports what cannot be loaded
     ours = [one for one in weighers if one.is_topology or one.is_mdobp]
     if not ours:
         return [good("No weigher of hpc_sched is enabled.")]
-    try:
-        size, unsure = size_of(cloud)
-        aggregates = [one for one in cloud.aggregates() if _overrides(one)]
-    except exceptions.DatabaseError as error:
-        return [failure(str(error))]
-    found = [warning(text) for text in unsure]
-    guards = [one for one in weighers if isinstance(one.weigher, GUARDS)]
-    novas = [one for one in weighers if one not in ours and one not in guards]
+    found, among = _candidates(cloud)
+    aggregates = [
+        aggregate
+        for aggregate in cloud.from_database("host aggregates", read_aggregates)
+        if any(key.endswith(_METADATA) for key in aggregate.metadata)
+    ]
+    guards = [one for one in weighers if isinstance(one.weigher, tuple(GUARDS))]
     others = 0.0
     endless = []
     for one in weighers:
         try:
             most = one.most(aggregates)
-            if not math.isfinite(others + most):
-                endless.append(one)
-            elif one in novas:
-                others += most
         except Exception as error:
-            # A weigher of somebody else's may want to know more of a host.
+            # A site's own weigher may need more of a host than its aggregates.
             found.append(
                 warning(
-                    f"The multiplier of {one.name} cannot be asked for, {type(error).__name__}: "
+                    f"The multiplier of {one.name} cannot be read, {type(error).__name__}: "
                     f"{error}. Add it to the sum of the other multipliers yourself."
                 )
             )
+            continue
+        if not math.isfinite(others + most):
+            endless.append(
+                failure(
+                    f"The multiplier of {one.name} is no finite number, or too large: the order "
+                    "of the hosts is then arbitrary. Set it, in nova.conf and in the metadata of "
+                    "aggregates, to a number."
+                )
+            )
+        elif one not in ours and one not in guards:
+            others += most
     if endless:
-        return [*found, *(_endless(one) for one in endless)]
+        return found + endless
     packer = next((one for one in ours if one.is_mdobp), None)
-    for one in ours:
-        if one.is_topology:
-            rivals = [two for two in ours if two.is_topology and two is not one]
-            rest = others + sum(two.most(aggregates) for two in rivals)
-            found += _topology(one, rest, packer, size, guards) + _beyond(one, guards)
+    by_topology = [one for one in ours if one.is_topology]
+    for one in by_topology:
+        rivals = sum(rival.most(aggregates) for rival in by_topology if rival is not one)
+        found += _topology(one, others + rivals, packer, among, guards)
+        found += _guards_below(one, guards)
     if packer is not None:
-        found += _packer(packer, others, size)
-    return found + _aggregates(ours, aggregates)
+        found += _mdobp(packer, others, among)
+    return found + [
+        warning(
+            f"Aggregate {aggregate.name} overrides {one.option} with "
+            f"{aggregate.metadata[one.option]} for {plurals.text(len(aggregate.hosts), 'host')}: "
+            "they are weighed on another scale than the rest. Remove it, unless groups are to be "
+            "kept on these hosts or off them."
+        )
+        for one in ours
+        for aggregate in aggregates
+        if one.option in aggregate.metadata
+    ]
 
 
-def _endless(one: Enabled) -> Finding:
-    return failure(
-        f"The multiplier of {one.name} is no finite number, or too large: the order of the hosts "
-        "is then arbitrary. Set it, in nova.conf and in the metadata of aggregates, to a number."
-    )
+def read_aggregates(context: nova_context.RequestContext) -> list[objects.Aggregate]:
+    """Return the host aggregates, by name. One query."""
+    return sorted(objects.AggregateList.get_all(context), key=lambda found: (found.name, found.id))
 
 
-def size_of(cloud: Cloud) -> tuple[Size, list[str]]:
-    """Return how much the weighers have to choose from, and a sentence for what is not known.
+def _candidates(cloud: InspectedCloud) -> tuple[list[Finding], _Candidates]:
+    """Return warnings for cells without an answer, and the most that the weighers choose from.
 
-    Where the topology cannot be had every compute counts as a leaf, the hardest case.
+    Without a topology every compute counts as a leaf, the hardest case.
     """
     computes = cloud.computes()
-    unsure = [f"{silent}. Its computes are not counted here." for silent in computes.silent]
+    found = [warning(f"{silent}. Its computes are not counted here.") for silent in computes.silent]
     hosts = len(computes.enabled)
     try:
         topology = cloud.topology()
     except exceptions.TopologyError:
-        return Size(hosts, hosts, hosts), unsure
+        return found, _Candidates(hosts, hosts, hosts)
     names, _ = loaded_topology.names_in(loaded_topology.Fabric(topology), computes.enabled)
     known = [name for name in names if name in topology]
     sizes = Counter(topology.leaf_of(name) for name in known)
     leaves = len(sizes) + hosts - len(known)
-    return Size(hosts, leaves, max(sizes.values(), default=1)), unsure
-
-
-def _overrides(aggregate: objects.Aggregate) -> bool:
-    return any(key.endswith(_METADATA) for key in aggregate.metadata)
-
-
-def _without_weight(one: Enabled, harm: str) -> Finding:
-    """Return what a multiplier of 0 or less does."""
-    value = one.multiplier()
-    if value == 0:
-        return warning(f"{one.name} is switched off: [hpc_sched] {one.option} = 0.")
-    return failure(
-        f"[hpc_sched] {one.option} = {text_of(value)} turns the order round: {harm}. "
-        "Set it above 0."
-    )
+    return found, _Candidates(hosts, leaves, max(sizes.values(), default=1))
 
 
 def _topology(
-    one: Enabled, others: float, packer: Enabled | None, size: Size, guards: list[Enabled]
+    one: LoadedWeigher,
+    others: float,
+    packer: LoadedWeigher | None,
+    among: _Candidates,
+    guards: list[LoadedWeigher],
 ) -> list[Finding]:
+    """Return whether a weigher by topology decides before the others.
+
+    :param others: sum of the other multipliers, without MDOBPWeigher's
+    :param packer: MDOBPWeigher, where it is enabled
+    """
     value = one.multiplier()
     if value <= 0:
         return [_without_weight(one, "groups go to the worst hosts first")]
-    computes = plurals.text(size.hosts, "enabled compute")
-    if size.hosts < 2:
+    computes = plurals.text(among.hosts, "enabled compute")
+    if among.hosts < 2:
         return [good(f"{one.name} has nothing to decide with {computes}.")]
-    steps, what = _steps(one, size)
+    steps, what = _steps(one, among)
     needed = steps * others
     rest = text_of(round(others, 6))
     if packer is not None and packer.multiplier() > 0:
-        # Hosts of a leaf then have one rank; beside the leaves, the full hosts and those that
-        # lost a claim have one each.
-        ranks = size.leaves + 1
-        by_leaf = ranks * (others + packer.multiplier() * _span(size))
+        # The hosts of a leaf then have one rank. Full hosts and those that lost a claim have
+        # two further ranks.
+        ranks = among.leaves + 1
+        by_leaf = ranks * (others + packer.multiplier() * among.mdobp_span)
         if by_leaf > needed:
             needed, steps = by_leaf, ranks
             what = f"of {ranks + 1} ranks of leaves"
@@ -174,27 +197,67 @@ def _topology(
     ]
 
 
-def _steps(one: Enabled, size: Size) -> tuple[int, str]:
-    """Return how many of a weigher's smallest steps make its multiplier, and what they are."""
+def _steps(one: LoadedWeigher, among: _Candidates) -> tuple[int, str]:
+    """Return the number of a weigher's smallest steps in its multiplier, and their name."""
     if one.name == "BunchWeigher" and CONF.hpc_sched.bunch_weight_scale == "listing1":
         # Listing 1: first * (maxsize + 1) + second, for a group as large as the largest leaf.
-        largest = max(size.largest, 1)
+        largest = max(among.largest, 1)
         return largest * (largest + 2), f"of Listing 1 for a group of {largest}"
-    return size.hosts - 1, f"of {size.hosts} ranks"
+    return among.hosts - 1, f"of {among.hosts} ranks"
 
 
-def _span(size: Size) -> float:
-    """Return how far apart MDOBP puts the hosts of a leaf at most, its multiplier being 1."""
-    return _packing_step(size) * (size.largest - 1)
+def _mdobp(one: LoadedWeigher, others: float, among: _Candidates) -> list[Finding]:
+    """Return whether MDOBPWeigher decides before Nova's weighers inside a leaf."""
+    value = one.multiplier()
+    if value <= 0:
+        return [_without_weight(one, "VMs go to the hosts that suit them least")]
+    if among.hosts < 2:
+        return []
+    step = among.mdobp_step
+    step_text = f"the step between two hosts of a leaf is {value * step:.2f}"
+    rest = f"{text_of(round(others, 6))}, the sum of Nova's multipliers"
+    if value * step > others:
+        return [good(f"{one.name} decides strictly: {step_text}, more than {rest}.")]
+    how = "mostly" if value * max(among.mdobp_span, step) > others else "hardly"
+    return [
+        warning(
+            f"{one.name} decides {how} inside a leaf: {step_text}, not more than {rest}. Set "
+            f"[hpc_sched] {one.option} = {text_of(above(others / step))} for it to decide "
+            "strictly, and see that topology still does."
+        )
+    ]
 
 
-def _packing_step(size: Size) -> float:
-    most = (mdobp.LEAVES + 1) / (size.leaves + 1)
-    return min(mdobp.STEP, most / max(size.largest - 1, 1))
+def _without_weight(one: LoadedWeigher, harm: str) -> Finding:
+    """Return the finding for a multiplier of 0 or less."""
+    value = one.multiplier()
+    if value == 0:
+        return warning(f"{one.name} is switched off: [hpc_sched] {one.option} = 0.")
+    return failure(
+        f"[hpc_sched] {one.option} = {text_of(value)} turns the order round: {harm}. "
+        "Set it above 0."
+    )
+
+
+def _guards_below(one: LoadedWeigher, guards: list[LoadedWeigher]) -> list[Finding]:
+    """Return warnings for the guards that do not decide before topology."""
+    value = one.multiplier()
+    found = []
+    for guard in guards:
+        if 0 < abs(guard.multiplier()) <= value:
+            harm = next(text for cls, text in GUARDS.items() if isinstance(guard.weigher, cls))
+            found.append(
+                warning(
+                    f"[hpc_sched] {one.option} = {text_of(value)} is not below the multiplier of "
+                    f"{guard.name}, {text_of(abs(guard.multiplier()))}, which is to come before "
+                    f"topology: {harm}. Lower it, or raise that one in [filter_scheduler]."
+                )
+            )
+    return found
 
 
 def above(number: float) -> float:
-    """Return the least number of two significant digits that is above a positive one."""
+    """Return the least number of two significant digits that is greater; 1 for 0."""
     if number <= 0:
         return 1.0
     unit = 10.0 ** (math.floor(math.log10(number)) - 1)
@@ -202,59 +265,3 @@ def above(number: float) -> float:
     while least <= number:
         least += unit
     return float(f"{least:.2g}")
-
-
-def _beyond(one: Enabled, guards: list[Enabled]) -> list[Finding]:
-    """Return the weighers that are meant to come before topology and do not."""
-    value = one.multiplier()
-    return [
-        warning(
-            f"[hpc_sched] {one.option} = {text_of(value)} is not below the multiplier of "
-            f"{guard.name}, {text_of(abs(guard.multiplier()))}, which is to come before "
-            f"topology: {_harm(guard)}. Lower it, or raise that one in [filter_scheduler]."
-        )
-        for guard in guards
-        if 0 < abs(guard.multiplier()) <= value
-    ]
-
-
-def _harm(guard: Enabled) -> str:
-    if isinstance(guard.weigher, compute.BuildFailureWeigher):
-        return "VMs go to hosts on which builds fail"
-    return "VMs that move leave their cell"
-
-
-def _packer(one: Enabled, others: float, size: Size) -> list[Finding]:
-    value = one.multiplier()
-    if value <= 0:
-        return [_without_weight(one, "VMs go to the hosts that suit them least")]
-    if size.hosts < 2:
-        return []
-    step = _packing_step(size)
-    told = f"the step between two hosts of a leaf is {value * step:.2f}"
-    rest = f"{text_of(round(others, 6))}, the sum of Nova's multipliers"
-    if value * step > others:
-        return [good(f"{one.name} decides strictly: {told}, more than {rest}.")]
-    text = f"Set [hpc_sched] {one.option} = {text_of(above(others / step))}"
-    how = "mostly" if value * max(_span(size), step) > others else "hardly"
-    return [
-        warning(
-            f"{one.name} decides {how} inside a leaf: {told}, not more than {rest}. {text} for it "
-            "to decide strictly, and see that topology still does."
-        )
-    ]
-
-
-def _aggregates(ours: list[Enabled], aggregates: list[objects.Aggregate]) -> list[Finding]:
-    """Return the aggregates that override a multiplier of ours."""
-    return [
-        warning(
-            f"Aggregate {aggregate.name} overrides {one.option} with "
-            f"{aggregate.metadata[one.option]} for {plurals.text(len(aggregate.hosts), 'host')}: "
-            "they are weighed on another scale than the rest. Remove it, unless groups are to be "
-            "kept on these hosts or off them."
-        )
-        for one in ours
-        for aggregate in aggregates
-        if one.option in aggregate.metadata
-    ]

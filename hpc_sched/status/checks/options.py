@@ -1,4 +1,4 @@
-"""Check: the options of [hpc_sched] can be used, and no name in that section is misspelt."""
+"""Check: the values in [hpc_sched] are valid, and no name in that section is misspelt."""
 
 import difflib
 import os
@@ -8,39 +8,34 @@ from pathlib import Path
 import nova.conf
 from oslo_config import cfg, iniparser
 
-from hpc_sched import conf, enabling, exceptions, masking
+from hpc_sched import conf, exceptions, masking
 from hpc_sched.core.sharing.interference_file import read_index
-from hpc_sched.nova_glue import enabled_plugins
-from hpc_sched.status.check_result import Finding, failure, good, warning
-from hpc_sched.status.inspected_cloud import Cloud
+from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
+from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.status.finding import Finding, failure, good, warning
+from hpc_sched.status.inspected_cloud import InspectedCloud
 
 CONF = nova.conf.CONF
 
 
-def check(_cloud: Cloud) -> list[Finding]:
+def check(_cloud: InspectedCloud) -> list[Finding]:
     """Return what is wrong in the section [hpc_sched] of nova.conf."""
-    found = unknown_names(config_files())
+    files = list(CONF.config_file or ())
+    for folder in CONF.config_dir or ():
+        files += sorted(str(path) for path in Path(folder).glob("*.conf"))
+    found = unknown_names(files)
     try:
         conf.check(CONF)
     except ValueError as error:
-        # Nothing else of the section can be relied on.
         return [*found, failure(f"{error}. nova-scheduler does not start with it.")]
     found += [*_interference_file(), *_decision_log()]
     return found or [good("All options of [hpc_sched] can be used.")]
 
 
-def config_files() -> list[str]:
-    """Return the files that nova.conf consists of, in the order in which they are read."""
-    files = list(CONF.config_file or ())
-    for folder in CONF.config_dir or ():
-        files += sorted(str(path) for path in Path(folder).glob("*.conf"))
-    return files
-
-
 def unknown_names(paths: Iterable[str]) -> list[Finding]:
-    """Return a warning for every name in [hpc_sched] that is no option: oslo.config is silent.
+    """Return a warning for every name in [hpc_sched] that is no option; oslo.config ignores it.
 
-    :param paths: files of nova.conf
+    :param paths: the files of nova.conf
     """
     known = [opt.dest for opt in conf.OPTS]
     found = []
@@ -65,10 +60,10 @@ def _interference_file() -> list[Finding]:
     path = CONF.hpc_sched.interference_file
     if not path:
         return []
-    if not enabled_plugins.has_filter(enabling.INTERFERENCE_FILTER):
+    if not configured_plugins.enabled().has_filter(INTERFERENCE_FILTER):
         return [
             warning(
-                f"interference_file = {path} is not used: {enabling.INTERFERENCE_FILTER} is not "
+                f"interference_file = {path} is not used: {INTERFERENCE_FILTER} is not "
                 "enabled. Add it to enabled_filters, or remove the option."
             )
         ]

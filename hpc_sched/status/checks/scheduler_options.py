@@ -1,25 +1,21 @@
-"""Checks: options of Nova's own scheduler that make groups less compact."""
+"""Checks: options of Nova's scheduler that make groups less compact or requests slow."""
 
 import nova.conf
 
-from hpc_sched import exceptions
-from hpc_sched.status.check_result import Finding, failure, good, warning
-from hpc_sched.status.inspected_cloud import Cloud
+from hpc_sched.status.finding import Finding, good, warning
+from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF
 
-# max_placement_results is suggested in steps, so that it need not be raised for every compute.
+# Suggested values of max_placement_results are multiples of it, to last for further computes.
 STEP = 1000
 
 
-def check_placement_results(cloud: Cloud) -> list[Finding]:
+def check_placement_results(cloud: InspectedCloud) -> list[Finding]:
     """Return whether a request without a server group sees every compute."""
     most = CONF.scheduler.max_placement_results
-    try:
-        computes = cloud.computes()
-    except exceptions.DatabaseError as error:
-        return [failure(str(error))]
+    computes = cloud.computes()
     number = len(computes.enabled)
     found = [warning(f"{silent}. Its computes are not counted here.") for silent in computes.silent]
     if number <= most:
@@ -36,7 +32,7 @@ def check_placement_results(cloud: Cloud) -> list[Finding]:
     ]
 
 
-def check_host_subset_size(_cloud: Cloud) -> list[Finding]:
+def check_host_subset_size(_cloud: InspectedCloud) -> list[Finding]:
     """Return whether Nova takes the best host."""
     size = CONF.filter_scheduler.host_subset_size
     if size == 1:
@@ -50,8 +46,8 @@ def check_host_subset_size(_cloud: Cloud) -> list[Finding]:
     ]
 
 
-def check_shuffle(_cloud: Cloud) -> list[Finding]:
-    """Return whether the order of equal hosts is left as it is."""
+def check_shuffle(_cloud: InspectedCloud) -> list[Finding]:
+    """Return whether hosts of equal weight stay in their order."""
     if not CONF.filter_scheduler.shuffle_best_same_weighed_hosts:
         return [good("Hosts of equal weight stay in their order.")]
     return [
@@ -62,10 +58,10 @@ def check_shuffle(_cloud: Cloud) -> list[Finding]:
     ]
 
 
-def check_instance_tracking(_cloud: Cloud) -> list[Finding]:
-    """Return whether the scheduler knows the VMs of the hosts without asking for them."""
+def check_instance_tracking(_cloud: InspectedCloud) -> list[Finding]:
+    """Return whether nova-compute reports its instances to the scheduler."""
     if CONF.filter_scheduler.track_instance_changes:
-        return [good("The scheduler is told of changes on the hosts.")]
+        return [good("nova-compute reports changes of its VMs to the scheduler.")]
     return [
         warning(
             "[filter_scheduler] track_instance_changes = false: the scheduler reads the VMs of "

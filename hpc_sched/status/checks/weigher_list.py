@@ -1,15 +1,16 @@
-"""Check: one weigher by topology, and MDOBP where hosts are shared, all by their right names."""
+"""Check: one weigher by topology, MDOBP where hosts are shared, and no misspelt weigher."""
 
 import difflib
 from collections import Counter
 
 import nova.conf
 
-from hpc_sched import enabling
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.enabled_plugins import ALL_WEIGHERS, DEDICATED_FILTER, INTERFERENCE_FILTER
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.status import loaded_weighers
-from hpc_sched.status.check_result import Finding, failure, good, warning
-from hpc_sched.status.inspected_cloud import Cloud
+from hpc_sched.status.finding import Finding, failure, good, warning
+from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.status.loaded_weighers import LoadedWeigher
 
 CONF = nova.conf.CONF
 
@@ -24,7 +25,7 @@ OURS = (
 )
 
 
-def check(_cloud: Cloud) -> list[Finding]:
+def check(_cloud: InspectedCloud) -> list[Finding]:
     """Return what is wrong in weight_classes."""
     weighers, missing = loaded_weighers.load()
     found = [
@@ -35,9 +36,9 @@ def check(_cloud: Cloud) -> list[Finding]:
     if len(deciding) > 1:
         found.append(
             failure(
-                f"{len(deciding)} weighers by topology are enabled, {_names(deciding)}: their "
-                "ranks add up and groups follow none of their orders. Enable one. Set "
-                f"{_line(without=by_topology)}"
+                f"{len(deciding)} weighers by topology are enabled, "
+                f"{loaded_weighers.names(deciding)}: their ranks add up and groups follow none of "
+                f"their orders. Enable one. Set {_line(without=by_topology)}"
             )
         )
     elif not by_topology and not missing:
@@ -47,7 +48,20 @@ def check(_cloud: Cloud) -> list[Finding]:
                 f"Set {_line()}"
             )
         )
-    found += _twice(weighers) + _mdobp(weighers)
+    for name, count in Counter(weigher.name for weigher in weighers).items():
+        if count > 1:
+            found.append(
+                warning(f"{name} is enabled {count} times and counts as often. Name it once.")
+            )
+    plugins = configured_plugins.enabled()
+    sharing = list(filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER)))
+    if sharing and not any(weigher.is_mdobp for weigher in weighers):
+        found.append(
+            warning(
+                f"{', '.join(sharing)} without MDOBPWeigher: class async is not consolidated, and "
+                f"class sync fills the fewest hosts of a leaf. Set {_line(last=MDOBP)}"
+            )
+        )
     if not any(type(one.weigher).__module__.startswith("nova.") for one in weighers):
         found.append(
             warning(
@@ -55,26 +69,25 @@ def check(_cloud: Cloud) -> list[Finding]:
                 f"and requests without a group go anywhere. Set {_line(first=NOVAS)}"
             )
         )
-    return found or [good(f"{_names(deciding)} places by topology.")]
-
-
-def _names(weighers: list[loaded_weighers.Enabled]) -> str:
-    return loaded_weighers.names(weighers) or "no weigher"
+    names = loaded_weighers.names(deciding) or "no weigher"
+    return found or [good(f"{names} places by topology.")]
 
 
 def _line(
-    without: list[loaded_weighers.Enabled] | None = None,
+    without: list[LoadedWeigher] | None = None,
     first: str | None = None,
     last: str | None = None,
 ) -> str:
-    """Return weight_classes as they should be, with the recommended weigher by topology.
+    """Return the line with the recommended value of weight_classes.
 
-    :param without: the weighers by topology that are there, in place of which it stands
-    :param first: what is missing before them, and ``last`` what is missing behind
+    :param without: the weighers by topology to replace by the recommended one
+    :param first: the path to put first; with it, or ``last``, no weigher by topology is added
+        unless one is replaced
+    :param last: the path to put last
     """
     gone = {weigher.path for weigher in without or ()}
     paths = [path for path in CONF.filter_scheduler.weight_classes if path not in gone]
-    if enabling.ALL_WEIGHERS in gone:
+    if ALL_WEIGHERS in gone:
         last = MDOBP
     if first:
         paths.insert(0, first)
@@ -86,35 +99,10 @@ def _line(
 
 
 def _meant(path: str) -> str:
-    """Return the weigher that a path may mean."""
+    """Return the remedy for a path that cannot be loaded."""
     if "#" in path or ";" in path:
         return "nova.conf has no comments behind a value: put it on a line of its own."
     close = difflib.get_close_matches(path, [NOVAS, *OURS], 1)
     if close and close[0] != path:
         return f"Did you mean {close[0]}?"
     return "Remove it, or mend its package."
-
-
-def _twice(weighers: list[loaded_weighers.Enabled]) -> list[Finding]:
-    counts = Counter(weigher.name for weigher in weighers)
-    return [
-        warning(f"{name} is enabled {count} times and counts as often. Name it once.")
-        for name, count in counts.items()
-        if count > 1
-    ]
-
-
-def _mdobp(weighers: list[loaded_weighers.Enabled]) -> list[Finding]:
-    sharing = [
-        name
-        for name in (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
-        if enabled_plugins.has_filter(name)
-    ]
-    if not sharing or any(weigher.is_mdobp for weigher in weighers):
-        return []
-    return [
-        warning(
-            f"{', '.join(sharing)} without MDOBPWeigher: class async is not consolidated, and "
-            f"class sync fills the fewest hosts of a leaf. Set {_line(last=MDOBP)}"
-        )
-    ]

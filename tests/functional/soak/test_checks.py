@@ -3,16 +3,17 @@
 Takes minutes, so only with the long soak.
 """
 
+import dataclasses
 import threading
 
 import pytest
 
-from hpc_sched import enabling
+from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.filters import group as group_filter
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue import enabled_plugins
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.instances import group_members, instance_applications
 from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -35,10 +36,12 @@ def without(monkeypatch, nova, *kinds):
 
 
 def test_hosts_that_are_shared_against_the_rules(live, nova, monkeypatch):
-    ours = (enabling.DEDICATED_FILTER, enabling.INTERFERENCE_FILTER)
+    ours = (DEDICATED_FILTER, INTERFERENCE_FILTER)
     without(monkeypatch, nova, ColocationFilter)
-    real = enabled_plugins.has_filter
-    monkeypatch.setattr(enabled_plugins, "has_filter", lambda name: name not in ours and real(name))
+    plugins = configured_plugins.enabled()
+    kept = tuple(name for name in plugins.filters if name not in ours)
+    others = dataclasses.replace(plugins, filters=kept)
+    monkeypatch.setattr(configured_plugins, "enabled", lambda: others)
     assert_found(live(EVENTS), "host n")
 
 

@@ -5,20 +5,19 @@ from dataclasses import dataclass
 
 from oslo_upgradecheck.upgradecheck import Code, Result
 
-# More lines of one check than this nobody reads in a table.
-MAX_LISTED = 20
+MAX_LISTED = 20  # lines of one list in the table
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a check has found, and how bad that is."""
+    """One fact that a check has found, and its severity."""
 
     code: Code
-    text: str  # sentences; of a warning or failure the last one says what to do
+    text: str  # sentences; the last one of a warning or failure names the remedy
 
 
 def good(text: str) -> Finding:
-    """Return a finding that is as it should be."""
+    """Return a finding that needs no change."""
     return Finding(Code.SUCCESS, text)
 
 
@@ -28,25 +27,25 @@ def warning(text: str) -> Finding:
 
 
 def failure(text: str) -> Finding:
-    """Return a finding that keeps nova-scheduler from starting or breaks what is promised."""
+    """Return a finding that keeps nova-scheduler from starting or breaks a guarantee."""
     return Finding(Code.FAILURE, text)
 
 
 def result(findings: Iterable[Finding]) -> Result:
-    """Return the line of the table for findings, the worst first: a finding a line."""
+    """Return the table's line for a check: one finding a line, the worst first."""
     ordered = sorted(findings, key=lambda finding: -finding.code)
     code = ordered[0].code if ordered else Code.SUCCESS
     return Result(code, "\n".join(finding.text for finding in ordered) or None)
 
 
 def shortened(texts: Sequence[str]) -> list[str]:
-    """Return the first texts, and how many more there are where there are too many."""
+    """Return the first ``MAX_LISTED`` texts, then the number of the others."""
     shown = list(texts[:MAX_LISTED])
     if len(texts) > len(shown):
         shown.append(f"and {len(texts) - len(shown)} more")
     return shown
 
 
-def said(error: Exception) -> str:
-    """Return what an import error says, without the traceback that oslo.utils puts behind it."""
+def import_error_text(error: Exception) -> str:
+    """Return the text of an import error without the traceback that oslo.utils appends."""
     return str(error).split(" (['Traceback ")[0]

@@ -1,0 +1,80 @@
+"""The filters and weighers of hpc_sched that nova.conf enables."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+GROUP_FILTER = "HPCGroupFilter"
+DEDICATED_FILTER = "HPCDedicatedHostFilter"
+INTERFERENCE_FILTER = "HPCInterferenceFilter"
+HOMOGENEITY_FILTER = "HPCHomogeneityFilter"
+RACK_FILTER = "HPCRackCapacityFilter"
+# After Nova's own filters, in this order; the last one prunes.
+FILTER_ORDER = (
+    DEDICATED_FILTER,
+    INTERFERENCE_FILTER,
+    HOMOGENEITY_FILTER,
+    GROUP_FILTER,
+    RACK_FILTER,
+)
+MDOBP_WEIGHER = "MDOBPWeigher"
+TOPOLOGY_WEIGHERS = ("BunchWeigher", "HopByteWeigher", "RackCapacityWeigher")
+ALL_WEIGHERS = "hpc_sched.weighers.all_weighers"
+# Weigher class to the option of [hpc_sched] with its multiplier.
+_MULTIPLIERS = {
+    "BunchWeigher": "bunch_weight_multiplier",
+    "HopByteWeigher": "hop_byte_weight_multiplier",
+    "RackCapacityWeigher": "rack_capacity_weight_multiplier",
+    MDOBP_WEIGHER: "mdobp_weight_multiplier",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledPlugins:
+    """The enabled filters, and the enabled weighers of hpc_sched."""
+
+    filters: tuple[str, ...]  # class names, in the order in which they run
+    multipliers: Mapping[str, float]  # by class name of the weigher
+
+    @classmethod
+    def read(
+        cls,
+        enabled_filters: Iterable[str],
+        weight_classes: Collection[str],
+        option: Callable[[str], float],
+    ) -> Self:
+        """Return what the options of nova.conf enable.
+
+        :param option: returns the value of an option of [hpc_sched]; called for the multipliers
+            of enabled weighers only
+        """
+        classes = {path.rpartition(".")[2] for path in weight_classes}
+        has_all = ALL_WEIGHERS in weight_classes
+        return cls(
+            tuple(enabled_filters),
+            {
+                weigher: option(name)
+                for weigher, name in _MULTIPLIERS.items()
+                if has_all or weigher in classes
+            },
+        )
+
+    def has_filter(self, name: str) -> bool:
+        """True if a filter is enabled."""
+        return name in self.filters
+
+    def group_filter_follows(self, name: str) -> bool:
+        """True if HPCGroupFilter is enabled and runs after this enabled filter."""
+        if name not in self.filters or GROUP_FILTER not in self.filters:
+            return False
+        return self.filters.index(GROUP_FILTER) > self.filters.index(name)
+
+    @property
+    def has_mdobp(self) -> bool:
+        """True if MDOBPWeigher is enabled with a multiplier other than 0."""
+        return self.multipliers.get(MDOBP_WEIGHER, 0) != 0
+
+    @property
+    def has_topology_weigher(self) -> bool:
+        """True if a weigher by topology is enabled with a multiplier other than 0."""
+        return any(self.multipliers.get(name, 0) != 0 for name in TOPOLOGY_WEIGHERS)

@@ -1,0 +1,147 @@
+"""Check: server groups are packed by default only where the operator has set that default."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import nova.conf
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova.db.api import models as api_models
+
+from hpc_sched.core.extra_specs import APP_CLASS
+from hpc_sched.nova_glue.io import databases, serialized_objects
+from hpc_sched.nova_glue.request import request_extra_specs
+from hpc_sched.status.finding import Finding, failure, good, shortened
+from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.topology import plurals
+
+CONF = nova.conf.CONF
+
+OPTION = "default_app_class"
+# Groups for availability lose most by packing and are listed first.
+_POLICIES = ("anti-affinity", "soft-anti-affinity", "soft-affinity", "affinity")
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedGroup:
+    """One server group."""
+
+    uuid: str
+    name: str
+    project_id: str
+    policy: str
+    members: int  # instances that are not deleted
+    classed: int  # of these, the ones whose flavor or hints name an application class
+
+    @property
+    def takes_default(self) -> bool:
+        """True if ``default_app_class`` decides for instances of the group."""
+        return self.classed < self.members or not self.members
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} ({self.uuid}, project {self.project_id}, {self.policy}, "
+            f"{plurals.text(self.members, 'VM')})"
+        )
+
+
+def check(cloud: InspectedCloud) -> list[Finding]:
+    """Return the server groups for which ``default_app_class`` decides although it is not set.
+
+    Groups of every policy count, for the default packs them all. A group whose instances all
+    name a class is not decided by it; one without instances is. With the option set in
+    nova.conf, to whatever value, the operator has decided and nothing is read.
+    """
+    value = CONF.hpc_sched.default_app_class
+    if _is_set():
+        return [good(f"{OPTION} = {value} is set.")]
+    groups = cloud.from_database("server groups", read_groups)
+    packed = sorted((group for group in groups if group.takes_default), key=_rank)
+    if not packed:
+        return [
+            good(
+                f"{OPTION} is not set, but there is no server group that {value}, its default, "
+                f"would be applied to. Before there is one, add the line {OPTION}={value}, or "
+                f"{OPTION}=none, to [hpc_sched] in nova.conf."
+            )
+        ]
+    return [
+        failure(
+            f"{OPTION} is not set: {plurals.text(len(packed), 'server group')} whose flavors do "
+            "not say hpc:app_class would be packed under as few leaf switches as possible, also "
+            f"where they are made for availability. Add to [hpc_sched] in nova.conf the line "
+            f"{OPTION}=none, and to the flavors for HPC hpc:app_class=sync; or the line "
+            f"{OPTION}={value}, and to the flavors of these groups hpc:app_class=none:"
+        ),
+        *(failure(text) for text in shortened([str(group) for group in packed])),
+    ]
+
+
+def _rank(group: InspectedGroup) -> tuple[int, str, str]:
+    known = group.policy in _POLICIES
+    place = _POLICIES.index(group.policy) if known else len(_POLICIES)
+    return place, group.name, group.uuid
+
+
+def _is_set() -> bool:
+    """True if a file of nova.conf has the option, even with its default."""
+    location = CONF.get_location(OPTION, "hpc_sched")
+    return location is not None and location.location.name not in ("opt_default", "set_default")
+
+
+def read_groups(context: nova_context.RequestContext) -> list[InspectedGroup]:
+    """Return the server groups of all projects. Two queries, whatever the size.
+
+    The classes of instances are read from their request specs in the API database, which Nova
+    updates on a resize; only request specs that name a class are fetched.
+    """
+    group, policy = api_models.InstanceGroup, api_models.InstanceGroupPolicy
+    member, mapping = api_models.InstanceGroupMember, api_models.InstanceMapping
+    # Deleted instances stay members until they are archived.
+    exists = sa.and_(
+        mapping.instance_uuid == member.instance_uuid,
+        mapping.queued_for_delete.is_not(sa.true()),
+    )
+    query = (
+        sa.select(
+            group.id,
+            group.uuid,
+            group.name,
+            group.project_id,
+            sa.func.min(policy.policy),
+            sa.func.count(sa.distinct(mapping.instance_uuid)),
+        )
+        .outerjoin(policy, policy.group_id == group.id)
+        .outerjoin(member, member.group_id == group.id)
+        .outerjoin(mapping, exists)
+        .group_by(group.id, group.uuid, group.name, group.project_id)
+    )
+    rows = databases.api_rows(context, query)
+    spec = api_models.RequestSpec
+    naming_class = (
+        sa.select(member.group_id, member.instance_uuid, spec.spec)
+        .join(mapping, exists)
+        .join(spec, spec.instance_uuid == member.instance_uuid)
+        .where(spec.spec.contains(APP_CLASS, autoescape=True))
+    )
+    classed: Counter[int] = Counter()
+    for group_id, _uuid, text in databases.each_api_row(context, naming_class):
+        classed[group_id] += _names_class(text)
+    return [
+        InspectedGroup(uuid, name or "", project or "", chosen or "", members, classed[group_id])
+        for group_id, uuid, name, project, chosen, members in rows
+    ]
+
+
+def _names_class(text: str) -> bool:
+    """True if a request spec names an application class; False for an unreadable one."""
+    try:
+        spec = serialized_objects.fields_in(text)
+        flavor = serialized_objects.fields(spec.get("flavor"))
+        extra_specs = serialized_objects.mapping(flavor.get("extra_specs"))
+        hints = serialized_objects.mapping(spec.get("scheduler_hints"))
+    except serialized_objects.Unreadable:
+        return False
+    return request_extra_specs.names_class(extra_specs, hints)
