@@ -311,6 +311,20 @@ def test_records_that_lack_what_is_always_there_are_told_all_the_same(record):
     assert decision_text.text_of(record)
 
 
+@pytest.mark.parametrize("record", [planned("t1"), REFUSED], ids=["planned", "refused"])
+def test_a_record_is_read_into_the_fields_that_it_was_written_from(record):
+    entry = log_reader.entry_of(record)
+    assert log_reader.entry_of(json.loads(json.dumps(entry.as_json()))) == entry
+    assert json.loads(json.dumps(entry.as_json())) == {"request_id": None, **record}
+
+
+def test_a_record_of_a_newer_release_is_in_words_but_for_what_changed():
+    text = decision_text.text_of(planned("t1", plan=["another form"], more=1, left="three"))
+    assert "asked       class sync" in text
+    assert "8 hosts: processor type other than new" in text
+    assert "Hop-Byte" not in text
+
+
 def test_a_record_in_words_does_not_steer_the_terminal():
     text = decision_text.text_of(planned("t1\x1b[2J", reason="no\nroom"))
     assert text.startswith("t1\\x1b[2J  planned")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import nova.conf
 import numpy as np
@@ -13,6 +13,12 @@ from numpy.typing import NDArray
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from hpc_sched.core.decision_entry import (
+    DecisionEntry,
+    LeafCandidates,
+    LoggedPlan,
+    LoggedRejection,
+)
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -78,15 +84,15 @@ def tell_early_refusal(spec: objects.RequestSpec, why: str) -> None:
     LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
     if CONF.hpc_sched.decision_log:
         group = spec.instance_group if "instance_group" in spec else None
-        found = {
-            "time": timeutils.utcnow().isoformat(),
-            "request_id": request_id_of(spec),
-            "instance": spec.instance_uuid,
-            "group": group.uuid if group is not None and "uuid" in group else None,
-            "decision": "refused",
-            "reason": why,
-        }
-        append(CONF.hpc_sched.decision_log, found)
+        entry = DecisionEntry(
+            time=timeutils.utcnow().isoformat(),
+            request_id=request_id_of(spec),
+            instance=spec.instance_uuid,
+            group=group.uuid if group is not None and "uuid" in group else None,
+            decision="refused",
+            reason=why,
+        )
+        append(CONF.hpc_sched.decision_log, entry.as_json())
 
 
 def _once(state: GroupState, answer: Plan | Rejection, refused: str | None) -> None:
@@ -97,7 +103,8 @@ def _once(state: GroupState, answer: Plan | Rejection, refused: str | None) -> N
         least = _least(state, answer) if isinstance(answer, Plan) else None
         LOG.info("%s", _sentence(state, answer, least, refused))
         if CONF.hpc_sched.decision_log:
-            append(CONF.hpc_sched.decision_log, _as_json(state, answer, least, refused))
+            entry = _entry(state, answer, least, refused)
+            append(CONF.hpc_sched.decision_log, entry.as_json())
     except Exception:
         LOG.exception("The decision on instance %s cannot be told", state.request.instance_uuid)
 
@@ -131,54 +138,46 @@ def _least(state: GroupState, plan: Plan) -> float:
     return free.hop_bytes if isinstance(free, Plan) else plan.hop_bytes
 
 
-def _as_json(
+def _entry(
     state: GroupState, answer: Plan | Rejection, least: float | None, refused: str | None
-) -> dict[str, Any]:
+) -> DecisionEntry:
     request, problem = state.request, state.problem()
-    found: dict[str, Any] = {
-        "time": timeutils.utcnow().isoformat(),
-        "request_id": request.request_id,
-        "instance": request.instance_uuid,
-        # Of a server group all that await a place; an implicit group's are not known yet.
-        "instances": list(state.group.queue[:MAX_INSTANCES]),
-        "group": request.group_uuid,
-        "policy": request.policy,
-        "app_class": request.app_class,
-        "wishes": asdict(request.hpc_specs.constraints)
-        | {"homogeneous": request.hpc_specs.homogeneous},
-        "left": state.left,
-        "awaiting": state.awaiting,
-        "members": _by_leaf(problem, problem.members),
-        "candidates": _candidates(state, problem),
-        "removed": dict(state.record.removed) | state.left_out | _full(state),
-        "decision": "planned" if isinstance(answer, Plan) else "no plan",
-        "seconds": round(state.record.seconds, 6),
-    }
+    plan = rejection = None
     if isinstance(answer, Plan):
-        found["plan"] = {
-            "leaves": dict(answer.leaves),
-            "hosts": dict(answer.hosts),
-            "hop_bytes": answer.hop_bytes,
-            "least": least,
-        }
+        plan = LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, least)
     else:
-        found["rejection"] = {
-            "reason": answer.operator,
-            "count": answer.count,
-            "fits": None if answer.best is None else asdict(answer.best),
-            "largest": [asdict(gang) for gang in answer.gangs],
-        }
-    if refused is not None:
-        found |= {"decision": "refused", "reason": refused}
-    return found
+        rejection = LoggedRejection(answer.operator, answer.count, answer.best, answer.gangs)
+    decision = "no plan" if plan is None else "planned"
+    return DecisionEntry(
+        time=timeutils.utcnow().isoformat(),
+        request_id=request.request_id,
+        instance=request.instance_uuid,
+        # Of a server group all that await a place; an implicit group's are not known yet.
+        instances=tuple(state.group.queue[:MAX_INSTANCES]),
+        group=request.group_uuid,
+        policy=request.policy,
+        app_class=request.app_class,
+        wishes=asdict(request.hpc_specs.constraints)
+        | {"homogeneous": request.hpc_specs.homogeneous},
+        left=state.left,
+        awaiting=state.awaiting,
+        members=_by_leaf(problem, problem.members),
+        candidates=_candidates(state, problem),
+        removed=dict(state.record.removed) | state.left_out | _full(state),
+        decision=decision if refused is None else "refused",
+        seconds=round(state.record.seconds, 6),
+        plan=plan,
+        rejection=rejection,
+        reason=refused,
+    )
 
 
-def _candidates(state: GroupState, problem: Problem) -> dict[str, dict[str, int]]:
+def _candidates(state: GroupState, problem: Problem) -> dict[str, LeafCandidates]:
     """Return, per leaf, the hosts that passed the filters before ours and their room."""
     number = np.bincount(state.host_index, minlength=len(problem.topology.hosts))
     hosts, room = leaf_sums(problem, number), leaf_sums(problem, problem.capacity)
     return {
-        problem.topology.switches[leaf].name: {"hosts": int(hosts[leaf]), "room": int(room[leaf])}
+        problem.topology.switches[leaf].name: LeafCandidates(int(hosts[leaf]), int(room[leaf]))
         for leaf in np.flatnonzero(hosts).tolist()
     }
 
