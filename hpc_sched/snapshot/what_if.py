@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from hpc_sched import exceptions
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.lookup import near
@@ -72,7 +74,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
                 raise exceptions.SnapshotError(f"{addition.leaf}: host {host!r} is there already")
             below.append(host)
             nodes.append(
-                replace(
+                structs.replace(
                     cloud.hosts[like][0],
                     host=host,
                     nodename=host,
@@ -92,7 +94,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
         )
     except exceptions.TopologyError as failure:
         raise exceptions.SnapshotError(f"--add: {failure}") from failure
-    snapshot = replace(
+    snapshot = structs.replace(
         cloud.snapshot,
         hypervisors=tuple(sorted(nodes, key=lambda node: (node.nodename, node.host))),
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 from cliff.lister import Lister
 
 from hpc_sched import enabling, exceptions, terminal_text
@@ -219,7 +220,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
     if args.max_leaves is not None:
         constraints[extra_specs.MAX_LEAVES] = str(args.max_leaves)
     request = request_builder.Request(
-        flavor=replace(flavor, extra_specs={**flavor.extra_specs, **constraints}),
+        flavor=msgspec.structs.replace(flavor, extra_specs={**flavor.extra_specs, **constraints}),
         count=args.count or 1,
         boots_from_volume=args.volume,
         policy=args.policy,
