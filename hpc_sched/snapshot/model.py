@@ -5,9 +5,12 @@ release is an error, not a loss. Change copies with ``msgspec.structs.replace``.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
+
+# A finite number; whole ones stay whole, also on the screen.
+Amount = Annotated[int, Meta(le=(1 << 63) - 1)] | float
 
 
 class Flavor(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,8 +33,8 @@ class Hypervisor(Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool  # its compute service takes new VMs
     up: bool
     # Resource class to amount, in the units of Placement.
-    capacity: Mapping[str, float]  # (total - reserved) * allocation ratio
-    used: Mapping[str, float]  # by VMs
+    capacity: Mapping[str, Amount]  # (total - reserved) * allocation ratio
+    used: Mapping[str, Amount]  # by VMs
     cpu_info: Mapping[str, Any] | None = None  # vendor, model, topology, features, if reported
 
 
