@@ -9,7 +9,7 @@ from cliff.command import Command
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, snapshot_source, topology_source
 from hpc_sched.core.decision_entry import DecisionEntry
-from hpc_sched.snapshot import lookup
+from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.decisions import decision_text, log_reader
 from hpc_sched.snapshot.model import Group, Server, Snapshot
 
@@ -162,16 +162,10 @@ def _wider(snapshot: Snapshot, wanted: str) -> Iterator[str]:
 
     :raises exceptions.SnapshotError: where nothing is called so, naming what is called much so
     """
+    things: list[Group | Server] = [*snapshot.groups, *snapshot.servers]
+    find_one(wanted, "server or server group", things)
     groups = [group for group in snapshot.groups if wanted in (group.uuid, group.name)]
     servers = [server for server in snapshot.servers if wanted in (server.uuid, server.name)]
-    if not groups and not servers:
-        things: list[Group | Server] = [*snapshot.groups, *snapshot.servers]
-        raise exceptions.SnapshotError(
-            f"there is no server or server group {wanted!r}{lookup.similar(wanted, things)}"
-        )
-    several: list[Group | Server] = [*groups, *servers]
-    if len(several) > 1:
-        lookup.one(wanted, "server or server group", several)
     for group in groups:
         yield group.uuid
     for server in servers:
