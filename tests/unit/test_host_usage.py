@@ -57,7 +57,7 @@ def test_a_host_that_is_disabled_and_down_is_counted_once():
     assert (totals.disabled, totals.down, totals.off, totals.free) == (1, 0, 1, 0)
 
 
-def test_hosts_that_only_one_side_knows_are_told():
+def test_hosts_that_only_one_side_has_are_listed():
     uses = host_usage.of(TOPOLOGY, cloud([node("n1"), node("gpu2"), node("gpu1")], []))
     assert uses.absent == ("n2", "n3", "n4", "n5")
     assert uses.unnamed == ("gpu1", "gpu2")
@@ -76,7 +76,7 @@ def test_names_are_matched_as_the_scheduler_does():
     assert {host: use.vms for host, use in uses.hosts.items()} == {"n1": 1, "n2": 1, "n3": 0}
 
 
-def test_a_host_with_several_nodes_adds_them_up_and_is_told():
+def test_a_host_with_several_nodes_adds_them_up_and_is_listed():
     uses = host_usage.of(
         TOPOLOGY,
         cloud(
