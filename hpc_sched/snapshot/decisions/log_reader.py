@@ -72,7 +72,7 @@ def entry_of(record: Record) -> DecisionEntry:
     """
     found: dict[str, Any] = dict(_REQUIRED)
     for name in _TYPES.keys() & record.keys():
-        # UnicodeError for a lone surrogate; SystemError, before msgspec 0.21, for an integer that
+        # UnicodeError for a lone surrogate; SystemError, before msgspec 0.22, for an integer that
         # is too large for a float.
         with suppress(msgspec.ValidationError, UnicodeError, SystemError):
             found[name] = msgspec.convert(record[name], _TYPES[name])
