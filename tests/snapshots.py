@@ -1,9 +1,10 @@
 """A small cloud as a snapshot, for the commands that ask one."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from hpc_sched.snapshot.model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import snapshot_file

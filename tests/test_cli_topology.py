@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from hpc_sched import topology
 from hpc_sched.cli import main
@@ -633,7 +633,7 @@ def test_check_tells_oversubscription_and_hosts_that_are_several(call, monkeypat
     [
         (["bad.yaml", "--snapshot", "cloud.json"], 1, BROKEN_LINES[-1]),
         (["fabric.yaml", "--snapshot", "no.json"], 1, "no.json: cannot be read: No such file"),
-        (["fabric.yaml", "--snapshot", "fabric.yaml"], 1, "fabric.yaml:1: not JSON"),
+        (["fabric.yaml", "--snapshot", "fabric.yaml"], 1, "fabric.yaml: not JSON"),
         (["fabric.yaml", "--ignore", "all"], 2, "invalid choice: 'all'"),
         (["fabric.yaml", "--cloud", "a", "--snapshot", "b"], 2, "not allowed with argument"),
     ],

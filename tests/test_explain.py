@@ -247,7 +247,7 @@ def test_a_vm_that_no_record_names_is_found_by_its_request_then_by_its_group(tmp
     assert f"no decision on '{other.uuid}' in {path}" in err
 
 
-def test_a_snapshot_that_is_saved_anew_keeps_as_many_decisions_as_it_is_told(tmp_path, capsys):
+def test_a_snapshot_that_is_saved_anew_keeps_as_many_decisions_as_requested(tmp_path, capsys):
     records = (planned("t1"), planned("t2"))
     old = saved(tmp_path, [server("a", "n01")], [], decisions=records)
     new = str(tmp_path / "new.json")
@@ -307,8 +307,22 @@ def test_without_a_cloud_the_error_says_that_it_could_have_helped(log, capsys, m
     ],
     ids=lambda record: str(record)[:60],
 )
-def test_records_that_lack_what_is_always_there_are_told_all_the_same(record):
+def test_records_that_lack_what_is_always_there_are_explained_nevertheless(record):
     assert decision_text.text_of(record)
+
+
+@pytest.mark.parametrize("record", [planned("t1"), REFUSED], ids=["planned", "refused"])
+def test_a_record_is_read_into_the_fields_that_it_was_written_from(record):
+    entry = log_reader.entry_of(record)
+    assert log_reader.entry_of(json.loads(json.dumps(entry.as_json()))) == entry
+    assert json.loads(json.dumps(entry.as_json())) == {"request_id": None, **record}
+
+
+def test_a_record_of_a_newer_release_is_in_words_but_for_what_changed():
+    text = decision_text.text_of(planned("t1", plan=["another form"], more=1, left="three"))
+    assert "asked       class sync" in text
+    assert "8 hosts: processor type other than new" in text
+    assert "Hop-Byte" not in text
 
 
 def test_a_record_in_words_does_not_steer_the_terminal():

@@ -5,10 +5,10 @@ takes two VMs of the flavor ``half``.
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hpc_sched.cli import main
 from hpc_sched.snapshot.model import Aggregate, Flavor

@@ -1,9 +1,9 @@
 """hpc-sched group show: standard output, standard error and exit code; the cloud is a file."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from hpc_sched.cli import main
 from tests.snapshots import HOSTS, flavor, group, saved, server, uuid_of

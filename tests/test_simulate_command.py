@@ -192,7 +192,7 @@ def test_a_saved_cloud_is_where_it_starts(files: Path, capsys):
         (["--events"], 2, "--events needs --output"),
         (["--dask", "x", "--jobs", "2"], 2, "--dask has workers of its own"),
         (["--output", "jobs.swf"], 1, "jobs.swf: cannot be made: File exists"),
-        (["--snapshot", "jobs.swf"], 1, "jobs.swf:1: not JSON"),
+        (["--snapshot", "jobs.swf"], 1, "jobs.swf: not JSON"),
         (["--snapshot", "x.json", "--generate", "radix=4"], 1, "x.json: cannot be read"),
         (["--calibrate", "jobs.swf"], 1, "jobs.swf:"),
         (["--hop-factors", "rack=2"], 1, "--hop-factors: expected LEVEL=FACTOR"),

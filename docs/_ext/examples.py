@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hpc_sched import topology
 from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.snapshot.model import Flavor, Group, Hypervisor, Server, Snapshot
@@ -52,32 +53,28 @@ def decision(instances: Sequence[str]) -> dict[str, object]:
     plan = planner.plan(topology=known, capacity=free, members={}, count=COUNT, group_id=GROUP)
     assert isinstance(plan, Plan)
     hosts = {leaf: [h for h in known.hosts_of(leaf) if h != DISABLED] for leaf in known.leaves}
-    return {
-        "time": "2026-05-04T08:00:01.250000",
-        "request_id": "req-5d0c2f52-9a0c-4c39-b1c4-0b8ef2f4a1aa",
-        "instance": instances[0],
-        "instances": list(instances),
-        "group": GROUP,
-        "policy": "soft-anti-affinity",
-        "app_class": "sync",
-        "wishes": asdict(Constraints(require="leaf")) | {"homogeneous": "prefer"},
-        "left": COUNT,
-        "awaiting": COUNT,
-        "members": {},
-        "candidates": {
-            leaf: {"hosts": len(below), "room": sum(host in free for host in below)}
+    entry = DecisionEntry(
+        time="2026-05-04T08:00:01.250000",
+        request_id="req-5d0c2f52-9a0c-4c39-b1c4-0b8ef2f4a1aa",
+        instance=instances[0],
+        instances=tuple(instances),
+        group=GROUP,
+        policy="soft-anti-affinity",
+        app_class="sync",
+        wishes=asdict(Constraints(require="leaf")) | {"homogeneous": "prefer"},
+        left=COUNT,
+        awaiting=COUNT,
+        members={},
+        candidates={
+            leaf: LeafCandidates(len(below), sum(host in free for host in below))
             for leaf, below in hosts.items()
         },
-        "removed": {"no room for one VM": len(OTHERS)},
-        "decision": "planned",
-        "seconds": 0.011,
-        "plan": {
-            "leaves": dict(plan.leaves),
-            "hosts": dict(plan.hosts),
-            "hop_bytes": plan.hop_bytes,
-            "least": plan.hop_bytes,
-        },
-    }
+        removed={"no room for one VM": len(OTHERS)},
+        decision="planned",
+        seconds=0.011,
+        plan=LoggedPlan(dict(plan.leaves), dict(plan.hosts), plan.hop_bytes, plan.hop_bytes),
+    )
+    return entry.as_json()
 
 
 def cloud() -> Snapshot:

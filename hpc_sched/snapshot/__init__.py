@@ -1,4 +1,4 @@
-"""The state of a cloud at one moment, so that questions can be asked of it.
+"""The state of a cloud at one moment, from its APIs or a saved file, and the commands' answers.
 
-Read from the APIs of Nova and Placement or from a saved file. Imports nothing of Nova.
+Imports nothing of Nova.
 """

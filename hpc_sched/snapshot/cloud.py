@@ -1,31 +1,37 @@
-"""A snapshot on its fabric: which host of the tree every hypervisor and every VM stands on."""
+"""A snapshot on its fabric: the topology's host of each hypervisor and VM."""
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from hpc_sched.snapshot import lookup
+from hpc_sched import exceptions, terminal_text
 from hpc_sched.snapshot.model import Group, Hypervisor, Server, Snapshot
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 
+Thing = TypeVar("Thing", bound=Server | Group)
+
+_MAX_SHOWN = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """A snapshot whose hosts have the names of the topology; built with :meth:`of`.
+    """A snapshot with the topology's names of hosts; built with :meth:`of`.
 
-    The topology has a leaf for every host that its description does not name.
+    Each host that the topology's description does not name has a leaf of its own.
     """
 
     snapshot: Snapshot
     topology: Topology
-    levels: tuple[str, ...]  # as the description names them
+    levels: tuple[str, ...]  # names in the description
     name_at: Mapping[tuple[str, str], str]  # service host and nodename to host
-    hosts: Mapping[str, tuple[Hypervisor, ...]]  # mostly one a name
+    hosts: Mapping[str, tuple[Hypervisor, ...]]  # mostly one per name
     unknown: tuple[str, ...]  # hosts that the description does not name
-    host_of: Mapping[str, str]  # uuid of a server to its host, where it has one
+    host_of: Mapping[str, str]  # uuid of a server to its host; servers without a host are left out
     servers_on: Mapping[str, tuple[Server, ...]]
     group_of: Mapping[str, Group]  # uuid of a server to its group
-    drained: frozenset[str] = field(default_factory=frozenset)  # hosts that take no VM
+    drained: frozenset[str] = field(default_factory=frozenset)  # hosts that take no new VMs
 
     @classmethod
     def of(cls, snapshot: Snapshot, fabric: Topology) -> "Cloud":
@@ -61,16 +67,46 @@ class Cloud:
     def group(self, wanted: str) -> Group:
         """Return the server group of a uuid or a name.
 
-        :raises exceptions.SnapshotError: where there is none, or several; naming similar ones
+        :raises exceptions.SnapshotError: if there is none, naming similar ones, or several
         """
-        return lookup.one(wanted, "server group", self.snapshot.groups)
+        return find_one(wanted, "server group", self.snapshot.groups)
 
     def members_of(self, group: Group) -> tuple[Server, ...]:
-        """Return the VMs of a group that exist, by name, then uuid."""
+        """Return the existing VMs of a group, sorted by name, then uuid."""
         members = set(group.members)
         return tuple(server for server in self.snapshot.servers if server.uuid in members)
 
     def takes_vms(self, node: Hypervisor) -> bool:
-        """Tell whether a hypervisor takes new VMs: its service is enabled and up, not drained."""
+        """True if a hypervisor takes new VMs: its service is enabled and up, and not drained."""
         drained = self.name_at[node.host, node.nodename] in self.drained
         return node.enabled and node.up and not drained
+
+
+def find_one(wanted: str, kind: str, things: Sequence[Thing]) -> Thing:
+    """Return the server or group of a uuid or a name. Linear in the things.
+
+    :param kind: their name in errors
+    :raises exceptions.SnapshotError: if there is none, naming similar ones, or several
+    """
+    found = [thing for thing in things if thing.uuid == wanted]
+    found = found or [thing for thing in things if thing.name == wanted]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        uuids = sorted(thing.uuid for thing in found)
+        more = f" and {len(uuids) - _MAX_SHOWN} more" if len(uuids) > _MAX_SHOWN else ""
+        raise exceptions.SnapshotError(
+            f"{len(found)} {kind}s are called {wanted!r}: expected a uuid, one of "
+            f"{', '.join(uuids[:_MAX_SHOWN])}{more}"
+        )
+    names = (name for thing in things for name in (thing.name, thing.uuid))
+    raise exceptions.SnapshotError(f"there is no {kind} {wanted!r}{similar(wanted, names)}")
+
+
+def similar(wanted: str, names: Iterable[str]) -> str:
+    """Return the end of a sentence that lists similar names; empty if there are none."""
+    known = sorted({name for name in names if name})
+    found = difflib.get_close_matches(wanted, known, n=_MAX_SHOWN)
+    found += [name for name in known if wanted and wanted in name and name not in found]
+    shown = [terminal_text.text_of(name) for name in found[:_MAX_SHOWN]]
+    return f": there is {', '.join(shown)}" if found else ""

@@ -1,4 +1,4 @@
-"""What one VM of a flavor takes of each resource class, as Nova asks Placement for it."""
+"""Resources of one VM of a flavor, as Nova requests them from Placement."""
 
 import re
 
@@ -11,11 +11,11 @@ _PART = re.compile(r"\s*(\^?)\s*([0-9]{1,6})\s*(?:-\s*([0-9]{1,6})\s*)?")
 
 
 def demand_of(flavor: Flavor, *, boots_from_volume: bool = False) -> dict[str, int]:
-    """Return resource class to amount, zeros left out.
+    """Return resource class to amount, without zeros.
 
-    Extra specs ``resources:CLASS`` and ``resources<N>:CLASS`` come first, added up, then
-    ``hw:cpu_policy``, then the flavor's own numbers for the classes that are not named. What
-    images, ports, accelerators, encrypted and persistent memory ask for beside is not counted.
+    Extra specs ``resources:CLASS`` and ``resources<N>:CLASS`` are summed; ``hw:cpu_policy`` adds
+    to them; the flavor's own numbers count for classes without an extra spec. Requests of images,
+    ports, accelerators, encrypted and persistent memory are not counted.
     """
     wanted: dict[str, int] = {}
     for key, value in flavor.extra_specs.items():
@@ -35,7 +35,7 @@ def demand_of(flavor: Flavor, *, boots_from_volume: bool = False) -> dict[str, i
 
 
 def _pinned(flavor: Flavor) -> dict[str, int]:
-    """Return the processors that ``hw:cpu_policy`` asks for; none for shared ones alone."""
+    """Return the processors that ``hw:cpu_policy`` requests; empty for shared ones only."""
     specs = flavor.extra_specs
     policy = specs.get("hw:cpu_policy")
     emulator = 1 if specs.get("hw:emulator_threads_policy") == "isolate" else 0
@@ -49,7 +49,7 @@ def _pinned(flavor: Flavor) -> dict[str, int]:
 
 
 def _masked(mask: str | None, flavor: Flavor) -> int:
-    """Return how many processors a mask such as ``0-3,^2`` names; ``^0`` means all the others."""
+    """Return the number of processors in a mask such as ``0-3,^2``; ``^0`` is all others."""
     chosen: set[int] = set()
     dropped: set[int] = set()
     text = mask or ""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.snapshot import group_fit, group_requests, request_builder
+from hpc_sched.snapshot import group_fit, request_builder, server_groups
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Group, Server
 
@@ -26,7 +26,7 @@ class Standing:
 def of(cloud: Cloud, group: Group) -> Standing:
     """Return where a group stands. As fast as one plan of its VMs."""
     servers = cloud.members_of(group)
-    placed = group_requests.placed_of(cloud, group)
+    placed = server_groups.placed_of(cloud, group)
     counts: dict[str, int] = {}
     leaves: dict[str, int] = {}
     for server in placed:
@@ -36,7 +36,7 @@ def of(cloud: Cloud, group: Group) -> Standing:
         leaves[leaf] = leaves.get(leaf, 0) + 1
     now = hop_bytes_of_counts(topology=cloud.topology, counts=counts)
     notes = []
-    kinds = group_requests.kinds_of(placed)
+    kinds = server_groups.kinds_of(placed)
     if len(kinds) > 1:
         notes.append(
             f"its VMs are of several flavors ({', '.join(kinds)}): the least possible takes all "
@@ -58,7 +58,7 @@ def of(cloud: Cloud, group: Group) -> Standing:
 
 def _least(cloud: Cloud, group: Group, now: float) -> float | None:
     """Return the least cost; where they are now is always one way."""
-    request = group_requests.as_request(cloud, group)
+    request = server_groups.as_request(cloud, group)
     if request is None:
         return 0
     found = group_fit.least(request_builder.of(cloud, request))

@@ -1,4 +1,4 @@
-"""What runs on the hosts of a fabric, and which of its hosts Nova knows."""
+"""Usage of a fabric's hosts, and the differences between the fabric and Nova's hosts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg
 
-# Shared and dedicated processors of the host.
+# Shared and dedicated processors.
 _VCPUS = ("VCPU", "PCPU")
 
 
 @dataclass(frozen=True, slots=True)
 class HostUse:
-    """One host of the fabric that Nova knows."""
+    """One host of the fabric that Nova has."""
 
     vms: int
     vcpus_used: float
@@ -25,23 +25,35 @@ class HostUse:
 
     @property
     def state(self) -> str:
-        """What it is shown as in a picture, see ``topology.svg``."""
+        """Its state in a picture, see ``topology.writers.svg``."""
         if not (self.enabled and self.up):
             return svg.OFF
         return svg.USED if self.vms else svg.FREE
 
+    @property
+    def note(self) -> str:
+        """Its text in a picture."""
+        parts = [plurals.text(self.vms, "VM")]
+        if self.vcpus:
+            parts.append(f"{self.vcpus_used:g} of {self.vcpus:g} vcpus used")
+        if not self.enabled:
+            parts.append("disabled")
+        if not self.up:
+            parts.append("down")
+        return ", ".join(parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What some hosts have together."""
+    """Sums over hosts."""
 
     vms: int = 0
     vcpus_used: float = 0
     vcpus: float = 0
     free: int = 0  # hosts that take VMs and have none
     disabled: int = 0  # hosts
-    down: int = 0  # hosts that are enabled
-    absent: int = 0  # hosts that Nova does not know
+    down: int = 0  # enabled hosts
+    absent: int = 0  # hosts that Nova does not have
 
     @property
     def off(self) -> int:
@@ -50,57 +62,53 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Occupancy:
-    """A fabric and a cloud brought together."""
+class FabricUsage:
+    """Usage of a fabric's hosts."""
 
-    hypervisors: int  # that Nova has
-    hosts: Mapping[str, HostUse]  # by the topology's name; those that Nova knows
-    absent: tuple[str, ...]  # hosts of the topology that Nova does not know
-    strangers: tuple[str, ...]  # hosts of Nova that the topology does not name, sorted
-    # Hosts of the topology that are several hypervisors at once, with their nodenames.
-    doubled: Mapping[str, tuple[str, ...]]
+    hypervisors: int  # of Nova
+    hosts: Mapping[str, HostUse]  # by the topology's name; hosts that Nova has
+    absent: tuple[str, ...]  # hosts of the topology that Nova does not have
+    unnamed: tuple[str, ...]  # hosts of Nova that the topology does not name, sorted
+    doubled: Mapping[str, tuple[str, ...]]  # host to nodenames, if several hypervisors match it
 
     def totals(self, hosts: Iterable[str]) -> Totals:
-        """Return what hosts of the topology have together."""
-        vms = free = disabled = down = absent = 0
-        used = vcpus = 0.0
-        for host in hosts:
-            use = self.hosts.get(host)
-            if use is None:
-                absent += 1
-                continue
-            vms += use.vms
-            used += use.vcpus_used
-            vcpus += use.vcpus
-            free += use.state == svg.FREE
-            disabled += not use.enabled
-            down += use.enabled and not use.up
-        return Totals(vms, used, vcpus, free, disabled, down, absent)
+        """Return the sums over hosts of the topology."""
+        wanted = list(hosts)
+        uses = [self.hosts[host] for host in wanted if host in self.hosts]
+        return Totals(
+            vms=sum(use.vms for use in uses),
+            vcpus_used=sum((use.vcpus_used for use in uses), 0.0),
+            vcpus=sum((use.vcpus for use in uses), 0.0),
+            free=sum(use.state == svg.FREE for use in uses),
+            disabled=sum(not use.enabled for use in uses),
+            down=sum(use.enabled and not use.up for use in uses),
+            absent=len(wanted) - len(uses),
+        )
 
     def states(self) -> dict[str, str]:
-        """Return what each host is shown as in a picture."""
+        """Return the state of each host in a picture."""
         return {host: use.state for host, use in self.hosts.items()}
 
     def notes(self) -> dict[str, str]:
-        """Return what a picture says of each host."""
-        return {host: _note(use) for host, use in self.hosts.items()}
+        """Return the text of each host in a picture."""
+        return {host: use.note for host, use in self.hosts.items()}
 
 
-def of(topology: Topology, snapshot: Snapshot) -> Occupancy:
-    """Return what runs on the hosts of a fabric. Linear in hosts and VMs."""
+def of(topology: Topology, snapshot: Snapshot) -> FabricUsage:
+    """Return the usage of a fabric's hosts. Linear in hosts and VMs."""
     cloud = Cloud.of(snapshot, topology)
-    known = [host for host in topology.hosts if host in cloud.hosts]
-    return Occupancy(
+    known = {host: cloud.hosts[host] for host in topology.hosts if host in cloud.hosts}
+    return FabricUsage(
         hypervisors=len(snapshot.hypervisors),
         hosts={
-            host: _use(cloud.hosts[host], len(cloud.servers_on.get(host, ()))) for host in known
+            host: _use(nodes, len(cloud.servers_on.get(host, ()))) for host, nodes in known.items()
         },
-        absent=tuple(host for host in topology.hosts if host not in cloud.hosts),
-        strangers=cloud.unknown,
+        absent=tuple(host for host in topology.hosts if host not in known),
+        unnamed=cloud.unknown,
         doubled={
-            host: tuple(sorted(node.nodename for node in cloud.hosts[host]))
-            for host in known
-            if len(cloud.hosts[host]) > 1
+            host: tuple(sorted(node.nodename for node in nodes))
+            for host, nodes in known.items()
+            if len(nodes) > 1
         },
     )
 
@@ -113,14 +121,3 @@ def _use(nodes: Sequence[Hypervisor], vms: int) -> HostUse:
         enabled=all(node.enabled for node in nodes),
         up=all(node.up for node in nodes),
     )
-
-
-def _note(use: HostUse) -> str:
-    parts = [plurals.text(use.vms, "VM")]
-    if use.vcpus:
-        parts.append(f"{use.vcpus_used:g} of {use.vcpus:g} vcpus used")
-    if not use.enabled:
-        parts.append("disabled")
-    if not use.up:
-        parts.append("down")
-    return ", ".join(parts)

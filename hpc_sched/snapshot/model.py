@@ -1,13 +1,20 @@
-"""What is known of a cloud at one moment."""
+"""The state of a cloud at one moment, in the fields of the saved file.
+
+The classes are msgspec's Structs, which refuse keys that they do not know: a file of a newer
+release is an error, not a loss. Change copies with ``msgspec.structs.replace``.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+# A finite number; whole ones stay whole, also on the screen.
+Amount = Annotated[int, Meta(le=(1 << 63) - 1)] | float
 
 
-@dataclass(frozen=True, slots=True)
-class Flavor:
-    """What one VM takes and asks for."""
+class Flavor(Struct, frozen=True, forbid_unknown_fields=True):
+    """A flavor: size and extra specs of a VM."""
 
     name: str
     vcpus: int
@@ -18,39 +25,35 @@ class Flavor:
     extra_specs: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Hypervisor:
+class Hypervisor(Struct, frozen=True, forbid_unknown_fields=True):
     """One schedulable host, Nova's pair of service host and nodename."""
 
     host: str
     nodename: str
     enabled: bool  # its compute service takes new VMs
     up: bool
-    # Resource class to amount, in the units of Placement: what VMs may take altogether, that is
-    # (total - reserved) * allocation ratio, and what they have taken.
-    capacity: Mapping[str, float]
-    used: Mapping[str, float]
-    cpu_info: Mapping[str, Any] | None = None  # vendor, model, topology, features, where told
+    # Resource class to amount, in the units of Placement.
+    capacity: Mapping[str, Amount]  # (total - reserved) * allocation ratio
+    used: Mapping[str, Amount]  # by VMs
+    cpu_info: Mapping[str, Any] | None = None  # vendor, model, topology, features, if reported
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One VM."""
 
     uuid: str
     name: str
     project_id: str
     status: str
-    host: str | None  # None where it has none (yet)
+    host: str | None  # None without a host
     nodename: str | None
-    flavor: Flavor  # as it was when the VM was made or resized last
+    flavor: Flavor  # copied when the VM was created or last resized
     created: str  # ISO 8601
-    reservation_id: str | None = None  # of the request that made it
+    reservation_id: str | None = None  # of the API request that created it
     boots_from_volume: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True, forbid_unknown_fields=True):
     """One server group."""
 
     uuid: str
@@ -58,11 +61,10 @@ class Group:
     project_id: str
     policy: str
     members: tuple[str, ...]  # uuids of servers
-    max_per_host: int | None = None  # rule max_server_per_host of anti-affinity
+    max_per_host: int | None = None  # rule max_server_per_host
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Struct, frozen=True, forbid_unknown_fields=True):
     """One host aggregate."""
 
     name: str
@@ -70,8 +72,7 @@ class Aggregate:
     metadata: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, forbid_unknown_fields=True):
     """A cloud at one moment; tuples are sorted by name, then uuid."""
 
     taken: str  # ISO 8601, UTC
@@ -81,11 +82,11 @@ class Snapshot:
     flavors: tuple[Flavor, ...]
     aggregates: tuple[Aggregate, ...] = ()
     topology: str | None = None  # the fabric as a file of driver yaml
-    options: Mapping[str, Any] = field(default_factory=dict)  # [hpc_sched], where it was readable
-    # [filter_scheduler] enabled_filters and weight_classes; None where nova.conf was not readable.
+    options: Mapping[str, Any] = field(default_factory=dict)  # [hpc_sched], if readable
+    # [filter_scheduler] enabled_filters and weight_classes; None without a readable nova.conf.
     filters: tuple[str, ...] | None = None
     weighers: tuple[str, ...] | None = None
-    # The interference index: application to neighbour to its performance beside it.
+    # The interference index: application to co-located application to performance.
     interference: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     decisions: tuple[Mapping[str, Any], ...] = ()  # the newest records of the decision log
-    notes: tuple[str, ...] = ()  # what could not be read, a sentence each
+    notes: tuple[str, ...] = ()  # sentences on data that could not be read

@@ -1,13 +1,14 @@
 """A snapshot and its fabric with hosts drained or added."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from hpc_sched import exceptions
-from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.lookup import near
+from hpc_sched.snapshot.cloud import Cloud, similar
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree_dict import details_of, nested
@@ -16,6 +17,7 @@ ADDITION = "[PARENT/]LEAF=HOSTS[:like=HOST]"
 _ADDITION = re.compile(
     r"(?:(?P<parent>[^=]+)/)?(?P<leaf>[^=/]+)=(?P<hosts>.+?)(?::like=(?P<like>.+))?"
 )
+_error = exceptions.SnapshotError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +26,12 @@ class Addition:
 
     leaf: str
     hosts: tuple[str, ...]
-    parent: str | None = None  # switch above a leaf that is new
-    like: str | None = None  # host whose size they have; another one of the leaf by default
+    parent: str | None = None  # switch above a new leaf
+    like: str | None = None  # host of the same size; by default another host of the leaf
 
 
 def addition_in(text: str) -> Addition:
-    """Return the addition that a text of the form ``pod1/leaf05=node[100-108]:like=n1`` means.
+    """Return the addition of a text such as ``pod1/leaf05=node[100-108]:like=n1``.
 
     :raises ValueError: saying what was expected
     """
@@ -42,7 +44,7 @@ def addition_in(text: str) -> Addition:
 
 
 def drained(cloud: Cloud, wanted: Iterable[str]) -> Cloud:
-    """Return the cloud with some hosts taking no new VMs; the VMs there stay.
+    """Return the cloud with hosts that take no new VMs; VMs on them stay.
 
     :param wanted: hosts and switches, folded or not
     :raises exceptions.SnapshotError: for a name that is neither, naming similar ones
@@ -55,33 +57,34 @@ def drained(cloud: Cloud, wanted: Iterable[str]) -> Cloud:
 
 
 def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
-    """Return the cloud with more hosts, each as large as the one it is like, without VMs.
+    """Return the cloud with more hosts, each with the size of another one and without VMs.
 
-    :raises exceptions.SnapshotError: for a host that is there already, a leaf or parent that
-        is not, or no host to be like
+    :raises exceptions.SnapshotError: for a host that exists, a leaf or parent that does not, or
+        no host of the wanted size
     """
     if not additions:
         return cloud
-    tree = nested(cloud.topology)
+    old = cloud.topology
+    tree = nested(old)
+    switches = _switches(tree)
     nodes = list(cloud.snapshot.hypervisors)
     for addition in additions:
-        like = _like(cloud, addition)
-        below = _leaf(tree, addition, cloud.topology)
+        like = cloud.hosts[_like(cloud, addition)][0]
+        leaf = _leaf(tree, switches, addition)
         for host in addition.hosts:
-            if host in cloud.topology or any(host == node.nodename for node in nodes):
-                raise exceptions.SnapshotError(f"{addition.leaf}: host {host!r} is there already")
-            below.append(host)
+            if host in old or any(host == node.nodename for node in nodes):
+                raise _error(f"{addition.leaf}: host {host!r} is there already")
+            leaf.append(host)
             nodes.append(
-                replace(
-                    cloud.hosts[like][0],
+                structs.replace(
+                    like,
                     host=host,
                     nodename=host,
                     enabled=True,
                     up=True,
-                    used=dict.fromkeys(cloud.hosts[like][0].used, 0),
+                    used=dict.fromkeys(like.used, 0),
                 )
             )
-    old = cloud.topology
     try:
         fabric = Topology.from_tree(
             tree,
@@ -91,25 +94,24 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
             remarks=old.remarks,
         )
     except exceptions.TopologyError as failure:
-        raise exceptions.SnapshotError(f"--add: {failure}") from failure
-    snapshot = replace(
-        cloud.snapshot,
-        hypervisors=tuple(sorted(nodes, key=lambda node: (node.nodename, node.host))),
-    )
+        raise _error(f"--add: {failure}") from failure
+    nodes.sort(key=lambda node: (node.nodename, node.host))
+    snapshot = structs.replace(cloud.snapshot, hypervisors=tuple(nodes))
     return replace(Cloud.of(snapshot, fabric), drained=cloud.drained, unknown=cloud.unknown)
 
 
 def _names(cloud: Cloud, text: str) -> list[str]:
-    """Return what a text names: one thing as it is written, or a folded list."""
+    """Return the names in a text: one host or switch of that very name, or a folded list."""
     if text in cloud.topology or _is_switch(cloud.topology, text):
         return [text]
     try:
         return hostlist.expand(text)
     except ValueError as failure:
-        raise exceptions.SnapshotError(str(failure)) from failure
+        raise _error(str(failure)) from failure
 
 
 def _below(cloud: Cloud, name: str) -> tuple[str, ...]:
+    """Return the hosts below a switch, or the host of a name, Nova's names included."""
     topology = cloud.topology
     if name in topology:
         return (name,)
@@ -118,7 +120,7 @@ def _below(cloud: Cloud, name: str) -> tuple[str, ...]:
     found = tuple(sorted({host for place, host in cloud.name_at.items() if name in place}))
     if not found:
         known = [*topology.hosts, *(switch.name for switch in topology.switches)]
-        raise exceptions.SnapshotError(f"there is no host or switch {name!r}{near(name, known)}")
+        raise _error(f"there is no host or switch {name!r}{similar(name, known)}")
     return found
 
 
@@ -131,53 +133,46 @@ def _is_switch(topology: Topology, name: str) -> bool:
 
 
 def _like(cloud: Cloud, addition: Addition) -> str:
-    """Return the host whose size the added ones have."""
+    """Return the host of Nova whose size the added ones have."""
     if addition.like is not None:
         found = [host for host in _below(cloud, addition.like) if host in cloud.hosts]
         if not found:
-            raise exceptions.SnapshotError(f"Nova has no host {addition.like!r} to be like")
+            raise _error(f"Nova has no host {addition.like!r} to be like")
         return found[0]
     if _is_switch(cloud.topology, addition.leaf):
         for host in cloud.topology.hosts_of(addition.leaf):
             if host in cloud.hosts:
                 return host
-    raise exceptions.SnapshotError(
+    raise _error(
         f"{addition.leaf}: no host is there that the added ones could be like: give :like=HOST"
     )
 
 
-def _leaf(tree: dict[str, Any], addition: Addition, topology: Topology) -> list[str]:
-    """Return the list of hosts of a leaf in the nested tree, which may be made for it."""
-    if _is_switch(topology, addition.leaf):
-        if topology.switches[topology.switch_index(addition.leaf)].level > 1:
-            raise exceptions.SnapshotError(f"{addition.leaf} is no leaf switch")
-        found = _find(tree, addition.leaf)
-        assert isinstance(found, list)
-        return found
-    again = _find(tree, addition.leaf)
-    if isinstance(again, list):  # made by another addition
-        return again
-    parent = addition.parent
-    if parent is None and len(topology.roots) == 1:
-        parent = topology.roots[0]
-    above = None if parent is None else _find(tree, parent)
-    if not isinstance(above, dict):
-        switches = [switch.name for switch in topology.switches if switch.level > 1]
-        raise exceptions.SnapshotError(
-            f"{addition.leaf}: expected the switch above a new leaf, as in PARENT/"
-            f"{addition.leaf}, found {parent!r}{near(parent or '', switches)}"
-        )
-    hosts: list[str] = []
-    above[addition.leaf] = hosts
+def _switches(tree: dict[str, Any]) -> dict[str, Any]:
+    """Return the switches of a nested tree by name: hosts of a leaf, switches below others."""
+    found = dict(tree)
+    for below in tree.values():
+        if isinstance(below, dict):
+            found |= _switches(below)
+    return found
+
+
+def _leaf(tree: dict[str, Any], switches: dict[str, Any], addition: Addition) -> list[str]:
+    """Return the list of hosts of a leaf in the tree; a new leaf is added to it."""
+    name, parent = addition.leaf, addition.parent
+    hosts = switches.get(name)
+    if isinstance(hosts, dict):
+        raise _error(f"{name} is no leaf switch")
+    if hosts is None:
+        if parent is None and len(tree) == 1:
+            parent = next(iter(tree))
+        above = switches.get(parent or "")
+        if not isinstance(above, dict):
+            known = [switch for switch, below in switches.items() if isinstance(below, dict)]
+            raise _error(
+                f"{name}: expected the switch above a new leaf, as in PARENT/{name}, found "
+                f"{parent!r}{similar(parent or '', known)}"
+            )
+        hosts = switches[name] = above[name] = []
+    assert isinstance(hosts, list)
     return hosts
-
-
-def _find(tree: Mapping[str, Any], name: str) -> Any:
-    """Return what is below a switch of a nested tree, None where there is no such switch."""
-    left: list[Mapping[str, Any]] = [tree]
-    while left:
-        here = left.pop()
-        if name in here:
-            return here[name]
-        left += [below for below in here.values() if isinstance(below, Mapping)]
-    return None

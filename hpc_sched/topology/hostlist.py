@@ -1,7 +1,7 @@
 """Folded host names, ``node[001-018]``, read and printed with ClusterShell's NodeSet."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.RangeSet import RangeSetException
@@ -111,6 +111,17 @@ def fold(names: Iterable[str]) -> str:
     if len(plain) <= _MANY:
         plain = [str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP))] if plain else []
     return ",".join(plain + odd)
+
+
+def fold_counts(counts: Mapping[str, int]) -> list[str]:
+    """Return hosts folded by their counts, highest first: ``node[001-004]: 2 each, node005: 1``."""
+    by_count: dict[int, list[str]] = {}
+    for host, count in counts.items():
+        by_count.setdefault(count, []).append(host)
+    return [
+        f"{fold(names)}: {count}{' each' if len(names) > 1 else ''}"
+        for count, names in sorted(by_count.items(), reverse=True)
+    ]
 
 
 def _rows(names: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The decision log: one line a decision, whoever makes it, and never an error."""
+"""The decision log: one line per decision of any filter or weigher, and never an error."""
 
 import json
 import os
@@ -54,21 +54,21 @@ def test_the_operator_reads_the_switch_in_the_log_and_in_the_decision_log(group,
     assert not NAMES.search(why_refused(states, request))
     operator = "group of 4 needs one leaf: largest gang that fits under one leaf: 3 on leaf2"
     assert any(operator in found.getMessage() for found in caplog.records)
-    [told] = read_decisions(tmp_path / "decisions")
-    assert told["decision"] == "refused"
-    assert operator in told["reason"]
-    assert told["rejection"]["fits"] == {"level": "leaf", "vms": 3, "switch": "leaf2"}
-    assert told["removed"] == {"no room for one VM": 2}
-    assert told["candidates"]["leaf1"] == {"hosts": 4, "room": 2}
+    [record] = read_decisions(tmp_path / "decisions")
+    assert record["decision"] == "refused"
+    assert operator in record["reason"]
+    assert record["rejection"]["fits"] == {"level": "leaf", "vms": 3, "switch": "leaf2"}
+    assert record["removed"] == {"no room for one VM": 2}
+    assert record["candidates"]["leaf1"] == {"hosts": 4, "room": 2}
 
 
-def test_where_policy_and_room_leave_one_host_the_decision_is_told_without_a_weigher(
+def test_where_policy_and_room_leave_one_host_the_decision_is_logged_without_a_weigher(
     group, tmp_path
 ):
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
     group(left=1)
     run(states_of("leaf1")[:1], spec(), HPCGroupFilter())
-    assert [told["decision"] for told in read_decisions(tmp_path / "decisions")] == ["planned"]
+    assert [record["decision"] for record in read_decisions(tmp_path / "decisions")] == ["planned"]
 
 
 def test_a_decision_is_one_line_however_many_vms_the_request_has(group, tmp_path, caplog):
@@ -78,34 +78,34 @@ def test_a_decision_is_one_line_however_many_vms_the_request_has(group, tmp_path
     group({"n01": 1}, queue=queue, left=6)
     request = spec(count=6, uuid=queue[0], extra_specs=wishing(require="pod"))
     schedule(states_of(), request, queue, HopByteWeigher(), [made() for made in FILTERS])
-    [told] = read_decisions(tmp_path / "decisions")
-    assert told.keys() == {
+    [record] = read_decisions(tmp_path / "decisions")
+    assert record.keys() == {
         *("time", "request_id", "instance", "instances", "group", "policy", "app_class"),
         *("wishes", "left", "awaiting"),
         *("members", "candidates", "removed", "decision", "plan", "seconds"),
     }
-    assert told["decision"] == "planned"
-    assert (told["instance"], told["group"]) == (queue[0], uuids.group)
-    assert told["instances"] == queue
-    assert told["wishes"] == {
+    assert record["decision"] == "planned"
+    assert (record["instance"], record["group"]) == (queue[0], uuids.group)
+    assert record["instances"] == queue
+    assert record["wishes"] == {
         "require": "pod",
         "prefer": None,
         "max_leaves": None,
         "group_size": None,
         "homogeneous": "prefer",
     }
-    assert (told["left"], told["awaiting"], told["members"]) == (6, 6, {"leaf1": 1})
-    assert told["candidates"] == {leaf: {"hosts": 4, "room": 4} for leaf in FABRIC.leaves}
-    assert told["removed"]["outside the required switch, the leaves allowed or the island"] == 16
-    assert sum(told["plan"]["leaves"].values()) == sum(told["plan"]["hosts"].values()) == 6
-    assert told["plan"]["hop_bytes"] == told["plan"]["least"]
-    assert 0 < told["seconds"] < 60
+    assert (record["left"], record["awaiting"], record["members"]) == (6, 6, {"leaf1": 1})
+    assert record["candidates"] == {leaf: {"hosts": 4, "room": 4} for leaf in FABRIC.leaves}
+    assert record["removed"]["outside the required switch, the leaves allowed or the island"] == 16
+    assert sum(record["plan"]["leaves"].values()) == sum(record["plan"]["hosts"].values()) == 6
+    assert record["plan"]["hop_bytes"] == record["plan"]["least"]
+    assert 0 < record["seconds"] < 60
     [line] = [found.getMessage() for found in caplog.records if "Hop-Byte" in found.getMessage()]
     assert f"group {uuids.group}, instance {queue[0]}: 6 awaiting, 1 members; planned 6" in line
 
 
 @pytest.mark.parametrize("weigher_class", [BunchWeigher, RackCapacityWeigher, HopByteWeigher])
-def test_a_decision_is_told_with_any_weigher_behind_the_group_filter_alone(
+def test_a_decision_is_logged_with_any_weigher_behind_the_group_filter_alone(
     group, tmp_path, caplog, weigher_class
 ):
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
@@ -115,22 +115,22 @@ def test_a_decision_is_told_with_any_weigher_behind_the_group_filter_alone(
     request = spec(count=6, uuid=queue[0])
     placed, _ = schedule(states_of(), request, queue, weigher_class(), [HPCGroupFilter()])
     assert len(set(placed)) == 6
-    [told] = read_decisions(tmp_path / "decisions")
-    assert (told["decision"], told["left"]) == ("planned", 6)
-    assert sum(told["plan"]["hosts"].values()) == 6
+    [record] = read_decisions(tmp_path / "decisions")
+    assert (record["decision"], record["left"]) == ("planned", 6)
+    assert sum(record["plan"]["hosts"].values()) == 6
     assert len([found for found in caplog.records if "planned 6" in found.getMessage()]) == 1
 
 
-def test_a_move_that_passes_without_a_plan_is_told_as_one(group, tmp_path):
+def test_a_move_that_passes_without_a_plan_is_logged_as_one(group, tmp_path):
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
     group({"n01": 1}, queue=[uuids.instance], left=1, is_move=True)
     states, request = states_of("leaf2", vcpus_used=16), spec()
     assert run(states, request, HPCGroupFilter()) == states
     assert len(read_decisions(tmp_path / "decisions")) == 1
     weigh(HopByteWeigher(), states, request)
-    [told] = read_decisions(tmp_path / "decisions")
-    assert told["decision"] == "no plan"
-    assert "plan" not in told
+    [record] = read_decisions(tmp_path / "decisions")
+    assert record["decision"] == "no plan"
+    assert "plan" not in record
 
 
 def test_a_wish_that_costs_hop_bytes_shows_against_the_least_possible(group, tmp_path):
@@ -142,20 +142,20 @@ def test_a_wish_that_costs_hop_bytes_shows_against_the_least_possible(group, tmp
     states += states_of("pod2", cpu_info=cpu("Broadwell"))
     request = spec(count=8, group_policy="anti-affinity")
     run(states, request, *(made() for made in FILTERS))
-    [told] = read_decisions(tmp_path / "decisions")
-    assert told["plan"]["least"] == least(dict.fromkeys(hosts_below("pod2"), 1), 8)
-    assert told["plan"]["hop_bytes"] > told["plan"]["least"]
-    assert told["removed"]["processor type other than Intel Icelake 2x16x2"] == 16
+    [record] = read_decisions(tmp_path / "decisions")
+    assert record["plan"]["least"] == least(dict.fromkeys(hosts_below("pod2"), 1), 8)
+    assert record["plan"]["hop_bytes"] > record["plan"]["least"]
+    assert record["removed"]["processor type other than Intel Icelake 2x16x2"] == 16
 
 
 def test_the_refusal_of_wishes_without_a_group_is_a_decision_too(monkeypatch, tmp_path):
     CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
     monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
     why_refused(states_of(), spec(group=None, extra_specs=wishing(max_leaves=1)))
-    [told] = read_decisions(tmp_path / "decisions")
-    assert told.keys() == {"time", "request_id", "instance", "group", "decision", "reason"}
-    assert told["decision"] == "refused"
-    assert "hpc:max_leaves" in told["reason"]
+    [record] = read_decisions(tmp_path / "decisions")
+    assert record.keys() == {"time", "request_id", "instance", "group", "decision", "reason"}
+    assert record["decision"] == "refused"
+    assert "hpc:max_leaves" in record["reason"]
 
 
 def test_a_record_names_the_api_request_by_the_context_that_the_spec_came_with(group, tmp_path):
@@ -167,8 +167,8 @@ def test_a_record_names_the_api_request_by_the_context_that_the_spec_came_with(g
     weigh(HopByteWeigher(), run(states_of("leaf1"), request, HPCGroupFilter()), request)
     other = spec()
     weigh(HopByteWeigher(), run(states_of("leaf1"), other, HPCGroupFilter()), other)
-    told = [found["request_id"] for found in read_decisions(tmp_path / "decisions")]
-    assert told == ["req-of-the-spec", "req-of-the-thread"]
+    requests = [found["request_id"] for found in read_decisions(tmp_path / "decisions")]
+    assert requests == ["req-of-the-spec", "req-of-the-thread"]
 
 
 def test_a_record_names_no_more_vms_than_a_line_can_hold(group, tmp_path):
@@ -177,8 +177,8 @@ def test_a_record_names_no_more_vms_than_a_line_can_hold(group, tmp_path):
     group(queue=queue, left=1)
     request = spec(uuid=queue[0])
     weigh(HopByteWeigher(), run(states_of("leaf1"), request, HPCGroupFilter()), request)
-    [told] = read_decisions(tmp_path / "decisions")
-    assert told["instances"] == queue[:-1]
+    [record] = read_decisions(tmp_path / "decisions")
+    assert record["instances"] == queue[:-1]
 
 
 def test_lines_of_many_threads_never_mix_and_none_is_lost_when_the_file_is_rotated(tmp_path):
@@ -202,10 +202,10 @@ def test_lines_of_many_threads_never_mix_and_none_is_lost_when_the_file_is_rotat
     first, second = read_decisions(rotated), read_decisions(path)
     assert first
     assert second
-    found = sorted((told["thread"], told["number"]) for told in first + second)
+    found = sorted((record["thread"], record["number"]) for record in first + second)
     assert found == [(thread, number) for thread in range(8) for number in range(100)]
     for thread in range(8):
-        turns = [told["number"] for told in first + second if told["thread"] == thread]
+        turns = [record["number"] for record in first + second if record["thread"] == thread]
         assert turns == sorted(turns)
 
 

@@ -2,9 +2,9 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from oslo_config import cfg
 
 from hpc_sched import conf, exceptions, terminal_text

@@ -4,7 +4,7 @@ import argparse
 
 from hpc_sched.cli.common import snapshot_source, topology_source
 from hpc_sched.snapshot import host_usage
-from hpc_sched.snapshot.host_usage import Occupancy
+from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.topology.model import Topology
 
 HELP = topology_source.HELP.replace("(default: ", "(default: what the snapshot holds, else ")
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     snapshot_source.add_arguments(parser)
 
 
-def fabric_of(args: argparse.Namespace) -> tuple[Topology, Occupancy | None]:
+def fabric_of(args: argparse.Namespace) -> tuple[Topology, FabricUsage | None]:
     """Return the fabric, and what runs on it where a cloud or a snapshot is named.
 
     :raises exceptions.HPCSchedError: where one of them cannot be read
@@ -27,7 +27,7 @@ def fabric_of(args: argparse.Namespace) -> tuple[Topology, Occupancy | None]:
     return cloud_of(args)
 
 
-def cloud_of(args: argparse.Namespace) -> tuple[Topology, Occupancy]:
+def cloud_of(args: argparse.Namespace) -> tuple[Topology, FabricUsage]:
     """Return the fabric and what runs on it; the cloud is that of OS_CLOUD where none is named.
 
     :raises exceptions.HPCSchedError: where one of them cannot be read

@@ -2,14 +2,14 @@
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from cliff.command import Command
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, snapshot_source, topology_source
-from hpc_sched.snapshot import lookup
+from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.decisions import decision_text, log_reader
 from hpc_sched.snapshot.model import Group, Server, Snapshot
 
@@ -104,7 +104,7 @@ class _Search:
                 )
         self.source = self._path or f"{args.snapshot}"
 
-    def run(self) -> list[Mapping[str, Any]]:
+    def run(self) -> list[log_reader.Record]:
         """Return the decisions, oldest first."""
         own = self._records(self.wanted, _is_about(self.wanted))
         if own or self.wanted.startswith("req-"):
@@ -125,12 +125,13 @@ class _Search:
         return []
 
     def _records(
-        self, needle: str, is_wanted: Callable[[Mapping[str, Any]], bool]
-    ) -> list[Mapping[str, Any]]:
+        self, needle: str, is_wanted: Callable[[DecisionEntry], bool]
+    ) -> list[log_reader.Record]:
         if self._path is not None:
             return log_reader.found_in(self._path, needle, is_wanted, last=self.last)
         assert self._snapshot is not None
-        found = [record for record in self._snapshot.decisions if is_wanted(record)]
+        entry_of = log_reader.entry_of
+        found = [record for record in self._snapshot.decisions if is_wanted(entry_of(record))]
         return found[-1:] if self.last else found
 
     def _state(self) -> Snapshot | None:
@@ -146,20 +147,14 @@ class _Search:
             return None
 
 
-def _is_about(wanted: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Return what tells whether a record is that of a request, a group or its first VM."""
-    keys = ("request_id", "group", "instance")
-    return lambda record: any(record.get(key) == wanted for key in keys)
+def _is_about(wanted: str) -> Callable[[DecisionEntry], bool]:
+    """Return a test whether an entry is that of a request, a group or its first VM."""
+    return lambda entry: wanted in (entry.request_id, entry.group, entry.instance)
 
 
-def _names(wanted: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Return what tells whether a record names a VM among those that awaited a place."""
-
-    def is_named(record: Mapping[str, Any]) -> bool:
-        uuids = record.get("instances")
-        return isinstance(uuids, list) and wanted in uuids
-
-    return is_named
+def _names(wanted: str) -> Callable[[DecisionEntry], bool]:
+    """Return a test whether an entry names a VM among those that awaited a place."""
+    return lambda entry: wanted in (entry.instances or ())
 
 
 def _wider(snapshot: Snapshot, wanted: str) -> Iterator[str]:
@@ -167,16 +162,10 @@ def _wider(snapshot: Snapshot, wanted: str) -> Iterator[str]:
 
     :raises exceptions.SnapshotError: where nothing is called so, naming what is called much so
     """
+    things: list[Group | Server] = [*snapshot.groups, *snapshot.servers]
+    find_one(wanted, "server or server group", things)
     groups = [group for group in snapshot.groups if wanted in (group.uuid, group.name)]
     servers = [server for server in snapshot.servers if wanted in (server.uuid, server.name)]
-    if not groups and not servers:
-        things: list[Group | Server] = [*snapshot.groups, *snapshot.servers]
-        raise exceptions.SnapshotError(
-            f"there is no server or server group {wanted!r}{lookup.similar(wanted, things)}"
-        )
-    several: list[Group | Server] = [*groups, *servers]
-    if len(several) > 1:
-        lookup.one(wanted, "server or server group", several)
     for group in groups:
         yield group.uuid
     for server in servers:

@@ -79,20 +79,10 @@ def place_rows(found: Cloud, plan: Plan) -> list[tuple[Any, ...]]:
     rows = []
     for leaf, hosts in _leaves(found, plan).items():
         above = found.topology.ancestors(next(iter(hosts)))[1:]
-        rows.append((leaf, " ".join(above), sum(hosts.values()), _folded(hosts)))
+        rows.append(
+            (leaf, " ".join(above), sum(hosts.values()), ", ".join(hostlist.fold_counts(hosts)))
+        )
     return rows
-
-
-def _folded(hosts: dict[str, int]) -> str:
-    """Return hosts with the VMs of each: ``node[001-004]: 2 each, node005: 1``."""
-    by_count: dict[int, list[str]] = {}
-    for host, count in hosts.items():
-        by_count.setdefault(count, []).append(host)
-    parts = []
-    for count, names in sorted(by_count.items(), reverse=True):
-        each = " each" if len(names) > 1 else ""
-        parts.append(f"{hostlist.fold(names)}: {count}{each}")
-    return ", ".join(parts)
 
 
 def gang_row(gang: Gang) -> tuple[Any, ...]:

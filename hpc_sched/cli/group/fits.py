@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 from cliff.lister import Lister
 
 from hpc_sched import exceptions, terminal_text
@@ -13,9 +14,8 @@ from hpc_sched.cli.group import fit_rows
 from hpc_sched.core import extra_specs
 from hpc_sched.core.largest_gangs import gangs
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
-from hpc_sched.snapshot import group_fit, group_requests, request_builder, what_if
-from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.lookup import near
+from hpc_sched.snapshot import group_fit, request_builder, server_groups, what_if
+from hpc_sched.snapshot.cloud import Cloud, similar
 from hpc_sched.snapshot.model import Flavor
 
 # What a script asks for: told apart from an error and from wrong usage.
@@ -200,7 +200,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
     :raises exceptions.HPCSchedError: for a flavor, group or level that there is not
     """
     group = found.group(args.group) if args.group is not None else None
-    placed = group_requests.placed_of(found, group) if group is not None else ()
+    placed = server_groups.placed_of(found, group) if group is not None else ()
     if args.flavor is not None:
         flavor = _flavor(args.flavor, found)
     elif args.vcpus is not None:
@@ -220,7 +220,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
     if args.max_leaves is not None:
         constraints[extra_specs.MAX_LEAVES] = str(args.max_leaves)
     request = request_builder.Request(
-        flavor=replace(flavor, extra_specs={**flavor.extra_specs, **constraints}),
+        flavor=msgspec.structs.replace(flavor, extra_specs={**flavor.extra_specs, **constraints}),
         count=args.count or 1,
         boots_from_volume=args.volume,
         policy=args.policy,
@@ -232,7 +232,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
         request,
         group_id=group.uuid,
         policy=group.policy,
-        max_per_host=group_requests.most_per_host(group),
+        max_per_host=server_groups.most_per_host(group),
         members=placed,
     )
 
@@ -240,7 +240,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
 def _flavor(name: str, found: Cloud) -> Flavor:
     flavors = {flavor.name: flavor for flavor in found.snapshot.flavors}
     if name not in flavors:
-        raise exceptions.SnapshotError(f"there is no flavor {name!r}{near(name, flavors)}")
+        raise exceptions.SnapshotError(f"there is no flavor {name!r}{similar(name, flavors)}")
     return flavors[name]
 
 

@@ -8,7 +8,7 @@ from cliff.lister import Lister
 
 from hpc_sched.cli.common import cloud_source, output
 from hpc_sched.cli.group import leaf_picture
-from hpc_sched.snapshot import group_placement, group_requests
+from hpc_sched.snapshot import group_placement, server_groups
 from hpc_sched.snapshot.cloud import Cloud
 
 _COLUMNS = ("Name", "ID", "Status", "Host", "Leaf", "Above")
@@ -76,7 +76,7 @@ class GroupShow(Lister):
                 (
                     group.name,
                     group.uuid,
-                    group_requests.policy_of(group),
+                    server_groups.policy_of(group),
                     len(shown.servers),
                     sum(shown.counts.values()),
                     len(shown.counts),

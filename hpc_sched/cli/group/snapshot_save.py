@@ -1,9 +1,9 @@
 """hpc-sched snapshot."""
 
 import argparse
-from dataclasses import replace
 
 from cliff.command import Command
+from msgspec.structs import replace
 from oslo_config import cfg
 
 from hpc_sched import exceptions

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hpc_sched.cli.common import topology_with_cloud
 from hpc_sched.cli.common.text_lister import Answer, TextLister
 from hpc_sched.cli.topology.validate import summary
-from hpc_sched.snapshot.host_usage import Occupancy
+from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.compare import lint
 
@@ -75,12 +75,12 @@ class TopologyCheck(TextLister):
         return Answer(text, ("Kind", "Finding"), rows, int(bool(rows)))
 
 
-def _hosts(uses: Occupancy) -> Iterator[tuple[str, str]]:
-    if uses.strangers:
+def _hosts(uses: FabricUsage) -> Iterator[tuple[str, str]]:
+    if uses.unnamed:
         yield (
             MISSING,
-            f"{plurals.text(len(uses.strangers), 'host')} in Nova, but not in the topology: "
-            f"{hostlist.fold(uses.strangers)}",
+            f"{plurals.text(len(uses.unnamed), 'host')} in Nova, but not in the topology: "
+            f"{hostlist.fold(uses.unnamed)}",
         )
     if uses.absent:
         yield (

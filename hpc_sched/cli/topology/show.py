@@ -74,9 +74,9 @@ class TopologyShow(TextLister):
                 f"{plurals.text(len(topology.remarks), 'remark')} on this topology: see hpc-sched "
                 "topology validate"
             )
-        if uses and uses.strangers:
+        if uses and uses.unnamed:
             output.say(
-                f"{plurals.text(len(uses.strangers), 'hypervisor')} not in this topology: see "
+                f"{plurals.text(len(uses.unnamed), 'hypervisor')} not in this topology: see "
                 "hpc-sched topology check"
             )
         drawn = "".join(switch_tree.UNICODE)

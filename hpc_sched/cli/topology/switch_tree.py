@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hpc_sched.snapshot.host_usage import Occupancy, Totals
+from hpc_sched.snapshot.host_usage import FabricUsage, Totals
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.compare import lint
 from hpc_sched.topology.model import Topology
@@ -81,20 +81,20 @@ def nodes(topology: Topology, cut: Cut) -> list[Node]:
 def text_of(
     topology: Topology,
     shown: Sequence[Node],
-    occupancy: Occupancy | None,
+    usage: FabricUsage | None,
     lines: Sequence[str] = UNICODE,
 ) -> str:
     """Return the switches as a tree with a heading and aligned columns.
 
     :param lines: what the branches are drawn with, as ``UNICODE``
     """
-    names = ["hosts", *(("vms", "vcpus", "free", "off") if occupancy else ())]
+    names = ["hosts", *(("vms", "vcpus", "free", "off") if usage else ())]
     heading = ("switch", "level", *names, "processor", "below")
     table = [heading]
     for node in shown:
         numbers = [str(len(node.hosts))]
-        if occupancy:
-            numbers += _numbers(occupancy.totals(node.hosts))
+        if usage:
+            numbers += _numbers(usage.totals(node.hosts))
         table.append(
             (
                 _branch(node, lines) + node.switch.name,
@@ -140,18 +140,18 @@ _STATE_COLUMNS: tuple[tuple[str, Callable[[Totals], Any]], ...] = (
 
 
 def rows(
-    topology: Topology, shown: Sequence[Node], occupancy: Occupancy | None
+    topology: Topology, shown: Sequence[Node], usage: FabricUsage | None
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return names of columns, and a row for each switch below which nothing is shown."""
     columns = [name for name, _ in COLUMNS]
-    if occupancy:
+    if usage:
         columns += [name for name, _ in _STATE_COLUMNS]
     table = []
     for node in shown:
         if node.lowest:
             row = [value(topology, node) for _, value in COLUMNS]
-            if occupancy:
-                totals = occupancy.totals(node.hosts)
+            if usage:
+                totals = usage.totals(node.hosts)
                 row += [value(totals) for _, value in _STATE_COLUMNS]
             table.append(tuple(row))
     return tuple(columns), table

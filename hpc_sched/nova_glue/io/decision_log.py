@@ -1,4 +1,4 @@
-"""The file that gets one JSON object a line for every decision."""
+"""The decision log: a file with one JSON object per line and decision."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from oslo_log import log as logging
 LOG = logging.getLogger(__name__)
 
 _lock = threading.Lock()
-_unwritable: str | None = None  # the path that could not be written last
-_torn: str | None = None  # the path, be it a pipe's, whose last line of ours has no end
+_unwritable: str | None = None  # path of the last write, if it failed
+_torn: str | None = None  # path whose last record is incomplete, a pipe's included
 
 
 def append(path: str, record: dict[str, Any]) -> None:
     """Append one line to a file that other workers append to and that may be rotated.
 
-    The file is opened anew and the line written at once: with O_APPEND neither mixes with
-    another worker's, and a rotated file gets no more lines. Never raises, and never waits for a
-    pipe's reader: a line that cannot be written is lost. The first one is a WARNING, and an INFO
-    line says when it is over.
+    Each line is one write with O_APPEND to a newly opened file: lines of workers do not mix, and
+    a rotated file gets no more lines. Never raises and never waits for the reader of a pipe: a
+    line that cannot be written is lost. The first loss is a WARNING, its end an INFO.
     """
     global _unwritable, _torn
     try:
@@ -34,12 +33,12 @@ def append(path: str, record: dict[str, Any]) -> None:
         return
     with _lock:
         try:
-            # What was torn, here or by another worker, must not spoil the next line too.
+            # End an incomplete record, also another worker's: only that one is lost.
             written = _write(path, b"\n" + line if _torn == path or _is_torn(path) else line)
         except (OSError, ValueError) as error:
             why: object = error
         else:
-            # A disk that becomes full, or a pipe, takes the beginning of a line.
+            # A pipe, or a disk that becomes full, takes only the beginning of a line.
             why = None if written else "no space for the whole line"
             _torn = None if written else path
         before, _unwritable = _unwritable, path if why else None
@@ -50,7 +49,7 @@ def append(path: str, record: dict[str, Any]) -> None:
 
 
 def _is_torn(path: str) -> bool:
-    """Tell whether a file's last line has no end, as far as it can be read."""
+    """True if a file's last line is incomplete; False for a file that cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
@@ -62,11 +61,11 @@ def _is_torn(path: str) -> bool:
 
 
 def _write(path: str, text: bytes) -> bool:
-    """Append to a file and tell whether it has taken all.
+    """Append to a file; return whether all was written.
 
-    :raises OSError: where it takes nothing
+    :raises OSError: if nothing was written
     """
-    # Not os.write(), which on eventlet waits for a pipe's reader all the same.
+    # Not os.write(), which on eventlet waits for a pipe's reader nevertheless.
     with open(path, "ab", buffering=0, opener=_without_waiting) as file:
         taken = file.write(text)
     if taken is None:

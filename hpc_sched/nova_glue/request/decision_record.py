@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import nova.conf
 import numpy as np
@@ -12,6 +11,12 @@ from numpy.typing import NDArray
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from hpc_sched.core.decision_entry import (
+    DecisionEntry,
+    LeafCandidates,
+    LoggedPlan,
+    LoggedRejection,
+)
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
@@ -43,7 +48,7 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         made = decision.of(state, answer, refused)
         LOG.info("%s", _sentence(made))
         if CONF.hpc_sched.decision_log:
-            append(CONF.hpc_sched.decision_log, _as_json(made))
+            append(CONF.hpc_sched.decision_log, _entry(made).as_json())
     except Exception:
         LOG.exception("The decision on instance %s cannot be told", state.request.instance_uuid)
 
@@ -67,15 +72,15 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
     LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
     if CONF.hpc_sched.decision_log:
         group = spec.instance_group if "instance_group" in spec else None
-        found = {
-            "time": timeutils.utcnow().isoformat(),
-            "request_id": request_id_of(spec),
-            "instance": spec.instance_uuid,
-            "group": group.uuid if group is not None and "uuid" in group else None,
-            "decision": "refused",
-            "reason": why,
-        }
-        append(CONF.hpc_sched.decision_log, found)
+        entry = DecisionEntry(
+            time=timeutils.utcnow().isoformat(),
+            request_id=request_id_of(spec),
+            instance=spec.instance_uuid,
+            group=group.uuid if group is not None and "uuid" in group else None,
+            decision="refused",
+            reason=why,
+        )
+        append(CONF.hpc_sched.decision_log, entry.as_json())
 
 
 def _sentence(made: Decision) -> str:
@@ -97,52 +102,44 @@ def _sentence(made: Decision) -> str:
     )
 
 
-def _as_json(made: Decision) -> dict[str, Any]:
+def _entry(made: Decision) -> DecisionEntry:
     requested, answer, problem = made.requested, made.answer, made.request.problem()
     specs = requested.hpc_specs
-    found: dict[str, Any] = {
-        "time": timeutils.utcnow().isoformat(),
-        "request_id": requested.request_id,
-        "instance": requested.instance_uuid,
-        # All VMs of a server group without a place; those of an implicit group have no rows yet.
-        "instances": list(made.queue[:MAX_INSTANCES]),
-        "group": requested.group_uuid,
-        "policy": requested.policy,
-        "app_class": requested.app_class,
-        "wishes": asdict(specs.constraints) | {"homogeneous": specs.homogeneous},
-        "left": made.request.left,
-        "awaiting": made.request.awaiting,
-        "members": _by_leaf(problem, problem.members),
-        "candidates": _candidates(made, problem),
-        "removed": {**made.removed, **(made.request.left_out or {}), **_full(made)},
-        "decision": "planned" if isinstance(answer, Plan) else "no plan",
-        "seconds": round(made.seconds, 6),
-    }
+    plan = rejection = None
     if isinstance(answer, Plan):
-        found["plan"] = {
-            "leaves": dict(answer.leaves),
-            "hosts": dict(answer.hosts),
-            "hop_bytes": answer.hop_bytes,
-            "least": made.least,
-        }
+        plan = LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, made.least)
     else:
-        found["rejection"] = {
-            "reason": answer.operator,
-            "count": answer.count,
-            "fits": None if answer.best is None else asdict(answer.best),
-            "largest": [asdict(gang) for gang in answer.gangs],
-        }
-    if made.refused is not None:
-        found |= {"decision": "refused", "reason": made.refused}
-    return found
+        rejection = LoggedRejection(answer.operator, answer.count, answer.best, answer.gangs)
+    decision = "no plan" if plan is None else "planned"
+    return DecisionEntry(
+        time=timeutils.utcnow().isoformat(),
+        request_id=requested.request_id,
+        instance=requested.instance_uuid,
+        # All VMs of a server group without a place; those of an implicit group have no rows yet.
+        instances=made.queue[:MAX_INSTANCES],
+        group=requested.group_uuid,
+        policy=requested.policy,
+        app_class=requested.app_class,
+        wishes=asdict(specs.constraints) | {"homogeneous": specs.homogeneous},
+        left=made.request.left,
+        awaiting=made.request.awaiting,
+        members=_by_leaf(problem, problem.members),
+        candidates=_candidates(made, problem),
+        removed={**made.removed, **(made.request.left_out or {}), **_full(made)},
+        decision=decision if made.refused is None else "refused",
+        seconds=round(made.seconds, 6),
+        plan=plan,
+        rejection=rejection,
+        reason=made.refused,
+    )
 
 
-def _candidates(made: Decision, problem: Problem) -> dict[str, dict[str, int]]:
+def _candidates(made: Decision, problem: Problem) -> dict[str, LeafCandidates]:
     """Return, per leaf, the hosts that passed the filters before ours and their room."""
     number = made.request.per_host(np.ones_like(made.room))
     hosts, room = leaf_sums(problem, number), leaf_sums(problem, problem.capacity)
     return {
-        problem.topology.switches[leaf].name: {"hosts": int(hosts[leaf]), "room": int(room[leaf])}
+        problem.topology.switches[leaf].name: LeafCandidates(int(hosts[leaf]), int(room[leaf]))
         for leaf in np.flatnonzero(hosts).tolist()
     }
 

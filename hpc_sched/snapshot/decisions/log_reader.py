@@ -1,7 +1,7 @@
-"""The decision log as a file: newest records first, without reading more than is needed.
+"""The decision log as a file, read from its end.
 
-A line is a JSON object; the file may be large, and may have been rotated to FILE.1, FILE.2.gz
-and so on, or be written to meanwhile.
+Each line is a JSON object. The file may be large, rotated to FILE.1, FILE.2.gz or FILE-20260131,
+and still be written to.
 """
 
 import gzip
@@ -12,54 +12,83 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, get_type_hints
+
+import msgspec
 
 from hpc_sched import exceptions, files
+from hpc_sched.core.decision_entry import DecisionEntry
 
-Decision = Mapping[str, Any]
+# As JSON has it: fields of newer releases pass through to a snapshot and to explain --json.
+Record = Mapping[str, Any]
 
+_TYPES = get_type_hints(DecisionEntry)
+_REQUIRED: Mapping[str, str | None] = {
+    "time": "",
+    "request_id": None,
+    "instance": None,
+    "group": None,
+    "decision": "",
+}
 _BLOCK = 1 << 16
-# No decision is longer; what is would be another file.
+# Longer lines are no records.
 _MAX_LINE = 1 << 22
 _error = exceptions.SnapshotError
 
 
-def newest(path: files.Path, count: int) -> tuple[Decision, ...]:
+def newest(path: files.Path, count: int) -> tuple[Record, ...]:
     """Return the newest records of a log, oldest first.
 
-    :raises exceptions.SnapshotError: where the file cannot be read
+    :raises exceptions.SnapshotError: if the file cannot be read
     """
-    return tuple(islice(_decisions(path, b"", count), count))[::-1]
+    return tuple(islice(_records(path, b"", count), count))[::-1]
 
 
 def found_in(
-    path: files.Path, needle: str, is_wanted: Callable[[Decision], bool], *, last: bool = False
-) -> list[Decision]:
-    """Return the records that are wanted, oldest first.
+    path: files.Path, needle: str, is_wanted: Callable[[DecisionEntry], bool], *, last: bool = False
+) -> list[Record]:
+    """Return the records whose entries are wanted, oldest first.
 
-    Only lines with the needle are taken apart. Linear in the log; with ``last`` it ends at the
-    newest one found.
+    Only lines that contain the needle are parsed. Linear in the log; with ``last`` reading ends
+    at the newest record found.
 
-    :param needle: what the line of every wanted record contains
-    :raises exceptions.SnapshotError: where the file cannot be read
+    :param needle: text that the line of every wanted record contains
+    :raises exceptions.SnapshotError: if the file cannot be read
     """
-    # What was typed may be no text; such bytes are in no record.
+    # An argument of the command line need not be valid text; no record contains such bytes.
     sought = needle.encode(errors="surrogateescape")
-    wanted = (found for found in _decisions(path, sought) if is_wanted(found))
+    wanted = (record for record in _records(path, sought) if is_wanted(entry_of(record)))
     return list(islice(wanted, 1 if last else None))[::-1]
 
 
-def _decisions(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Decision]:
-    """Yield records, newest first, rotated files included; what is no record is left out.
+def entry_of(record: Record) -> DecisionEntry:
+    """Return a record's fields; those that are absent or of another type have their default.
 
-    :param most: how many are wanted; of a packed file no more lines than that are kept
+    Never raises for what JSON can hold: the record may be of an older or newer release, or be
+    damaged.
+    """
+    found: dict[str, Any] = dict(_REQUIRED)
+    for name in _TYPES.keys() & record.keys():
+        # UnicodeError for a lone surrogate; SystemError, before msgspec 0.22, for an integer that
+        # is too large for a float.
+        with suppress(msgspec.ValidationError, UnicodeError, SystemError):
+            found[name] = msgspec.convert(record[name], _TYPES[name])
+    return DecisionEntry(**found)
+
+
+def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
+    """Yield records, newest first, rotated files included; other lines are skipped.
+
+    :param most: number of records wanted; at most that many lines of a compressed file are kept
     """
     for line in _lines(os.fspath(path), needle, most):
         try:
             found = json.loads(line, parse_constant=_refused, parse_float=_finite)
         except (RecursionError, ValueError):
-            continue  # the first half of a line that is just being written
+            continue  # the first half of a line that is being written
         if isinstance(found, dict):
             yield found
 
@@ -69,7 +98,7 @@ def _refused(constant: str) -> float:
 
 
 def _finite(text: str) -> float:
-    """Return a number; what is infinite could not be written into a snapshot."""
+    """Return a finite number: a snapshot cannot hold others."""
     found = float(text)
     return found if math.isfinite(found) else _refused(text)
 
@@ -77,11 +106,12 @@ def _finite(text: str) -> float:
 def _lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
     try:
         rotated = _rotated(path)
-        # Between rotation and the next decision there is no other.
+        # Between rotation and the next decision only older files exist.
         for name in [path, *rotated] if os.path.exists(path) or not rotated else rotated:
             if name.endswith(".gz"):
                 with gzip.open(name) as packed:
-                    kept = deque((line for line in _forward(packed) if needle in line), most)
+                    lines = iter(partial(packed.readline, _MAX_LINE), b"")
+                    kept = deque((line for line in lines if needle in line), most)
                 yield from reversed(kept)
             else:
                 with open(name, "rb") as stream:
@@ -106,16 +136,11 @@ def _rotated(path: str) -> list[str]:
     return [os.path.join(folder, entry) for _, entry in sorted(found)]
 
 
-def _forward(stream: Any) -> Iterator[bytes]:
-    while line := stream.readline(_MAX_LINE):
-        yield line
-
-
 def _backward(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a file from its end, without their line breaks."""
+    """Yield the lines of a file, last first, without line breaks and empty lines."""
     stream.seek(0, os.SEEK_END)
     at = stream.tell()
-    rest: list[bytes] = []  # the end of a line that begins further in front, last piece first
+    rest: list[bytes] = []  # pieces of the line that begins in an earlier block, last first
     while at > 0:
         size = min(_BLOCK, at)
         at -= size
@@ -126,7 +151,7 @@ def _backward(stream: BinaryIO) -> Iterator[bytes]:
             yield from (line for line in (last, *reversed(lines)) if line)
             rest = []
         rest.append(first)
-        # A line longer than any record is dropped piece by piece.
+        # Drop the pieces of a line that is longer than any record.
         if len(rest) * _BLOCK > _MAX_LINE:
             rest = []
     line = b"".join(reversed(rest))

@@ -1,1 +1,1 @@
-"""Where a snapshot comes from: the APIs of a cloud, or a file."""
+"""Sources of a snapshot: the APIs of a cloud, or a file."""

@@ -1,22 +1,22 @@
-"""A snapshot without the names that people have given."""
+"""A snapshot without the names that users have given."""
 
 import hashlib
 import secrets
-from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hpc_sched.snapshot.model import Snapshot
 
-# Metadata of aggregates that belong to projects, as Nova has it; anything may follow.
+# Prefix of the metadata keys that name the projects of an aggregate, as Nova has it.
 _OWNERS = "filter_tenant_id"
 
 
 def without_names(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with other names for servers, server groups and projects.
+    """Return the snapshot with the names of servers, server groups and projects replaced.
 
-    The same name becomes the same word within the snapshot, and another one the next time, so
-    that nobody can try out names. Hosts, flavors, host aggregates, applications and uuids stay,
-    but of the projects that own aggregates.
+    Equal names become equal words within one snapshot. The salt is new for each snapshot, so
+    that guessed names cannot be verified. Hosts, flavors, host aggregates, applications and
+    uuids stay, except for the projects that own aggregates.
     """
     salt = secrets.token_bytes(16)
 
@@ -24,13 +24,12 @@ def without_names(snapshot: Snapshot) -> Snapshot:
         digest = hashlib.blake2b(name.encode(), digest_size=6, key=salt, person=kind.encode())
         return f"{kind}-{digest.hexdigest()}"
 
+    def projects(names: str) -> str:
+        return ",".join(word("project", name.strip()) for name in names.split(","))
+
     servers = [
-        replace(
-            server,
-            name=word("server", server.name),
-            project_id=word("project", server.project_id),
-        )
-        for server in snapshot.servers
+        replace(vm, name=word("server", vm.name), project_id=word("project", vm.project_id))
+        for vm in snapshot.servers
     ]
     groups = [
         replace(group, name=word("group", group.name), project_id=word("project", group.project_id))
@@ -38,13 +37,13 @@ def without_names(snapshot: Snapshot) -> Snapshot:
     ]
     aggregates = [
         replace(
-            found,
+            aggregate,
             metadata={
-                key: _projects(value, word) if key.startswith(_OWNERS) else value
-                for key, value in found.metadata.items()
+                key: projects(value) if key.startswith(_OWNERS) else value
+                for key, value in aggregate.metadata.items()
             },
         )
-        for found in snapshot.aggregates
+        for aggregate in snapshot.aggregates
     ]
     return replace(
         snapshot,
@@ -52,8 +51,3 @@ def without_names(snapshot: Snapshot) -> Snapshot:
         servers=tuple(sorted(servers, key=lambda server: (server.name, server.uuid))),
         groups=tuple(sorted(groups, key=lambda group: (group.name, group.uuid))),
     )
-
-
-def _projects(value: str, word: Callable[[str, str], str]) -> str:
-    """Return other words for the ids of projects in a list."""
-    return ",".join(word("project", name.strip()) for name in value.split(","))

@@ -1,4 +1,4 @@
-"""The APIs of a cloud, reached as every OpenStack client reaches them."""
+"""Connection to the APIs of Nova and Placement, by openstacksdk."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Any
 
 from hpc_sched import exceptions
 
-# The last one whose list of hypervisors tells the processor and asks no compute for its uptime.
+# The last microversion whose list of hypervisors has cpu_info and queries no compute for uptime.
 NOVA_VERSION = "2.87"
-# With the whole trees of providers in the summaries (1.29).
+# Since 1.29 the summaries hold whole trees of providers.
 PLACEMENT_VERSION = "1.36"
-# A large Placement needs its time for all candidates.
-TIMEOUT = 300.0
+# A large Placement is slow to list all candidates.
+TIMEOUT = 300.0  # seconds
 
 MISSING = (
     "the live state of a cloud needs openstacksdk: pip install 'hpc-sched[cloud]', or ask a "
@@ -36,9 +36,9 @@ class Api:
     version: str
 
     def get(self, path: str, **query: str) -> Mapping[str, Any]:
-        """Return the document of a call.
+        """Return the JSON document of a path.
 
-        :raises exceptions.SnapshotError: naming the call, what went wrong and the right it needs
+        :raises exceptions.SnapshotError: naming the call, the failure and the right it needs
         """
         from keystoneauth1 import exceptions as keystone
         from openstack import exceptions as sdk
@@ -49,7 +49,7 @@ class Api:
                 path,
                 params=query,
                 microversion=self.version,
-                # Of openstacksdk's proxies the catalog's type of Nova goes into the header.
+                # By default openstacksdk puts the catalog's type of the service here.
                 headers={"Accept": "application/json"},
                 raise_exc=False,
                 timeout=TIMEOUT,
@@ -71,18 +71,18 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class Apis:
-    """What is asked for the state of a cloud."""
+    """The APIs that hold the state of a cloud."""
 
     nova: Api
     placement: Api
 
 
-def open_(cloud: str | None) -> Apis:
-    """Return the APIs of a cloud; nothing is asked yet but perhaps for a token.
+def connect(cloud: str | None) -> Apis:
+    """Return the APIs of a cloud. At most a token is requested.
 
-    :param cloud: its name in clouds.yaml; by default that of OS_CLOUD, or the OS_* variables
-    :raises exceptions.SnapshotError: where openstacksdk is missing, the cloud is not known or
-        a service has no endpoint
+    :param cloud: name in clouds.yaml; by default that of OS_CLOUD, or the OS_* variables
+    :raises exceptions.SnapshotError: if openstacksdk is missing, the cloud is unknown or a
+        service has no endpoint
     """
     try:
         import openstack

@@ -1,8 +1,8 @@
-"""The state of a cloud as its APIs tell it now, read through openstacksdk.
+"""The live state of a cloud, read from its APIs.
 
-Calls: the lists of hypervisors, servers and flavors a page of 1,000 each, of server groups a
-page of 1,000, of aggregates and of Placement's providers one each, and one to three for what is
-used; where a provider is in none of the answers two of its own.
+Calls: lists of hypervisors, servers, flavors and server groups in pages of 1,000, one list each
+of aggregates and of Placement's providers, one to three for the usage of providers, and two for
+each provider that is in none of these answers.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,22 +21,22 @@ _PAGE = 1000
 
 
 def take(cloud: str | None = None, progress: Progress = lambda _text: None) -> Snapshot:
-    """Return what a cloud's Nova and Placement tell, of all projects.
+    """Return the state that Nova and Placement report, of all projects.
 
-    The answers are read one after the other: what changes meanwhile may show in some of them
-    only. The calls grow with hosts and VMs, not with their product.
+    The answers are read one after the other: a change in between may show in only some of them.
+    The number of calls is linear in hosts and VMs.
 
-    :param cloud: its name in clouds.yaml; by default that of OS_CLOUD, or the OS_* variables
-    :param progress: gets a few words on what is being read
+    :param cloud: name in clouds.yaml; by default that of OS_CLOUD, or the OS_* variables
+    :param progress: is called with a few words on the current call
     :raises exceptions.SnapshotError: naming the call that failed and the right it needs, or
-        what was missing in an answer
+        the part that an answer lacks
     """
-    apis = connection.open_(cloud)
+    apis = connection.connect(cloud)
     try:
         return _read(apis, progress)
+    except exceptions.SnapshotError:
+        raise
     except (AttributeError, LookupError, TypeError, ValueError) as failure:
-        if isinstance(failure, exceptions.SnapshotError):
-            raise
         raise exceptions.SnapshotError(
             f"an answer of Nova or Placement is not what was expected: {failure!r}"
         ) from failure
@@ -45,33 +45,25 @@ def take(cloud: str | None = None, progress: Progress = lambda _text: None) -> S
 def _read(apis: connection.Apis, progress: Progress) -> Snapshot:
     nova = apis.nova
     taken = datetime.now(UTC).isoformat(timespec="seconds")
-    nodes = list(
-        _paged(nova, "/os-hypervisors/detail", "hypervisors", progress, what="hypervisors")
-    )
+    nodes = list(_paged(nova, "/os-hypervisors/detail", "hypervisors", progress))
     notes: list[str] = []
     servers = [
         _server(found, notes)
-        for found in _paged(
-            nova, "/servers/detail", "servers", progress, what="servers", all_tenants="True"
-        )
+        for found in _paged(nova, "/servers/detail", "servers", progress, all_tenants="True")
     ]
-    groups = [
-        _group(found) for found in _by_offset(nova, "/os-server-groups", "server_groups", progress)
-    ]
+    groups = [_group(found) for found in _server_groups(nova, progress)]
     flavors = [
         _flavor(found)
-        for found in _paged(
-            nova, "/flavors/detail", "flavors", progress, what="flavors", is_public="None"
-        )
+        for found in _paged(nova, "/flavors/detail", "flavors", progress, is_public="None")
     ]
     progress("aggregates")
     aggregates = [_aggregate(found) for found in nova.get("/os-aggregates")["aggregates"]]
     amounts = placement_amounts.read(apis.placement, [str(node["id"]) for node in nodes], progress)
     hypervisors = [_hypervisor(node, amounts.get(str(node["id"]))) for node in nodes]
-    untold = sorted(node.nodename for node in hypervisors if not node.capacity)
-    if untold:
+    unknown = sorted(node.nodename for node in hypervisors if not node.capacity)
+    if unknown:
         notes.append(
-            f"Placement knows no resources of {len(untold)} hypervisor(s), such as {untold[0]}"
+            f"Placement knows no resources of {len(unknown)} hypervisor(s), such as {unknown[0]}"
         )
     return Snapshot(
         taken=taken,
@@ -84,31 +76,30 @@ def _read(apis: connection.Apis, progress: Progress) -> Snapshot:
     )
 
 
-def _paged(
-    api: Api, path: str, key: str, progress: Progress, *, what: str, **query: str
-) -> Iterable[Json]:
-    """Yield the entries of a list that goes on behind the last one's id."""
+def _paged(api: Api, path: str, key: str, progress: Progress, **query: str) -> Iterable[Json]:
+    """Yield the entries of a list whose pages begin after the id of an entry."""
     marker: dict[str, str] = {}
     count = 0
     while True:
-        progress(f"{what} {count}" if count else what)
+        progress(f"{key} {count}" if count else key)
         answer = api.get(path, limit=str(_PAGE), **query, **marker)
         found = answer[key]
         yield from found
         count += len(found)
-        # Nova's own limit of a page may be lower: only the link tells whether there is more.
+        # A page may be shorter by a limit in Nova: only the link shows whether there is another.
         links = answer.get(f"{key}_links") or ()
         if not found or not any(link.get("rel") == "next" for link in links):
             return
         marker = {"marker": str(found[-1]["id"])}
 
 
-def _by_offset(api: Api, path: str, key: str, progress: Progress) -> Iterable[Json]:
-    """Yield the entries of the server groups, which are counted, not linked."""
+def _server_groups(api: Api, progress: Progress) -> Iterable[Json]:
+    """Yield the server groups, whose pages are counted, not linked."""
     count = 0
     while True:
         progress(f"server groups {count}" if count else "server groups")
-        found = api.get(path, all_projects="True", limit=str(_PAGE), offset=str(count))[key]
+        query = {"all_projects": "True", "limit": str(_PAGE), "offset": str(count)}
+        found = api.get("/os-server-groups", **query)["server_groups"]
         yield from found
         count += len(found)
         if not found:
@@ -130,25 +121,22 @@ def _hypervisor(found: Json, amounts: placement_amounts.Amounts | None) -> Hyper
 
 def _server(found: Json, notes: list[str]) -> Server:
     if "flavor" not in found:
-        # A cell that is down: Nova tells little more than that the server exists.
+        # In a cell that is down: Nova reports little more than the uuid.
         notes.append("a cell does not answer: where its servers are is not known")
     flavor = found.get("flavor") or {}
-    attributes = {key: found.get(f"OS-EXT-SRV-ATTR:{key}") for key in _ATTRIBUTES}
+    attribute = "OS-EXT-SRV-ATTR:"
     return Server(
         uuid=str(found["id"]),
         name=str(found.get("name") or ""),
         project_id=str(found.get("tenant_id") or ""),
         status=str(found.get("status") or "UNKNOWN"),
-        host=attributes["host"] or None,
-        nodename=attributes["hypervisor_hostname"] or None,
+        host=found.get(f"{attribute}host") or None,
+        nodename=found.get(f"{attribute}hypervisor_hostname") or None,
         flavor=_flavor({**flavor, "name": flavor.get("original_name")}),
         created=str(found.get("created") or ""),
-        reservation_id=attributes["reservation_id"] or None,
+        reservation_id=found.get(f"{attribute}reservation_id") or None,
         boots_from_volume=found.get("image") == "",
     )
-
-
-_ATTRIBUTES = ("host", "hypervisor_hostname", "reservation_id")
 
 
 def _flavor(found: Json) -> Flavor:
@@ -157,7 +145,7 @@ def _flavor(found: Json) -> Flavor:
         vcpus=int(found.get("vcpus") or 0),
         memory_mb=int(found.get("ram") or 0),
         root_gb=int(found.get("disk") or 0),
-        # The list of flavors and the flavor of a server call it differently.
+        # Under another name in the list of flavors than in a server.
         ephemeral_gb=int(found.get("OS-FLV-EXT-DATA:ephemeral", found.get("ephemeral")) or 0),
         swap_mb=int(found.get("swap") or 0),
         extra_specs={

@@ -1,4 +1,4 @@
-"""A server group as a request: for its own VMs, or for more of them."""
+"""Server groups of a snapshot: their policy, their placed VMs, and these as a request."""
 
 from collections import Counter
 
@@ -8,23 +8,34 @@ from hpc_sched.snapshot.request_builder import Request
 
 
 def policy_of(group: Group) -> str:
-    """Return the group's policy in words, with its rule."""
+    """Return the group's policy with its rule, as text."""
     if group.max_per_host is not None and group.max_per_host > 1:
         return f"{group.policy}, {group.max_per_host} a host"
     return group.policy
 
 
 def most_per_host(group: Group) -> int | None:
-    """Return the most VMs of the group on one service host, None where that is not bounded."""
+    """Return the most VMs of the group on one service host, None if unbounded."""
     if group.policy != "anti-affinity":
         return None
     return 1 if group.max_per_host is None else group.max_per_host
 
 
-def as_request(cloud: Cloud, group: Group) -> Request | None:
-    """Return the request for the group's placed VMs as if they had none; None without any.
+def placed_of(cloud: Cloud, group: Group) -> tuple[Server, ...]:
+    """Return the VMs of a group that have a host."""
+    return tuple(vm for vm in cloud.members_of(group) if vm.uuid in cloud.host_of)
 
-    All are taken to be like the largest kind of them.
+
+def kinds_of(servers: tuple[Server, ...]) -> list[str]:
+    """Return the names of the VMs' flavors that differ in size, most VMs first."""
+    sizes = Counter((s.flavor.vcpus, s.flavor.memory_mb, s.flavor.name) for s in servers)
+    return [name for (_, _, name), _ in sorted(sizes.items(), key=lambda i: (-i[1], i[0]))]
+
+
+def as_request(cloud: Cloud, group: Group) -> Request | None:
+    """Return a request to place the group's placed VMs anew; None without placed VMs.
+
+    All VMs count as VMs of the largest flavor.
     """
     placed = placed_of(cloud, group)
     if not placed:
@@ -39,14 +50,3 @@ def as_request(cloud: Cloud, group: Group) -> Request | None:
         boots_from_volume=model.boots_from_volume,
         moves=placed,
     )
-
-
-def placed_of(cloud: Cloud, group: Group) -> tuple[Server, ...]:
-    """Return the VMs of a group that have a host."""
-    return tuple(vm for vm in cloud.members_of(group) if vm.uuid in cloud.host_of)
-
-
-def kinds_of(servers: tuple[Server, ...]) -> list[str]:
-    """Return the names of the flavors that differ in size among some VMs, most VMs first."""
-    sizes = Counter((s.flavor.vcpus, s.flavor.memory_mb, s.flavor.name) for s in servers)
-    return [name for (_, _, name), _ in sorted(sizes.items(), key=lambda i: (-i[1], i[0]))]

@@ -39,7 +39,7 @@ def test_vms_and_vcpus_are_counted_on_their_hosts():
     assert [uses.hosts[host].vms for host in TOPOLOGY.hosts] == [2, 1, 0, 0, 0]
     assert uses.totals(TOPOLOGY.hosts_of("leaf1")) == host_usage.Totals(3, 24, 48, 1, 0, 0, 0)
     assert uses.totals(TOPOLOGY.hosts_of("leaf2")) == host_usage.Totals(0, 0, 32, 1, 0, 1, 0)
-    assert (uses.absent, uses.strangers, uses.doubled) == ((), (), {})
+    assert (uses.absent, uses.unnamed, uses.doubled) == ((), (), {})
     assert uses.states() == {
         "n1": svg.USED,
         "n2": svg.USED,
@@ -57,10 +57,10 @@ def test_a_host_that_is_disabled_and_down_is_counted_once():
     assert (totals.disabled, totals.down, totals.off, totals.free) == (1, 0, 1, 0)
 
 
-def test_hosts_that_only_one_side_knows_are_told():
+def test_hosts_that_only_one_side_has_are_listed():
     uses = host_usage.of(TOPOLOGY, cloud([node("n1"), node("gpu2"), node("gpu1")], []))
     assert uses.absent == ("n2", "n3", "n4", "n5")
-    assert uses.strangers == ("gpu1", "gpu2")
+    assert uses.unnamed == ("gpu1", "gpu2")
     assert uses.totals(["n1", "n2"]).absent == 1
 
 
@@ -72,11 +72,11 @@ def test_names_are_matched_as_the_scheduler_does():
             [vm(1, "n1.example.org", "n1.example.org"), vm(2, "n2", "8d0c3a6e")],
         ),
     )
-    assert uses.strangers == ()
+    assert uses.unnamed == ()
     assert {host: use.vms for host, use in uses.hosts.items()} == {"n1": 1, "n2": 1, "n3": 0}
 
 
-def test_a_host_with_several_nodes_adds_them_up_and_is_told():
+def test_a_host_with_several_nodes_adds_them_up_and_is_listed():
     uses = host_usage.of(
         TOPOLOGY,
         cloud(

@@ -1,0 +1,68 @@
+"""One decision on a group: the fields of one line of the decision log."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import Any
+
+from hpc_sched.core.plan.result import Gang
+
+
+@dataclass(frozen=True, slots=True)
+class LeafCandidates:
+    """The candidates under one leaf switch."""
+
+    hosts: int = 0
+    room: int = 0  # VMs that fit on them
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedPlan:
+    """What was planned; costs are Hop-Bytes."""
+
+    leaves: Mapping[str, int] = field(default_factory=dict)  # leaf to planned VMs
+    hosts: Mapping[str, int] = field(default_factory=dict)  # host to planned VMs
+    hop_bytes: float | None = None
+    least: float | None = None  # least possible with all candidates and without constraints
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRejection:
+    """Why there is no plan."""
+
+    reason: str = ""
+    count: int = 0  # VMs that had to be placed
+    fits: Gang | None = None  # largest group that meets the constraints
+    largest: tuple[Gang, ...] = ()  # largest group on each level, bottom up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionEntry:
+    """One decision. A field with its default value is not written."""
+
+    time: str  # UTC, ISO 8601
+    request_id: str | None
+    instance: str | None  # uuid of the first VM
+    instances: tuple[str, ...] | None = None  # uuids of VMs of the server group that await a place
+    group: str | None  # uuid of the server group; None without one
+    policy: str | None = ""  # of the server group; None without one
+    app_class: str = ""
+    wishes: Mapping[str, str | int | None] | None = None  # the constraints, and homogeneous
+    left: int | None = None  # VMs of this request without a place
+    awaiting: int | None = None  # VMs of the group without a place
+    members: Mapping[str, int] | None = None  # leaf to VMs of the group with a place
+    candidates: Mapping[str, LeafCandidates] | None = None  # per leaf
+    removed: Mapping[str, int] | None = None  # reason to hosts that were removed for it
+    decision: str  # "planned", "no plan" or "refused"
+    seconds: float | None = None  # time that the decision took
+    plan: LoggedPlan | None = None
+    rejection: LoggedRejection | None = None
+    reason: str | None = None  # of a refusal
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        values = asdict(self)
+        return {
+            known.name: values[known.name]
+            for known in fields(self)
+            if known.default is MISSING or values[known.name] != known.default
+        }
