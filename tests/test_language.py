@@ -79,7 +79,9 @@ _NO_PROSE = (
     "toctree",
     "autoprogram-cliff",
 )
+# Where help texts are: arguments of argparse and oslo.config, and the constants of the commands.
 _HELP_ARGUMENTS = ("help", "description", "epilog")
+_HELP_NAMES = ("HELP", "EPILOG")
 
 
 class Found(NamedTuple):
@@ -144,11 +146,18 @@ def texts_of(source: str) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.Call):
             for keyword in node.keywords:
                 if keyword.arg in _HELP_ARGUMENTS:
-                    yield from (
-                        (part.lineno, part.value)
-                        for part in ast.walk(keyword.value)
-                        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-                    )
+                    yield from _strings_of(keyword.value)
+        elif isinstance(node, ast.Assign):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if any(name.endswith(_HELP_NAMES) for name in names):
+                yield from _strings_of(node.value)
+
+
+def _strings_of(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the strings of an expression, each with the number of its first line."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.lineno, part.value
 
 
 def prose_of(page: str) -> str:
