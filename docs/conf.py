@@ -24,9 +24,9 @@ html_static_path = ["_static"]
 html_css_files = ["citations.css"]
 pygments_style = "native"
 nitpicky = True
-smartquotes = False  # they make one long dash of the two of an option
+smartquotes = False  # they would turn the -- of an option into a dash
 
-# The theme would ask git and OpenStack's forge for these.
+# The theme would read these from git and OpenStack's forge.
 openstackdocs_auto_name = False
 openstackdocs_auto_version = False
 openstackdocs_use_storyboard = False

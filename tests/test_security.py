@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs" / "operator" / "security.rst").read_text()
     ("row", "limit"),
     [
         ("a value of an extra spec or hint", f"{extra_spec_names.MAX_VALUE} characters"),
-        ("the same, told back", f"{extra_spec_names.MAX_SHOWN} characters"),
+        ("the same, repeated in a fault or log", f"{extra_spec_names.MAX_SHOWN} characters"),
         ("``hpc:group_size``", str(extra_spec_names.MAX_GROUP_SIZE)),
         ("``hpc:max_leaves``", str(extra_spec_names.MAX_LEAVES)),
         ("``max_server_per_host``", rf"2\ :sup:`{capacity.UNBOUNDED.bit_length() - 1}`"),

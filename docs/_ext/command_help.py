@@ -1,6 +1,6 @@
-"""What the commands' help ends with, in the reference as it stands on a terminal.
+"""The end of each command's help, in the reference as on a terminal.
 
-cliff takes examples, tables and exit codes for reStructuredText, and joins their lines.
+cliff would parse examples, tables and exit codes as reStructuredText and join their lines.
 """
 
 import argparse
@@ -18,6 +18,6 @@ def _verbatim(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def setup(_app: Sphinx) -> dict[str, bool]:
-    """Put it in the place of cliff's own."""
+    """Replace cliff's own formatting."""
     sphinxext._format_epilog = _verbatim
     return {"parallel_read_safe": True, "parallel_write_safe": True}

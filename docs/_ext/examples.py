@@ -1,7 +1,7 @@
 """The fabrics and the cloud of the documentation's screens and pictures.
 
 Four leaf switches of eight hosts in two pods; on some hosts VMs of others, one host disabled, one
-that the topology does not name. Group job1 stands where the planner puts it.
+that the topology does not name. The planner has placed group job1.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
 """Screens and pictures of the documentation, made by the code when the documentation is built.
 
-``.. screen:: COMMAND`` runs a command of hpc-sched in the folder ``examples`` and shows what it
-prints; a command that ends with another code than ``:exit:`` (0 unless given) fails the build.
+``.. screen:: COMMAND`` runs a command of hpc-sched in the folder ``examples`` and shows its
+output; an exit code other than ``:exit:`` (default 0) fails the build.
 ``.. fabric-picture:: NAME`` draws one of the fabrics of ``examples.py``.
-``.. status-checks::`` lists what ``hpc-sched-status upgrade check`` looks at.
+``.. status-checks::`` lists the checks of ``hpc-sched-status upgrade check``.
 """
 
 import os
@@ -23,7 +23,7 @@ SECONDS = 300
 
 
 class Screen(SphinxDirective):
-    """What a command prints."""
+    """The output of a command."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -72,19 +72,19 @@ class FabricPicture(SphinxDirective):
 
 
 class StatusChecks(SphinxDirective):
-    """The checks of hpc-sched-status in their order, with what each returns."""
+    """The checks of hpc-sched-status in their order, with the first sentence of each."""
 
     def run(self) -> list[nodes.Node]:
         """Return a list of definitions."""
-        # The first of the two modules readies Nova for the second one.
+        # The first of the two modules prepares Nova for the second one.
         from hpc_sched.status import command  # noqa: F401
         from hpc_sched.status.upgrade_check import CHECKS
 
         listed = nodes.definition_list()
         for name, check in CHECKS:
             first = " ".join((check.__doc__ or "").split("\n\n")[0].split())
-            told, _ = self.parse_inline(first.removeprefix("Return "))
-            shown = nodes.paragraph("", "", *told)
+            sentence, _ = self.parse_inline(first.removeprefix("Return "))
+            shown = nodes.paragraph("", "", *sentence)
             listed += nodes.definition_list_item(
                 "", nodes.term(text=name), nodes.definition("", shown)
             )
