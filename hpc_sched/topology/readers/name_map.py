@@ -12,7 +12,7 @@ is::
 import re
 
 from hpc_sched import exceptions, files
-from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS
+from hpc_sched.topology.readers.reader_errors import Problems
 
 _LINE = re.compile(r'\s*(?P<key>"[^"]*"|[^\s"#]+)\s+(?P<name>"[^"]*"|[^\s"]+)\s*(?:#.*)?\Z')
 _GUID = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,16})\Z")
@@ -30,39 +30,37 @@ def read(content: bytes, path: str) -> dict[str, str]:
 
     A key that can be read as a GUID is there as it is written and in the form of :func:`guid`.
 
-    :raises exceptions.TopologyError: with the lines that are wrong, as many as are read
+    :raises exceptions.TopologyError: with the first wrong lines
     """
     text = files.decode(content, path, exceptions.TopologyError)
     names: dict[str, str] = {}
     first: dict[str, int] = {}
-    problems: list[str] = []
+    problems = Problems(path)
     for number, line in enumerate(text.splitlines(), 1):
-        if len(problems) >= MAX_PROBLEMS:
-            break
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _LINE.match(line)
         key = found["key"].strip('"') if found else ""
         name = found["name"].strip('"').strip() if found else ""
         if not key or not name:
-            problems.append(
-                f"{path}:{number}: expected a name or GUID and the name of a host, "
-                f"found {line.strip()[:_SHOWN]!r}"
+            problems.note(
+                number,
+                f"expected a name or GUID and the name of a host, found {line.strip()[:_SHOWN]!r}",
             )
             continue
-        # A GUID may be written in several ways and is one all the same.
+        # A GUID written in two ways is the same GUID.
         same = guid(key) if key.lower().startswith("0x") else None
         forms = [key] if same is None else [key, same]
         other = next((form for form in forms if names.get(form, name) != name), None)
         if other is not None:
-            problems.append(
-                f"{path}:{number}: {key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and "
-                f"{names[other][:_SHOWN]!r} on line {first[other]}"
+            problems.note(
+                number,
+                f"{key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and "
+                f"{names[other][:_SHOWN]!r} on line {first[other]}",
             )
             continue
         for form in forms:
             names[form] = name
             first.setdefault(form, number)
-    if problems:
-        raise exceptions.TopologyError(*problems)
+    problems.stop()
     return names

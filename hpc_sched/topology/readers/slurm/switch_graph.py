@@ -1,15 +1,18 @@
-"""Switches that list the nodes or the switches below them: what Slurm's files mean.
+"""The graph of switches in Slurm's files, each of which lists nodes or other switches.
 
 A switch may be listed by several others, as the leaves of a fat tree are by all its spines, or by
-none. Its level is one more than the highest of those that it lists, and two hosts meet on the
-lowest level on which one switch has both below.
+none. Its level is one more than the highest level of the switches that it lists, and two hosts
+meet on the lowest level on which one switch has both below.
 
-topology_of     the entry: what is wrong is told, the rest becomes a tree
-  _Graph          switches by name, with what they list
-  _levels         how high each list reaches
+topology_of     the entry: collects problems, then builds the tree
+  _Graph          switches by name, with the names that they list
+  _ordered        lists of switches, lower ones first; finds cycles
+  _levels         level of each list of switches
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import graphlib
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
@@ -20,11 +23,12 @@ from hpc_sched.topology.readers.slurm import name_lists, nearest_leaves
 from hpc_sched.topology.tree import MAX_LEVELS
 
 MAX_SHOWN = 12  # switches of a cycle that an error names
+MAX_CYCLES = 10  # cycles that are reported; each takes another search
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchLine:
-    """A switch as a text describes it, lists still folded."""
+    """A switch of a text, lists still folded."""
 
     name: str
     line: int
@@ -33,15 +37,11 @@ class SwitchLine:
     # Slurm prints the nodes of a switch above leaves too: all those that it reaches.
     reaches: bool = False
 
-    def says_the_same(self, other: "SwitchLine") -> bool:
-        """Tell whether two lines differ in nothing but their place."""
-        return (self.name, self.nodes, self.switches) == (other.name, other.nodes, other.switches)
-
 
 def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
-    """Return the fabric of switches in the order in which a text has them.
+    """Return the topology of switches in the order of a text.
 
-    Linear in the names that the lines list, each list counted once, but for fabrics that are no
+    Linear in the names that the lines list, each list counted once, but for graphs that are no
     trees, see :func:`hierarchy.build`.
 
     :param problems: of the text so far; more are added
@@ -49,7 +49,7 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
     """
     graph = _Graph(problems)
     graph.read(lines)
-    order = ordered(graph.lists, graph.list_of, lambda chain: _note_cycle(graph, chain))
+    order = _ordered(graph)
     problems.stop()
     levels = _levels(graph, order)
     problems.stop()
@@ -58,17 +58,17 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
 
 @dataclass
 class _Graph:
-    """Switches by name. What they list is kept by its text, for the spines of a fat tree all
-    list the same."""
+    """Switches by name. A list of switches is keyed by its text: all spines of a fat tree have
+    the same one."""
 
     problems: Problems
     defined: dict[str, SwitchLine] = field(default_factory=dict)
-    leaves: dict[str, tuple[str, ...]] = field(default_factory=dict)  # to their nodes
+    leaves: dict[str, tuple[str, ...]] = field(default_factory=dict)  # leaf to its nodes
     lists: dict[str, tuple[str, ...]] = field(default_factory=dict)  # text to switches
     unfolding: name_lists.Unfolding = field(default_factory=name_lists.Unfolding)
 
     def read(self, lines: Sequence[SwitchLine]) -> None:
-        """Take in the lines, and note all that can be seen without knowing levels."""
+        """Add all lines, and note the problems that do not depend on levels."""
         for line in lines:
             self._define(line)
         owner: dict[str, str] = {}
@@ -92,7 +92,7 @@ class _Graph:
         first = self.defined.setdefault(line.name, line)
         if first is line:
             return
-        if first.says_the_same(line):
+        if (first.nodes, first.switches) == (line.nodes, line.switches):
             self.problems.remark(
                 line.line, f"switch {line.name!r} stands on line {first.line} already, the same"
             )
@@ -102,7 +102,7 @@ class _Graph:
             )
 
     def names_of(self, line: SwitchLine, text: str, what: str) -> tuple[str, ...]:
-        """Return the names of a list; none where it is wrong."""
+        """Return the names of a list; none after a problem."""
         try:
             found = self.unfolding.names_of(text)
         except name_lists.TooManyNames as error:
@@ -150,7 +150,7 @@ class _Graph:
             )
 
     def list_of(self, switch: str) -> str | None:
-        """Return the text of the switches that a switch lists; None for leaves."""
+        """Return the text of a switch's list of switches; None for leaves."""
         return self.defined[switch].switches
 
 
@@ -159,9 +159,32 @@ def _first_of(names: Sequence[str]) -> str:
     return f"{names[0]!r}" + (f" (and {more} more)" if more else "")
 
 
+def _ordered(graph: _Graph) -> list[str]:
+    """Return the texts of the lists of switches, lower ones first; note cycles as problems.
+
+    Linear, and without recursion: a file may be a chain of as many switches as it has lines.
+    """
+    below: dict[str, dict[str, str]] = {}  # per list: the lists just below, and by which switch
+    for text, switches in graph.lists.items():
+        below[text] = {}
+        for switch in switches:
+            lower = graph.list_of(switch)
+            if lower is not None:
+                below[text].setdefault(lower, switch)
+    for _ in range(MAX_CYCLES):
+        try:
+            return list(graphlib.TopologicalSorter(below).static_order())
+        except graphlib.CycleError as error:
+            cycle: list[str] = error.args[1]  # each is below the next, and the last is the first
+            chain = [below[upper][lower] for lower, upper in itertools.pairwise(cycle)]
+            _note_cycle(graph, chain[::-1])
+            # Without this link the next cycle is found.
+            del below[cycle[1]][cycle[0]]
+    return []
+
+
 def _note_cycle(graph: _Graph, chain: Sequence[str]) -> None:
     """Note switches of which each lists the next, and the last the first."""
-    # It is told from the switch that the text has first.
     first = chain.index(min(chain, key=lambda switch: graph.defined[switch].line))
     chain = [*chain[first:], *chain[:first]]
     shown = chain if len(chain) <= MAX_SHOWN else [*chain[: MAX_SHOWN - 1], "..."]
@@ -172,10 +195,10 @@ def _note_cycle(graph: _Graph, chain: Sequence[str]) -> None:
 
 
 def _levels(graph: _Graph, order: Sequence[str]) -> dict[str, int]:
-    """Return the level of the switches that have a list, by list; 0 where no node is below."""
+    """Return the level of each list's switch, by the list's text; 0 where no node is below."""
     levels: dict[str, int] = {}
     for text in order:
-        below = [level_of(graph, levels, switch) for switch in graph.lists[text]]
+        below = [_level_of(graph, levels, switch) for switch in graph.lists[text]]
         levels[text] = 1 + max(below) if any(below) else 0
     highest = max(levels.values(), default=1)
     for line in graph.defined.values():
@@ -200,14 +223,14 @@ def _levels(graph: _Graph, order: Sequence[str]) -> dict[str, int]:
     return levels
 
 
-def level_of(graph: _Graph, levels: Mapping[str, int], switch: str) -> int:
+def _level_of(graph: _Graph, levels: Mapping[str, int], switch: str) -> int:
     """Return the level of a switch: 1 for a leaf, 0 where no node is below."""
     text = graph.list_of(switch)
     return int(switch in graph.leaves) if text is None else levels[text]
 
 
 def _built(graph: _Graph, order: Sequence[str], levels: Mapping[str, int]) -> Topology:
-    """Return the tree of a graph that has nothing wrong with it."""
+    """Return the tree of a graph without problems."""
     leaves = [hierarchy.Leaf((name,), nodes) for name, nodes in graph.leaves.items()]
     position = {name: i for i, name in enumerate(graph.leaves)}
     try:
@@ -247,7 +270,7 @@ def _built(graph: _Graph, order: Sequence[str], levels: Mapping[str, int]) -> To
 def _remark_apart(
     graph: _Graph, leaves: Sequence[hierarchy.Leaf], near: Sequence[Sequence[int]]
 ) -> None:
-    """Say which leaves are connected although no switch has both below."""
+    """Add a remark on the first two connected leaves that no switch has both below."""
     for i, (close, connected) in enumerate(zip(near[-2], near[-1], strict=True)):
         if close != connected:
             other = next(hierarchy.bits(connected & ~close))
@@ -263,7 +286,7 @@ def _remark_apart(
 def _check_reached(
     graph: _Graph, leaves: Sequence[hierarchy.Leaf], below: Mapping[str, int]
 ) -> None:
-    """Note the switches that name nodes they do not reach, or not all those that they do."""
+    """Note the switches whose nodes differ from those that they reach."""
     checked: dict[tuple[str, int], str] = {}
     for line in graph.defined.values():
         if not line.reaches or line.switches is None or not line.nodes:
@@ -278,44 +301,3 @@ def _check_reached(
             checked[key] = what.format(_first_of(wrong)) if wrong else ""
         if checked[key]:
             graph.problems.note(line.line, f"switch {line.name!r} {checked[key]}")
-
-
-def ordered(
-    lists: Mapping[str, Sequence[str]],
-    list_of: Callable[[str], str | None],
-    cycle: Callable[[list[str]], None],
-) -> list[str]:
-    """Return the keys of lists, those of the lists below before those above.
-
-    Linear, and without recursion: a file may be a chain of as many switches as it has lines.
-
-    :param lists: key to the switches that it lists
-    :param list_of: the key of the list that a switch has below it, None for a leaf
-    :param cycle: told the switches of a cycle, of which each lists the next
-    """
-    order: list[str] = []
-    done: set[str] = set()
-    for start in lists:
-        if start in done:
-            continue
-        path: dict[str, str] = {start: ""}  # the lists on the way down, and by which switch
-        stack: list[tuple[str, Iterator[str]]] = [(start, iter(lists[start]))]
-        while stack:
-            key, rest = stack[-1]
-            for switch in rest:
-                below = list_of(switch)
-                if below is None or below in done:
-                    continue
-                if below in path:
-                    ways = list(path)
-                    cycle([path[way] for way in ways[ways.index(below) + 1 :]] + [switch])
-                    continue
-                path[below] = switch
-                stack.append((below, iter(lists[below])))
-                break
-            else:
-                stack.pop()
-                path.pop(key)
-                done.add(key)
-                order.append(key)
-    return order
