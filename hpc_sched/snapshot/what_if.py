@@ -10,7 +10,6 @@ from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.lookup import near
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree_dict import details_of, nested
 
 ADDITION = "[PARENT/]LEAF=HOSTS[:like=HOST]"
 _ADDITION = re.compile(
@@ -62,7 +61,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     """
     if not additions:
         return cloud
-    tree = nested(cloud.topology)
+    tree = cloud.topology.to_tree()
     nodes = list(cloud.snapshot.hypervisors)
     for addition in additions:
         like = _like(cloud, addition)
@@ -87,7 +86,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
             tree,
             levels=old.levels,
             host_processors=old.host_processors,
-            details=details_of(old),
+            details=old.details(),
             remarks=old.remarks,
         )
     except exceptions.TopologyError as failure:

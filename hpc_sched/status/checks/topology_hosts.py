@@ -22,7 +22,7 @@ def check(cloud: Cloud) -> list[Finding]:
             *(failure(text) for text in texts),
             failure(f"nova-scheduler does not start with this topology ({source()}): mend it."),
         ]
-    found = [good(f"{plurals.of(topology)} ({source()}).")]
+    found = [good(f"{topology.summary()} ({source()}).")]
     found += [warning(remark) for remark in shortened(topology.remarks)]
     try:
         return found + _coverage(topology, cloud)

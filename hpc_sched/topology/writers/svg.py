@@ -54,7 +54,7 @@ def text_of(
     :param notes: host to what its tooltip says beside its name
     """
     places = svg_layout.of(topology)
-    heading = f"{title}: {plurals.of(topology)}" if title else plurals.of(topology)
+    heading = f"{title}: {topology.summary()}" if title else topology.summary()
     legend = [] if states is None else _legend(Counter(states.get(h, OFF) for h in topology.hosts))
     width = 2 * _MARGIN + max(
         places.width,
