@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hpc_sched.topology import Topology
 from hpc_sched.topology.tree import Details, Links
-from hpc_sched.topology.writers import dot, svg_text, svg, svg_layout
+from hpc_sched.topology.writers import dot, svg, svg_layout, svg_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
