@@ -29,6 +29,13 @@ class Links:
         """Ratio of the rates down and up; None for a switch without links up."""
         return self.down / self.up if self.up else None
 
+    @classmethod
+    def total(cls, parts: Sequence["Links"]) -> "Links | None":
+        """Return the sum of several switches' links; None for no switch."""
+        if not parts:
+            return None
+        return cls(sum(part.down for part in parts), sum(part.up for part in parts))
+
 
 @dataclass(frozen=True, slots=True)
 class Switch:

@@ -1,17 +1,17 @@
-"""Which leaves are near each other, from the leaves that each switch has below it."""
+"""Distances between leaves, from the leaves below each switch."""
 
 from collections.abc import Mapping, Sequence
 
-from hpc_sched.topology.hierarchy import bits
+from hpc_sched.topology.leaf_masks import bits, union
 
-# Sets of leaves are masks of bits. Both bounds are far above any fabric: they keep a file that
-# was made to hurt from taking the scheduler's memory or time.
-MAX_BITS = 1 << 31  # in all masks that are kept: 256 MB
+# Both bounds are far above any fabric: they protect the scheduler's memory and time from a hostile
+# file.
+MAX_BITS = 1 << 31  # of all masks in memory: 256 MB
 MAX_STEPS = 1 << 31  # some ten seconds
 
 
 def check_size(leaves: int, uppers: int) -> None:
-    """Go on where masks for all switches fit into memory.
+    """Check that the masks of all switches fit into memory.
 
     :raises ValueError: where they do not
     """
@@ -22,13 +22,13 @@ def check_size(leaves: int, uppers: int) -> None:
 
 
 def near_of(leaves: int, below: Mapping[int, Sequence[int]]) -> list[list[int]]:
-    """Return which leaves are near each leaf, as :func:`hierarchy.build` takes it.
+    """Return the leaves near each leaf, as :func:`hierarchy.build` takes them.
 
-    Leaves that no switch has both below, though others connect them, meet one level above all
-    switches. Linear in the leaves below all the different switches of a level, in steps of 64
+    Two leaves that no switch has both below, but a chain of others connects, meet one level above
+    all switches. Linear in the leaves below all the different switches of a level, in steps of 64
     leaves.
 
-    :param below: per level from 2 the leaves below each of its switches, as masks
+    :param below: per level from 2, the masks of the leaves below each of its switches
     :raises ValueError: where that would take too long
     """
     now = [1 << leaf for leaf in range(leaves)]
@@ -58,9 +58,9 @@ def near_of(leaves: int, below: Mapping[int, Sequence[int]]) -> list[list[int]]:
 
 
 def _connected(near: Sequence[int]) -> list[int]:
-    """Return for each leaf all leaves that can be reached from it by way of others."""
+    """Return, per leaf, the mask of all leaves connected with it, directly or by others."""
     if sum(mask.bit_count() for mask in set(near)) == len(near):
-        return list(near)  # nobody is near two parts
+        return list(near)  # the parts are disjoint already
     connected = [0] * len(near)
     for start in range(len(near)):
         if connected[start]:
@@ -68,9 +68,7 @@ def _connected(near: Sequence[int]) -> list[int]:
         part = 1 << start
         new = part
         while new:
-            reached = 0
-            for leaf in bits(new):
-                reached |= near[leaf]
+            reached = union(near[leaf] for leaf in bits(new))
             new = reached & ~part
             part |= reached
         for leaf in bits(part):

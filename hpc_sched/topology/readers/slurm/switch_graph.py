@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
+from hpc_sched.topology.leaf_masks import bits
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.slurm import name_lists, nearest_leaves
@@ -273,7 +274,7 @@ def _remark_apart(
     """Add a remark on the first two connected leaves that no switch has both below."""
     for i, (close, connected) in enumerate(zip(near[-2], near[-1], strict=True)):
         if close != connected:
-            other = next(hierarchy.bits(connected & ~close))
+            other = next(bits(connected & ~close))
             (a,), (b,) = leaves[i].switches, leaves[other].switches
             graph.problems.remark(
                 graph.defined[a].line,
@@ -294,7 +295,7 @@ def _check_reached(
         key = (line.nodes, below[line.switches])
         if key not in checked:
             named = set(graph.names_of(line, line.nodes, "node"))
-            reached = {node for i in hierarchy.bits(key[1]) for node in leaves[i].hosts}
+            reached = {node for i in bits(key[1]) for node in leaves[i].hosts}
             wrong, what = sorted(named - reached), "names node {} and does not reach it"
             if not wrong:
                 wrong, what = sorted(reached - named), "reaches node {} and does not name it"
