@@ -7,7 +7,7 @@ from typing import Any
 from hpc_sched import exceptions, files
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
-from hpc_sched.topology.readers.slurm import switch_graph, topology_conf, topology_yaml
+from hpc_sched.topology.readers.slurm import graph_tree, topology_conf, topology_yaml
 from hpc_sched.topology.readers.text_driver import TextDriver
 
 # The first line after comments: YAML's indicators, or a key with a colon.
@@ -46,7 +46,7 @@ class SlurmDriver(TextDriver):
                 problems.remark(
                     None, f"topology {self.tree!r} is asked for, but topology.conf has no names"
                 )
-        return switch_graph.topology_of(lines, problems)
+        return graph_tree.topology_of(lines, problems)
 
 
 def is_yaml(content: bytes) -> bool:
