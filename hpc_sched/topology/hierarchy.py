@@ -285,7 +285,7 @@ class _Builder:
 
 
 def _name_of(switches: Sequence[str]) -> str:
-    """Return the name of a node that stands for some switches."""
+    """Return the name of the node of some switches."""
     if len(switches) == 1:
         return switches[0]
     folded = hostlist.fold(switches)

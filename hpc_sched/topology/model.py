@@ -28,7 +28,8 @@ class Topology:
     branch shorter than its siblings is thereby padded just below their parent, and hops is an
     ultrametric.
 
-    Built with :meth:`from_tree` or by a driver; never changed afterwards.
+    Built with :meth:`from_tree` or by a driver; never changed afterwards. Methods raise
+    :class:`exceptions.UnknownHostError` for a name that is no host or switch of the topology.
     """
 
     hosts: tuple[str, ...]
@@ -56,7 +57,7 @@ class Topology:
 
         Several switches at the top are islands. Linear in hosts and switches.
 
-        :param levels: names of the levels, bottom up; as many as the tree is deep, or none
+        :param levels: names of the levels, bottom up: one per level, or none
         :param processors: switch name to the processor type of the hosts below it
         :param host_processors: host name to its own processor type, whatever its switches state
         :param details: all attributes of switches, in place of ``processors``
@@ -107,7 +108,7 @@ class Topology:
     def renamed(self, names: Mapping[str, str]) -> "Topology":
         """Return the same fabric with other names for some hosts. O(hosts).
 
-        :param names: host to its new name; those that are no hosts here do not matter
+        :param names: host to its new name; others are ignored
         :raises exceptions.TopologyError: where two hosts would have one name
         """
         hosts = tuple(names.get(host, host) for host in self.hosts)
@@ -177,20 +178,14 @@ class Topology:
         return host in self._host_index
 
     def index_of(self, host: str) -> int:
-        """Return the index of a host in ``hosts``.
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
-        """
+        """Return the index of a host in ``hosts``."""
         try:
             return self._host_index[host]
         except KeyError:
             raise exceptions.UnknownHostError(f"host {host!r} is not in the topology") from None
 
     def switch_index(self, name: str) -> int:
-        """Return the index of a switch in ``switches``.
-
-        :raises exceptions.UnknownHostError: for a name that is no switch
-        """
+        """Return the index of a switch in ``switches``."""
         try:
             return self._switch_index[name]
         except KeyError:
@@ -201,8 +196,6 @@ class Topology:
 
         0 on one host, 1 under one leaf, 2 * l - 1 where the lowest common switch is on level
         l, infinity between islands.
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
         """
         left, right = self.index_of(a), self.index_of(b)
         if left == right:
@@ -213,33 +206,21 @@ class Topology:
         return math.inf
 
     def leaf_of(self, host: str) -> str:
-        """Return the name of the leaf switch above a host, in O(1).
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
-        """
+        """Return the name of the leaf switch above a host, in O(1)."""
         return self.switches[int(self.groups[0, self.index_of(host)])].name
 
     def ancestors(self, host: str) -> tuple[str, ...]:
-        """Return the names of the switches above a host, leaf first.
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
-        """
+        """Return the names of the switches above a host, leaf first."""
         return tuple(switch.name for switch in self._above(host))
 
     def hosts_of(self, switch: str) -> tuple[str, ...]:
-        """Return the hosts below a switch of any level, in the order of ``hosts``.
-
-        :raises exceptions.UnknownHostError: for a name that is no switch
-        """
+        """Return the hosts below a switch of any level, in the order of ``hosts``."""
         wanted = self.switch_index(switch)
         row = self.groups[self.switches[wanted].level - 1]
         return tuple(self.hosts[i] for i in np.flatnonzero(row == wanted))
 
     def children_of(self, switch: str) -> tuple[str, ...]:
-        """Return the switches just below a switch; none below a leaf.
-
-        :raises exceptions.UnknownHostError: for a name that is no switch
-        """
+        """Return the switches just below a switch; none below a leaf."""
         parent = self.switch_index(switch)
         return tuple(child.name for child in self.switches if child.parent == parent)
 
@@ -247,8 +228,6 @@ class Topology:
         """Return a host's own processor type, else what the nearest switch states, or None.
 
         O(depth), and O(1) for a host with a type of its own.
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
         """
         stated = (switch.processor for switch in self._above(host) if switch.processor is not None)
         own = self.host_processors.get(host)

@@ -41,7 +41,7 @@ class Links:
 class Switch:
     """One switch: its name, its level (leaf = 1) and the index of the switch above it.
 
-    One node of the tree may stand for several switches of the fabric, :attr:`members`: the
+    One node of the tree may merge several switches of the fabric, :attr:`members`: the
     spines of a fat tree, or the leaf switches to which the same hosts are connected by several
     rails.
     """
@@ -50,7 +50,7 @@ class Switch:
     level: int
     parent: int  # index in Topology.switches, -1 at a root
     processor: str | None = None  # processor type of the hosts below, where it is known
-    members: tuple[str, ...] = ()  # the switches that it stands for, where there are several
+    members: tuple[str, ...] = ()  # the merged switches, where there are several
     links: Links | None = None  # where the description states the rates
 
 

@@ -28,7 +28,7 @@ def test_leaves_of_one_host_each_are_alike():
     assert lint.of(fabric({"a": 1, "b": 1})) == ()
 
 
-def test_a_leaf_with_one_host_beside_larger_ones_is_told():
+def test_a_leaf_with_one_host_among_larger_ones_is_reported():
     assert lint.of(fabric({"a": 4, "b": 1, "c": 4})) == (
         LintFinding(lint.SINGLE, "1 leaf has a single host: b"),
     )
@@ -37,7 +37,7 @@ def test_a_leaf_with_one_host_beside_larger_ones_is_told():
     )
 
 
-def test_leaves_with_more_or_fewer_hosts_than_most_are_told_by_size():
+def test_leaves_with_more_or_fewer_hosts_than_most_are_reported_by_size():
     sizes = {"l1": 4, "l2": 4, "l3": 4, "l4": 4, "l5": 3, "l6": 5, "l7": 3}
     assert lint.of(fabric(sizes)) == (
         LintFinding(lint.SIZE, "2 leaves with 3 hosts, where 4 of 7 have 4: l[5,7]"),
@@ -51,7 +51,7 @@ def test_where_no_size_is_that_of_most_none_is_odd():
     )
 
 
-def test_islands_are_told_with_their_hosts_largest_first():
+def test_islands_are_reported_with_their_hosts_largest_first():
     tree = {"a": ["h1"], "b": {"b1": ["h2"], "b2": ["h3"]}}
     assert lint.of(Topology.from_tree(tree)) == (
         LintFinding(lint.ISLANDS, "2 islands, with no link between them (hosts): b (2), a (1)"),
@@ -69,14 +69,14 @@ def test_of_many_islands_the_largest_are_named():
 #       pod      leaf3
 #     /     \
 #  leaf1   leaf2
-def test_a_leaf_directly_below_the_core_is_told_where_others_have_a_pod():
+def test_a_leaf_directly_below_the_core_is_reported_where_others_have_a_pod():
     tree = {"core": {"pod": {"leaf1": ["a"], "leaf2": ["b"]}, "leaf3": ["c"]}}
     assert lint.of(Topology.from_tree(tree)) == (
         LintFinding(lint.LEVELS, "directly below core core, with no pod between: leaf3"),
     )
 
 
-def test_where_no_oversubscription_is_that_of_most_one_sentence_tells_their_range():
+def test_where_no_oversubscription_is_that_of_most_one_sentence_has_their_range():
     links = {f"l{i}": Links(400, 100 * i) for i in range(1, 5)}
     uneven = fabric({"l1": 2, "l2": 2, "l3": 2, "l4": 2}, details=Details(links=links))
     assert lint.of(uneven) == (
@@ -84,7 +84,7 @@ def test_where_no_oversubscription_is_that_of_most_one_sentence_tells_their_rang
     )
 
 
-def test_switches_with_another_oversubscription_than_most_are_told():
+def test_switches_with_another_oversubscription_than_most_are_reported():
     links = {f"l{i}": Links(400, 200) for i in range(1, 5)}
     links["l4"] = Links(400, 100)
     links["l3"] = Links(300, 150)  # as much as the others

@@ -1,9 +1,8 @@
-"""The name map: what hosts are called elsewhere.
+"""The name map: other names of hosts.
 
-A line has a name of the topology and the name that Nova has for it, such as the UUID of a
-bare-metal node, or a GUID and the host or switch that it belongs to. Quotes around the second
-and comments are as in the node name map of OpenSM and infiniband-diags, which can be used as it
-is::
+A line has a name in the topology and the name in Nova, such as the UUID of a bare-metal node, or
+a GUID and the name of its host or switch. Quotes and comments are those of the node name map of
+OpenSM and infiniband-diags, which can be used too::
 
     node0001             4f0c6a1e-7d0b-4a6e-9d43-2f1f6a9c3b10
     0x0002c90300a1b2c3   "node0002"                            # HCA without a description
@@ -20,15 +19,15 @@ _SHOWN = 80
 
 
 def guid(text: str) -> str | None:
-    """Return a GUID in one form, 16 digits, or None where the text is none."""
+    """Return a GUID normalized to 16 digits, or None for another text."""
     found = _GUID.match(text)
     return found.group(1).lower().rjust(16, "0") if found else None
 
 
 def read(content: bytes, path: str) -> dict[str, str]:
-    """Return the names of a name map by what they stand for; linear in its length.
+    """Return the names of a name map by their keys; linear in its length.
 
-    A key that can be read as a GUID is there as it is written and in the form of :func:`guid`.
+    A GUID is a key both as written and normalized by :func:`guid`.
 
     :raises exceptions.TopologyError: with the first wrong lines
     """

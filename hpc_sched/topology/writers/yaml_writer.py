@@ -29,7 +29,7 @@ def text_of(topology: Topology) -> str:
     levels = ", ".join(_scalar(name, "level") for name in topology.levels)
     lines = [f"levels: [{levels}]", "switches:"]
     roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
-    # A stack: a switch's children follow it at once.
+    # A stack: children follow their switch.
     waiting = [(s, "") for s in reversed(roots)]
     while waiting:
         s, indent = waiting.pop()

@@ -22,7 +22,7 @@ class SlurmDriver(TextDriver):
     of topology.yaml."""
 
     def __init__(self, *, tree: str | None = None, **source: Any) -> None:
-        """Take one of a file and a command.
+        """Set the source and the tree to read.
 
         :param tree: the name of a topology in topology.yaml; by default the first with
             ``cluster_default``, or the only tree

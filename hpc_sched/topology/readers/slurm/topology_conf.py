@@ -27,7 +27,7 @@ _NEXT_PAIR = re.compile(r"[A-Za-z0-9_.]+=", re.ASCII)
 _INCLUDE = re.compile(r"\s*include(?=\s|\Z)", re.ASCII | re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]+\Z")
 _SPEED = re.compile(r"[0-9]\w*\Z|unlimited\Z|infinite\Z", re.ASCII | re.IGNORECASE)
-_SAID = re.compile(r"(?:[^\\#]|\\.?)*+", re.DOTALL)  # up to a comment
+_UNCOMMENTED = re.compile(r"(?:[^\\#]|\\.?)*+", re.DOTALL)  # up to a comment
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
 
@@ -72,8 +72,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _without_comment(line: str) -> str:
-    said = _SAID.match(line) if "#" in line else None
-    return said[0] if said else line
+    found = _UNCOMMENTED.match(line) if "#" in line else None
+    return found[0] if found else line
 
 
 def _unescaped(line: str) -> str:
