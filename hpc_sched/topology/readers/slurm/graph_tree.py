@@ -53,9 +53,9 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
     _check_reached(graph, leaves)
     problems.stop()
     uppers = [
-        hierarchy.Upper(name, listed.level, listed.leaves)
+        hierarchy.Upper(name, upper.level, upper.leaves)
         for name in graph.defined
-        if (listed := graph.list_of(name)) is not None and listed.level
+        if (upper := graph.list_of(name)) and upper.level
     ]
     try:
         return hierarchy.build(leaves, near, uppers, problems.remarks)
