@@ -214,12 +214,12 @@ def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
     for change in changes:
         noun = word if len(change.names) == 1 else many
         names = hostlist.fold(change.names)
-        if change.new is None:
-            yield f"{noun} gone from {change.old}: {names}"
-        elif change.old is None:
-            yield f"{noun} new at {change.new}: {names}"
-        else:
-            yield f"{noun} moved from {change.old} to {change.new}: {names}"
+        place = {
+            "gone": f"from {change.old}",
+            "new": f"at {change.new}",
+            "moved": f"from {change.old} to {change.new}",
+        }[change.kind]
+        yield f"{noun} {change.kind} {place}: {names}"
 
 
 def _names_in(changes: Iterable[Change]) -> list[str]:
