@@ -5,20 +5,18 @@ sometimes no tree at all. The hops of a tree are an ultrametric; here the graph'
 the smallest ultrametric that is not below them. On a fat tree they are one already.
 
 build          the entry: level by level
-  _merged        clusters that become one on the next level
   _Distortion    the pair of leaves whose distance was rounded up most
   _torn          connected leaves on different islands
   _Builder       the nodes of the tree, with their names
 """
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
-from hpc_sched.topology.leaf_masks import bits, union
+from hpc_sched.topology.leaf_masks import bits, merged, union
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS, Details, Links
 
@@ -53,11 +51,11 @@ def build(
 ) -> Topology:
     """Return the tree of leaves at given distances.
 
-    On each level clusters of leaves become one where all their pairs are near enough, the first
-    that fits in the order of ``leaves``: no two clusters of a level could be merged further, so no
-    smaller ultrametric is still not below the distances. For the distances of a tree the order
-    is irrelevant. Switches above with the same leaves below are one node. Parts without a
-    connection become islands. O(leaves**2) at worst, in steps of 64 leaves; linear on trees.
+    On each level a cluster of leaves joins the first part, in the order of ``leaves``, all of
+    which is near enough. No two parts of a level could be merged further: the ultrametric is
+    minimal. For the distances of a tree the order is irrelevant. Switches above with the same
+    leaves below are one node. Parts without a connection become islands. O(leaves**2) at worst,
+    in steps of 64 leaves; linear on trees.
 
     :param leaves: in the order of the topology
     :param near: ``near[d - 1][i]`` is the mask of the leaves with at most d switches on the
@@ -80,7 +78,7 @@ def build(
     distortion = _Distortion()
     for level in range(2, highest + 1):
         within = near[min(2 * level - 1, len(near)) - 1]
-        parts = _merged([cluster.leaves for cluster in builder.clusters], within)
+        parts = merged([cluster.leaves for cluster in builder.clusters], within)
         for children in parts:
             if len(children) > 1:
                 joined = [builder.clusters[i].leaves for i in children]
@@ -89,52 +87,6 @@ def build(
     return builder.topology(
         [*remarks, *distortion.remark(leaves), *_torn(builder.clusters, leaves, near)]
     )
-
-
-def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
-    """Return the parts of clusters that become one, as lists of their indices.
-
-    :param clusters: masks of their leaves
-    :param within: per leaf, the mask of the leaves that are near enough
-    """
-    parts: list[list[int]] = []
-    members: list[int] = []  # per part: mask of its leaves
-    common: list[int] = []  # per part: mask of the leaves that are near all of its members
-    by_common: dict[int, int] = {}
-    part_of: dict[int, int] = {}  # by leaf
-    for i, cluster in enumerate(clusters):
-        near_all = -1
-        for leaf in bits(cluster):
-            near_all &= within[leaf]
-        # On a tree all members of a part are near the same leaves.
-        likely = by_common.get(near_all)
-        tried = () if likely is None else (likely,)
-        others: Iterable[int] = range(len(parts))
-        neighbours = near_all & ~cluster
-        if neighbours.bit_count() < len(parts):
-            # A part fits only if all of it is near: only the parts of these leaves can.
-            others = sorted({part_of[leaf] for leaf in bits(neighbours) if leaf in part_of})
-        found = next(
-            (
-                part
-                for part in itertools.chain(tried, others)
-                if not cluster & ~common[part] and not members[part] & ~near_all
-            ),
-            None,
-        )
-        if found is None:
-            by_common[near_all] = len(parts)
-            parts.append([i])
-            members.append(cluster)
-            common.append(near_all)
-        else:
-            parts[found].append(i)
-            members[found] |= cluster
-            common[found] &= near_all
-            by_common[common[found]] = found
-        part = len(parts) - 1 if found is None else found
-        part_of.update(dict.fromkeys(bits(cluster), part))
-    return parts
 
 
 @dataclass
@@ -148,12 +100,12 @@ class _Distortion:
     def note(self, level: int, joined: Sequence[int], near: Sequence[Sequence[int]]) -> None:
         """Compare the distances of leaves that become one cluster on a level."""
         hops = 2 * level - 1
-        everyone = union(joined)
+        together = union(joined)
         # Only pairs with a larger distortion than the worst so far.
         for switches in range(1, hops - (self.hops - self.switches)):
             within = near[min(switches, len(near)) - 1]
             for cluster in joined:
-                others = everyone & ~cluster
+                others = together & ~cluster
                 for leaf in bits(cluster):
                     met = within[leaf] & others
                     if met:
