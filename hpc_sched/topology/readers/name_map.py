@@ -19,9 +19,14 @@ _SHOWN = 80
 
 
 def guid(text: str) -> str | None:
-    """Return a GUID normalized to 16 digits, or None for another text."""
+    """Return a GUID normalized, or None for another text."""
     found = _GUID.match(text)
-    return found.group(1).lower().rjust(16, "0") if found else None
+    return normalized_guid(found[1]) if found else None
+
+
+def normalized_guid(digits: str) -> str:
+    """Return a GUID of 16 lower-case hexadecimal digits."""
+    return digits.lower().rjust(16, "0")
 
 
 def read(content: bytes, path: str) -> dict[str, str]:

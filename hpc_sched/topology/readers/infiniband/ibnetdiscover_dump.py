@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
+from hpc_sched.topology import plurals
+from hpc_sched.topology.readers.name_map import normalized_guid
 
 SWITCH = "S"
 HCA = "H"
@@ -123,8 +125,11 @@ class _SkippedLines:
 
     def remark(self, before: str, after: str) -> list[str]:
         """Return a remark, if a line was skipped."""
-        more = f", and {self.count - 1} more such line{'s' if self.count > 2 else ''}"
-        return [f"{self.first}{before}{more * (self.count > 1)}: {after}"] if self.count else []
+        if not self.count:
+            return []
+        others = self.count - 1
+        more = f", and {plurals.text(others, 'more such line')}" if others else ""
+        return [f"{self.first}{before}{more}: {after}"]
 
 
 @dataclass
@@ -200,7 +205,7 @@ class _Reader:
         return True
 
     def _node(self, kind: str, guid: str) -> Node:
-        id_ = f"{kind}-{_guid(guid)}"
+        id_ = f"{kind}-{normalized_guid(guid)}"
         node = self.nodes.get(id_)
         if node is None:
             node = self.nodes[id_] = Node(id_)
@@ -246,13 +251,8 @@ class _Reader:
         return True
 
 
-def _guid(text: str) -> str:
-    """Return a GUID in the form of the name map."""
-    return text.lower().rjust(16, "0")
-
-
 def _add_guid(node: Node, guid: str) -> None:
-    found = _guid(guid)
+    found = normalized_guid(guid)
     if len(node.port_guids) < _MAX_PORTS and found not in node.port_guids:
         node.port_guids += (found,)
 
