@@ -155,7 +155,7 @@ WRITERS: dict[str, Callable[[Fabric], str]] = {
 
 
 def fabrics(hosts: int) -> list[Fabric]:
-    """Return fabrics of so many hosts."""
+    """Return fabrics with a number of hosts."""
     return [
         # All leaves below the same spines, as many links up as down.
         fat_tree(hosts, 20, hosts, 20, 0),

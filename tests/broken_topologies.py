@@ -196,7 +196,7 @@ BROKEN: list[BrokenTopology] = [
         r":3: hosts of leaf 'sw1': expected a list, found keys and values",
     ),
     _case(
-        "a host that holds the list it stands in",
+        "a host that holds its own list",
         f"{_LEAF}&all [{{name: *all}}]\n",
         r":3: a host's name: expected text, found a list",
     ),
@@ -213,7 +213,7 @@ BROKEN: list[BrokenTopology] = [
         "switches:\n- name: sw1\n  switches: []\n",
         r":3: switch 'sw1' has no switches",
     ),
-    # Something stands twice.
+    # Names given twice.
     _case(
         "a host under two leaves",
         f"{_LEAF}n[1-4]\n- name: sw2\n  hosts:\n  - n5\n  - n[4-6]\n",

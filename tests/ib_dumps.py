@@ -188,7 +188,7 @@ def rails(groups: int, hosts: int, count: int) -> Fabric:
 
 
 def from_links(links: Iterable[tuple[str, str]], hosts: dict[str, list[str]]) -> Fabric:
-    """Return switches linked as told, with hosts on some of them."""
+    """Return switches with the given links, and hosts on some of them."""
     fabric = Fabric()
     for host, switches in hosts.items():
         fabric.host(host, *switches)

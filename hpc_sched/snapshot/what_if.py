@@ -11,7 +11,6 @@ from hpc_sched import exceptions
 from hpc_sched.snapshot.cloud import Cloud, similar
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree_dict import details_of, nested
 
 ADDITION = "[PARENT/]LEAF=HOSTS[:like=HOST]"
 _ADDITION = re.compile(
@@ -65,7 +64,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     if not additions:
         return cloud
     old = cloud.topology
-    tree = nested(old)
+    tree = old.to_tree()
     switches = _switches(tree)
     nodes = list(cloud.snapshot.hypervisors)
     for addition in additions:
@@ -90,7 +89,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
             tree,
             levels=old.levels,
             host_processors=old.host_processors,
-            details=details_of(old),
+            details=old.details(),
             remarks=old.remarks,
         )
     except exceptions.TopologyError as failure:

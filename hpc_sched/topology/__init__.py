@@ -1,4 +1,4 @@
-"""The fabric: an immutable tree of switches with hosts below its leaves.
+"""Topology of the fabric: an immutable tree of switches with hosts below its leaves.
 
 Imports nothing of Nova.
 """

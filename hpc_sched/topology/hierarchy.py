@@ -1,32 +1,32 @@
-"""A tree from leaves and how near they are to each other.
+"""A tree from leaves and the distances between them.
 
-What a fabric's source tells of is a graph: spines side by side, leaves with several parents, and
-sometimes no tree at all. A tree's hops are an ultrametric; here the graph's distances become the
-smallest ultrametric that is not below them, which on a fat tree are the distances themselves.
+The description of a fabric is a graph: parallel spines, leaves with several parents, and
+sometimes no tree at all. The hops of a tree are an ultrametric; here the graph's distances become
+the smallest ultrametric that is not below them. On a fat tree they are one already.
 
-build        the entry: level by level
-  _merged      which clusters of leaves are one on the next level
-  _torn        what is connected and ends on different islands all the same
-  _Builder     the nodes of the tree that stand for clusters, with their names
+build          the entry: level by level
+  _Distortion    the pair of leaves whose distance was rounded up most
+  _torn          connected leaves on different islands
+  _Builder       the nodes of the tree, with their names
 """
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
+from hpc_sched.topology.leaf_masks import bits, merged, union
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS, Details, Links
 
-# A longer list of names stands for nobody in a log line.
+# A longer folded list of names is truncated in the name of a node.
 MAX_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Hosts that hang on the same leaf switch, or on the same set of them."""
+    """Hosts connected to the same leaf switch, or to the same set of leaf switches."""
 
     switches: tuple[str, ...]
     hosts: tuple[str, ...]
@@ -39,7 +39,7 @@ class Upper:
 
     name: str
     level: int
-    below: int  # the leaves below it: bit i for leaf i
+    below: int  # mask of the leaves below it
     links: Links | None = None
 
 
@@ -49,25 +49,25 @@ def build(
     uppers: Iterable[Upper],
     remarks: Sequence[str] = (),
 ) -> Topology:
-    """Return the tree of leaves that are so near to each other.
+    """Return the tree of leaves at given distances.
 
-    On each level clusters of leaves become one where all their pairs are near enough, the first
-    that fits in the order of ``leaves``: no two clusters of a level could be one more, so no
-    smaller ultrametric is still not below the distances. Where the distances are those of a tree
-    the order does not matter. Switches above with the same leaves below are one node. What is not
-    connected becomes islands. O(leaves**2) at worst, in steps of 64 leaves; linear on trees.
+    On each level a cluster of leaves joins the first part, in the order of ``leaves``, all of
+    which is near enough. No two parts of a level could be merged further: the ultrametric is
+    minimal. For the distances of a tree the order is irrelevant. Switches above with the same
+    leaves below are one node. Parts without a connection become islands. O(leaves**2) at worst,
+    in steps of 64 leaves; linear on trees.
 
-    :param leaves: in the order in which the topology has them
-    :param near: ``near[d - 1][i]`` are the leaves, a bit each, with at most d switches on the
+    :param leaves: in the order of the topology
+    :param near: ``near[d - 1][i]`` is the mask of the leaves with at most d switches on the
         path from a host below leaf i, itself included
     :param uppers: the switches above, which give the nodes of the tree their names
-    :param remarks: what the reader has put right already
+    :param remarks: of the reader so far
     :raises exceptions.TopologyError: for more than ``MAX_LEVELS`` levels
     """
     by_level: dict[int, list[Upper]] = {}
     for upper in uppers:
         by_level.setdefault(upper.level, []).append(upper)
-    # Leaves that share a switch of several are 1 switch apart, and different all the same.
+    # Different leaves with a switch in common are 1 switch apart.
     apart = any(mask != 1 << i for i, mask in enumerate(near[-1]))
     highest = max([len(near) // 2 + 1, 2 if apart else 1, *by_level])
     if highest > MAX_LEVELS:
@@ -75,80 +75,37 @@ def build(
             f"{highest} levels of switches, {MAX_LEVELS} at most: there is no tree to be seen"
         )
     builder = _Builder(leaves)
-    error = _Error()
+    distortion = _Distortion()
     for level in range(2, highest + 1):
         within = near[min(2 * level - 1, len(near)) - 1]
-        parts = _merged([cluster.leaves for cluster in builder.clusters], within)
+        parts = merged([cluster.leaves for cluster in builder.clusters], within)
         for children in parts:
             if len(children) > 1:
                 joined = [builder.clusters[i].leaves for i in children]
-                error.note(level, joined, near)
+                distortion.note(level, joined, near)
         builder.join(level, parts, by_level.get(level, []))
-    said = [*remarks, *error.remark(leaves), *_torn(builder.clusters, leaves, near)]
-    return builder.topology(said)
-
-
-def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
-    """Return which clusters become one, as lists of their positions."""
-    parts: list[list[int]] = []
-    members: list[int] = []
-    common: list[int] = []  # per part: the leaves that are near all of its members
-    by_common: dict[int, int] = {}
-    part_of: dict[int, int] = {}  # by leaf
-    for i, cluster in enumerate(clusters):
-        near_all = -1
-        for leaf in bits(cluster):
-            near_all &= within[leaf]
-        # On a tree all members of a part are near the same leaves, which finds it at once.
-        likely = by_common.get(near_all)
-        tried = () if likely is None else (likely,)
-        others: Iterable[int] = range(len(parts))
-        neighbours = near_all & ~cluster
-        if neighbours.bit_count() < len(parts):
-            # All of a part are near, or it does not fit: only the parts of those few come in.
-            others = sorted({part_of[leaf] for leaf in bits(neighbours) if leaf in part_of})
-        found = next(
-            (
-                part
-                for part in itertools.chain(tried, others)
-                if not cluster & ~common[part] and not members[part] & ~near_all
-            ),
-            None,
-        )
-        if found is None:
-            by_common[near_all] = len(parts)
-            parts.append([i])
-            members.append(cluster)
-            common.append(near_all)
-        else:
-            parts[found].append(i)
-            members[found] |= cluster
-            common[found] &= near_all
-            by_common[common[found]] = found
-        part = len(parts) - 1 if found is None else found
-        part_of.update(dict.fromkeys(bits(cluster), part))
-    return parts
+    return builder.topology(
+        [*remarks, *distortion.remark(leaves), *_torn(builder.clusters, leaves, near)]
+    )
 
 
 @dataclass
-class _Error:
-    """How far the tree is from the graph, at its worst pair of leaves."""
+class _Distortion:
+    """The pair of leaves whose distance in the tree exceeds that in the graph most."""
 
-    hops: int = 0
-    switches: int = 0
+    hops: int = 0  # in the tree
+    switches: int = 0  # in the graph
     pair: tuple[int, int] = (0, 0)
 
     def note(self, level: int, joined: Sequence[int], near: Sequence[Sequence[int]]) -> None:
-        """Compare the leaves that become one cluster with how near they are."""
+        """Compare the distances of leaves that become one cluster on a level."""
         hops = 2 * level - 1
-        everyone = 0
-        for cluster in joined:
-            everyone |= cluster
-        # Only pairs that would be further wrong than the worst so far matter.
+        together = union(joined)
+        # Only pairs with a larger distortion than the worst so far.
         for switches in range(1, hops - (self.hops - self.switches)):
             within = near[min(switches, len(near)) - 1]
             for cluster in joined:
-                others = everyone & ~cluster
+                others = together & ~cluster
                 for leaf in bits(cluster):
                     met = within[leaf] & others
                     if met:
@@ -157,7 +114,7 @@ class _Error:
                         return
 
     def remark(self, leaves: Sequence[Leaf]) -> Iterator[str]:
-        """Yield a sentence where the graph is no tree."""
+        """Yield a remark if the graph is no tree."""
         if self.hops > self.switches:
             a, b = (_name_of(leaves[i].switches) for i in self.pair)
             yield (
@@ -169,7 +126,7 @@ class _Error:
 def _torn(
     islands: Sequence["_Cluster"], leaves: Sequence[Leaf], near: Sequence[Sequence[int]]
 ) -> Iterator[str]:
-    """Yield a sentence where leaves that reach each other are on different islands.
+    """Yield a remark if leaves that reach each other are on different islands.
 
     Hosts with several rails may reach two hosts that do not reach each other.
     """
@@ -190,7 +147,7 @@ def _torn(
 
 @dataclass(slots=True)
 class _Cluster:
-    """Leaves that are one on some level, and the part of the tree that holds them."""
+    """Leaves below one node of the tree, and that node."""
 
     leaves: int
     name: str
@@ -200,7 +157,7 @@ class _Cluster:
 
 @dataclass
 class _Builder:
-    """The clusters of the level reached so far."""
+    """The clusters of the highest level so far, and attributes of the nodes of all levels."""
 
     given: Sequence[Leaf]
     clusters: list[_Cluster] = field(default_factory=list)
@@ -214,7 +171,7 @@ class _Builder:
             self.clusters.append(_Cluster(1 << i, name, 1, list(leaf.hosts)))
 
     def join(self, level: int, parts: Sequence[Sequence[int]], uppers: Sequence[Upper]) -> None:
-        """Go one level up."""
+        """Merge clusters into the nodes of a level."""
         joined = []
         exact: dict[int, list[Upper]] = {}
         by_first: dict[int, list[int]] = {}  # their positions, by the first leaf below
@@ -223,15 +180,13 @@ class _Builder:
             by_first.setdefault((upper.below & -upper.below).bit_length() - 1, []).append(i)
         for part in parts:
             children = [self.clusters[i] for i in part]
-            leaves = 0
-            for child in children:
-                leaves |= child.leaves
+            leaves = union(child.leaves for child in children)
             same = exact.get(leaves, [])
             if len(children) == 1 and not same:
                 joined.append(children[0])
                 continue
             if not same:
-                # No switch has just these leaves below: those that connect some of them.
+                # No switch has exactly these leaves below: take those that connect some of them.
                 within = sorted(i for leaf in bits(leaves) for i in by_first.get(leaf, ()))
                 same = [
                     upper
@@ -239,17 +194,12 @@ class _Builder:
                     if not upper.below & ~leaves
                     and all(upper.below & ~child.leaves for child in children)
                 ]
-            first = min(bits(leaves))
-            names = [upper.name for upper in same] or [f"{self._leaf_name(first)}-level{level}"]
-            carried = [upper.links for upper in same if upper.links is not None]
-            total = (
-                Links(sum(part.down for part in carried), sum(part.up for part in carried))
-                if carried
-                else None
-            )
+            first = next(bits(leaves))
+            unnamed = f"{_name_of(self.given[first].switches)}-level{level}"
+            total = Links.total([upper.links for upper in same if upper.links is not None])
             if max(child.height for child in children) < level - 1:
                 children = [self._padded(child, level - 1) for child in children]
-            name = self._named(names, total)
+            name = self._named([upper.name for upper in same] or [unnamed], total)
             below = {child.name: child.below for child in children}
             joined.append(_Cluster(leaves, name, level, below))
         self.clusters = joined
@@ -263,7 +213,7 @@ class _Builder:
         )
 
     def _padded(self, cluster: _Cluster, height: int) -> _Cluster:
-        """Return a cluster below as many nodes as its place on a level wants."""
+        """Return a cluster with nodes added above it, up to a level."""
         while cluster.height < height:
             name = self._named([f"{cluster.name}-level{cluster.height + 1}"], None)
             cluster = _Cluster(
@@ -271,11 +221,8 @@ class _Builder:
             )
         return cluster
 
-    def _leaf_name(self, leaf: int) -> str:
-        return _name_of(self.given[leaf].switches)
-
     def _named(self, switches: Sequence[str], links: Links | None) -> str:
-        """Return a name that no other node has, and note what the node stands for."""
+        """Return a unique name of a new node, and keep its members and links."""
         wanted = name = _name_of(switches)
         count = 1
         while name in self.names:
@@ -290,18 +237,10 @@ class _Builder:
 
 
 def _name_of(switches: Sequence[str]) -> str:
-    """Return what several switches are called together."""
+    """Return the name of the node of some switches."""
     if len(switches) == 1:
         return switches[0]
     folded = hostlist.fold(switches)
     if len(folded) <= MAX_NAME:
         return folded
     return f"{min(switches)}+{len(switches) - 1}"
-
-
-def bits(mask: int) -> Iterator[int]:
-    """Yield the positions of the bits of a mask, lowest first."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest

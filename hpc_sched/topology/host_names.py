@@ -1,4 +1,4 @@
-"""Which host of the topology a hypervisor of the cloud is."""
+"""Topology hosts of Nova's hypervisors."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from hpc_sched.topology.model import Topology
 
 
 def short_name(name: str) -> str | None:
-    """Return a host name up to its first dot, or None where that says nothing (addresses)."""
+    """Return a host name up to its first dot, or None for an IP address."""
     short = name.partition(".")[0]
     return short if short and not short.isdigit() else None
 
@@ -15,8 +15,8 @@ def short_name(name: str) -> str | None:
 class HostNames:
     """Finds hypervisors in one topology; immutable, built once per topology.
 
-    A topology name matches a nodename first, then a host, then a short name that belongs to
-    one host of the topology alone.
+    A nodename is looked up first, then a service host, then the short names of both, unless
+    several hosts of the topology share it.
     """
 
     __slots__ = ("_by_short", "_topology")
@@ -28,12 +28,12 @@ class HostNames:
         self._by_short = {short: host for short, host in shorts if short and count[short] == 1}
 
     def find_all(self, places: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
-        """Return the topology's name of each hypervisor, and the names it does not know.
+        """Return the name of each hypervisor, and the names that the topology does not have.
 
-        A hypervisor that the topology does not name has its own name. A short name that two of
-        them would share belongs to neither.
+        A hypervisor outside the topology keeps its own name. So do several that would share a
+        short name.
 
-        :param places: service host and nodename of each
+        :param places: service host and nodename of each hypervisor
         """
         found = [self.find(*place) for place in places]
         nodes: dict[str, set[str]] = {}
@@ -50,7 +50,7 @@ class HostNames:
         return names, unknown
 
     def find(self, host: str, nodename: str | None = None) -> str | None:
-        """Return the topology's name of a hypervisor, or None where it has none. O(1)."""
+        """Return the topology's name of a hypervisor, or None. O(1)."""
         for name in (nodename, host):
             if name and name in self._topology:
                 return name

@@ -1,4 +1,4 @@
-"""Folded host names, ``node[001-018]``, read and printed with ClusterShell's NodeSet."""
+"""Folded host names, ``node[001-018]``, read and written with ClusterShell's NodeSet."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.RangeSet import RangeSetException
 
-# Far above any fabric, far below what would hurt the scheduler that expands it.
+# Far above any fabric, and still cheap to expand.
 MAX_HOSTS = 1_000_000
 
-_PART = re.compile(r"(?:[^,\[]|\[[^\[\]]*\])+")  # between commas that stand outside brackets
+_PART = re.compile(r"(?:[^,\[]|\[[^\[\]]*\])+")  # between commas outside brackets
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"\s*([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?\s*\Z")
 # NodeSet's own language has groups (which may run commands), set operators and wildcards;
@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
 def _count(text: str) -> int:
-    """Return how many names a folded text stands for at most, without unfolding it."""
+    """Return an upper bound of the names in a folded text, without unfolding it."""
     return sum(_count_part(part) for part in _PART.findall(text))
 
 
@@ -48,10 +48,10 @@ def _count_part(text: str) -> int:
 
 
 def expand(text: str) -> list[str]:
-    """Return the names that a folded text stands for, in natural order.
+    """Return the names of a folded text, in natural order.
 
     :param text: such as ``node[001-018]`` or ``r[1-2]n[01-18],login1``
-    :raises ValueError: where the text is no list of host names, or stands for more than
+    :raises ValueError: for a text that is no list of host names, or one of more than
         ``MAX_HOSTS``
     """
     stripped = text.strip()
@@ -64,8 +64,7 @@ def expand(text: str) -> list[str]:
         raise ValueError(f"bad range in {text!r}: a bracket without its partner")
     if _count(stripped) > MAX_HOSTS:
         raise ValueError(f"{text!r} stands for more than {MAX_HOSTS} hosts")
-    # NodeSet joins the parts before it lists them, which takes the square of their number where
-    # names have several numbers: it gets one at a time.
+    # NodeSet merges parts in quadratic time where names have several numbers: one at a time.
     parts = _parts(stripped)
     if "" in parts:
         raise ValueError(f"bad range in {text!r}: a comma too many")
@@ -77,7 +76,7 @@ def expand(text: str) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Return what stands between the commas outside brackets, empty parts included."""
+    """Return the parts between commas outside brackets, empty ones included."""
     marked = _BRACKETS.sub(lambda found: found.group().replace(",", "\0"), text)
     return [part.strip().replace("\0", ",") for part in marked.split(",")]
 
@@ -90,7 +89,7 @@ def _unfolded(part: str) -> list[str]:
 
 
 def _natural(name: str) -> tuple[list[str], list[tuple[int, str, int]]]:
-    """Return a key that orders names by their text, then by their numbers, however long."""
+    """Return a sort key: the text of a name, then its numbers, of any length."""
     numbers = []
     for digits in _NUMBER.findall(name):
         value = digits.lstrip("0")
@@ -99,9 +98,9 @@ def _natural(name: str) -> tuple[list[str], list[tuple[int, str, int]]]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """Return host names folded for people, ``node[001-018],login1``.
+    """Return host names folded for output, ``node[001-018],login1``.
 
-    Names that NodeSet would read as ranges, groups or operators follow as they are.
+    Names with characters of NodeSet's ranges, groups or operators follow unfolded.
     """
     ordered = sorted(names)
     plain = [name for name in ordered if _PLAIN.match(name)]
@@ -133,16 +132,16 @@ def _rows(names: Iterable[str]) -> list[str]:
         rows.setdefault((before, after), []).append(f"{number}{after}")
     folded = []
     for (before, _), rest in rows.items():
-        # Other numbers stay out of NodeSet's sight, or they would be folded too.
+        # NodeSet would fold the other numbers too.
         together = str(NodeSet.fromlist([f"x{part}" for part in rest], resolver=RESOLVER_NOGROUP))
         folded += [f"{before}{part.strip().removeprefix('x')}" for part in _parts(together)]
     return folded
 
 
 def written(names: Sequence[str]) -> list[str]:
-    """Return texts that :func:`expand` reads as just these names: folded ones first.
+    """Return texts that :func:`expand` reads as exactly these names, folded ones first.
 
-    :raises ValueError: for a name that no text stands for, such as one with a comma
+    :raises ValueError: for a name that cannot be written, such as one with a comma
     """
     plain = [name for name in names if _PLAIN.match(name)]
     texts = [fold(plain)] if plain else []

@@ -1,20 +1,20 @@
-"""The fabric as an immutable tree with dense indices, built once and shared by all requests."""
+"""The topology of a fabric: an immutable tree with dense indices, shared by all requests."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
+from hpc_sched.topology import plurals, undescribed_hosts
 from hpc_sched.topology.tree import (
     Details,
     Switch,
     Tree,
     TreeReader,
-    frozen,
-    level_names,
     name_rank,
 )
 
@@ -24,28 +24,24 @@ class Topology:
     """A forest of switches with hosts below its leaves.
 
     Indices are dense and in the order of the description: ``hosts[i]`` and ``switches[s]``.
-    ``groups`` has the shape (depth, hosts): ``groups[l - 1, i]`` is the index of the highest
-    switch of level l or lower above host i, so two hosts share a switch on level l exactly
-    where their entries agree; a branch shorter than its siblings is thereby padded just below
-    their parent and hops is an ultrametric.
+    Two hosts share a switch on level l exactly where their entries of ``groups[l - 1]`` agree. A
+    branch shorter than its siblings is thereby padded just below their parent, and hops is an
+    ultrametric.
 
-    ``host_processors`` holds the processor types that single hosts state for themselves; what a
-    switch states for all below it is in ``switches``. Ask :meth:`processor_of` for either.
-
-    ``remarks`` are what the description's reader put right or doubts, a sentence each.
-
-    Built with :meth:`from_tree` or by a driver; never changed afterwards.
+    Built with :meth:`from_tree` or by a driver; never changed afterwards. Methods raise
+    :class:`exceptions.UnknownHostError` for a name that is no host or switch of the topology.
     """
 
     hosts: tuple[str, ...]
     switches: tuple[Switch, ...]
-    levels: tuple[str, ...]  # names, bottom up; as many as the tree is deep
+    levels: tuple[str, ...]  # names, bottom up. Shape (depth,)
+    # The highest switch of level l or lower above host i: groups[l - 1, i]. Shape (depth, hosts)
     groups: NDArray[np.int64]
-    name_rank: NDArray[np.int64]  # place of each host in the order of names, the last tie-break
-    host_processors: Mapping[str, str]
+    name_rank: NDArray[np.int64]  # rank of each host by name, the last tie-break. Shape (hosts,)
+    host_processors: Mapping[str, str]  # of hosts that state their own, see processor_of
     _host_index: dict[str, int]
     _switch_index: dict[str, int]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # sentences on what the reader corrected or doubts
 
     @classmethod
     def from_tree(
@@ -61,38 +57,58 @@ class Topology:
 
         Several switches at the top are islands. Linear in hosts and switches.
 
-        :param levels: names of the levels, bottom up; as many as the tree is deep, or none
+        :param levels: names of the levels, bottom up: one per level, or none
         :param processors: switch name to the processor type of the hosts below it
-        :param host_processors: host name to its own processor type, whatever its switches say
-        :param details: all that is known of switches, in place of ``processors``
-        :param remarks: what the description's reader put right or doubts
-        :raises exceptions.TopologyError: for an empty tree or switch, a switch or host that
-            stands twice, a wrong number of level names, or a processor type of a host that
-            the tree does not have
+        :param host_processors: host name to its own processor type, whatever its switches state
+        :param details: all attributes of switches, in place of ``processors``
+        :param remarks: sentences on what the description's reader corrected or doubts
+        :raises exceptions.TopologyError: for an empty tree or switch, a switch or host given
+            twice, a wrong number of level names, or a processor type of a host that the tree
+            does not have
         """
-        parts = TreeReader(details or Details(processors or {})).read(tree, tuple(levels))
+        reader = TreeReader(tree)
+        names = reader.levels(tuple(levels))
         own = dict(host_processors or {})
-        unknown = sorted(own.keys() - parts.host_index.keys())
+        unknown = sorted(own.keys() - reader.host_index.keys())
         if unknown:
             raise exceptions.TopologyError(
                 f"host {unknown[0]!r} has a processor type, but no place in the tree"
             )
         return cls(
-            hosts=parts.hosts,
-            switches=parts.switches,
-            levels=parts.levels,
-            groups=parts.groups,
-            name_rank=name_rank(parts.hosts),
+            hosts=tuple(reader.hosts),
+            switches=reader.switches(details or Details(processors or {})),
+            levels=names,
+            groups=reader.groups(),
+            name_rank=name_rank(reader.hosts),
             host_processors=own,
-            _host_index=parts.host_index,
-            _switch_index=parts.switch_index,
+            _host_index=reader.host_index,
+            _switch_index=reader.switch_index,
             remarks=tuple(remarks),
+        )
+
+    def to_tree(self) -> dict[str, Any]:
+        """Return the nested switches that :meth:`from_tree` takes, free to change."""
+        tree: dict[str, Any] = {}
+        below: list[Any] = [
+            hosts if switch.level == 1 else {}
+            for switch, hosts in zip(self.switches, self.leaf_hosts(), strict=True)
+        ]
+        for switch, part in zip(self.switches, below, strict=True):
+            (tree if switch.parent < 0 else below[switch.parent])[switch.name] = part
+        return tree
+
+    def details(self) -> Details:
+        """Return the optional attributes of all switches."""
+        return Details(
+            processors={s.name: s.processor for s in self.switches if s.processor is not None},
+            members={s.name: s.members for s in self.switches if s.members},
+            links={s.name: s.links for s in self.switches if s.links is not None},
         )
 
     def renamed(self, names: Mapping[str, str]) -> "Topology":
         """Return the same fabric with other names for some hosts. O(hosts).
 
-        :param names: host to its new name; those that are no hosts here do not matter
+        :param names: host to its new name; others are ignored
         :raises exceptions.TopologyError: where two hosts would have one name
         """
         hosts = tuple(names.get(host, host) for host in self.hosts)
@@ -115,7 +131,12 @@ class Topology:
         )
 
     def __repr__(self) -> str:
-        return f"<Topology {len(self.hosts)} hosts, {len(self.leaves)} leaves, depth {self.depth}>"
+        return f"<Topology {self.summary()}>"
+
+    def summary(self) -> str:
+        """Return the size in words: ``60 hosts, 4 leaves, depth 3``."""
+        leaves = plurals.text(len(self.leaves), "leaf")
+        return f"{plurals.text(len(self.hosts), 'host')}, {leaves}, depth {self.depth}"
 
     @property
     def depth(self) -> int:
@@ -134,28 +155,37 @@ class Topology:
 
     @property
     def leaf_index(self) -> NDArray[np.int64]:
-        """The index in ``switches`` of the leaf above each host, in the order of ``hosts``."""
+        """The index in ``switches`` of the leaf above each host. Shape (hosts,)."""
         row: NDArray[np.int64] = self.groups[0]
         return row
+
+    def leaf_hosts(self) -> list[list[str]]:
+        """Return the hosts of each leaf, by index in ``switches``; none above leaves."""
+        found: list[list[str]] = [[] for _ in self.switches]
+        for host, leaf in zip(self.hosts, self.leaf_index.tolist(), strict=True):
+            found[leaf].append(host)
+        return found
+
+    def children(self) -> list[list[int]]:
+        """Return the switches just below each switch, all by index in ``switches``."""
+        found: list[list[int]] = [[] for _ in self.switches]
+        for s, switch in enumerate(self.switches):
+            if switch.parent >= 0:
+                found[switch.parent].append(s)
+        return found
 
     def __contains__(self, host: object) -> bool:
         return host in self._host_index
 
     def index_of(self, host: str) -> int:
-        """Return the index of a host in ``hosts``.
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
-        """
+        """Return the index of a host in ``hosts``."""
         try:
             return self._host_index[host]
         except KeyError:
             raise exceptions.UnknownHostError(f"host {host!r} is not in the topology") from None
 
     def switch_index(self, name: str) -> int:
-        """Return the index of a switch in ``switches``.
-
-        :raises exceptions.UnknownHostError: for a name that is no switch
-        """
+        """Return the index of a switch in ``switches``."""
         try:
             return self._switch_index[name]
         except KeyError:
@@ -166,8 +196,6 @@ class Topology:
 
         0 on one host, 1 under one leaf, 2 * l - 1 where the lowest common switch is on level
         l, infinity between islands.
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
         """
         left, right = self.index_of(a), self.index_of(b)
         if left == right:
@@ -178,38 +206,21 @@ class Topology:
         return math.inf
 
     def leaf_of(self, host: str) -> str:
-        """Return the name of the leaf switch above a host, in O(1).
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
-        """
+        """Return the name of the leaf switch above a host, in O(1)."""
         return self.switches[int(self.groups[0, self.index_of(host)])].name
 
     def ancestors(self, host: str) -> tuple[str, ...]:
-        """Return the names of the switches above a host, leaf first.
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
-        """
-        above = []
-        switch = int(self.groups[0, self.index_of(host)])
-        while switch >= 0:
-            above.append(self.switches[switch].name)
-            switch = self.switches[switch].parent
-        return tuple(above)
+        """Return the names of the switches above a host, leaf first."""
+        return tuple(switch.name for switch in self._above(host))
 
     def hosts_of(self, switch: str) -> tuple[str, ...]:
-        """Return the hosts below a switch of any level, in the order of ``hosts``.
-
-        :raises exceptions.UnknownHostError: for a name that is no switch
-        """
+        """Return the hosts below a switch of any level, in the order of ``hosts``."""
         wanted = self.switch_index(switch)
         row = self.groups[self.switches[wanted].level - 1]
         return tuple(self.hosts[i] for i in np.flatnonzero(row == wanted))
 
     def children_of(self, switch: str) -> tuple[str, ...]:
-        """Return the switches just below a switch; none below a leaf.
-
-        :raises exceptions.UnknownHostError: for a name that is no switch
-        """
+        """Return the switches just below a switch; none below a leaf."""
         parent = self.switch_index(switch)
         return tuple(child.name for child in self.switches if child.parent == parent)
 
@@ -217,64 +228,27 @@ class Topology:
         """Return a host's own processor type, else what the nearest switch states, or None.
 
         O(depth), and O(1) for a host with a type of its own.
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
         """
+        stated = (switch.processor for switch in self._above(host) if switch.processor is not None)
         own = self.host_processors.get(host)
-        if own is not None:
-            return own
-        above = self.groups.item(0, self.index_of(host))
-        while above >= 0:
-            switch = self.switches[above]
-            if switch.processor is not None:
-                return switch.processor
-            above = switch.parent
-        return None
+        return next(stated, None) if own is None else own
+
+    def _above(self, host: str) -> Iterator[Switch]:
+        """Yield the switches above a host, leaf first."""
+        switch = self.groups.item(0, self.index_of(host))
+        while switch >= 0:
+            yield self.switches[switch]
+            switch = self.switches[switch].parent
 
     def including(self, names: Iterable[str]) -> "Topology":
-        """Return a topology that knows the named hosts too.
+        """Return a topology with the named hosts too; the same object if it has them all.
 
-        A host that the description does not name hangs directly below the root, as a leaf of
-        its own named like the host; with several islands it is an island of its own. The same
-        object comes back where nothing is missing. O(hosts * depth).
+        A host that the description does not name is directly below the root, as a leaf of its
+        own named like the host; with several islands it is an island of its own.
+        O(hosts * depth).
         """
         missing = sorted({name for name in names if name not in self._host_index})
-        if not missing:
-            return self
-        switches = list(self.switches)
-        groups = self.groups
-        levels = self.levels
-        roots = [i for i, switch in enumerate(switches) if switch.parent < 0]
-        parent = roots[0] if len(roots) == 1 else -1
-        if parent >= 0 and switches[parent].level == 1:
-            # One leaf is the whole fabric: the newcomers need a switch to meet it at.
-            switches[parent] = replace(switches[parent], parent=len(switches))
-            parent = len(switches)
-            switches.append(Switch(_free_name("root", self._switch_index), 2, -1))
-            groups = np.vstack([groups, np.full((1, groups.shape[1]), parent)])
-            levels = level_names(2, levels)
-        taken = {switch.name: i for i, switch in enumerate(switches)}
-        first = len(switches)
-        for name in missing:
-            leaf = _free_name(name, taken)
-            taken[leaf] = len(switches)
-            switches.append(Switch(leaf, 1, parent))
-        columns = np.tile(np.arange(first, len(switches)), (groups.shape[0], 1))
-        if parent >= 0:
-            columns[switches[parent].level - 1 :] = parent
-        index = dict(self._host_index)
-        index.update({name: len(self.hosts) + i for i, name in enumerate(missing)})
-        return Topology(
-            hosts=self.hosts + tuple(missing),
-            switches=tuple(switches),
-            levels=levels,
-            groups=frozen(np.hstack([groups, columns])),
-            name_rank=name_rank(self.hosts + tuple(missing)),
-            host_processors=self.host_processors,
-            _host_index=index,
-            _switch_index=taken,
-            remarks=self.remarks,
-        )
+        return undescribed_hosts.added(self, missing) if missing else self
 
     def check(self) -> None:
         """Assert every invariant of the structure; for tests."""
@@ -293,10 +267,3 @@ class Topology:
             for level in range(1, self.depth + 1):
                 highest = [s for s in above if self.switches[s].level <= level][-1]
                 assert self.groups[level - 1, i] == highest
-
-
-def _free_name(wanted: str, taken: Mapping[str, int]) -> str:
-    """Return the wanted switch name, marked where another switch has it already."""
-    while wanted in taken:
-        wanted += "'"
-    return wanted

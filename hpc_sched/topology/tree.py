@@ -1,4 +1,4 @@
-"""Nested switches read into dense arrays: how a Topology is built."""
+"""Nested switches read into the parts of a Topology."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 
-# No fabric is deeper; what recurs over levels is bounded by it.
+# No fabric is deeper; recursion over levels is bounded by it.
 MAX_LEVELS = 32
 DEFAULT_LEVEL_NAMES = ("leaf", "pod", "core")
 
@@ -19,31 +19,48 @@ Tree = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What the links of a switch carry together, in Gb/s."""
+    """Total data rate of the links of a switch, in Gb/s."""
 
     down: float  # to its hosts, or to the switches below it
     up: float  # to the switches above it
 
     @property
     def oversubscription(self) -> float | None:
-        """How many times the traffic from below is more than the links upward; None at a top."""
+        """Ratio of the rates down and up; None for a switch without links up."""
         return self.down / self.up if self.up else None
+
+    @classmethod
+    def total(cls, parts: Sequence["Links"]) -> "Links | None":
+        """Return the sum of several switches' links; None for no switch."""
+        if not parts:
+            return None
+        return cls(sum(part.down for part in parts), sum(part.up for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
     """One switch: its name, its level (leaf = 1) and the index of the switch above it.
 
-    One node of the tree may stand for several switches of the fabric, :attr:`members`: the
-    spines of a fat tree, or the leaf switches that the same hosts hang on with several rails.
+    One node of the tree may merge several switches of the fabric, :attr:`members`: the
+    spines of a fat tree, or the leaf switches to which the same hosts are connected by several
+    rails.
     """
 
     name: str
     level: int
     parent: int  # index in Topology.switches, -1 at a root
     processor: str | None = None  # processor type of the hosts below, where it is known
-    members: tuple[str, ...] = ()  # the switches that it stands for; none where it is just itself
-    links: Links | None = None  # where the description tells of links
+    members: tuple[str, ...] = ()  # the merged switches, where there are several
+    links: Links | None = None  # where the description states the rates
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Optional attributes of switches, each by the switch's name."""
+
+    processors: Mapping[str, str] = field(default_factory=dict)
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    links: Mapping[str, Links] = field(default_factory=dict)
 
 
 def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
@@ -61,45 +78,27 @@ def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(names)
 
 
-def frozen(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return an array that nobody can write to any more."""
+def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return an array, made read-only."""
     array.setflags(write=False)
     return array
 
 
 def name_rank(names: Sequence[str]) -> NDArray[np.int64]:
-    """Return the place of each name in the order of names. Shape (names,)."""
+    """Return the rank of each name in their sorted order. Shape (names,)."""
     rank = np.empty(len(names), dtype=np.int64)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return frozen(rank)
-
-
-@dataclass(frozen=True, slots=True)
-class TreeParts:
-    """What a tree of switches holds; shapes and meanings as in Topology."""
-
-    hosts: tuple[str, ...]
-    switches: tuple[Switch, ...]
-    levels: tuple[str, ...]
-    groups: NDArray[np.int64]
-    host_index: dict[str, int]
-    switch_index: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Details:
-    """What is known of switches beyond their place, each by the switch's name."""
-
-    processors: Mapping[str, str] = field(default_factory=dict)
-    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    links: Mapping[str, Links] = field(default_factory=dict)
+    return read_only(rank)
 
 
 class TreeReader:
-    """Collects switches and hosts of a nested tree, depth first."""
+    """Collects the switches and hosts of a nested tree, depth first."""
 
-    def __init__(self, details: Details) -> None:
-        self.details = details
+    def __init__(self, tree: Tree) -> None:
+        """Read a tree.
+
+        :raises exceptions.TopologyError: as :meth:`Topology.from_tree` does
+        """
         self.names: list[str] = []
         self.parents: list[int] = []
         self.heights: list[int] = []
@@ -107,44 +106,53 @@ class TreeReader:
         self.hosts: list[str] = []
         self.host_leaf: list[int] = []
         self.host_index: dict[str, int] = {}
-
-    def read(self, tree: Tree, levels: tuple[str, ...]) -> TreeParts:
-        """Return the parts of a tree.
-
-        :raises exceptions.TopologyError: as :meth:`Topology.from_tree` does
-        """
         if not isinstance(tree, Mapping) or not tree:
             raise exceptions.TopologyError("the topology names no switch")
         for name, below in tree.items():
             self._add(name, below, -1)
-        depth = max(self.heights)
-        if levels and len(levels) != depth:
+        self.depth = max(self.heights)
+
+    def levels(self, given: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of the levels, bottom up.
+
+        :raises exceptions.TopologyError: for a wrong number of given names, or a repeated one
+        """
+        if given and len(given) != self.depth:
             raise exceptions.TopologyError(
-                f"levels: {len(levels)} names ({', '.join(levels)}) for a tree of depth {depth}"
+                f"levels: {len(given)} names ({', '.join(given)}) for a tree of depth {self.depth}"
             )
-        if len(set(levels)) != len(levels):
-            raise exceptions.TopologyError(f"levels: a name stands twice in {', '.join(levels)}")
-        groups = np.empty((depth, len(self.hosts)), dtype=np.int64)
-        by_level = self._ancestor_by_level(depth)
-        groups[:] = by_level[:, self.host_leaf]
-        return TreeParts(
-            hosts=tuple(self.hosts),
-            switches=tuple(
-                Switch(
-                    name,
-                    self.heights[s],
-                    self.parents[s],
-                    self.details.processors.get(name),
-                    self.details.members.get(name, ()),
-                    self.details.links.get(name),
-                )
-                for s, name in enumerate(self.names)
-            ),
-            levels=level_names(depth, levels),
-            groups=frozen(groups),
-            host_index=self.host_index,
-            switch_index=self.switch_index,
+        if len(set(given)) != len(given):
+            raise exceptions.TopologyError(f"levels: a name stands twice in {', '.join(given)}")
+        return level_names(self.depth, given)
+
+    def switches(self, details: Details) -> tuple[Switch, ...]:
+        """Return the switches, depth first."""
+        return tuple(
+            Switch(
+                name,
+                self.heights[s],
+                self.parents[s],
+                details.processors.get(name),
+                details.members.get(name, ()),
+                details.links.get(name),
+            )
+            for s, name in enumerate(self.names)
         )
+
+    def groups(self) -> NDArray[np.int64]:
+        """Return, per level and host, the highest switch of that level or lower above it.
+
+        Shape (depth, hosts).
+        """
+        table = np.empty((self.depth, len(self.names)), dtype=np.int64)
+        for s in range(len(self.names)):
+            current = s
+            for level in range(1, self.depth + 1):
+                parent = self.parents[current]
+                if parent >= 0 and self.heights[parent] <= level:
+                    current = parent
+                table[level - 1, s] = current
+        return read_only(np.ascontiguousarray(table[:, self.host_leaf]))
 
     def _add(self, name: str, below: Any, parent: int) -> int:
         """Add a switch and all below it; return its level."""
@@ -179,15 +187,3 @@ class TreeReader:
             self.hosts.append(host)
             self.host_leaf.append(index)
         return 1
-
-    def _ancestor_by_level(self, depth: int) -> NDArray[np.int64]:
-        """Return, per level and switch, the highest switch of that level or lower above it."""
-        table = np.empty((depth, len(self.names)), dtype=np.int64)
-        for s in range(len(self.names)):
-            current = s
-            for level in range(1, depth + 1):
-                parent = self.parents[current]
-                if parent >= 0 and self.heights[parent] <= level:
-                    current = parent
-                table[level - 1, s] = current
-        return table

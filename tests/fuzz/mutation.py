@@ -161,5 +161,5 @@ _CHANGES: tuple[_Change, ...] = (
     _numbers,
     _nest,
 )
-# After these a text often still says something.
+# Texts with these often remain valid.
 _SMALL_CHANGES: tuple[_Change, ...] = (_swap_lines, _drop_line, _double_line, _small_number)

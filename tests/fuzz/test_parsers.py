@@ -54,7 +54,7 @@ def text_drivers() -> Iterator[tuple[str, TextDriver]]:
 def parsers() -> Iterator[object]:
     """Yield every parser with every corpus that it reads."""
     for name, driver in text_drivers():
-        # A driver that nobody has written a corpus for gets those of all others.
+        # A driver without a corpus gets those of all others.
         every = {form: each for forms in corpus.BY_DRIVER.values() for form, each in forms.items()}
         for form, texts in corpus.BY_DRIVER.get(name, every).items():
             yield pytest.param(_parsing(driver), texts, id=f"{name}: {form}")
@@ -99,7 +99,7 @@ def bounded_time() -> Iterator[None]:
 
 
 def outcome(parse: Parser, text: bytes) -> str:
-    """Return what a parser makes of a text in one word, or what is wrong with its answer."""
+    """Return the kind of a parser's answer in one word, or its fault."""
     try:
         with bounded_time():
             parse(text)
@@ -107,7 +107,7 @@ def outcome(parse: Parser, text: bytes) -> str:
         if not error.problems or not all(isinstance(each, str) for each in error.problems):
             return f"an error without a text: {error!r}"
         if len(error.problems) > MOST_PROBLEMS or sum(map(len, error.problems)) > MOST_TEXT:
-            return f"an error longer than anybody reads: {len(error.problems)} problems"
+            return f"too long an error: {len(error.problems)} problems"
         return "refused" if str(error).startswith("fuzz:") else f"a text without place: {error}"
     except TooLong:
         return f"no end within {MOST_SECONDS:g} s"

@@ -20,7 +20,7 @@ from tests.fuzz.test_parsers import COUNT, SEED, bounded_memory, bounded_time
 
 
 def outcome(path: Path) -> str:
-    """Return what reading a trace comes to in one word, or what is wrong with it."""
+    """Return the kind of a trace reader's answer in one word, or its fault."""
     tally = TraceStatistics()
     records = []
     try:

@@ -29,7 +29,7 @@ def names_of(*hosts: str) -> HostNames:
         pytest.param("cn1", "cn1", id="a name without a domain is short already"),
         pytest.param("cn1.example.org", "cn1", id="a name up to its first dot"),
         pytest.param("10.0.0.1", None, id="an address has no short name"),
-        pytest.param("0123", None, id="a number says nothing"),
+        pytest.param("0123", None, id="a number is no name"),
         pytest.param(".example.org", None, id="a domain alone has no short name"),
         pytest.param("", None, id="an empty name has none"),
     ],

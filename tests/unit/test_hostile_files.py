@@ -51,7 +51,7 @@ def test_a_yaml_file_runs_nothing(tmp_path: Path, kind: str, tag: str, around: s
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_aliases_that_stand_for_billions_are_not_unfolded(tmp_path: Path, kind: str):
+def test_aliases_of_billions_are_not_unfolded(tmp_path: Path, kind: str):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
     path = tmp_path / "topology.yaml"

@@ -44,7 +44,7 @@ def folded(draw: st.DrawFn) -> str:
         pytest.param("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"], id="racks of nodes"),
         pytest.param("n[1-2].x.org", ["n1.x.org", "n2.x.org"], id="a domain behind the range"),
         pytest.param(" b, a ", ["a", "b"], id="blanks around names"),
-        pytest.param("n1,n[1-2],n2", ["n1", "n2"], id="a name stands once"),
+        pytest.param("n1,n[1-2],n2", ["n1", "n2"], id="a name is listed once"),
         pytest.param("[1-3]", ["1", "2", "3"], id="a range without a prefix"),
     ],
 )
@@ -66,7 +66,7 @@ def test_a_folded_text_stands_for_its_names(text: str, names: list[str]):
         pytest.param("n[1-9]^n3", r"character '\^'", id="a symmetric difference"),
         pytest.param("n*", r"character '\*'", id="a wildcard"),
         pytest.param("n%d", "character '%'", id="a format"),
-        pytest.param("n\x001", r"character '\\x00'", id="a character that nobody can see"),
+        pytest.param("n\x001", r"character '\\x00'", id="an invisible character"),
         pytest.param("n[3-1]", "bad range '3-1' .* ends before it begins", id="backwards"),
         pytest.param("n[]", "bad range '' in", id="an empty range"),
         pytest.param("n[1,,2]", "bad range '' in", id="a comma too many in a range"),
@@ -154,7 +154,7 @@ def test_the_order_of_names_does_not_change_what_is_printed(names: list[str], ra
         "no names",
     ],
 )
-def test_a_name_that_nodeset_would_misread_is_printed_as_it_is(names, folded):
+def test_a_name_that_nodeset_would_misread_is_printed_unfolded(names, folded):
     assert hostlist.fold(names) == folded
 
 
@@ -172,7 +172,7 @@ def test_more_names_than_are_folded_together_stay_the_same(names: list[str]):
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=5, unique=True))
-def test_what_is_written_is_read_as_it_was_or_refused(names: list[str]):
+def test_what_is_written_is_read_back_or_refused(names: list[str]):
     try:
         texts = hostlist.written(names)
     except ValueError:
@@ -182,7 +182,7 @@ def test_what_is_written_is_read_as_it_was_or_refused(names: list[str]):
 
 
 def alone(name: str) -> bool:
-    """Tell whether a name stands for itself."""
+    """True if a name is read as itself."""
     try:
         return hostlist.expand(name) == [name]
     except ValueError:

@@ -6,7 +6,7 @@ from hpc_sched import exceptions
 from hpc_sched.topology.readers import name_map
 
 
-def test_a_guid_is_found_as_it_is_written_and_in_one_form():
+def test_a_guid_is_found_as_written_and_normalized():
     names = name_map.read(b'0x1A "n1"  # an adapter\nnode2 uuid-2\n', "map")
     assert names == {"0x1A": "n1", "000000000000001a": "n1", "node2": "uuid-2"}
 
@@ -18,11 +18,11 @@ def test_two_names_for_one_guid_are_refused_however_it_is_written():
         name_map.read(b"0x1A n1\n0x000000000000001a n2\n", "map")
 
 
-def test_the_same_said_twice_is_said_once():
+def test_a_repeated_line_changes_nothing():
     assert name_map.read(b"a b\na b\n", "map") == {"a": "b"}
 
 
-def test_no_more_problems_are_told_than_somebody_reads():
+def test_at_most_a_hundred_problems_are_reported():
     with pytest.raises(exceptions.TopologyError) as caught:
         name_map.read(b"nonsense\n" * 5000, "map")
     assert len(caught.value.problems) == 100

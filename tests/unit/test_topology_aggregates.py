@@ -16,7 +16,7 @@ class Aggregate:
     metadata: dict[str, str] = field(default_factory=dict)
 
 
-def said(name: str, hosts: str, **levels: str) -> Aggregate:
+def statement(name: str, hosts: str, **levels: str) -> Aggregate:
     """Return an aggregate of hosts, separated by blanks, that names their switches."""
     metadata = {f"hpc:{level}": switch for level, switch in levels.items()}
     return Aggregate(name, tuple(hosts.split()), metadata)
@@ -32,24 +32,24 @@ def test_leaves_without_pods_hang_below_one_root():
     #      fabric
     #   l1       l2
     #  a  b       c
-    fabric = read(said("one", "a b", leaf="l1"), said("two", "c", leaf="l2"))
+    fabric = read(statement("one", "a b", leaf="l1"), statement("two", "c", leaf="l2"))
     assert fabric.leaves == ("l1", "l2")
     assert fabric.roots == ("fabric",)
     assert (fabric.hops("a", "b"), fabric.hops("a", "c")) == (1, 3)
     assert fabric.levels == ("leaf", "pod")
 
 
-def test_pods_may_be_said_by_aggregates_of_their_own():
+def test_pods_may_be_named_by_aggregates_of_their_own():
     #        fabric
     #     p1       p2
     #   l1  l2     l3
     #   a   b      c
     fabric = read(
-        said("r1", "a", leaf="l1"),
-        said("r2", "b", leaf="l2"),
-        said("r3", "c", leaf="l3"),
-        said("row1", "a b", pod="p1"),
-        said("row2", "c", pod="p2"),
+        statement("r1", "a", leaf="l1"),
+        statement("r2", "b", leaf="l2"),
+        statement("r3", "c", leaf="l3"),
+        statement("row1", "a b", pod="p1"),
+        statement("row2", "c", pod="p2"),
     )
     assert fabric.ancestors("a") == ("l1", "p1", "fabric")
     assert (fabric.hops("a", "b"), fabric.hops("a", "c")) == (3, 5)
@@ -58,9 +58,9 @@ def test_pods_may_be_said_by_aggregates_of_their_own():
 
 def test_one_aggregate_may_say_all_its_levels_and_one_host_is_enough_for_its_leaf():
     fabric = read(
-        said("r1", "a b", leaf="l1", pod="p1"),
-        said("r2", "c", leaf="l2"),
-        said("one host", "c", pod="p1"),
+        statement("r1", "a b", leaf="l1", pod="p1"),
+        statement("r2", "c", leaf="l2"),
+        statement("one host", "c", pod="p1"),
     )
     assert fabric.roots == ("p1",)
     assert fabric.hosts_of("p1") == ("a", "b", "c")
@@ -69,7 +69,7 @@ def test_one_aggregate_may_say_all_its_levels_and_one_host_is_enough_for_its_lea
 def test_other_names_of_levels_are_ordered_by_how_many_switches_they_have():
     fabric = read(
         *(
-            said(f"r{i}", f"h{i}", leaf=f"l{i}", rack=f"k{i // 2}", hall=f"x{i // 4}")
+            statement(f"r{i}", f"h{i}", leaf=f"l{i}", rack=f"k{i // 2}", hall=f"x{i // 4}")
             for i in range(8)
         )
     )
@@ -87,10 +87,10 @@ def test_a_level_that_holds_several_of_another_is_above_it_though_it_has_more_sw
     #   p1  p2  |    |
     #   l1  l2  l3   l4
     fabric = read(
-        said("r1", "a", leaf="l1", pod="p1", core="c1"),
-        said("r2", "b", leaf="l2", pod="p2", core="c1"),
-        said("r3", "c", leaf="l3", core="c2"),
-        said("r4", "d", leaf="l4", core="c3"),
+        statement("r1", "a", leaf="l1", pod="p1", core="c1"),
+        statement("r2", "b", leaf="l2", pod="p2", core="c1"),
+        statement("r3", "c", leaf="l3", core="c2"),
+        statement("r4", "d", leaf="l4", core="c3"),
     )
     assert fabric.levels == ("leaf", "pod", "core", "level4")
     assert [fabric.hops("a", other) for other in "bcd"] == [5, 7, 7]
@@ -98,21 +98,23 @@ def test_a_level_that_holds_several_of_another_is_above_it_though_it_has_more_sw
 
 def test_a_level_may_have_the_name_that_the_one_above_it_would_get():
     fabric = read(
-        said("r1", "a", leaf="l1", pod="p1", level4="x1"),
-        said("r2", "b", leaf="l2", pod="p2", level4="x2"),
+        statement("r1", "a", leaf="l1", pod="p1", level4="x1"),
+        statement("r2", "b", leaf="l2", pod="p2", level4="x2"),
     )
     assert fabric.levels == ("leaf", "pod", "level4", "level5")
     assert fabric.hops("a", "b") == 7
 
 
 def test_islands_are_not_connected():
-    fabric = read(said("r1", "a", leaf="l1", island="i1"), said("r2", "b", leaf="l2", island="i2"))
+    fabric = read(
+        statement("r1", "a", leaf="l1", island="i1"), statement("r2", "b", leaf="l2", island="i2")
+    )
     assert fabric.roots == ("i1", "i2")
     assert fabric.hops("a", "b") == float("inf")
 
 
-def test_a_host_with_a_pod_alone_is_a_leaf_of_its_own_and_that_is_told():
-    fabric = read(said("r1", "a b", leaf="l1"), said("row", "a b c01 c02", pod="p1"))
+def test_a_host_with_a_pod_alone_is_a_leaf_of_its_own_and_that_is_reported():
+    fabric = read(statement("r1", "a b", leaf="l1"), statement("row", "a b c01 c02", pod="p1"))
     assert fabric.leaf_of("c01") == "c01"
     assert fabric.hops("c01", "c02") == 3
     assert fabric.remarks == (
@@ -121,12 +123,12 @@ def test_a_host_with_a_pod_alone_is_a_leaf_of_its_own_and_that_is_told():
 
 
 def test_pods_alone_have_their_hosts_at_the_distance_of_a_pod():
-    fabric = read(said("row1", "a b", pod="p1"), said("row2", "c", pod="p2"))
+    fabric = read(statement("row1", "a b", pod="p1"), statement("row2", "c", pod="p2"))
     assert (fabric.hops("a", "b"), fabric.hops("a", "c")) == (3, 5)
 
 
-def test_a_switch_named_like_another_on_a_higher_level_is_told_apart():
-    fabric = read(said("r1", "a", leaf="x", pod="x"), said("r2", "x", leaf="y", pod="x"))
+def test_a_switch_named_like_another_on_a_higher_level_is_renamed():
+    fabric = read(statement("r1", "a", leaf="x", pod="x"), statement("r2", "x", leaf="y", pod="x"))
     assert fabric.leaves == ("x", "y")
     assert fabric.roots == ("pod x",)
 
@@ -134,18 +136,18 @@ def test_a_switch_named_like_another_on_a_higher_level_is_told_apart():
 def test_a_level_that_nothing_is_below_just_there_keeps_its_distance():
     # The pod has no core, the core no pod: leaf l2 is three levels below the top all the same.
     fabric = read(
-        said("r1", "a b", leaf="l1", pod="p1"),
-        said("r2", "c", leaf="l2", core="c1"),
-        said("r3", "d", leaf="l3", core="c1"),
-        said("r4", "e", leaf="l4", pod="p2"),
+        statement("r1", "a b", leaf="l1", pod="p1"),
+        statement("r2", "c", leaf="l2", core="c1"),
+        statement("r3", "d", leaf="l3", core="c1"),
+        statement("r4", "e", leaf="l4", pod="p2"),
     )
     assert fabric.hops("c", "d") == 5
     assert fabric.levels[:3] == ("leaf", "pod", "core")
 
 
-def test_what_else_stands_under_our_prefix_is_no_level():
+def test_other_keys_with_the_prefix_are_no_levels():
     fabric = read(
-        said("r1", "a", leaf="l1", processor="gold", cache_score="1", app_class="sync"),
+        statement("r1", "a", leaf="l1", processor="gold", cache_score="1", app_class="sync"),
         Aggregate("other", ("b",), {"availability_zone": "nova", "leaf": "l7"}),
     )
     assert fabric.hosts == ("a",)
@@ -154,9 +156,9 @@ def test_what_else_stands_under_our_prefix_is_no_level():
 
 def test_the_order_of_aggregates_and_hosts_does_not_matter():
     given = [
-        said("r1", "a b", leaf="l1", pod="p1"),
-        said("r2", "c d", leaf="l2", pod="p1"),
-        said("r3", "e", leaf="l3", pod="p2"),
+        statement("r1", "a b", leaf="l1", pod="p1"),
+        statement("r2", "c d", leaf="l2", pod="p1"),
+        statement("r3", "e", leaf="l3", pod="p2"),
     ]
     turned = [Aggregate(one.name, one.hosts[::-1], one.metadata) for one in given[::-1]]
     assert read(*given).switches == read(*turned).switches
@@ -167,39 +169,43 @@ def test_the_order_of_aggregates_and_hosts_does_not_matter():
     ("given", "problems"),
     [
         pytest.param(
-            [said("r1", "a b", leaf="l1"), said("r2", "b c", leaf="l2")],
+            [statement("r1", "a b", leaf="l1"), statement("r2", "b c", leaf="l2")],
             ["host 'b' is under leaf 'l1' (aggregate 'r1') and under leaf 'l2' (aggregate 'r2')"],
             id="a host under two leaves",
         ),
         pytest.param(
-            [said("r1", "a b", leaf="l1"), said("x", "a", pod="p1"), said("y", "b", pod="p2")],
+            [
+                statement("r1", "a b", leaf="l1"),
+                statement("x", "a", pod="p1"),
+                statement("y", "b", pod="p2"),
+            ],
             ["leaf 'l1' is under pod 'p1' (aggregate 'x') and under pod 'p2' (aggregate 'y')"],
             id="a leaf under two pods",
         ),
         pytest.param(
             [
-                said("r1", "a", leaf="l1", pod="p1", core="c1"),
-                said("r2", "b", leaf="l2", pod="p1", core="c2"),
-                said("r3", "c", leaf="l3", pod="p2", core="c2"),
+                statement("r1", "a", leaf="l1", pod="p1", core="c1"),
+                statement("r2", "b", leaf="l2", pod="p1", core="c2"),
+                statement("r3", "c", leaf="l3", pod="p2", core="c2"),
             ],
             ["pod 'p1' is under core 'c1' (aggregate 'r1') and under core 'c2' (aggregate 'r2')"],
             id="a pod under two cores",
         ),
         pytest.param(
-            [said("r1", "a", leaf=" "), said("r2", "b", **{"": "l2"})],
+            [statement("r1", "a", leaf=" "), statement("r2", "b", **{"": "l2"})],
             [
                 "aggregate 'r1': hpc:leaf: expected the name of a switch",
                 "aggregate 'r2': hpc:: expected the name of a level",
             ],
-            id="names that say nothing",
+            id="empty names",
         ),
         pytest.param(
-            [said("r1", "", leaf="l1"), said("r2", "a")],
+            [statement("r1", "", leaf="l1"), statement("r2", "a")],
             [
                 "no host aggregate with hosts has metadata hpc:leaf: set it, or choose another "
                 "topology_driver"
             ],
-            id="nothing said of any host",
+            id="no statement about a host",
         ),
         pytest.param(
             [],
@@ -211,7 +217,7 @@ def test_the_order_of_aggregates_and_hosts_does_not_matter():
         ),
     ],
 )
-def test_contradictions_are_all_told(given, problems):
+def test_all_contradictions_are_reported(given, problems):
     with pytest.raises(exceptions.TopologyError) as caught:
         aggregate_tree.topology_of(given)
     assert list(caught.value.problems) == problems
@@ -225,7 +231,7 @@ def test_more_levels_than_any_fabric_has_are_an_error():
 
 def test_ten_thousand_hosts_in_a_thousand_leaves_are_read_at_once():
     given = [
-        said(
+        statement(
             f"r{leaf}",
             " ".join(f"h{leaf}-{i}" for i in range(10)),
             leaf=f"l{leaf}",

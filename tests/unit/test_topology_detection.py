@@ -19,7 +19,7 @@ from hpc_sched.topology.readers import detection
         pytest.param("\ufefflevels: [leaf]\nswitches:\n", "yaml", id="a file of our own"),
     ],
 )
-def test_a_text_tells_its_driver(text: str, driver: str):
+def test_the_driver_of_a_text_is_detected(text: str, driver: str):
     assert detection.driver_of(text.encode(), "t") == driver
 
 

@@ -153,7 +153,7 @@ def test_another_name_of_a_level_is_a_difference():
     assert found.summary() == "levels: leaf, row, core"
 
 
-def test_processors_that_change_are_told_folded():
+def test_changed_processors_are_reported_folded():
     found = difference.between(
         fabric(processors={"pod1": "gold"}),
         fabric(processors={"pod1": "gold", "leaf2": "epyc", "leaf3": "epyc"}),
@@ -165,7 +165,7 @@ def test_processors_that_change_are_told_folded():
     assert found.summary() == "processors changed: n[3-6]"
 
 
-def test_what_a_merged_switch_stands_for_and_its_links_are_compared():
+def test_members_and_links_of_a_merged_switch_are_compared():
     old = Details(members={"core": ("s1", "s2")}, links={"core": Links(800, 0)})
     new = Details(members={"core": ("s1", "s3")}, links={"core": Links(400, 0)})
     found = difference.between(fabric(details=old), fabric(details=new))
@@ -175,7 +175,7 @@ def test_what_a_merged_switch_stands_for_and_its_links_are_compared():
     )
 
 
-def test_what_one_description_alone_tells_of_links_is_no_difference():
+def test_links_that_one_description_alone_states_are_no_difference():
     known = Details(members={"core": ("s1", "s2")}, links={"core": Links(800, 0)})
     assert not difference.between(fabric(details=known), fabric())
     assert not difference.between(fabric(), fabric(details=known))

@@ -75,7 +75,7 @@ THREE = {
     [(two_levels(3, 2, 4), TWO), (three_levels(3, 2, 3), THREE)],
     ids=["two levels", "three levels"],
 )
-def test_a_fat_tree_is_the_same_with_all_its_spines_nested_and_as_it_is_discovered(
+def test_a_fat_tree_is_the_same_with_all_its_spines_nested_and_discovered(
     tmp_path: Path, fabric: Fabric, tree: dict
 ):
     conf = tmp_path / "topology.conf"

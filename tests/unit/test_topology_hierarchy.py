@@ -19,7 +19,7 @@ def leaves(count: int) -> list[Leaf]:
 
 
 def near_of(distance: list[list[int]]) -> list[list[int]]:
-    """Return, per number of switches, who is at most so far, as ``build`` takes it."""
+    """Return, per number of switches, the leaves within that distance, as ``build`` takes them."""
     count = len(distance)
     most = max(max(row) for row in distance)
     return [
@@ -64,7 +64,7 @@ def test_leaves_that_nothing_connects_are_islands():
     assert hops(fabric, 0, 2) == float("inf")
 
 
-def test_a_graph_that_is_no_tree_is_told_with_its_worst_pair():
+def test_a_graph_that_is_no_tree_is_reported_with_its_worst_pair():
     # leaf0 -3- leaf1 -3- leaf2, but 5 from leaf0 to leaf2
     fabric = build(leaves(3), near_of(distances(3, d01=3, d12=3, d02=5)), [])
     assert [hops(fabric, *pair) for pair in ((0, 1), (0, 2), (1, 2))] == [3, 5, 5]
@@ -90,7 +90,7 @@ def test_hosts_that_share_a_switch_of_several_are_in_different_leaves_all_the_sa
     assert "from 1 to 3 switches" in fabric.remarks[0]
 
 
-def test_who_reaches_two_that_do_not_reach_each_other_is_on_the_island_of_one():
+def test_a_leaf_that_reaches_two_unconnected_ones_is_on_the_island_of_one():
     # Two rails without a link: leaf1 has both.
     fabric = build(leaves(3), [[1, 2, 4], [1, 2, 4], [3, 7, 6]], [])
     assert [hops(fabric, *pair) for pair in ((0, 1), (0, 2), (1, 2))] == [3, math.inf, math.inf]
@@ -113,13 +113,13 @@ def test_a_switch_above_a_single_leaf_keeps_its_level():
     assert hops(fabric, 0, 1) == 5
 
 
-def test_a_level_that_no_switch_stands_for_is_filled():
+def test_a_level_without_a_switch_is_filled():
     fabric = build(leaves(2), [[1, 2]] * 4 + [[3, 3]], [])
     fabric.check()
     assert hops(fabric, 0, 1) == 5
 
 
-def test_switches_of_one_name_are_told_apart():
+def test_switches_of_one_name_are_distinguished():
     fabric = build(leaves(2), [[1, 2], [1, 2], [3, 3]], [Upper("leaf0", 2, 3)])
     assert fabric.roots == ("leaf0#2",)
 

@@ -16,7 +16,7 @@ from tests.ib_dumps import Fabric, from_links, rails, read, state, three_levels,
 
 
 def check_hops(fabric: Fabric, topology: Topology) -> float:
-    """Assert that hops are never below the distances; return the worst error, which is told."""
+    """Assert that hops are never below the distances; return the worst error, see remarks."""
     topology.check()
     assert set(topology.hosts) == set(fabric.hosts)
     worst = 0.0
@@ -104,7 +104,7 @@ def test_spines_side_by_side_are_one_node():
     assert topology.switches[0].members == ("spine1", "spine2", "spine3", "spine4")
 
 
-def test_the_leaf_of_hosts_with_rails_stands_for_their_leaf_switches():
+def test_the_leaf_of_hosts_with_rails_has_their_leaf_switches_as_members():
     topology = rails(2, 3, 4).topology()
     leaf = topology.switches[topology.switch_index(topology.leaf_of("g1n2"))]
     assert leaf.members == ("g1r0", "g1r1", "g1r2", "g1r3")
@@ -223,7 +223,7 @@ def torus(*sizes: int) -> Fabric:
         ),
     ],
 )
-def test_elsewhere_hops_are_above_the_distances_and_the_worst_error_is_told(fabric: Fabric):
+def test_elsewhere_hops_are_above_the_distances_and_the_worst_error_is_reported(fabric: Fabric):
     assert check_hops(fabric, fabric.topology()) > 0
 
 
@@ -362,7 +362,7 @@ def test_width_and_speed_are_a_data_rate(rate: str, gbits: float):
 
 
 @pytest.mark.parametrize("rate", ["4x???", "??NDR", "", "4xWDR"])
-def test_where_a_rate_is_not_known_nothing_is_said_of_the_links(rate: str):
+def test_where_a_rate_is_unknown_there_are_no_links(rate: str):
     fabric = two_levels(2, 1, 1)
     fabric.hca("n9 HCA-1", "n9 HCA-1", "leaf1", rate)
     topology = fabric.topology()

@@ -24,7 +24,7 @@ def content_of(name: str) -> bytes:
 
 
 def distances_in(content: bytes, host: str) -> dict[tuple[str, str], float]:
-    """Return the switches between hosts, as the sections of switches alone tell.
+    """Return the switches between hosts, from the sections of switches alone.
 
     :param host: regular expression for the whole description of a host's HCA
     """
@@ -87,10 +87,10 @@ def test_the_dgx_fabric_has_nine_leaves_on_31_switches(superpod: Topology):
     assert all("IBSPINE" in name for name in root.members)
 
 
-def test_hcas_of_the_dgx_fabric_without_a_name_are_told(superpod: Topology):
+def test_hcas_of_the_dgx_fabric_without_a_name_are_reported(superpod: Topology):
     # 69 are described by their model and 3 as localhost; the 40 aggregation nodes are no hosts.
-    [told] = [remark for remark in superpod.remarks if "HCAs without the name" in remark]
-    assert "count for none: 72, such as 'MT4129 ConnectX7   Mellanox Technologies'" in told
+    [remark] = [remark for remark in superpod.remarks if "HCAs without the name" in remark]
+    assert "count for none: 72, such as 'MT4129 ConnectX7   Mellanox Technologies'" in remark
 
 
 def test_hops_of_the_dgx_fabric_are_above_its_distances_where_leaves_share_switches(

@@ -1,4 +1,4 @@
-"""Dumps of ibnetdiscover as they are found: the format, names, and what stands there beside it."""
+"""Dumps of ibnetdiscover: their format, names, and lines of other programs."""
 
 from pathlib import Path
 
@@ -107,7 +107,7 @@ def test_the_same_fabric_is_found_where_the_dump_looks_different(text: str):
     assert state(read(text)) == WANTED
 
 
-def test_sections_of_hcas_alone_tell_of_leaves():
+def test_sections_of_hcas_alone_define_leaves():
     fabric = two_levels(2, 2, 2)
     found = read(fabric.text(kinds="H"))
     assert found.hosts == ("n001", "n002", "n003", "n004")
@@ -151,7 +151,7 @@ def test_a_host_that_is_linked_to_another_host_is_not_on_the_fabric():
         ),
     ],
 )
-def test_lines_of_other_programs_are_passed_over_and_told(lines: list[str], remark: str):
+def test_lines_of_other_programs_are_skipped_with_a_remark(lines: list[str], remark: str):
     fabric = read("\n".join([*lines, SMALL]))
     assert fabric.remarks == (remark,)
     assert fabric.hosts == ("n1", "n2", "n3")
@@ -164,7 +164,7 @@ def test_a_warning_inside_a_section_does_not_end_it():
     assert "dump:12: 'ibwarn: [4711] timeout'" in fabric.remarks[0]
 
 
-def test_what_follows_a_header_that_cannot_be_read_belongs_to_nobody():
+def test_lines_after_an_unreadable_header_belong_to_no_section():
     text = SMALL.replace('Switch\t36 "S-0000000000200002"', 'Switch\t36 "S-00000000002000ZZ"')
     text = text[: text.index("sysimgguid=0x200003")]
     fabric = read(text)
@@ -172,7 +172,7 @@ def test_what_follows_a_header_that_cannot_be_read_belongs_to_nobody():
     assert "and 2 more such lines" in fabric.remarks[0]
 
 
-def test_of_two_neighbours_of_a_port_the_first_counts_and_both_are_told():
+def test_of_two_neighbours_of_a_port_the_first_counts_and_both_are_reported():
     other = SMALL.replace('[1]\t"H-0000000000100001"[1](100011)', '[1]\t"H-0000000000100003"[1]')
     fabric = read(SMALL + other)
     assert state(fabric)[:-1] == WANTED[:-1]
@@ -182,7 +182,7 @@ def test_of_two_neighbours_of_a_port_the_first_counts_and_both_are_told():
     )
 
 
-def test_a_port_that_two_others_say_they_are_linked_to_is_told():
+def test_a_port_with_two_peers_is_reported():
     text = SMALL.replace('[2]\t"S-0000000000200002"[36]', '[3]\t"S-0000000000200002"[36]')
     fabric = read(text)
     assert fabric.hosts == ("n1", "n2", "n3")
@@ -273,7 +273,7 @@ def test_a_pattern_that_is_none_is_refused_before_anything_is_read(pattern: str)
         load("ibnetdiscover", path="unused", host_pattern=pattern)
 
 
-def test_hcas_without_a_name_are_told_once_with_an_example_and_what_helps():
+def test_hcas_without_a_name_are_reported_once_with_an_example_and_a_hint():
     fabric = two_levels(2, 1, 1)
     for i in range(3):
         fabric.hca(f"hca{i}", "MT4129 ConnectX7   Mellanox Technologies", "leaf1")
@@ -346,7 +346,7 @@ def test_a_switch_is_called_what_is_its_own_in_its_description(
     ]
 
 
-def test_boards_of_a_director_that_cannot_all_be_told_apart_have_their_guids():
+def test_boards_of_a_director_without_distinct_places_have_their_guids():
     fabric = Fabric()
     places = ["L01", "L02", "L02"]
     for i, place in enumerate(places):

@@ -77,7 +77,7 @@ def test_an_unknown_driver_is_refused_with_the_names_of_the_installed_ones(insta
         load("nope")
 
 
-def test_two_packages_with_a_driver_of_one_name_are_told_apart_by_nobody(install: Install):
+def test_two_packages_with_a_driver_of_one_name_are_refused(install: Install):
     install("site_one", GOOD, "[hpc_sched.topology]\nsite = site_one:Driver\n")
     install("site_two", GOOD, "[hpc_sched.topology]\nsite = site_two:Other\n")
     with pytest.raises(
@@ -131,7 +131,7 @@ def test_a_driver_that_cannot_be_imported_is_named_with_the_cause(
     assert isinstance(caught.value.__cause__, cause)
 
 
-def test_a_broken_driver_beside_it_does_not_hurt_a_good_one(install: Install, tmp_path: Path):
+def test_a_broken_driver_does_not_hurt_a_good_one(install: Install, tmp_path: Path):
     install("site_bad", "import no_such\n", "[hpc_sched.topology]\nsite = site_bad:Driver\n")
     path = tmp_path / "topology.yaml"
     path.write_text("switches:\n- {name: sw1, hosts: [h1]}\n")
@@ -139,7 +139,7 @@ def test_a_broken_driver_beside_it_does_not_hurt_a_good_one(install: Install, tm
     assert topology_driver.driver_names() == sorted([*OURS, "site"])
 
 
-def test_what_a_driver_finds_wrong_is_passed_on_as_it_is(install: Install):
+def test_the_error_of_a_driver_is_passed_on_unchanged(install: Install):
     code = GOOD.replace('["h1", "h2"]', "[]")
     install("site_empty", code, "[hpc_sched.topology]\nsite = site_empty:Driver\n")
     with pytest.raises(exceptions.TopologyError, match=r"\Aleaf 'sw1' has no hosts\Z"):

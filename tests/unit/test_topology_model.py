@@ -120,8 +120,8 @@ def test_a_fabric_keeps_its_processors_whatever_becomes_of_the_callers_dict():
     "tree",
     [
         pytest.param({"core": {"leaf1": ["a1", "a2"]}}, id="below a root"),
-        pytest.param({"leaf1": ["a1", "a2"]}, id="beside a single leaf"),
-        pytest.param({"leaf1": ["a1", "a2"], "leaf2": ["b1"]}, id="beside islands"),
+        pytest.param({"leaf1": ["a1", "a2"]}, id="next to a single leaf"),
+        pytest.param({"leaf1": ["a1", "a2"], "leaf2": ["b1"]}, id="next to islands"),
     ],
 )
 def test_newcomers_change_no_processor_and_have_none(tree: dict[str, Any]):
@@ -174,7 +174,7 @@ def test_levels_have_default_names_that_the_description_may_replace():
     assert Topology.from_tree(tree, levels=["rack", "room"]).levels == ("rack", "room")
 
 
-def test_nobody_can_change_the_arrays_of_a_fabric():
+def test_the_arrays_of_a_fabric_are_read_only():
     fabric = fabrics.two_leaves().including(["z9"])
     for array in (fabric.groups, fabric.name_rank, fabric.leaf_index):
         with pytest.raises(ValueError, match="read-only"):
@@ -185,11 +185,11 @@ def test_nobody_can_change_the_arrays_of_a_fabric():
     ("fabric", "hops"),
     [
         pytest.param(fabrics.two_pods(), 5, id="below the root of a tree"),
-        pytest.param(fabrics.islands(), math.inf, id="an island beside islands"),
-        pytest.param(Topology.from_tree({"sw": ["a1"]}), 3, id="beside a single leaf"),
+        pytest.param(fabrics.islands(), math.inf, id="an island next to islands"),
+        pytest.param(Topology.from_tree({"sw": ["a1"]}), 3, id="next to a single leaf"),
     ],
 )
-def test_a_host_that_nobody_described_is_a_leaf_of_its_own(fabric: Topology, hops: float):
+def test_a_host_without_a_description_is_a_leaf_of_its_own(fabric: Topology, hops: float):
     grown = fabric.including(["a1", "x2", "x1", "x2"])
     grown.check()
     assert grown.hosts == (*fabric.hosts, "x1", "x2")
@@ -205,7 +205,7 @@ def test_a_newcomer_called_like_a_switch_gets_a_leaf_of_another_name():
     assert grown.hosts_of("leaf1") == ("a1", "a2")
 
 
-def test_a_fabric_that_lacks_nothing_is_returned_as_it_is():
+def test_a_fabric_that_lacks_nothing_is_returned_itself():
     fabric = fabrics.two_leaves()
     assert fabric.including(["a1", "b3"]) is fabric
 

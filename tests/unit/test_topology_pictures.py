@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hpc_sched.topology import Topology
 from hpc_sched.topology.tree import Details, Links
-from hpc_sched.topology.writers import dot, picture_text, svg, svg_layout
+from hpc_sched.topology.writers import dot, svg, svg_layout, svg_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -105,7 +105,7 @@ def test_states_are_shown_and_counted_in_the_legend():
     ]
     told = [square.findtext(f"{SVG}title") for square in squares(picture, svg.GROUP, svg.FREE)]
     assert told == ["n1, 2 VMs", "n3, free", "n4, free"]
-    # A host that is off is crossed out as well: colour alone does not tell.
+    # A host that is off is crossed out as well: colour alone is not enough.
     assert len([path for path in picture.iter(f"{SVG}path") if path.get("class") == "x"]) == 4 + 1
 
 
@@ -114,7 +114,7 @@ def test_without_a_group_the_legend_has_none():
     assert not [text for text in texts(picture) if "group" in text]
 
 
-def test_tooltips_tell_what_a_node_stands_for_and_its_links():
+def test_tooltips_have_the_members_and_links_of_a_node():
     details = Details(
         members={"core": ("s1", "s2")}, links={"leaf3": Links(400, 200)}, processors={"pod1": "g"}
     )
@@ -138,7 +138,7 @@ def test_no_text_is_wider_than_its_box():
     cuts = [text for text in texts(drawn(topology)) if "\N{HORIZONTAL ELLIPSIS}" in text]
     assert len(cuts) == 5  # two levels, two leaves, and the hosts of one
     for text in cuts:
-        assert picture_text.width_of(text, 9) <= max(box.width for box in places.boxes)
+        assert svg_text.width_of(text, 9) <= max(box.width for box in places.boxes)
     titles = "".join(found.text or "" for found in drawn(topology).iter(f"{SVG}title"))
     assert "x" * 100 in titles
 
@@ -174,7 +174,7 @@ def trees(draw: st.DrawFn) -> Topology:
 
 
 @given(trees())
-def test_boxes_do_not_overlap_and_stand_beside_the_switch_above(topology: Topology):
+def test_boxes_do_not_overlap_and_are_next_to_the_switch_above(topology: Topology):
     places = svg_layout.of(topology)
     by_switch = {box.switch: box for box in places.boxes}
     assert sorted(by_switch) == list(range(len(topology.switches)))
@@ -196,7 +196,7 @@ def test_boxes_do_not_overlap_and_stand_beside_the_switch_above(topology: Topolo
 
 
 @given(trees())
-def test_cells_stand_inside_their_leaf(topology: Topology):
+def test_cells_are_inside_their_leaf(topology: Topology):
     places = svg_layout.of(topology)
     sizes = Counter(topology.leaf_index.tolist())
     for box in places.boxes:
@@ -220,7 +220,7 @@ def test_a_picture_has_about_the_shape_of_a_page(pods, leaves, hosts, widest, hi
 
 def test_the_heading_and_the_legend_fit_into_a_small_picture():
     picture = drawn(Topology.from_tree({"leaf": ["h"]}), title="T" * 80, states={})
-    assert int(picture.get("width", 0)) > picture_text.width_of("T" * 80, 14)
+    assert int(picture.get("width", 0)) > svg_text.width_of("T" * 80, 14)
 
 
 def test_the_same_fabric_is_the_same_picture():

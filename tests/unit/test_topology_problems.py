@@ -1,4 +1,4 @@
-"""What a reader collects: no more than somebody reads."""
+"""The collector of a reader's problems and remarks, within bounds."""
 
 import pytest
 

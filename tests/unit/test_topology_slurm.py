@@ -1,4 +1,4 @@
-"""Slurm's topology.conf: what it may say, what it means, and what is said of its mistakes."""
+"""Slurm's topology.conf: its grammar, its meaning, and the errors."""
 
 import itertools
 import math
@@ -91,7 +91,7 @@ def test_three_levels_of_a_fat_tree_with_every_link_have_their_hops():
     assert [fabric.hops("h1", other) for other in ("h2", "h3", "h4")] == [3, 5, 5]
 
 
-def test_leaves_stand_in_the_order_of_the_file_and_hosts_in_that_of_the_line():
+def test_leaves_are_in_the_order_of_the_file_and_hosts_in_that_of_the_line():
     fabric = read("SwitchName=b Nodes=n9,n[3-4],n1\nSwitchName=a Nodes=n2\n")
     assert fabric.leaves == ("b", "a")
     assert fabric.hosts == ("n9", "n3", "n4", "n1", "n2")
@@ -105,7 +105,7 @@ def test_switches_without_a_common_root_are_islands():
     assert fabric.hops("h1", "h3") == math.inf
 
 
-def test_spines_that_reach_some_leaves_each_connect_them_all_and_that_is_told():
+def test_spines_that_reach_some_leaves_each_connect_them_all_and_that_is_reported():
     #   s1      s2
     #  /  \    /  \
     # a    b  b    c
@@ -138,7 +138,7 @@ def test_spines_that_reach_some_leaves_each_connect_them_all_and_that_is_told():
         pytest.param('SwitchName="a" Nodes="h1, h2"', id="quotes and blanks in them"),
         pytest.param("SwitchName=a Nodes=h1,,h2,", id="commas too many, as Slurm reads them"),
         pytest.param("SwitchName=a Nodes= h[1-2]", id="a blank behind the sign"),
-        pytest.param("SwitchName=\\a Nodes=h[1\\-2]", id="escapes that say nothing"),
+        pytest.param("SwitchName=\\a Nodes=h[1\\-2]", id="needless escapes"),
         pytest.param("SwitchName=a Level=0 LinkSpeed=1 Nodes=h[1-2]", id="what scontrol prints"),
         pytest.param("SwitchName=a Nodes=h[1-2] LinkSpeed=UNLIMITED", id="a speed in words"),
         pytest.param("\n\n\t\nSwitchName=a Nodes=h[1-2]", id="empty lines"),
@@ -201,17 +201,17 @@ def test_a_pod_without_nodes_is_left_out():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "told"),
+    ("nodes", "reported"),
     [
         ("tux[0-3]", "reaches node 'tux4' (and 3 more) and does not name it"),
         ("tux[0-8]", "names node 'tux8' and does not reach it"),
     ],
 )
-def test_what_scontrol_would_not_print_is_refused(nodes: str, told: str):
+def test_what_scontrol_would_not_print_is_refused(nodes: str, reported: str):
     assert problems_of(
         "SwitchName=s0 Nodes=tux[0-3]\nSwitchName=s1 Nodes=tux[4-7]\n"
         f"SwitchName=s4 Level=1 Nodes={nodes} Switches=s[0-1]\n"
-    ) == (f"t.conf:3: switch 's4' {told}",)
+    ) == (f"t.conf:3: switch 's4' {reported}",)
 
 
 LEAF = "SwitchName=a Nodes=h1\n"
@@ -380,7 +380,7 @@ def test_a_broken_file_is_refused_with_its_line(text: str | bytes, problem: str)
     assert problems_of(text) == (problem,)
 
 
-def test_every_problem_is_told_and_not_the_first_alone():
+def test_every_problem_is_reported_and_not_the_first_alone():
     found = problems_of(
         "SwitchName=a Nodes=h[1-\nSwitchName=b Node=h2\nSwitchName=c Switches=zz\n"
         "SwitchName=d Nodes=h4\nSwitchName=e Nodes=h4\n"
@@ -388,11 +388,11 @@ def test_every_problem_is_told_and_not_the_first_alone():
     assert [line.split(":")[1] for line in found] == ["2", "1", "3", "5"]
 
 
-def test_no_more_problems_are_told_than_somebody_reads():
+def test_at_most_a_hundred_problems_are_reported():
     assert len(problems_of("nonsense\n" * 5000)) == 100
 
 
-def test_a_cycle_is_told_beside_a_dangling_name():
+def test_a_cycle_and_a_dangling_name_are_both_reported():
     assert problems_of(LEAF + "SwitchName=b Switches=c,x\nSwitchName=c Switches=b\n") == (
         "t.conf:2: switch 'b' lists switch 'x', which no line defines",
         "t.conf:2: cycle: switch 'b' is below itself (b > c > b)",
@@ -425,12 +425,12 @@ def test_two_cycles_are_two_problems():
         pytest.param(
             LEAF + "SwitchName=b",
             "t.conf:2: switch 'b' has neither nodes nor switches: left out",
-            id="a switch that says nothing",
+            id="a switch without keys",
         ),
         pytest.param(
             LEAF + "SwitchName=b\nSwitchName=c Switches=a,b",
             "t.conf:2: switch 'b' has neither nodes nor switches: left out",
-            id="an empty switch beside a leaf",
+            id="an empty switch and a leaf",
         ),
         pytest.param(
             LEAF * 2,
@@ -502,7 +502,7 @@ def test_a_chain_of_a_hundred_thousand_switches_is_refused():
     )
 
 
-def test_a_ring_of_a_hundred_thousand_switches_is_a_cycle_that_is_not_told_in_full():
+def test_a_ring_of_a_hundred_thousand_switches_is_a_cycle_with_a_short_text():
     [problem] = problems_of(chain(100_000, "SwitchName=s0 Switches=s99999\n"))
     assert problem.startswith("t.conf:1: cycle: switch 's0' is below itself (s0 > s99999 > ")
     assert problem.endswith("> ... > s0)")

@@ -65,7 +65,7 @@ def test_a_tree_is_chosen_by_its_name(tmp_path: Path):
     assert load("slurm", path=path, tree="topo1").roots == ("sw_root",)
 
 
-def test_the_name_may_stand_in_nova_conf(tmp_path: Path):
+def test_the_name_may_be_in_nova_conf(tmp_path: Path):
     path = tmp_path / "topology.yaml"
     path.write_text(MANUAL)
     nova = tmp_path / "nova.conf"
@@ -79,7 +79,7 @@ def test_the_name_may_stand_in_nova_conf(tmp_path: Path):
     assert load(driver, **given).roots == ("west", "east")
 
 
-def test_the_name_may_stand_on_the_command_line(tmp_path: Path):
+def test_the_name_may_be_on_the_command_line(tmp_path: Path):
     path = tmp_path / "topology.yaml"
     path.write_text(MANUAL)
     parser = argparse.ArgumentParser()

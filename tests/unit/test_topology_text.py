@@ -145,14 +145,14 @@ def test_a_change_of_the_map_is_a_change_of_the_description(tmp_path: Path):
         "no UTF-8",
     ],
 )
-def test_a_name_map_that_is_wrong_is_told_by_its_line(tmp_path: Path, text, error):
+def test_a_wrong_name_map_is_reported_with_its_line(tmp_path: Path, text, error):
     names = tmp_path / "names"
     names.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(exceptions.TopologyError, match=error):
         load("yaml", command=["echo", GOOD], name_map=names)
 
 
-def test_every_wrong_line_of_a_name_map_is_told(tmp_path: Path):
+def test_every_wrong_line_of_a_name_map_is_reported(tmp_path: Path):
     with pytest.raises(exceptions.TopologyError) as caught:
         name_map.read(b"a\nb\nc d\n", "names")
     assert [problem.partition(": ")[0] for problem in caught.value.problems] == [
@@ -169,7 +169,7 @@ def test_guids_are_compared_in_one_form():
     assert name_map.guid("0x00112233445566778") is None
 
 
-def test_every_problem_of_a_yaml_file_is_told():
+def test_every_problem_of_a_yaml_file_is_reported():
     text = """
 switches:
 - name: sw1

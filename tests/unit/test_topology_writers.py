@@ -95,7 +95,7 @@ switches:
     )
 
 
-def test_the_example_is_written_as_slurm_takes_it_and_what_is_lost_is_told():
+def test_the_example_is_written_for_slurm_and_losses_are_reported():
     assert slurm_writer.text_of(EXAMPLE) == (
         """\
 SwitchName=leaf01 Nodes=node[001-018]
@@ -209,7 +209,7 @@ def test_a_switch_without_a_name_that_yaml_could_hold_is_refused(name: str):
         yaml_writer.text_of(Topology.from_tree({name: ["h"]}))
 
 
-def test_new_names_of_switches_are_those_of_nobody_else():
+def test_new_names_of_switches_are_unique():
     long = "x" * 80
     fabric = Topology.from_tree(
         {"a-2": {"a#2": ["h1"], "a 2": ["h2"], "##": ["h3"], long: ["h4"], long + "y": ["h5"]}}

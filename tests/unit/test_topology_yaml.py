@@ -1,4 +1,4 @@
-"""The topology file of the driver ``yaml``: what it may say, and what is said of its mistakes."""
+"""The topology file of the driver ``yaml``: its grammar, and the errors."""
 
 import math
 import os

@@ -89,7 +89,7 @@ def _said(args: argparse.Namespace, source: str | None) -> Iterator[tuple[str, s
 
 def summary(topology: Topology) -> str:
     """Return a fabric's counts, and its oversubscription where links are known."""
-    text = plurals.of(topology)
+    text = topology.summary()
     usual = lint.oversubscription(topology)
     if not usual:
         return text

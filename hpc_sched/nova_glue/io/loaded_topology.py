@@ -15,7 +15,7 @@ from oslo_log import log as logging
 from hpc_sched import conf, exceptions
 from hpc_sched.nova_glue.io import topology_watch
 from hpc_sched.nova_glue.io.watched_file import fingerprint
-from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology import hostlist
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
@@ -133,7 +133,7 @@ def load() -> Fabric:
         description = driver.read()
         fabric = Fabric(driver.parse(description))
         _held = _Held(source, driver.mark(description), fabric, seen, time.monotonic())
-    LOG.info("Topology loaded: %s (%s)", plurals.of(fabric.topology), _name(source))
+    LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), _name(source))
     _log_remarks(fabric.topology)
     return fabric
 
@@ -178,7 +178,7 @@ def reload() -> bool:
         _held = _Held(source, mark, fabric, files, time.monotonic())
     if change:
         LOG.info(
-            "Topology changed: %s; now %s (%s)", change.summary(), plurals.of(new), _name(source)
+            "Topology changed: %s; now %s (%s)", change.summary(), new.summary(), _name(source)
         )
         _log_remarks(new)
     elif held.wrong:

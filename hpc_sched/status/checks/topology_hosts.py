@@ -28,7 +28,7 @@ def check(cloud: InspectedCloud) -> list[Finding]:
             *(failure(text) for text in shortened(error.problems)),
             failure(f"nova-scheduler does not start with this topology ({source}): mend it."),
         ]
-    found = [good(f"{plurals.of(topology)} ({source}).")]
+    found = [good(f"{topology.summary()} ({source}).")]
     found += [warning(remark) for remark in shortened(topology.remarks)]
     try:
         return found + _coverage(topology, cloud)

@@ -1,8 +1,8 @@
-"""What has changed between two descriptions of a fabric.
+"""The difference between two descriptions of a fabric.
 
 between        the entry
   _renamed       switches with the same hosts and other names
-  _placed        what came, went or hangs elsewhere
+  _placed        hosts and switches added, removed or moved
 """
 
 import math
@@ -16,26 +16,31 @@ from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Links
 
 MAX_SUMMARY = 500
-# Longer lists of names are cut in a summary, which still gives their number.
+# Longer lists of names are truncated in a summary, with their number.
 _MAX_NAMES = 100
 _TOP = "the top"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Hosts or switches to which the same has happened, sorted by name."""
+    """One change of some hosts or switches, sorted by name."""
 
     names: tuple[str, ...]
-    old: str | None  # the switch above, or what is said of them; None where they have come
-    new: str | None  # None where they have gone
+    old: str | None  # the switch above, or an attribute; None where they are new
+    new: str | None  # None where they are gone
+
+    @property
+    def kind(self) -> str:
+        """``gone``, ``new`` or ``moved``."""
+        return "gone" if self.new is None else "new" if self.old is None else "moved"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """How a fabric differs from an older one; false where it does not.
 
-    The order in which hosts and switches are described is no difference, nor are links that only
-    one of the two descriptions tells of.
+    The order of hosts and switches is no difference, nor are links that only one of the two
+    descriptions states.
     """
 
     hosts: tuple[Change, ...] = ()  # from leaf to leaf
@@ -43,7 +48,7 @@ class Difference:
     renamed: tuple[tuple[str, str], ...] = ()  # switches: old name, new name
     levels: tuple[Change, ...] = ()  # none or one
     processors: tuple[Change, ...] = ()  # of hosts
-    members: tuple[Change, ...] = ()  # the switches that a merged one stands for
+    members: tuple[Change, ...] = ()  # of merged switches
     links: tuple[Change, ...] = ()
     hops: tuple[HopChange, ...] = ()
 
@@ -57,9 +62,15 @@ class Difference:
             *_moves("switch", "switches", self.switches),
             *(f"switch renamed: {old} is now {new}" for old, new in self.renamed),
             *(f"levels: {change.old} became {change.new}" for change in self.levels),
-            *_became("processor", self.processors),
-            *_became("members", self.members),
-            *_became("links", self.links),
+            *(
+                f"{word} of {hostlist.fold(change.names)}: {change.old} became {change.new}"
+                for word, changes in (
+                    ("processor", self.processors),
+                    ("members", self.members),
+                    ("links", self.links),
+                )
+                for change in changes
+            ),
             *(
                 f"hops: {_hops(change.old)} became {_hops(change.new)} for "
                 f"{plurals.text(change.pairs, 'pair')} of hosts"
@@ -76,33 +87,30 @@ class Difference:
 
     def _summaries(self) -> Iterator[str]:
         for word, changes in (("hosts", self.hosts), ("switches", self.switches)):
-            for verb, chosen in (
-                ("gone", [c for c in changes if c.new is None]),
-                ("new", [c for c in changes if c.old is None]),
-                ("moved", [c for c in changes if c.old is not None and c.new is not None]),
-            ):
-                if chosen:
-                    yield f"{word} {verb}: {_few(_names_in(chosen))}"
+            for kind in ("gone", "new", "moved"):
+                names = _names_in(change for change in changes if change.kind == kind)
+                if names:
+                    yield f"{word} {kind}: {_few(names)}"
         if self.renamed:
             yield f"switches renamed: {_few(new for _, new in self.renamed)}"
         for change in self.levels:
             yield f"levels: {change.new}"
         for word, changes in (
-            ("processors changed", self.processors),
-            ("members changed", self.members),
-            ("links changed", self.links),
+            ("processors", self.processors),
+            ("members", self.members),
+            ("links", self.links),
         ):
             if changes:
-                yield f"{word}: {_few(_names_in(changes))}"
+                yield f"{word} changed: {_few(_names_in(changes))}"
         if self.hops:
             pairs = sum(change.pairs for change in self.hops)
             yield f"hops changed: {plurals.text(pairs, 'pair')} of hosts"
 
 
 def between(old: Topology, new: Topology) -> Difference:
-    """Return what has changed from an old fabric to a new one.
+    """Return the difference of a new fabric from an old one.
 
-    A switch is known by its name, or where that is gone by its hosts.
+    A switch is identified by its name, or by its hosts where that is gone.
     O(hosts * depth**2 + switches), times the logarithm that sorting costs.
     """
     after = {switch.name: switch for switch in new.switches}
@@ -111,18 +119,17 @@ def between(old: Topology, new: Topology) -> Difference:
         (switch, after[name])
         for switch in old.switches
         if (name := renamed.get(switch.name, switch.name)) in after
-        and (switch.name in after or switch.name in renamed)
     ]
     common = [host for host in old.hosts if host in new]
+    leaves = [(host, old.leaf_of(host)) for host in old.hosts]
+    parents = _parents(old).items()
     return Difference(
         hosts=_placed(
-            {host: renamed.get(leaf, leaf) for host, leaf in _leaves(old).items()}, _leaves(new)
+            {host: renamed.get(leaf, leaf) for host, leaf in leaves},
+            {host: new.leaf_of(host) for host in new.hosts},
         ),
         switches=_placed(
-            {
-                renamed.get(name, name): renamed.get(above, above)
-                for name, above in _parents(old).items()
-            },
+            {renamed.get(name, name): renamed.get(above, above) for name, above in parents},
             _parents(new),
         ),
         renamed=tuple(sorted(renamed.items())),
@@ -144,10 +151,10 @@ def between(old: Topology, new: Topology) -> Difference:
 
 
 def _renamed(old: Topology, new: Topology) -> dict[str, str]:
-    """Return the new names of switches that are gone by name, but not their hosts.
+    """Return the new names of renamed switches, by their old ones.
 
-    Hosts that are in one fabric alone do not count; of switches with the same hosts the lowest
-    comes first.
+    They have the same hosts, of those in both fabrics; of several such switches the lowest is
+    matched first.
     """
     came: dict[tuple[str, ...], list[str]] = {}
     for name, hosts in _unknown(new, old):
@@ -160,9 +167,9 @@ def _renamed(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _unknown(topology: Topology, other: Topology) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the switches that the other fabric does not have, lowest first, with their hosts.
+    """Return the switches that the other fabric does not have, lowest first.
 
-    The hosts are those that both fabrics have, sorted.
+    Each comes with those of its hosts that both fabrics have, sorted.
     """
     names = {switch.name for switch in other.switches}
     below: dict[int, list[str]] = {
@@ -179,15 +186,6 @@ def _unknown(topology: Topology, other: Topology) -> list[tuple[str, tuple[str, 
     return [(topology.switches[i].name, tuple(sorted(below[i]))) for i in order]
 
 
-def _leaves(topology: Topology) -> dict[str, str]:
-    """Return the leaf of each host."""
-    leaves = topology.leaf_index.tolist()
-    return {
-        host: topology.switches[leaf].name
-        for host, leaf in zip(topology.hosts, leaves, strict=True)
-    }
-
-
 def _parents(topology: Topology) -> dict[str, str]:
     """Return the switch above each switch."""
     return {
@@ -197,12 +195,12 @@ def _parents(topology: Topology) -> dict[str, str]:
 
 
 def _placed(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
-    """Return what hangs below something else, or in one of the two only."""
+    """Return the names that were added, removed or moved."""
     return _grouped((name, old.get(name), new.get(name)) for name in {**old, **new})
 
 
 def _grouped(all_: Iterable[tuple[str, str | None, str | None]]) -> tuple[Change, ...]:
-    """Return what differs: names to which the same happened together, in the order of names."""
+    """Return the names with different values, grouped by old and new value, sorted by name."""
     groups: dict[tuple[str | None, str | None], list[str]] = {}
     for name, old, new in all_:
         if old != new:
@@ -212,21 +210,16 @@ def _grouped(all_: Iterable[tuple[str, str | None, str | None]]) -> tuple[Change
 
 
 def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
-    """Yield a sentence for what came, went or moved."""
+    """Yield a sentence per change of place."""
     for change in changes:
         noun = word if len(change.names) == 1 else many
         names = hostlist.fold(change.names)
-        if change.new is None:
-            yield f"{noun} gone from {change.old}: {names}"
-        elif change.old is None:
-            yield f"{noun} new at {change.new}: {names}"
-        else:
-            yield f"{noun} moved from {change.old} to {change.new}: {names}"
-
-
-def _became(word: str, changes: Iterable[Change]) -> Iterator[str]:
-    for change in changes:
-        yield f"{word} of {hostlist.fold(change.names)}: {change.old} became {change.new}"
+        place = {
+            "gone": f"from {change.old}",
+            "new": f"at {change.new}",
+            "moved": f"from {change.old} to {change.new}",
+        }[change.kind]
+        yield f"{noun} {change.kind} {place}: {names}"
 
 
 def _names_in(changes: Iterable[Change]) -> list[str]:
@@ -234,7 +227,7 @@ def _names_in(changes: Iterable[Change]) -> list[str]:
 
 
 def _few(names: Iterable[str]) -> str:
-    """Return names folded, cut where they are many."""
+    """Return names folded, and long lists truncated with their number."""
     every = list(names)
     folded = hostlist.fold(every)
     return folded if len(folded) <= _MAX_NAMES else f"{folded[:_MAX_NAMES]}... ({len(every)})"

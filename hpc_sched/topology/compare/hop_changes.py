@@ -1,4 +1,4 @@
-"""Pairs of hosts that are nearer or farther than they were before."""
+"""Pairs of hosts whose distance differs between two fabrics."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from hpc_sched.topology.model import Topology
 
 @dataclass(frozen=True, slots=True)
 class HopChange:
-    """How many pairs of hosts had one distance and have another."""
+    """Number of pairs of hosts with one distance before and another now."""
 
     pairs: int
     old: float  # hops; infinite between islands
@@ -19,20 +19,20 @@ class HopChange:
 
 
 def between(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[HopChange, ...]:
-    """Return how many pairs of hosts have another distance, for each old and new one.
+    """Return the pairs of hosts with another distance, by old and new distance.
 
     Counts, for each two levels, the pairs that meet below both of them. O(hosts * depth**2),
     times the logarithm that sorting costs.
 
-    :param hosts: those that both fabrics have
+    :param hosts: those of both fabrics
     """
     if len(hosts) < 2:
         return ()
     before = old.groups[:, [old.index_of(host) for host in hosts]]
     after = new.groups[:, [new.index_of(host) for host in hosts]]
-    everyone = np.zeros((1, len(hosts)), dtype=np.int64)
-    # One more level, on which all pairs meet: what meets nowhere else is infinitely far apart.
-    before, after = np.vstack([before, everyone]), np.vstack([after, everyone])
+    # On one more level all pairs meet, for those that are infinitely far apart.
+    top = np.zeros((1, len(hosts)), dtype=np.int64)
+    before, after = np.vstack([before, top]), np.vstack([after, top])
     shared = np.zeros((len(before) + 1, len(after) + 1), dtype=np.int64)
     for a, row in enumerate(before, start=1):
         for b, other in enumerate(after, start=1):

@@ -1,1 +1,1 @@
-"""Readers of fabric descriptions, one driver or format a module."""
+"""Readers of fabric descriptions, one module per driver or format."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS
+from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.tree import DEFAULT_LEVEL_NAMES, MAX_LEVELS, level_names
 
 PREFIX = "hpc:"
@@ -15,7 +15,7 @@ LEAF = DEFAULT_LEVEL_NAMES[0]
 # A level of this name is the highest one: nothing connects its switches.
 ISLAND = "island"
 ROOT = "fabric"
-# What else metadata and flavors say under the same prefix.
+# Other keys of metadata and flavors with the same prefix.
 NOT_LEVELS = frozenset(
     {
         "app_class",
@@ -31,27 +31,27 @@ NOT_LEVELS = frozenset(
 )
 
 
-class Aggregate(Protocol):
-    """A host aggregate, wherever it was read."""
+class HostAggregate(Protocol):
+    """A host aggregate, from Nova's database or a snapshot."""
 
     @property
     def name(self) -> str:
-        """Its name, for errors."""
+        """Name, for errors."""
 
     @property
     def hosts(self) -> Sequence[str]:
-        """The service hosts in it."""
+        """Service hosts."""
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """Its metadata."""
+        """Metadata."""
 
 
-def topology_of(aggregates: Iterable[Aggregate]) -> Topology:
-    """Return the fabric that aggregates describe; linear in their hosts.
+def topology_of(aggregates: Iterable[HostAggregate]) -> Topology:
+    """Return the topology that aggregates describe; linear in their hosts.
 
     ``hpc:leaf`` names the leaf switch of an aggregate's hosts, ``hpc:pod`` or any other name the
-    switch above it on that level; an aggregate may say one of them or several. ``leaf`` is the
+    switch above it on that level; an aggregate may name one of them or several. ``leaf`` is the
     lowest level. Of the others a level is above another where one of its switches has hosts of
     several switches of the other; else the one with more switches is lower. A host with a switch
     above but no leaf is a leaf of its own. Above several switches of the highest level there is one
@@ -62,18 +62,18 @@ def topology_of(aggregates: Iterable[Aggregate]) -> Topology:
     """
     reader = _Reader()
     for aggregate in sorted(aggregates, key=lambda one: one.name):
-        reader.take(aggregate)
+        reader.read(aggregate)
     return reader.topology()
 
 
-# A switch by level, 0 for leaves, and name; a host that is its own leaf stands on level -1.
+# Level (0 for leaves) and name of a switch; a host without a leaf switch is on level -1.
 _Node = tuple[int, str]
 _ALONE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class _Saying:
-    """What an aggregate says of a host: its switch on some level."""
+class _Statement:
+    """The switch of a host on some level, and the aggregate that states it."""
 
     switch: str
     aggregate: str
@@ -81,14 +81,13 @@ class _Saying:
 
 @dataclass
 class _Reader:
-    """What the aggregates say."""
+    """The statements of all aggregates."""
 
-    said: dict[str, dict[str, _Saying]] = field(default_factory=dict)  # level, host
-    problems: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    stated: dict[str, dict[str, _Statement]] = field(default_factory=dict)  # level, host
+    problems: Problems = field(default_factory=Problems)
 
-    def take(self, aggregate: Aggregate) -> None:
-        """Note what one aggregate says of its hosts."""
+    def read(self, aggregate: HostAggregate) -> None:
+        """Add what one aggregate states of its hosts."""
         for key in sorted(aggregate.metadata):
             level = key.removeprefix(PREFIX)
             switch = str(aggregate.metadata[key]).strip()
@@ -96,34 +95,41 @@ class _Reader:
                 continue
             if not level or not switch:
                 missing = "the name of a switch" if level else "the name of a level"
-                self._problem(f"aggregate {aggregate.name!r}: {key}: expected {missing}")
+                self.problems.note(None, f"aggregate {aggregate.name!r}: {key}: expected {missing}")
                 continue
-            saying = _Saying(switch, aggregate.name)
-            sayings = self.said.setdefault(level, {})
+            new = _Statement(switch, aggregate.name)
+            by_host = self.stated.setdefault(level, {})
             for host in sorted(aggregate.hosts):
-                self._agree(sayings.setdefault(host, saying), saying, f"host {host!r}", level)
+                self._compare(by_host.setdefault(host, new), new, f"host {host!r}", level)
 
     def topology(self) -> Topology:
-        """Return the tree of what was said."""
-        levels = self._levels()
-        if not self.said and not self.problems:
+        """Return the tree of all statements."""
+        if not self.stated:
+            self.problems.stop()
             raise exceptions.TopologyError(
                 f"no host aggregate with hosts has metadata {PREFIX}{LEAF}: set it, or choose "
                 "another topology_driver"
             )
+        levels = self._levels()
         if len(levels) > MAX_LEVELS:
-            self._problem(f"{len(levels)} levels ({', '.join(levels)}), {MAX_LEVELS} at most")
+            self.problems.note(
+                None, f"{len(levels)} levels ({', '.join(levels)}), {MAX_LEVELS} at most"
+            )
         leaf_of = self._leaves()
         parents = self._parents(levels, leaf_of)
-        if self.problems:
-            raise exceptions.TopologyError(*self.problems)
-        return _tree(leaf_of, parents, levels, self.remarks)
+        self.problems.stop()
+        alone = [host for host, (level, _) in leaf_of.items() if level == _ALONE]
+        remarks = [
+            f"hosts in no aggregate with {PREFIX}{LEAF} are leaves of their own: "
+            f"{hostlist.fold(alone)}"
+        ]
+        return _tree(leaf_of, parents, levels, remarks if alone else [])
 
     def _levels(self) -> list[str]:
-        """Return the levels, lowest first; that of the leaves is always there."""
+        """Return the levels, lowest first; the first one is always ``LEAF``."""
         count = {
-            level: len({saying.switch for saying in sayings.values()})
-            for level, sayings in self.said.items()
+            level: len({statement.switch for statement in by_host.values()})
+            for level, by_host in self.stated.items()
         }
 
         def key(level: str) -> tuple[int, int, str]:
@@ -136,7 +142,7 @@ class _Reader:
             return [*order, *rest, *top]
         above = {(a, b) for a in rest for b in rest if self._holds_several(a, b)}
         while rest:
-            # Levels that are above each other contradict themselves, which is told of their hosts.
+            # Levels that are above each other contradict each other; their hosts are reported.
             free = (a for a in rest if all((a, b) not in above for b in rest))
             lowest = next(free, rest[0])
             rest.remove(lowest)
@@ -144,27 +150,21 @@ class _Reader:
         return [*order, *top]
 
     def _holds_several(self, level: str, other: str) -> bool:
-        """Tell whether a switch of a level has hosts of several switches of another one."""
-        others = self.said[other]
+        """True if a switch of a level has hosts of several switches of another level."""
+        others = self.stated[other]
         seen: dict[str, str] = {}
         return any(
-            seen.setdefault(saying.switch, others[host].switch) != others[host].switch
-            for host, saying in self.said[level].items()
+            seen.setdefault(statement.switch, others[host].switch) != others[host].switch
+            for host, statement in self.stated[level].items()
             if host in others
         )
 
     def _leaves(self) -> dict[str, _Node]:
-        """Return the leaf of each host: what was said, or itself."""
-        sayings = self.said.get(LEAF, {})
-        hosts = sorted({host for level in self.said.values() for host in level})
-        alone = [host for host in hosts if host not in sayings]
-        if alone:
-            self.remarks.append(
-                f"hosts in no aggregate with {PREFIX}{LEAF} are leaves of their own: "
-                f"{hostlist.fold(alone)}"
-            )
+        """Return the leaf of each host: the stated one, or itself."""
+        leaves = self.stated.get(LEAF, {})
+        hosts = sorted({host for by_host in self.stated.values() for host in by_host})
         return {
-            host: (0, sayings[host].switch) if host in sayings else (_ALONE, host) for host in hosts
+            host: (0, leaves[host].switch) if host in leaves else (_ALONE, host) for host in hosts
         }
 
     def _parents(
@@ -174,28 +174,25 @@ class _Reader:
         at = dict(leaf_of)  # the highest switch above each host so far
         parents: dict[_Node, _Node | None] = dict.fromkeys(at.values())
         for number, level in enumerate(levels[1:], 1):
-            why: dict[_Node, _Saying] = {}
-            for host, saying in sorted(self.said[level].items()):
+            stated: dict[_Node, _Statement] = {}
+            for host, statement in sorted(self.stated[level].items()):
                 level_below, name = at[host]
                 what = f"{levels[level_below]} {name!r}" if level_below >= 0 else f"host {name!r}"
-                self._agree(why.setdefault(at[host], saying), saying, what, level)
-            for node, saying in why.items():
-                parents[node] = (number, saying.switch)
-                parents.setdefault((number, saying.switch), None)
+                self._compare(stated.setdefault(at[host], statement), statement, what, level)
+            for node, statement in stated.items():
+                parents[node] = (number, statement.switch)
+                parents.setdefault((number, statement.switch), None)
             at = {host: parents[node] or node for host, node in at.items()}
         return parents
 
-    def _agree(self, old: _Saying, new: _Saying, what: str, level: str) -> None:
-        """Note a contradiction, if there is one."""
+    def _compare(self, old: _Statement, new: _Statement, what: str, level: str) -> None:
+        """Note a contradiction between two statements."""
         if old.switch != new.switch:
-            self._problem(
+            self.problems.note(
+                None,
                 f"{what} is under {level} {old.switch!r} (aggregate {old.aggregate!r}) and "
-                f"under {level} {new.switch!r} (aggregate {new.aggregate!r})"
+                f"under {level} {new.switch!r} (aggregate {new.aggregate!r})",
             )
-
-    def _problem(self, text: str) -> None:
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(text)
 
 
 def _tree(
@@ -204,7 +201,7 @@ def _tree(
     levels: Sequence[str],
     remarks: Sequence[str],
 ) -> Topology:
-    """Return the topology of who is below whom; every switch is on the level that it was said."""
+    """Return the topology; every switch is on its stated level."""
     hosts: dict[_Node, list[str]] = {}
     for host, leaf in leaf_of.items():
         hosts.setdefault(leaf, []).append(host)

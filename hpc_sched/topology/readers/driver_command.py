@@ -1,4 +1,4 @@
-"""The output of a command that describes the fabric."""
+"""Output of a command that describes the fabric, within bounds of time and size."""
 
 import os
 import selectors
@@ -17,20 +17,20 @@ _PART = 65536
 
 
 def shown(command: Sequence[str]) -> str:
-    """Return a command as errors call it."""
+    """Return a command for error texts, truncated."""
     text = shlex.join(command)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
-    """Return what a command prints; it and its children are killed when it takes too long.
+    """Return the output of a command; after the timeout it is killed with its children.
 
     :param timeout: seconds
     :raises exceptions.TopologyError: where it cannot be started, fails, takes longer or prints more
     """
     name = shown(command)
     try:
-        # No shell, and what nova.conf names: nothing of it comes from a request.
+        # No shell, and the command is nova.conf's: no part of it comes from a request.
         process = subprocess.Popen(  # nosec B603
             list(command),
             stdin=subprocess.DEVNULL,
@@ -44,40 +44,40 @@ def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
     with process:
         try:
             deadline = time.monotonic() + timeout
-            said = _read(process, deadline, max_bytes)
-            if said is not None and len(said.output) <= max_bytes:
+            streams = _read(process, deadline, max_bytes)
+            if streams is not None and len(streams.output) <= max_bytes:
                 process.wait(max(deadline - time.monotonic(), 0))
         except subprocess.TimeoutExpired:
-            said = None  # it has closed its output and goes on
+            streams = None  # it has closed its output and still runs
         finally:
-            # Its children are in its group; itself is waited for only below.
+            # Its children are in its process group.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-    if said is None:
+    if streams is None:
         raise exceptions.TopologyError(f"{name}: no end within {timeout:g} s")
-    if len(said.output) > max_bytes:
+    if len(streams.output) > max_bytes:
         raise exceptions.TopologyError(f"{name}: prints more than {max_bytes} bytes")
     if process.returncode != 0:
-        last = said.talk.decode("utf-8", "replace").strip().splitlines()[-1:]
+        last = streams.errors.decode("utf-8", "replace").strip().splitlines()[-1:]
         why = f": {last[0].strip()[:_SHOWN]}" if last else ""
         raise exceptions.TopologyError(f"{name}: exit code {process.returncode}{why}")
-    return bytes(said.output)
+    return bytes(streams.output)
 
 
 @dataclass
-class _Said:
+class _Streams:
     output: bytearray = field(default_factory=bytearray)
-    talk: bytearray = field(default_factory=bytearray)  # the end of it
+    errors: bytearray = field(default_factory=bytearray)  # its end
 
 
-def _read(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> _Said | None:
-    """Return what a process says until it ends or has printed too much; None where time ran out."""
-    said = _Said()
+def _read(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> _Streams | None:
+    """Return the output of a process, up to its end or the limit; None after the deadline."""
+    streams = _Streams()
     with selectors.DefaultSelector() as selector:
-        for stream, target in ((process.stdout, said.output), (process.stderr, said.talk)):
+        for stream, target in ((process.stdout, streams.output), (process.stderr, streams.errors)):
             if stream is not None:
                 selector.register(stream, selectors.EVENT_READ, target)
-        while selector.get_map() and len(said.output) <= max_bytes:
+        while selector.get_map() and len(streams.output) <= max_bytes:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
@@ -86,5 +86,5 @@ def _read(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> 
                 if not part:
                     selector.unregister(key.fileobj)
                 key.data.extend(part)
-            del said.talk[:-_PART]
-    return said
+            del streams.errors[:-_PART]
+    return streams

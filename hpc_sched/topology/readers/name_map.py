@@ -1,9 +1,8 @@
-"""The name map: what hosts are called elsewhere.
+"""The name map: other names of hosts.
 
-A line has a name of the topology and the name that Nova has for it, such as the UUID of a
-bare-metal node, or a GUID and the host or switch that it belongs to. Quotes around the second
-and comments are as in the node name map of OpenSM and infiniband-diags, which can be used as it
-is::
+A line has a name in the topology and the name in Nova, such as the UUID of a bare-metal node, or
+a GUID and the name of its host or switch. Quotes and comments are those of the node name map of
+OpenSM and infiniband-diags, which can be used too::
 
     node0001             4f0c6a1e-7d0b-4a6e-9d43-2f1f6a9c3b10
     0x0002c90300a1b2c3   "node0002"                            # HCA without a description
@@ -12,7 +11,7 @@ is::
 import re
 
 from hpc_sched import exceptions, files
-from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS
+from hpc_sched.topology.readers.reader_errors import Problems
 
 _LINE = re.compile(r'\s*(?P<key>"[^"]*"|[^\s"#]+)\s+(?P<name>"[^"]*"|[^\s"]+)\s*(?:#.*)?\Z')
 _GUID = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,16})\Z")
@@ -20,49 +19,52 @@ _SHOWN = 80
 
 
 def guid(text: str) -> str | None:
-    """Return a GUID in one form, 16 digits, or None where the text is none."""
+    """Return a GUID normalized, or None for another text."""
     found = _GUID.match(text)
-    return found.group(1).lower().rjust(16, "0") if found else None
+    return normalized_guid(found[1]) if found else None
+
+
+def normalized_guid(digits: str) -> str:
+    """Return a GUID of 16 lower-case hexadecimal digits."""
+    return digits.lower().rjust(16, "0")
 
 
 def read(content: bytes, path: str) -> dict[str, str]:
-    """Return the names of a name map by what they stand for; linear in its length.
+    """Return the names of a name map by their keys; linear in its length.
 
-    A key that can be read as a GUID is there as it is written and in the form of :func:`guid`.
+    A GUID is a key both as written and normalized by :func:`guid`.
 
-    :raises exceptions.TopologyError: with the lines that are wrong, as many as are read
+    :raises exceptions.TopologyError: with the first wrong lines
     """
     text = files.decode(content, path, exceptions.TopologyError)
     names: dict[str, str] = {}
     first: dict[str, int] = {}
-    problems: list[str] = []
+    problems = Problems(path)
     for number, line in enumerate(text.splitlines(), 1):
-        if len(problems) >= MAX_PROBLEMS:
-            break
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _LINE.match(line)
         key = found["key"].strip('"') if found else ""
         name = found["name"].strip('"').strip() if found else ""
         if not key or not name:
-            problems.append(
-                f"{path}:{number}: expected a name or GUID and the name of a host, "
-                f"found {line.strip()[:_SHOWN]!r}"
+            problems.note(
+                number,
+                f"expected a name or GUID and the name of a host, found {line.strip()[:_SHOWN]!r}",
             )
             continue
-        # A GUID may be written in several ways and is one all the same.
+        # A GUID written in two ways is the same GUID.
         same = guid(key) if key.lower().startswith("0x") else None
         forms = [key] if same is None else [key, same]
         other = next((form for form in forms if names.get(form, name) != name), None)
         if other is not None:
-            problems.append(
-                f"{path}:{number}: {key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and "
-                f"{names[other][:_SHOWN]!r} on line {first[other]}"
+            problems.note(
+                number,
+                f"{key[:_SHOWN]!r} is {name[:_SHOWN]!r} here and "
+                f"{names[other][:_SHOWN]!r} on line {first[other]}",
             )
             continue
         for form in forms:
             names[form] = name
             first.setdefault(form, number)
-    if problems:
-        raise exceptions.TopologyError(*problems)
+    problems.stop()
     return names

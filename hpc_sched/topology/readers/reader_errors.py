@@ -1,18 +1,34 @@
-"""What a reader has found wrong or doubtful in a text, with its lines."""
+"""Problems and remarks on one description, collected with their lines."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from hpc_sched import exceptions
 
-# Who reads more of them mends the first ones first.
+# The first ones are mended first; a file with more is read again afterwards.
 MAX_PROBLEMS = 100
 MAX_REMARKS = 100
 # A line of a hostile file may be as long as the file.
 MAX_TEXT = 400
 
 
-class Problems:
-    """Collects problems and remarks on one text."""
+class InvalidItemError(Exception):
+    """One item of a description is wrong; the items after it can still be read."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, line: int | None, text: str) -> None:
+        super().__init__(text)
+        self.line = line
+        self.text = text
+
+
+class Problems:
+    """Collector of all problems and remarks of one reader."""
+
+    def __init__(self, path: str = "") -> None:
+        """Start without problems.
+
+        :param path: what errors call the description; empty where it has no name
+        """
         self.path = path
         self._problems: list[str] = []
         self._remarks: list[str] = []
@@ -21,22 +37,30 @@ class Problems:
     def note(self, line: int | None, text: str) -> None:
         """Add a problem.
 
-        :param line: from 1; None where the whole text is meant
-        :raises exceptions.TopologyError: with all problems, where they are many
+        :param line: from 1; None for the whole description
+        :raises exceptions.TopologyError: with all problems, once there are ``MAX_PROBLEMS``
         """
         self._problems.append(self._sentence(line, text))
         if len(self._problems) >= MAX_PROBLEMS:
             self.stop()
 
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Note an :class:`InvalidItemError` as a problem, and continue after the block."""
+        try:
+            yield
+        except InvalidItemError as error:
+            self.note(error.line, error.text)
+
     def remark(self, line: int | None, text: str) -> None:
-        """Add something that is put right or doubted."""
+        """Add a remark on something corrected or doubtful."""
         if len(self._remarks) < MAX_REMARKS:
             self._remarks.append(self._sentence(line, text))
         else:
             self._more_remarks += 1
 
     def stop(self) -> None:
-        """Go on only where nothing is wrong.
+        """Raise the problems so far, if there are any.
 
         :raises exceptions.TopologyError: with all problems so far
         """
@@ -44,20 +68,20 @@ class Problems:
             raise exceptions.TopologyError(*self._problems)
 
     def error(self, line: int | None, text: str) -> exceptions.TopologyError:
-        """Return the error that tells all problems so far and a last one."""
+        """Return the error of all problems so far and a last one."""
         return exceptions.TopologyError(*self._problems, self._sentence(line, text))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The remarks, as many as somebody reads."""
+        """The first ``MAX_REMARKS`` remarks, and the number of the others."""
         more = self._more_remarks
         return (*self._remarks, *([f"{self.path}: and {more} more remarks"] if more else []))
 
     def _sentence(self, line: int | None, text: str) -> str:
-        where = self.path if line is None else f"{self.path}:{line}"
-        return f"{where}: {shortened(text)}"
+        where = ":".join(str(part) for part in (self.path, line) if part)
+        return f"{where}: {shortened(text)}" if where else shortened(text)
 
 
 def shortened(text: str) -> str:
-    """Return a text, cut where it is too long to be read."""
+    """Return a text, cut after ``MAX_TEXT`` characters."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."

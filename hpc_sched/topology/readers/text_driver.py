@@ -1,4 +1,4 @@
-"""Descriptions that are one text: of a file, or the output of a command."""
+"""Base of drivers that parse one text: a file, or the output of a command."""
 
 import abc
 import hashlib
@@ -19,15 +19,15 @@ DEFAULT_TIMEOUT = 30.0
 
 
 class Text(NamedTuple):
-    """A description, and what errors call it."""
+    """A description, and its name in errors."""
 
     content: bytes
     name: str
-    name_map: bytes | None = None  # the file that gives hosts other names
+    name_map: bytes | None = None  # content of the name map
 
 
 class TextDriver(TopologyDriver):
-    """Reads a text from a file or a command."""
+    """Reads a text from a file or a command; a subclass has :meth:`parse_text`."""
 
     def __init__(
         self,
@@ -36,13 +36,12 @@ class TextDriver(TopologyDriver):
         timeout: float = DEFAULT_TIMEOUT,
         name_map: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Take one of a file and a command.
+        """Set the source: a file, or a command that prints the description.
 
         :param path: the file
-        :param command: program and arguments, or one text as a shell would split it; what it
-            prints is the description
-        :param timeout: seconds that the command may take
-        :param name_map: a file of names that hosts have elsewhere, see ``topology.name_map``
+        :param command: program and arguments, or one text that is split as by a shell
+        :param timeout: of the command, seconds
+        :param name_map: a file of other names of hosts, see ``readers.name_map``
         :raises exceptions.TopologyError: where there is neither a file nor a command, or both
         """
         if bool(path) == bool(command):
@@ -57,14 +56,14 @@ class TextDriver(TopologyDriver):
         self.name_map = os.fspath(name_map) if name_map else None
 
     def load(self) -> Topology:
-        """Return the fabric as the text describes it now.
+        """Read and parse the text.
 
         :raises exceptions.TopologyError: where the text cannot be read or is wrong
         """
         return self.parse(self.read())
 
     def read(self) -> Text:
-        """Return the text as it is now.
+        """Return the current text.
 
         :raises exceptions.TopologyError: naming the file or command, and why
         """
@@ -75,7 +74,7 @@ class TextDriver(TopologyDriver):
         return self.described(content, driver_command.shown(self.command))
 
     def described(self, content: bytes, name: str) -> Text:
-        """Return a text that was read already, with the name map as it is now.
+        """Return a text that was read already, with the current name map.
 
         :param name: what errors call the text
         :raises exceptions.TopologyError: where the name map cannot be read
@@ -86,12 +85,12 @@ class TextDriver(TopologyDriver):
         return Text(content, name, names)
 
     def mark(self, description: Text) -> Hashable:
-        """Return a digest of a text: of megabytes only that is kept."""
+        """Return digests of a text, which are kept in place of megabytes."""
         parts = (description.content, description.name.encode(), description.name_map or b"")
         return tuple(hashlib.blake2b(part).digest() for part in parts)
 
     def parse(self, description: Text) -> Topology:
-        """Return the fabric of a text.
+        """Return the topology of a text.
 
         :raises exceptions.TopologyError: naming file, line and what was expected
         """
@@ -106,9 +105,9 @@ class TextDriver(TopologyDriver):
 
     @abc.abstractmethod
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the fabric of a text, its hosts called as the text calls them.
+        """Return the topology of a text, with the host names of the text.
 
         :param name: what errors call the text
-        :param names: the name map, for texts that name hosts by something else
+        :param names: the name map, for texts that identify hosts by GUIDs or the like
         :raises exceptions.TopologyError: naming line and what was expected
         """

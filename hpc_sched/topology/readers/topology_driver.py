@@ -1,4 +1,4 @@
-"""Drivers that know where a fabric's description comes from."""
+"""Base class of topology drivers, and the installed drivers."""
 
 import abc
 from importlib import metadata
@@ -14,41 +14,39 @@ NAMESPACE = "hpc_sched.topology"
 
 
 class TopologyDriver(abc.ABC):
-    """One source of a fabric's description.
+    """A source of fabric descriptions.
 
-    A driver is built with its options as keyword arguments (a driver that reads a
-    file takes ``path``) and must define neither ``__len__`` nor ``__bool__``: stevedore
-    takes a falsy driver for a missing one.
-
-    A driver has :meth:`load`, or :meth:`read` and :meth:`parse` for a description that need not
-    be parsed again as long as it is the same.
+    Options are keyword arguments; a driver that reads a file takes ``path``. A subclass has
+    :meth:`load`. With :meth:`read` and :meth:`parse` too, an unchanged description is not parsed
+    again. It must define neither ``__len__`` nor ``__bool__``: to stevedore a falsy driver is a
+    missing one.
     """
 
     @abc.abstractmethod
     def load(self) -> Topology:
-        """Return the fabric as it is described now.
+        """Return the topology that is described now.
 
         :raises exceptions.TopologyError: where the description cannot be read or is wrong
         """
 
     def read(self) -> Any:
-        """Return the description: a value that equals the last one where nothing has changed.
+        """Return the description, a value that stays equal until it changes.
 
-        None where the driver cannot tell.
+        None if the driver cannot detect changes.
 
         :raises exceptions.TopologyError: where it cannot be read
         """
         return None
 
     def mark(self, description: Any) -> Any:
-        """Return what is kept of a description to tell whether a later one is the same.
+        """Return a value to compare a description with later ones.
 
-        The description itself by default; something small where that is large.
+        The description itself by default; a digest of a large one.
         """
         return description
 
     def parse(self, description: Any) -> Topology:
-        """Return the fabric of a description that :meth:`read` returned.
+        """Return the topology of a description that :meth:`read` returned.
 
         :raises exceptions.TopologyError: where it is wrong
         """
@@ -61,10 +59,10 @@ def driver_names() -> list[str]:
 
 
 def driver(name: str, **options: Any) -> TopologyDriver:
-    """Return a driver, ready to read.
+    """Return a new driver.
 
     :param name: in the stevedore group ``hpc_sched.topology``, such as ``yaml``
-    :param options: what the driver takes; ``path`` for those that read a file
+    :param options: of the driver; ``path`` for those that read a file
     :raises exceptions.TopologyError: for an unknown driver, or options it does not take
     """
 
@@ -94,14 +92,14 @@ def driver(name: str, **options: Any) -> TopologyDriver:
 
 
 def load(driver: str, **options: Any) -> Topology:
-    """Return the fabric that a driver reads.
+    """Return the topology that a driver reads.
 
     :param driver: its name, see :func:`driver`
-    :param options: what the driver takes
+    :param options: of the driver
     :raises exceptions.TopologyError: for an unknown driver, options it does not take, or a
         description that cannot be read or is wrong
     """
     return _driver(driver, **options).load()
 
 
-_driver = driver  # ``load`` has an argument of that name, which its callers rely on
+_driver = driver  # ``load`` has an argument of that name, part of its public signature

@@ -1,4 +1,4 @@
-"""A fabric as a graph for Graphviz: a node a switch, a leaf's hosts folded into its label."""
+"""A fabric as a Graphviz graph: one node per switch, a leaf's hosts folded into its label."""
 
 import re
 from collections.abc import Iterator
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 
-# A label that goes on makes the whole picture as wide; the tooltip has all hosts.
+# Long labels widen the whole picture; the tooltip has all hosts.
 MAX_LABEL = 60
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def text_of(topology: Topology) -> str:
-    """Return a fabric in the language of Graphviz. Linear but for the folding of names.
+    """Return a fabric in the DOT language. Linear but for the folding of names.
 
-    Switches of one level stand in one row; an edge says what its links carry upward, where that
-    is known.
+    Switches of one level are in one row; an edge is labelled with the data rate of its links up,
+    where it is known.
     """
     return "\n".join(["graph topology {", *(f"  {line}" for line in _lines(topology)), "}", ""])
 
@@ -24,9 +24,7 @@ def text_of(topology: Topology) -> str:
 def _lines(topology: Topology) -> Iterator[str]:
     yield 'node [shape=box, style=filled, fillcolor="#e8eef2", fontname="monospace"];'
     yield 'edge [color="#888888", fontname="monospace", fontsize=10];'
-    below: list[list[str]] = [[] for _ in topology.switches]
-    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
-        below[leaf].append(host)
+    below = topology.leaf_hosts()
     levels: dict[int, list[int]] = {}
     for i, switch in enumerate(topology.switches):
         levels.setdefault(switch.level, []).append(i)
@@ -55,7 +53,7 @@ def _cut(text: str) -> str:
 
 
 def _quoted(lines: list[str]) -> str:
-    r"""Return lines as one string; \n is the language's own way to begin a new one."""
+    r"""Return lines as one DOT string, separated by \n."""
     escaped = [
         _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line).replace("\\", "\\\\").replace('"', '\\"')
         for line in lines

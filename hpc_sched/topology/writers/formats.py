@@ -1,4 +1,4 @@
-"""What a fabric can be written as."""
+"""Formats in which a topology can be written."""
 
 import importlib
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from hpc_sched.topology.model import Topology
 
-# Format to the module that writes it, by text_of(topology): the text, or the text and warnings.
+# Format to the module with its text_of(topology), which returns a text, or a text and warnings.
 _WRITERS = {
     "yaml": "hpc_sched.topology.writers.yaml_writer",
     "slurm": "hpc_sched.topology.writers.slurm_writer",
@@ -18,18 +18,18 @@ NAMES = tuple(_WRITERS)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A fabric as text, and what the format could not say of it."""
+    """A topology as text, and a warning for everything that the format cannot hold."""
 
     text: str
     warnings: tuple[str, ...] = ()
 
 
 def written(topology: Topology, name: str, **options: Any) -> Written:
-    """Return a fabric in a format.
+    """Return a topology in a format.
 
     :param name: one of ``NAMES``
-    :param options: what the format's own ``text_of`` takes beside the topology
+    :param options: further arguments of the format's ``text_of``
     """
-    # Imported here, so that a command that writes nothing does not wait for four writers.
+    # Imported late: only one writer is needed, and often none.
     answer = importlib.import_module(_WRITERS[name]).text_of(topology, **options)
     return Written(answer) if isinstance(answer, str) else Written(*answer)

@@ -1,4 +1,4 @@
-"""Leaves as rows of text, a cell for every host."""
+"""Leaves as rows of text, one cell per host."""
 
 from collections.abc import Callable
 
@@ -8,13 +8,13 @@ from hpc_sched.topology.model import Topology
 def row_of(topology: Topology, leaf: str, cell: Callable[[str], str]) -> str:
     """Return the cells of a leaf's hosts, in the order of the description.
 
-    :param cell: host to its cell, one character mostly
+    :param cell: returns the cell of a host, mostly one character
     """
     return " ".join(cell(host) for host in topology.hosts_of(leaf))
 
 
 def title_of(topology: Topology, leaf: str) -> str:
-    """Return the leaf's name, behind that of the switch above it where there are several."""
+    """Return the leaf's name, after that of the switch above it unless that is a root."""
     above = topology.switches[topology.switch_index(leaf)].parent
     if above < 0 or topology.switches[above].parent < 0:
         return leaf

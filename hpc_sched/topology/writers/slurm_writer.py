@@ -7,8 +7,8 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.slurm import name_lists
-from hpc_sched.topology.tree import MAX_LEVELS, level_names
-from hpc_sched.topology.writers.yaml_writer import comment
+from hpc_sched.topology.tree import level_names
+from hpc_sched.topology.writers.yaml_writer import check_depth, comment
 
 # Slurm refuses longer names of switches.
 MAX_NAME = 64
@@ -17,24 +17,19 @@ _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
-    """Return a file that describes a topology, and a sentence for all that it cannot hold.
+    """Return a file that describes a topology, and a warning for everything it cannot hold.
 
-    Leaves come first, in their order. A switch whose name Slurm would not take gets another one.
-    The switches that a node of the tree stands for are a comment. Linear in hosts and switches.
+    Leaves come first, in their order. A switch whose name Slurm would refuse is renamed. Members
+    of a switch are a comment. Linear in hosts and switches.
 
     :raises exceptions.TopologyError: for a host's name or a depth that cannot be written
     """
-    if topology.depth > MAX_LEVELS:
-        raise exceptions.TopologyError(
-            f"expected at most {MAX_LEVELS} levels of switches, found {topology.depth}"
-        )
+    check_depth(topology)
     names = _names_of(topology)
-    below: dict[int, list[str]] = {}
-    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
-        below.setdefault(leaf, []).append(host)
+    below = topology.leaf_hosts()
     for switch in topology.switches:
         if switch.parent >= 0:
-            below.setdefault(switch.parent, []).append(names[switch.name])
+            below[switch.parent].append(names[switch.name])
     lines = []
     order = sorted(range(len(topology.switches)), key=lambda s: topology.switches[s].level)
     for s in order:
@@ -63,7 +58,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _names_of(topology: Topology) -> dict[str, str]:
-    """Return what each switch is called in the file, by its name."""
+    """Return the name of each switch in the file, by its name."""
     kept = {switch.name for switch in topology.switches if _fits(switch.name)}
     taken = set(kept)
     names: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""A picture of a fabric as SVG: switches by level, a leaf's hosts as small squares.
+"""A fabric drawn as SVG: switches by level, a leaf's hosts as small squares.
 
-What is too long for its box is cut; tooltips have it whole.
+Texts too long for their boxes are cut; tooltips have them whole.
 """
 
 from collections import Counter
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg_layout
-from hpc_sched.topology.writers.picture_text import FONT, cut, legal, width_of
 from hpc_sched.topology.writers.svg_layout import CELL, HEADING, PADDING, Box, Layout
+from hpc_sched.topology.writers.svg_text import FONT, cut, legal, width_of
 
-# What a host can be shown as.
+# States of hosts.
 FREE, GROUP, USED, OFF = "free", "group", "used", "off"
 
 
@@ -23,8 +23,8 @@ class _Look(NamedTuple):
     meaning: str
 
 
-# Okabe and Ito's colours, which everyone can tell apart; dark, middle and white, and a cross, so
-# that a print without colours tells them apart too.
+# Okabe and Ito's colours, which colour-blind readers distinguish; dark, middle and white, and a
+# cross, so that they differ in a print without colours too.
 _LOOKS = {
     FREE: _Look("#ffffff", "#555555", "free"),
     GROUP: _Look("#0072b2", "#00466e", "this group"),
@@ -34,10 +34,10 @@ _LOOKS = {
 _PLAIN = _Look("#9fcbe8", "#2a6f9e", "host")
 
 _MARGIN = 16
-_TOP = 52  # heading and the names of the levels
+_TOP = 52  # heading and names of levels
 _LEGEND = 20
-_BETWEEN = 2  # two hosts
-_TITLE, _NAME, _SMALL = 14, 10, 9  # sizes of letters
+_BETWEEN = 2  # gap of two hosts
+_TITLE, _NAME, _SMALL = 14, 10, 9  # font sizes
 
 
 def text_of(
@@ -46,15 +46,15 @@ def text_of(
     states: Mapping[str, str] | None = None,
     notes: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a picture of a fabric. Linear in hosts, but for its layout.
+    """Return a fabric as SVG. Linear in hosts, but for its layout.
 
-    :param title: what stands above the picture, in front of the counts
-    :param states: host to one of ``FREE``, ``GROUP``, ``USED`` and ``OFF``; hosts that it does
-        not name are drawn as ``OFF``. Without it all hosts look alike
-    :param notes: host to what its tooltip says beside its name
+    :param title: heading, in front of the size of the fabric
+    :param states: host to one of ``FREE``, ``GROUP``, ``USED`` and ``OFF``; hosts without a state
+        are drawn as ``OFF``. Without it all hosts look alike
+    :param notes: host to the text of its tooltip after its name
     """
     places = svg_layout.of(topology)
-    heading = f"{title}: {plurals.of(topology)}" if title else plurals.of(topology)
+    heading = f"{title}: {topology.summary()}" if title else topology.summary()
     legend = [] if states is None else _legend(Counter(states.get(h, OFF) for h in topology.hosts))
     width = 2 * _MARGIN + max(
         places.width,
@@ -69,26 +69,26 @@ def text_of(
         f"<title>{legal(heading)}</title>",
         _style(),
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        f'<text class="t" x="{_MARGIN}" y="{_MARGIN + 10}">{legal(heading)}</text>',
+        _text("t", _MARGIN, _MARGIN + 10, heading),
         *_drawn_legend(legend),
         f'<g transform="translate({_MARGIN} {top})">',
         *(
-            f'<text class="l" x="{x}" y="-8">{legal(cut(name, _room_of(level), _NAME))}</text>'
+            _text("l", x, -8, cut(name, _room_of(level), _NAME))
             for level, (x, name) in enumerate(
                 zip(places.columns, topology.levels, strict=True), start=1
             )
         ),
         *(f'<path class="c" d="M{line.x} {line.y}h{line.width}"/>' for line in places.lines),
     ]
-    below = _hosts_by_leaf(topology)
-    uppers = _counts_by_switch(topology)
+    below = topology.leaf_hosts()
+    counts = _counts_by_switch(topology)
     for box in places.boxes:
         if topology.switches[box.switch].level == 1:
             hosts = below[box.switch]
             out += _leaf(topology, box, hosts)
             out += _cells(topology, box, hosts, places, states, notes or {})
         else:
-            out += _upper(topology, box, *uppers[box.switch])
+            out += _upper(topology, box, *counts[box.switch])
         out.append("</g>")
     return "\n".join([*out, "</g>", "</svg>", ""])
 
@@ -97,16 +97,13 @@ def _leaf(topology: Topology, box: Box, hosts: list[str]) -> Iterator[str]:
     """Yield a leaf's box with its texts; the group is left open for the cells."""
     switch = topology.switches[box.switch]
     names, count = hostlist.fold(hosts), str(len(hosts))
-    told = [*_told(topology, box.switch), f"{plurals.text(len(hosts), 'host')}: {names}"]
     room = box.width - 2 * PADDING
-    yield f"<g>{_tooltip(told)}"
-    yield f'<rect class="b" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}"/>'
+    facts = [*_facts(topology, box.switch), f"{plurals.text(len(hosts), 'host')}: {names}"]
+    yield from _box("b", box, facts)
     name = cut(switch.name, room - width_of(count + " ", _NAME), _NAME)
-    yield f'<text class="n" x="{box.x + PADDING}" y="{box.y + 13}">{legal(name)}</text>'
-    right = box.x + box.width - PADDING
-    yield f'<text class="k" x="{right}" y="{box.y + 13}">{count}</text>'
-    shown = cut(names, room, _SMALL)
-    yield f'<text class="h" x="{box.x + PADDING}" y="{box.y + 24}">{legal(shown)}</text>'
+    yield _text("n", box.x + PADDING, box.y + 13, name)
+    yield _text("k", box.x + box.width - PADDING, box.y + 13, count)
+    yield _text("h", box.x + PADDING, box.y + 24, cut(names, room, _SMALL))
 
 
 def _cells(
@@ -123,12 +120,12 @@ def _cells(
         y = box.y + HEADING + i // places.cells * places.cell
         state = None if states is None else states.get(host, OFF)
         processor = topology.processor_of(host)
-        told = [host, *([processor] if processor else [])]
+        facts = [host, *([processor] if processor else [])]
         if host in notes:
-            told.append(notes[host])
+            facts.append(notes[host])
         elif state is not None:
-            told.append(_LOOKS[state].meaning)
-        yield _square(x, y, places.cell, state, _tooltip([", ".join(told)]))
+            facts.append(_LOOKS[state].meaning)
+        yield _square(x, y, places.cell, state, _tooltip([", ".join(facts)]))
 
 
 def _square(x: int, y: int, cell: int, state: str | None, tooltip: str) -> str:
@@ -143,21 +140,28 @@ def _square(x: int, y: int, cell: int, state: str | None, tooltip: str) -> str:
 
 def _upper(topology: Topology, box: Box, hosts: int, leaves: int) -> Iterator[str]:
     """Yield the bar of a switch above the leaves; the group is left open."""
-    switch = topology.switches[box.switch]
     room = box.width - 2 * PADDING
     lines = [plurals.text(hosts, "host"), plurals.text(leaves, "leaf")]
-    yield f"<g>{_tooltip([*_told(topology, box.switch), *lines])}"
-    yield f'<rect class="u" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}"/>'
-    name = cut(switch.name, room, _NAME)
-    yield f'<text class="n" x="{box.x + PADDING}" y="{box.y + 13}">{legal(name)}</text>'
+    yield from _box("u", box, [*_facts(topology, box.switch), *lines])
+    name = cut(topology.switches[box.switch].name, room, _NAME)
+    yield _text("n", box.x + PADDING, box.y + 13, name)
     for i, line in enumerate(lines):
-        y = box.y + 25 + 12 * i
-        shown = cut(line, room, _SMALL)
-        yield f'<text class="h" x="{box.x + PADDING}" y="{y}">{legal(shown)}</text>'
+        yield _text("h", box.x + PADDING, box.y + 25 + 12 * i, cut(line, room, _SMALL))
 
 
-def _told(topology: Topology, index: int) -> Iterator[str]:
-    """Yield what is known of a switch."""
+def _box(look: str, box: Box, facts: Iterable[str]) -> Iterator[str]:
+    """Yield the box of a switch; the group is left open."""
+    yield f"<g>{_tooltip(facts)}"
+    size = f'width="{box.width}" height="{box.height}"'
+    yield f'<rect class="{look}" x="{box.x}" y="{box.y}" {size}/>'
+
+
+def _text(look: str, x: int, y: int, text: str) -> str:
+    return f'<text class="{look}" x="{x}" y="{y}">{legal(text)}</text>'
+
+
+def _facts(topology: Topology, index: int) -> Iterator[str]:
+    """Yield the attributes of a switch, for its tooltip."""
     switch = topology.switches[index]
     yield f"{switch.name} ({topology.levels[switch.level - 1]})"
     if switch.members:
@@ -180,7 +184,7 @@ def _drawn_legend(legend: Iterable[tuple[str, str]]) -> Iterator[str]:
     x = _MARGIN
     for state, text in legend:
         yield _square(x, 34, CELL, state, "")
-        yield f'<text class="l" x="{x + CELL + 4}" y="42">{legal(text)}</text>'
+        yield _text("l", x + CELL + 4, 42, text)
         x += width_of(text, _NAME) + CELL + 24
 
 
@@ -204,13 +208,6 @@ def _style() -> str:
 
 def _room_of(level: int) -> int:
     return svg_layout.MIN_COLUMNS * CELL if level == 1 else svg_layout.COLUMN - svg_layout.GAP
-
-
-def _hosts_by_leaf(topology: Topology) -> dict[int, list[str]]:
-    below: dict[int, list[str]] = {}
-    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
-        below.setdefault(leaf, []).append(host)
-    return below
 
 
 def _counts_by_switch(topology: Topology) -> list[tuple[int, int]]:

@@ -1,7 +1,7 @@
-"""Where the switches of a fabric stand in a picture of it.
+"""Layout of a fabric's picture: the boxes of its switches.
 
-Levels stand side by side, the root on the left; a switch is as high as all that is below it, and
-the leaves below one switch wrap into rows::
+Levels are columns, the root on the left; a switch is as high as all that is below it, and the
+leaves below one switch wrap into rows::
 
     +------+------+  +--------+ +--------+ +--------+
     | core | pod1 |  | leaf01 | | leaf02 | | leaf03 |
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from hpc_sched.topology.model import Topology
 
 # All lengths in pixels.
-CELL = 10  # the square of a host and the gap to the next one, at least
+CELL = 10  # the smallest square of a host, with the gap to the next one
 MAX_CELL = 14
 PADDING = 6
 HEADING = 30  # of a leaf's box, for two lines of text
@@ -30,14 +30,14 @@ COLUMN = 112  # an upper switch and the gap to what is below it
 GAP = 8
 ISLAND_GAP = 24
 MIN_BAR = 44  # for three lines of text
-MIN_COLUMNS = 13  # cells side by side, so that a leaf's name has some room
+MIN_COLUMNS = 13  # cells side by side: room for a leaf's name
 MAX_COLUMNS = 60
-ASPECT = 1.6  # width to height of a page on its side, or a screen
+ASPECT = 1.6  # width to height of a landscape page or a screen
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The place of a switch."""
+    """Box of a switch."""
 
     switch: int  # index in Topology.switches
     x: int
@@ -48,7 +48,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A connection across a level on which a branch has no switch."""
+    """Horizontal line across the levels on which a branch has no switch."""
 
     x: int
     y: int
@@ -57,34 +57,27 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The places of all switches, in the order of ``Topology.switches`` on each level."""
+    """Boxes of all switches, in the order of ``Topology.switches`` on each level."""
 
     width: int
     height: int
     cells: int  # host cells side by side in a leaf
-    cell: int  # the square of a host and the gap to the next one
+    cell: int  # square of a host, with the gap to the next one
     columns: tuple[int, ...]  # left edge of each level, bottom up
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
 
 
 def of(topology: Topology) -> Layout:
-    """Return the places of a fabric's switches.
-
-    The rows are as long as a page on its side wants. O(switches * sqrt(switches)).
-    """
-    children: list[list[int]] = [[] for _ in topology.switches]
-    roots: list[int] = []
-    for i, switch in enumerate(topology.switches):
-        (children[switch.parent] if switch.parent >= 0 else roots).append(i)
-    sizes = [0] * len(topology.switches)
-    for leaf in topology.leaf_index.tolist():
-        sizes[leaf] += 1
+    """Return the layout whose shape is nearest to ``ASPECT``. O(switches * sqrt(switches))."""
+    children = topology.children()
+    roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
+    sizes = [len(hosts) for hosts in topology.leaf_hosts()]
     widest = max(len(below) for below in (roots, *children))
     best = found = _Placing(topology, children, sizes, 1).layout(roots)
     across = 1
     while across < widest and found.width < ASPECT * found.height:
-        # Steps that grow: the difference between 40 and 41 leaves side by side does not show.
+        # Growing steps: the difference between 40 and 41 leaves in a row is invisible.
         across = min(widest, max(across + 1, across * 9 // 8))
         found = _Placing(topology, children, sizes, across).layout(roots)
         best = min(best, found, key=_misfit)
@@ -92,12 +85,12 @@ def of(topology: Topology) -> Layout:
 
 
 def _misfit(layout: Layout) -> float:
-    """Return how far a layout is from the shape of a page."""
+    """Return the difference of a layout's shape from ``ASPECT``, as a logarithm."""
     return abs(math.log(layout.width / (ASPECT * layout.height)))
 
 
 class _Placing:
-    """One try, with so many leaves side by side."""
+    """One attempt, with a fixed number of leaves side by side."""
 
     def __init__(
         self,
@@ -135,7 +128,7 @@ class _Placing:
         return (self.depth - level) * COLUMN
 
     def _rows(self, below: Sequence[int], parent: int, top: int, gap: int) -> int:
-        """Place switches under each other, leaves in rows; return where they end."""
+        """Stack switches vertically, leaves in rows; return the bottom y coordinate."""
         y = top
         for are_leaves, found in itertools.groupby(
             below, key=lambda child: self.switches[child].level == 1
@@ -171,13 +164,13 @@ class _Placing:
         return bottom
 
     def _connect(self, level: int, parent: int, y: int) -> None:
-        """Draw a line where the switch above stands more than one level away."""
+        """Add a line to a parent more than one level above."""
         if parent >= 0 and self.switches[parent].level > level + 1:
             left = self._left(self.switches[parent].level) + COLUMN - GAP
             self.lines.append(Line(left, y, self._left(level) - left))
 
 
 def _even(number: int, most: int) -> int:
-    """Return how many stand in a row where no row has more than ``most`` and all are alike."""
+    """Return the length of equal rows, of at most ``most`` items each."""
     rows = math.ceil(number / most)
     return math.ceil(number / rows)

@@ -11,44 +11,47 @@ from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS, Switch
 
-# What needs no quotes: it cannot be a number, a day, or a mark of YAML.
+# Needs no quotes: it is no number, date or indicator of YAML.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*(?:\[[0-9,-]+\][A-Za-z0-9._-]*)*\Z")
-# Words that other readers of YAML take for something else than text.
+# Words that other YAML readers take for null or booleans.
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 
 
 def text_of(topology: Topology) -> str:
     """Return a file that describes a topology; linear in hosts and switches.
 
-    The hosts of a leaf are folded, and come in the order of their names. The switches that a node
-    of the tree stands for are a comment.
+    The hosts of a leaf are folded and sorted by name. Members of a switch are a comment.
 
     :raises exceptions.TopologyError: for a name or a depth that the driver would not read
     """
-    if topology.depth > MAX_LEVELS:
-        raise exceptions.TopologyError(
-            f"expected at most {MAX_LEVELS} levels of switches, found {topology.depth}"
-        )
-    below: dict[int, list[int]] = {}
-    for s, switch in enumerate(topology.switches):
-        below.setdefault(switch.parent, []).append(s)
-    hosts: dict[int, list[str]] = {}
-    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
-        hosts.setdefault(leaf, []).append(host)
+    check_depth(topology)
+    below, hosts = topology.children(), topology.leaf_hosts()
     levels = ", ".join(_scalar(name, "level") for name in topology.levels)
     lines = [f"levels: [{levels}]", "switches:"]
-    # Last come, first written: a switch's children follow it at once.
-    waiting = [(s, "") for s in reversed(below[-1])]
+    roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
+    # A stack: children follow their switch.
+    waiting = [(s, "") for s in reversed(roots)]
     while waiting:
         s, indent = waiting.pop()
         switch = topology.switches[s]
         lines += [indent + line for line in _head(switch)]
-        if s in below:
+        if below[s]:
             lines.append(f"{indent}  switches:")
             waiting += [(child, indent + "  ") for child in reversed(below[s])]
         else:
             lines += [indent + line for line in _hosts(topology, switch, hosts[s])]
     return "\n".join(lines) + "\n"
+
+
+def check_depth(topology: Topology) -> None:
+    """Raise an error for a topology deeper than the readers accept.
+
+    :raises exceptions.TopologyError: for more than ``MAX_LEVELS`` levels
+    """
+    if topology.depth > MAX_LEVELS:
+        raise exceptions.TopologyError(
+            f"expected at most {MAX_LEVELS} levels of switches, found {topology.depth}"
+        )
 
 
 def _head(switch: Switch) -> Iterator[str]:
@@ -82,14 +85,14 @@ def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[s
 
 
 def comment(text: str) -> str:
-    """Return a text as it can stand in a comment: on one line, in any encoding."""
+    """Return a text escaped for a comment: one line of ASCII."""
     return text.encode("unicode_escape").decode("ascii")
 
 
 def _scalar(text: str, what: str) -> str:
-    """Return a name as YAML reads it, in quotes where it needs them."""
+    """Return a name as a YAML scalar, quoted where necessary."""
     if _PLAIN.match(text) and text.lower() not in _WORDS:
-        # In a list of one line, commas and brackets would be marks.
+        # In a flow list, commas and brackets are indicators.
         return text if what == "host" or "[" not in text else _quoted(text)
     return _quoted_text(text, what)
 

@@ -1,4 +1,4 @@
-"""The ``ibnetdiscover`` driver: an InfiniBand fabric as it was discovered, saved or run now."""
+"""The ``ibnetdiscover`` driver: an InfiniBand fabric from a saved dump or a discovery now."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ _OPTIONS = "topology_name_map (GUID to host) or topology_host_pattern"
 
 
 class IbnetdiscoverDriver(TextDriver):
-    """Reads what ibnetdiscover prints."""
+    """Reads the output of ibnetdiscover."""
 
     def __init__(self, *, host_pattern: str | None = None, **source: Any) -> None:
-        """Take one of a file and a command, see :class:`TextDriver`.
+        """Read a file or a command, see :class:`TextDriver`.
 
         :param host_pattern: regular expression that finds the name of a host in the description
-            of its HCA: the first group, or all that it matches
-        :raises exceptions.TopologyError: where that is none, and as TextDriver does
+            of its HCA: the first group, or the whole match
+        :raises exceptions.TopologyError: for an invalid expression, and as TextDriver does
         """
         super().__init__(**source)
         self.pattern: re.Pattern[str] | None = None
@@ -35,13 +35,13 @@ class IbnetdiscoverDriver(TextDriver):
                 ) from error
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the fabric of a dump.
+        """Return the topology of a dump.
 
-        Linear in its length, but for the distances, see :func:`ib_graph.fabric`.
+        Linear in its length, but for the distances, see :func:`switch_cables.fabric`.
 
         :param names: GUID to host or switch, with 16 digits
-        :raises exceptions.TopologyError: where it holds no switch that carries a host, or more
-            than a tree can stand for
+        :raises exceptions.TopologyError: where no switch carries a host, and as
+            :func:`switch_cables.fabric` does
         """
         dump = ibnetdiscover_dump.read(content, name)
         hcas = [node for node in dump.nodes.values() if node.kind == HCA]
@@ -78,7 +78,7 @@ class IbnetdiscoverDriver(TextDriver):
 
 
 def _example(nodes: Sequence[Node]) -> str:
-    """Return one of some nodes, whatever their order, for a sentence about them."""
+    """Return an example of some nodes, independent of their order."""
     if not nodes:
         return ""
     node = min(nodes, key=lambda node: (not node.description, node.guid))

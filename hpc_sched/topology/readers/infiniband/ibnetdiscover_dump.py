@@ -1,12 +1,12 @@
-"""What a dump of ibnetdiscover says: nodes, and the cables between their ports.
+"""Dumps of ibnetdiscover: nodes, and the cables between their ports.
 
-A section names a node (``Switch``, ``Ca`` or ``Rt``), its lines what its ports are linked to::
+A section begins with a node (``Switch``, ``Ca`` or ``Rt``); each line has the peer of a port::
 
     Switch  36 "S-0002c90200404718"     # "MF0;leaf01:SX6036/U1" enhanced port 0 lid 4 lmc 0
     [1]  "H-0002c903000a1b2c"[1](2c903000a1b2d)    # "node0001 HCA-1" lid 7 4xFDR
 
-Both ends of a cable tell of it, and one is enough. The format is that of infiniband-diags, with
-and without ``--full`` and ``--grouping``.
+A cable is in the sections of both ends, and one is enough. The format is that of
+infiniband-diags, with and without ``--full`` and ``--grouping``.
 """
 
 import io
@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
+from hpc_sched.topology import plurals
+from hpc_sched.topology.readers.name_map import normalized_guid
 
 SWITCH = "S"
 HCA = "H"
@@ -37,8 +39,8 @@ _LANE = {
     "XDR": 200.0,
 }
 
-# Lines come without blanks around them. Everything that repeats is bounded by a character that it
-# cannot contain itself, so that no line takes more than linear time.
+# For stripped lines. Every repetition ends at a character that it cannot contain, so that matching
+# takes linear time.
 _ID = r'"([A-Z?])-([0-9a-fA-F]{1,16})"'
 _EXTERNAL = r"(?:\s*\[ext\s+[0-9]+\])?"  # a chassis' own number of the port, with --grouping
 _GUID = r"(?:\s*\(([0-9a-fA-F]{1,16})\))?"
@@ -47,7 +49,7 @@ _PORT = re.compile(
     rf"\[([0-9]{{1,5}})\]{_EXTERNAL}{_GUID}\s*{_ID}\s*\[([0-9]{{1,5}})\]{_EXTERNAL}{_GUID}"
 )
 _RATE = re.compile(r"\b([0-9]{1,2})x([A-Z]+[0-9]*)\b")
-# Lines that tell nothing of cables, and end the section before them.
+# Lines without cables that end a section.
 _BETWEEN = re.compile(
     r"(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid|\?\?\?guid)=|"
     r"Chassis\s+[0-9]+|Non-Chassis Nodes|Hostname:"
@@ -79,7 +81,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """What links two ports, and its data rate in Gb/s where the dump tells it."""
+    """A link of two ports, and its data rate in Gb/s where the dump states it."""
 
     a: Port
     b: Port
@@ -88,7 +90,7 @@ class Cable:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A dump as it was read."""
+    """The content of a dump."""
 
     nodes: Mapping[str, Node]
     cables: tuple[Cable, ...]
@@ -96,10 +98,10 @@ class Dump:
 
 
 def read(content: bytes, name: str) -> Dump:
-    """Return what a dump says; linear in its length.
+    """Return the content of a dump; linear in its length.
 
-    Lines of other programs, such as a prompt or a warning, are passed over with a remark, and so
-    is what contradicts an earlier line: discovery takes its time, and cables are pulled meanwhile.
+    Lines of other programs, such as a prompt or a warning, are skipped with a remark. So are lines
+    that contradict an earlier one: cables may be pulled during a discovery.
 
     :param name: what errors call the dump
     :raises exceptions.TopologyError: where no line is about a node
@@ -111,8 +113,28 @@ def read(content: bytes, name: str) -> Dump:
 
 
 @dataclass
+class _SkippedLines:
+    """The first skipped line of a kind, and the number of all."""
+
+    first: str = ""
+    count: int = 0
+
+    def add(self, text: str) -> None:
+        self.first = self.first or text
+        self.count += 1
+
+    def remark(self, before: str, after: str) -> list[str]:
+        """Return a remark, if a line was skipped."""
+        if not self.count:
+            return []
+        others = self.count - 1
+        more = f", and {plurals.text(others, 'more such line')}" if others else ""
+        return [f"{self.first}{before}{more}: {after}"]
+
+
+@dataclass
 class _Reader:
-    """Takes the lines one by one."""
+    """Reads a dump line by line."""
 
     name: str
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -120,10 +142,8 @@ class _Reader:
     other_end: dict[Port, Port] = field(default_factory=dict)
     rates: dict[Port, float] = field(default_factory=dict)
     section: Node | None = None
-    strays: int = 0
-    first_stray: str = ""
-    contradictions: int = 0
-    first_contradiction: str = ""
+    strays: _SkippedLines = field(default_factory=_SkippedLines)
+    contradictions: _SkippedLines = field(default_factory=_SkippedLines)
 
     def read(self, lines: Iterable[str]) -> None:
         for number, raw in enumerate(lines, 1):
@@ -133,7 +153,7 @@ class _Reader:
             if line[0] == "[" and self._port(line, number):
                 continue
             if _HEADER.match(line):
-                # What follows a header that cannot be read belongs to nobody.
+                # The lines after an unreadable header belong to no section.
                 self.section = None
                 found = _NODE.match(line)
                 if found:
@@ -143,36 +163,29 @@ class _Reader:
             elif _BETWEEN.match(line):
                 self.section = None
                 continue
-            self.strays += 1
-            self.first_stray = self.first_stray or f"{self.name}:{number}: {line[:_SHOWN]!r}"
+            self.strays.add(f"{self.name}:{number}: {line[:_SHOWN]!r}")
 
     def dump(self) -> Dump:
-        """Return what was read."""
+        """Return the content of all lines so far."""
         if not self.nodes:
-            stray = f"; first line: {self.first_stray}" if self.first_stray else ""
+            stray = f"; first line: {self.strays.first}" if self.strays.count else ""
             raise exceptions.TopologyError(
                 f"{self.name}: expected the output of ibnetdiscover, lines such as "
                 f"'Switch 36 \"S-0002c90200404718\"', found none{stray}"
             )
-        remarks = []
-        if self.strays:
-            remarks.append(
-                f"{self.first_stray} is no line of ibnetdiscover{_and_more(self.strays)}: "
-                "passed over"
-            )
-        if self.contradictions:
-            remarks.append(
-                f"{self.first_contradiction}{_and_more(self.contradictions)}: the first line counts"
-            )
+        remarks = (
+            *self.strays.remark(" is no line of ibnetdiscover", "passed over"),
+            *self.contradictions.remark("", "the first line counts"),
+        )
         cables = tuple(
             Cable(a, b, self.rates.get(a, self.rates.get(b)))
             for a, b in self.other_end.items()
             if a <= b
         )
-        return Dump(self.nodes, cables, tuple(remarks))
+        return Dump(self.nodes, cables, remarks)
 
     def _port(self, line: str, number: int) -> bool:
-        """Take what a line says of a port; return False where it is no such line."""
+        """Read the line of a port; return False if it is none."""
         found = _PORT.match(line)
         if found is None or self.section is None:
             return False
@@ -184,7 +197,7 @@ class _Reader:
         if port_guid and kind == HCA:
             _add_guid(peer, port_guid)
         if self.other_end.get(a) == b and b in self.rates and peer.id in self.by_peers:
-            return True  # the other end has told all of it
+            return True  # all of it is known from the other end
         end = self._describe(peer, line, found.end())
         rate = _RATE.search(line, end)
         if self._linked(a, b, number) and rate and rate[2] in _LANE:
@@ -192,17 +205,17 @@ class _Reader:
         return True
 
     def _node(self, kind: str, guid: str) -> Node:
-        id_ = f"{kind}-{_guid(guid)}"
+        id_ = f"{kind}-{normalized_guid(guid)}"
         node = self.nodes.get(id_)
         if node is None:
             node = self.nodes[id_] = Node(id_)
         return node
 
     def _describe(self, node: Node, line: str, start: int) -> int:
-        """Take the description of a node from a line; return where it ends.
+        """Read the description of a node in a line; return its end position.
 
-        A name map given to ibnetdiscover itself changes what switches say of HCAs, but not what
-        HCAs say of themselves: peers come first.
+        A name map given to ibnetdiscover itself changes the descriptions of HCAs in the sections of
+        switches, not those in their own: the peer's description takes precedence.
         """
         first, last = line.find('"', start), line.rfind('"', start)
         if first == last:
@@ -214,7 +227,7 @@ class _Reader:
             text = line[first + 1 : last].strip()
             if not text.isprintable():
                 text = "".join(char if char.isprintable() else " " for char in text).strip()
-            # None at all is better than one that nobody has given.
+            # No description is better than a damaged one.
             if text and len(text) <= MAX_DESCRIPTION:
                 node.description = text
                 if not of_itself:
@@ -222,15 +235,14 @@ class _Reader:
         return last
 
     def _linked(self, a: Port, b: Port, number: int) -> bool:
-        """Link two ports; return False where one is linked to another port already."""
+        """Link two ports; return False if one is linked to another port already."""
         if self.other_end.get(a) == b:
             return True
-        for port, said in ((a, b), (b, a)):
+        for port, peer in ((a, b), (b, a)):
             known = self.other_end.get(port)
             if known is not None:
-                self.contradictions += 1
-                self.first_contradiction = self.first_contradiction or (
-                    f"{self.name}:{number}: port {_shown(port)} is linked to {_shown(said)} here "
+                self.contradictions.add(
+                    f"{self.name}:{number}: port {_shown(port)} is linked to {_shown(peer)} here "
                     f"and to {_shown(known)} before"
                 )
                 return False
@@ -239,20 +251,10 @@ class _Reader:
         return True
 
 
-def _guid(text: str) -> str:
-    """Return a GUID in the form of the name map."""
-    return text.lower().rjust(16, "0")
-
-
 def _add_guid(node: Node, guid: str) -> None:
-    said = _guid(guid)
-    if len(node.port_guids) < _MAX_PORTS and said not in node.port_guids:
-        node.port_guids += (said,)
-
-
-def _and_more(lines: int) -> str:
-    """Return how many lines there are beside the one that is shown."""
-    return f", and {lines - 1} more such line{'s' if lines > 2 else ''}" if lines > 1 else ""
+    found = normalized_guid(guid)
+    if len(node.port_guids) < _MAX_PORTS and found not in node.port_guids:
+        node.port_guids += (found,)
 
 
 def _shown(port: Port) -> str:

@@ -1,22 +1,20 @@
-"""How far the leaves of a graph of switches are from each other, and over which switches.
+"""Distances between the leaves of a graph of switches, and the switches on their paths.
 
 between        the entry
-  _check_span    no path is longer than those of a tree
-  _near          which leaves are how near
-  _uppers        the switches above that paths between leaves lead over
-    _spread        a step of the search, for all switches and all leaves at once
-
-Sets of leaves are masks, bit i for leaf i, so that one operation takes 64 leaves a step further.
+  _check_span    bounds the length of paths
+  _near          the leaves near each leaf
+  _uppers        the switches above leaves, on shortest paths between them
+    _spread        one step of the search, for all switches and all leaves at once
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hpc_sched import exceptions
-from hpc_sched.topology.hierarchy import bits
+from hpc_sched.topology.leaf_masks import bits, union
 from hpc_sched.topology.tree import MAX_LEVELS
 
-# Links on the longest path that a tree of so many levels can stand for.
+# Links on the longest path in a tree of ``MAX_LEVELS`` levels.
 _MAX_LINKS = 2 * MAX_LEVELS - 2
 
 # The switches of a leaf, and those that each switch is linked to, by number.
@@ -26,14 +24,14 @@ Neighbours = Sequence[Switches]
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """Which leaves are how near, and the switches above them."""
+    """Distances between leaves, and the switches above them."""
 
-    near: list[list[int]]  # near[k][i]: the leaves within k links of leaf i, itself included
-    uppers: dict[int, tuple[int, int]]  # links to the nearest leaves, and these
+    near: list[list[int]]  # near[k][i]: mask of the leaves within k links of leaf i
+    uppers: dict[int, tuple[int, int]]  # by switch: links to the nearest leaves, and their mask
 
 
 def between(leaves: Sequence[Switches], neighbours: Neighbours, names: Sequence[str]) -> Distances:
-    """Return the distances between leaves, any switch of the one to any of the other.
+    """Return the distances between leaves: between their nearest switches.
 
     Linear in links, times the longest path, in steps of 64 leaves.
 
@@ -47,7 +45,7 @@ def between(leaves: Sequence[Switches], neighbours: Neighbours, names: Sequence[
 
 
 def _masks(leaves: Sequence[Switches], neighbours: Neighbours) -> list[int]:
-    """Return, by switch, the leaves that it is part of."""
+    """Return, per switch, the mask of the leaves that it is part of."""
     masks = [0] * len(neighbours)
     for i, switches in enumerate(leaves):
         for s in switches:
@@ -56,7 +54,10 @@ def _masks(leaves: Sequence[Switches], neighbours: Neighbours) -> list[int]:
 
 
 def _distances(neighbours: Neighbours, switches: Iterable[int]) -> dict[int, int]:
-    """Return the links from the nearest of some switches to all that they reach, nearest first."""
+    """Return all reachable switches with the links from the nearest of some switches.
+
+    Nearest first.
+    """
     distance = dict.fromkeys(switches, 0)
     queue = list(distance)
     for here in queue:
@@ -68,10 +69,12 @@ def _distances(neighbours: Neighbours, switches: Iterable[int]) -> dict[int, int
 
 
 def _check_span(leaves: Sequence[Switches], neighbours: Neighbours, names: Sequence[str]) -> None:
-    """Refuse paths that no tree stands for, before masks are spread along them.
+    """Refuse paths longer than those of a tree, before masks are spread along them.
 
-    One search finds at least half of the longest path. Each part of the fabric is searched once:
-    who shares a part with a leaf is reached from it.
+    One search finds at least half of the longest path. Each connected part of the fabric is
+    searched once.
+
+    :raises exceptions.TopologyError: for a longer path
     """
     part_of: dict[int, list[int]] = {}
     for i, switches in enumerate(leaves):
@@ -101,70 +104,61 @@ def _too_far(
 
 
 def _spread(neighbours: Neighbours, masks: list[int]) -> Iterator[list[int]]:
-    """Yield, by switch, the leaves within 0 links, 1 link, 2 links and so on, without an end."""
+    """Yield, per switch, the masks of the leaves within 0, 1, 2 links and so on, without end."""
     while True:
         yield masks
-        wider = []
-        for mask, next_ in zip(masks, neighbours, strict=True):
-            for there in next_:
-                mask |= masks[there]
-            wider.append(mask)
-        masks = wider
+        masks = [
+            mask | union(masks[there] for there in next_)
+            for mask, next_ in zip(masks, neighbours, strict=True)
+        ]
 
 
 def _near(
     leaves: Sequence[Switches], neighbours: Neighbours, start: list[int], names: Sequence[str]
 ) -> list[list[int]]:
-    """Return, by links, the leaves within so many links of each leaf, until nobody is missing."""
+    """Return, per number of links and leaf, the mask of the leaves within that distance.
+
+    Ends at the distance that reaches all connected leaves.
+    """
     connected = [0] * len(start)
     for switches in leaves:
         for s in switches:
             if not connected[s]:
                 part = _distances(neighbours, [s])
-                together = 0
-                for other in part:
-                    together |= start[other]
+                together = union(start[other] for other in part)
                 for other in part:
                     connected[other] = together
-    everybody = [_union(connected, switches) for switches in leaves]
+    reachable = [union(connected[s] for s in switches) for switches in leaves]
     near: list[list[int]] = []
     for masks in _spread(neighbours, start):
-        near.append([_union(masks, switches) for switches in leaves])
-        if near[-1] == everybody:
+        near.append([union(masks[s] for s in switches) for switches in leaves])
+        if near[-1] == reachable:
             break
         if len(near) > _MAX_LINKS:
-            i = next(i for i, mask in enumerate(near[-1]) if mask != everybody[i])
-            missing = next(bits(everybody[i] & ~near[-1][i]))
+            i = next(i for i, mask in enumerate(near[-1]) if mask != reachable[i])
+            missing = next(bits(reachable[i] & ~near[-1][i]))
             raise _too_far(names, leaves[i], leaves[missing], f"more than {len(near)}")
     return near
-
-
-def _union(masks: Sequence[int], switches: Switches) -> int:
-    union = 0
-    for s in switches:
-        union |= masks[s]
-    return union
 
 
 def _uppers(
     neighbours: Neighbours, start: list[int], near: Sequence[Sequence[int]]
 ) -> dict[int, tuple[int, int]]:
-    """Return the links from the nearest leaf, and the leaves so near, of the switches above.
+    """Return, per switch above leaves, the links to its nearest leaves, and their mask.
 
-    A switch counts that is on a shortest path from one of those leaves to another. What only
-    looks like the top of a tree does not: a leaf switch that no host hangs on yet is linked to
-    all spines as a core switch is.
+    Such a switch is on a shortest path from one of these leaves to another. That excludes a leaf
+    switch without hosts, which is linked to all spines as a core switch is.
     """
     found: dict[int, tuple[int, int]] = {}
     first: dict[int, tuple[int, int]] = {}
-    known: dict[tuple[int, int, int], bool] = {}  # switches side by side see the same
+    known: dict[tuple[int, int, int], bool] = {}  # parallel switches have the same key
     for links, masks in zip(range(len(near)), _spread(neighbours, start), strict=False):
         for s, mask in enumerate(masks):
             if start[s] or not mask or s in found:
                 continue
             distance, below = first.setdefault(s, (links, mask))
             if distance + links >= len(near):
-                continue  # nobody is so far from anybody
+                continue  # no two leaves are this far apart
             key = (distance + links, below, mask)
             if key not in known:
                 nearer = near[distance + links - 1]

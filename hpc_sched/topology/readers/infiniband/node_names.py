@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, Node
 
-# What a host's HCA is called behind the host's name: by openibd, by the kernel, by rdma-core.
+# Name of an HCA after the host's name: by openibd, by the kernel, by rdma-core.
 _ADAPTER = re.compile(
     r"(?:HCA-?[0-9]+"
     r"|(?:mlx[0-9]*|mthca|hfi[0-9]*|qib|ipath|ehca|cxgb[0-9]*|bnxt_re|irdma|siw|rxe)_?[a-z0-9_]*[0-9]"
@@ -14,8 +14,16 @@ _ADAPTER = re.compile(
     re.IGNORECASE,
 )
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-_MODEL = re.compile(r"MT[0-9]+\Z")  # where a driver has not set a description yet
-_NOBODY = {"localhost", "localhost.localdomain", "none", "null", "unknown", "hostname", "noname"}
+_MODEL = re.compile(r"MT[0-9]+\Z")  # until a driver sets a description
+_PLACEHOLDERS = {
+    "localhost",
+    "localhost.localdomain",
+    "none",
+    "null",
+    "unknown",
+    "hostname",
+    "noname",
+}
 # A SHARP tree's node in a switch, seen as an HCA.
 _AGGREGATION = "aggregation node"
 
@@ -31,10 +39,10 @@ def is_aggregation(node: Node) -> bool:
 def host_of(
     node: Node, names: Mapping[str, str], pattern: re.Pattern[str] | None = None
 ) -> str | None:
-    """Return the name of the host that has an HCA, or None where nothing tells it.
+    """Return the name of an HCA's host, or None where it is unknown.
 
-    :param names: GUID of a node or port to host, before anything else
-    :param pattern: what finds a host's name in a description: its first group, or all of it; by
+    :param names: GUID of a node or port to host; takes precedence
+    :param pattern: finds a host's name in a description: its first group, or the whole match; by
         default a description is a host and an adapter, ``node0001 HCA-1``, or a host alone
     """
     for guid in (node.guid, *sorted(node.port_guids)):
@@ -49,7 +57,7 @@ def host_of(
     if found is None:
         return None
     host = (found[1] if pattern.groups else found[0]) or ""
-    return host.strip() if _is_somebody(host.strip()) else None
+    return host.strip() if _is_name(host.strip()) else None
 
 
 def _host_in(description: str) -> str | None:
@@ -60,32 +68,32 @@ def _host_in(description: str) -> str | None:
     host = words[0]
     if not _HOST.match(host) or _ADAPTER.match(host) or _MODEL.match(host):
         return None
-    return host if _is_somebody(host) else None
+    return host if _is_name(host) else None
 
 
-def _is_somebody(host: str) -> bool:
-    return bool(host) and host.strip("()").lower() not in _NOBODY
+def _is_name(host: str) -> bool:
+    return bool(host) and host.strip("()").lower() not in _PLACEHOLDERS
 
 
 def switch_names(nodes: Iterable[Node], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the name of each switch by its id; no two have the same.
+    """Return the unique name of each switch, by its id.
 
-    The name map's, else what the description says. Boards of a director switch, which share a
-    name, are told apart by their place in it, other switches of one name by their GUIDs. The
-    order of the nodes does not matter.
+    That of the name map, else of the description. Boards of a director switch, which share a name,
+    are distinguished by their place in it, other switches of one name by their GUIDs. The order of
+    the nodes is irrelevant.
     """
     ordered = sorted(nodes, key=lambda node: node.id)
     short: dict[str, str] = {}
     long: dict[str, str] = {}  # with the place in a director switch
     for node in ordered:
-        said = names.get(node.guid, node.description)
-        managed = _MANAGED.match(said)
+        stated = names.get(node.guid, node.description)
+        managed = _MANAGED.match(stated)
         name = managed["name"].strip() if managed else ""
-        short[node.id] = name or said or node.guid
+        short[node.id] = name or stated or node.guid
         long[node.id] = name + managed["unit"] if managed and name else short[node.id]
     count = Counter(short.values())
     placed = Counter(long.values())
-    # Either all the switches of one name can be told apart by their place, or none.
+    # Places distinguish all the switches of a name, or GUIDs do.
     unclear = {name for id_, name in short.items() if placed[long[id_]] > 1 or long[id_] == name}
     found: dict[str, str] = {}
     taken: set[str] = set()

@@ -1,9 +1,9 @@
 """An InfiniBand fabric as a graph of switches, made into a tree.
 
-fabric         the entry: the cables of a dump made into a Topology
-  _read          the switches, numbered in the order of their names, and who hangs on them
-  _leaves        hosts that share their set of leaf switches
-  _links         what the links of a switch carry
+fabric         the entry: from the cables of a dump to a Topology
+  _read          the switches, numbered in the order of their names, and their hosts
+  _leaves        hosts grouped by their set of leaf switches
+  _links         data rates of a switch's links
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -41,15 +41,15 @@ def fabric(
 ) -> Topology:
     """Return the tree of the hosts of a fabric.
 
-    Leaves are hosts that hang on the same switches, with one rail or several, in the order of
-    the names of these. Where hosts have several rails their distance is that of the nearest two.
-    The order of the cables does not matter. Linear in cables, times the longest path, in steps of
-    64 leaves.
+    A leaf is a set of hosts connected to the same switches, by one rail or several; leaves are in
+    the order of their switches' names. The distance of hosts with several rails is that of the
+    nearest two. The order of the cables is irrelevant. Linear in cables, times the longest path, in
+    steps of 64 leaves.
 
-    :param names: switch to its name, each its own
-    :param hosts: HCA to the host that has it
+    :param names: switch to its unique name
+    :param hosts: HCA to its host
     :param inner: HCAs that are part of a switch
-    :param remarks: what the reader has put right already
+    :param remarks: of the reader so far
     :raises exceptions.TopologyError: where no switch carries a host, for too many leaves, and for
         paths longer than those of any tree
     """
@@ -72,7 +72,7 @@ def fabric(
             Leaf(
                 tuple(graph.names[s] for s in switches),
                 tuple(members),
-                _sum([_links(graph, s, height) for s in switches]),
+                _leaf_links(graph, switches, height),
             )
             for switches, members in by_switches.items()
         ],
@@ -91,7 +91,7 @@ def _read(
     hosts: Mapping[str, str],
     inner: Container[str],
 ) -> tuple[_Graph, dict[str, set[int]]]:
-    """Return the graph, and the switches that each host hangs on."""
+    """Return the graph, and the switches to which each host is connected."""
     ordered = sorted(names, key=names.__getitem__)
     number = {id_: s for s, id_ in enumerate(ordered)}
     neighbours: list[set[int]] = [set() for _ in ordered]
@@ -118,7 +118,7 @@ def _read(
 
 
 def _leaves(above: Mapping[str, set[int]]) -> dict[Switches, list[str]]:
-    """Return the hosts of each leaf by its switches, in order."""
+    """Return the hosts of each leaf, by its switches."""
     found: dict[Switches, list[str]] = {}
     for host in sorted(above):
         found.setdefault(tuple(sorted(above[host])), []).append(host)
@@ -126,13 +126,13 @@ def _leaves(above: Mapping[str, set[int]]) -> dict[Switches, list[str]]:
 
 
 def _links(graph: _Graph, s: int, height: Mapping[int, int]) -> Links | None:
-    """Return what the links of a switch carry, or None where a rate is not known.
+    """Return the data rates of a switch's links, or None if one is unknown.
 
-    :param height: links to the nearest leaf switch, of the switches that count
+    :param height: number of links to the nearest leaf switch, for leaf switches and uppers
     """
     down = up = 0.0
     for there, rate in graph.rates[s]:
-        # Hosts are below a leaf switch; what hangs on a spine beside them is no host.
+        # An HCA at a leaf switch is a host's; one at a spine is not.
         other = -1 if there is None and not height[s] else height.get(s if there is None else there)
         if other is None or other == height[s]:
             continue
@@ -145,8 +145,7 @@ def _links(graph: _Graph, s: int, height: Mapping[int, int]) -> Links | None:
     return Links(down, up)
 
 
-def _sum(links: Sequence[Links | None]) -> Links | None:
-    known = [part for part in links if part is not None]
-    if len(known) < len(links):
-        return None
-    return Links(sum(part.down for part in known), sum(part.up for part in known))
+def _leaf_links(graph: _Graph, switches: Switches, height: Mapping[int, int]) -> Links | None:
+    """Return the data rates of all switches of a leaf, or None if one is unknown."""
+    known = [links for s in switches if (links := _links(graph, s, height)) is not None]
+    return Links.total(known) if len(known) == len(switches) else None

@@ -1,4 +1,4 @@
-"""Lists of switches and nodes as Slurm writes them, unfolded within bounds."""
+"""Slurm's folded lists of switches and nodes, unfolded within bounds."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,24 +7,24 @@ from hpc_sched.topology import hostlist
 
 # The longest name that Nova stores for a host.
 MAX_LENGTH = 255
-# In all lists of a file together. A fat tree of 90,000 hosts that names every link has 200,000.
+# Of all lists of a file. A fat tree of 90,000 hosts with every link listed has 200,000.
 MAX_NAMES = 2 * hostlist.MAX_HOSTS
 
-# Slurm takes blanks for commas, except in brackets.
+# To Slurm blanks are commas, except in brackets.
 _PART = re.compile(r"(?:[^\s,\[\]]+|\[[^\[\]]*\]|[\[\]])+", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class NameList:
-    """An unfolded list: every name once, in the order of the text."""
+    """An unfolded list, without repetitions, in the order of the text."""
 
     names: tuple[str, ...]
-    twice: tuple[str, ...] = ()  # those that stand twice in it
+    twice: tuple[str, ...] = ()  # repeated names
 
 
 class TooManyNames(ValueError):
-    """A file whose lists together stand for more names than any fabric has."""
+    """The lists of a file hold more names than any fabric has."""
 
 
 @dataclass
@@ -39,8 +39,8 @@ class Unfolding:
 
         Linear in the length of the text and the number of names.
 
-        :raises ValueError: where a part is no name or range
-        :raises TooManyNames: where the lists so far stand for more than ``MAX_NAMES``
+        :raises ValueError: for a part that is no name or range
+        :raises TooManyNames: once all lists so far hold more than ``MAX_NAMES``
         """
         found = self._known.get(text)
         if found is None:
@@ -64,7 +64,7 @@ class Unfolding:
 
 
 def check(name: str) -> None:
-    """Go on where a name can be one.
+    """Check a name.
 
     :raises ValueError: for one that is too long or cannot be printed
     """

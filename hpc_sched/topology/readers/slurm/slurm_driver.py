@@ -7,10 +7,10 @@ from typing import Any
 from hpc_sched import exceptions, files
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
-from hpc_sched.topology.readers.slurm import switch_graph, topology_conf, topology_yaml
+from hpc_sched.topology.readers.slurm import graph_tree, topology_conf, topology_yaml
 from hpc_sched.topology.readers.text_driver import TextDriver
 
-# The first line that says something: YAML's marks, or a key with a colon.
+# The first line after comments: YAML's indicators, or a key with a colon.
 _COMMENTS = re.compile(rb"(?:\s|#[^\n]*(?:\n|\Z))*")
 _YAML = re.compile(rb"---|%YAML|%TAG|-\s|-\Z|[\[{!&*|>~?]|[\"']?[A-Za-z0-9_.]+[\"']?\s*:(?:\s|\Z)")
 _BOM = b"\xef\xbb\xbf"
@@ -22,7 +22,7 @@ class SlurmDriver(TextDriver):
     of topology.yaml."""
 
     def __init__(self, *, tree: str | None = None, **source: Any) -> None:
-        """Take one of a file and a command.
+        """Set the source and the tree to read.
 
         :param tree: the name of a topology in topology.yaml; by default the first with
             ``cluster_default``, or the only tree
@@ -32,7 +32,7 @@ class SlurmDriver(TextDriver):
         self.tree = tree
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the fabric of a text; which of the two it is, is seen from its first line.
+        """Return the topology of a text; its first line determines the format.
 
         :raises exceptions.TopologyError: with every problem: file, line and what was expected
         """
@@ -46,11 +46,11 @@ class SlurmDriver(TextDriver):
                 problems.remark(
                     None, f"topology {self.tree!r} is asked for, but topology.conf has no names"
                 )
-        return switch_graph.topology_of(lines, problems)
+        return graph_tree.topology_of(lines, problems)
 
 
 def is_yaml(content: bytes) -> bool:
-    """Tell whether a text is a topology.yaml rather than a topology.conf."""
+    """True if a text is a topology.yaml rather than a topology.conf."""
     if content.startswith(_WIDE_BOMS):
         return True
     start = len(_BOM) if content.startswith(_BOM) else 0

@@ -9,7 +9,7 @@ the end for a line that goes on.
 import re
 from collections.abc import Iterator
 
-from hpc_sched.topology.readers.reader_errors import Problems, shortened
+from hpc_sched.topology.readers.reader_errors import InvalidItemError, Problems, shortened
 from hpc_sched.topology.readers.slurm.switch_graph import SwitchLine
 
 _KEYS = {key.lower(): key for key in ("SwitchName", "Nodes", "Switches", "LinkSpeed", "Level")}
@@ -27,30 +27,26 @@ _NEXT_PAIR = re.compile(r"[A-Za-z0-9_.]+=", re.ASCII)
 _INCLUDE = re.compile(r"\s*include(?=\s|\Z)", re.ASCII | re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]+\Z")
 _SPEED = re.compile(r"[0-9]\w*\Z|unlimited\Z|infinite\Z", re.ASCII | re.IGNORECASE)
-_SAID = re.compile(r"(?:[^\\#]|\\.?)*+", re.DOTALL)  # up to a comment
+_UNCOMMENTED = re.compile(r"(?:[^\\#]|\\.?)*+", re.DOTALL)  # up to a comment
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
 
 def switches_of(text: str, problems: Problems) -> list[SwitchLine]:
     """Return the switches of a topology.conf in its order; linear in its length.
 
-    :param problems: gets what is wrong with lines
-    :raises exceptions.TopologyError: where that is much, or the file is for another plugin
+    :param problems: collects wrong lines
+    :raises exceptions.TopologyError: for a file of another plugin, or as Problems does
     """
     found = []
     for number, line in _logical_lines(text):
         if not line or line.isspace():
             continue
-        include = _INCLUDE.match(line)
-        if include:
-            problems.note(
-                number, "Include: expected all switches in one file, found one that is included"
-            )
-            continue
-        pairs = _pairs_of(number, line, problems)
-        switch = None if pairs is None else _switch_of(number, pairs, problems)
-        if switch is not None:
-            found.append(switch)
+        with problems.collecting():
+            if _INCLUDE.match(line):
+                raise InvalidItemError(
+                    number, "Include: expected all switches in one file, found one that is included"
+                )
+            found.append(_switch_of(number, _pairs_of(number, line, problems)))
     return found
 
 
@@ -76,62 +72,52 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _without_comment(line: str) -> str:
-    said = _SAID.match(line) if "#" in line else None
-    return said[0] if said else line
+    found = _UNCOMMENTED.match(line) if "#" in line else None
+    return found[0] if found else line
 
 
 def _unescaped(line: str) -> str:
     return _ESCAPE.sub(r"\1", line) if "\\" in line else line
 
 
-def _pairs_of(number: int, line: str, problems: Problems) -> dict[str, str] | None:
-    """Return the values of a line by their keys; None where it cannot be read."""
+def _pairs_of(number: int, line: str, problems: Problems) -> dict[str, str]:
+    """Return the values of a line by their keys."""
     pairs: dict[str, str] = {}
     at, end = 0, len(line.rstrip())
     while at < end:
         pair = _PAIR.match(line, at)
         if not pair:
-            rest = line[at:].strip()
-            problems.note(number, f"expected key=value, found {shortened(rest)!r}")
-            return None
-        said = pair[1]
-        key = _KEYS.get(said.lower())
-        if said.lower() in _OTHER_PLUGINS:
-            name, plugin = _OTHER_PLUGINS[said.lower()]
+            rest = shortened(line[at:].strip())
+            raise InvalidItemError(number, f"expected key=value, found {rest!r}")
+        stated = pair[1]
+        key = _KEYS.get(stated.lower())
+        if stated.lower() in _OTHER_PLUGINS:
+            name, plugin = _OTHER_PLUGINS[stated.lower()]
             raise problems.error(
                 number, f"key {name!r} of {plugin}: expected switches (topology/tree), found none"
             )
         if key is None:
             known = ", ".join(_KEYS.values())
-            problems.note(number, f"{_owner(pairs)}unknown key {said!r}; known: {known}")
-            return None
+            raise InvalidItemError(number, f"{_owner(pairs)}unknown key {stated!r}; known: {known}")
         if not pairs and key != "SwitchName":
-            problems.note(number, f"expected SwitchName first, found {said!r}")
-            return None
+            raise InvalidItemError(number, f"expected SwitchName first, found {stated!r}")
         if key in pairs:
-            problems.note(number, f"{_owner(pairs)}key {key!r} stands twice")
-            return None
-        value = _VALUE.match(line, pair.end())
-        if pair.end() >= end or (pair[2] and _NEXT_PAIR.match(line, pair.end())):
-            # ``scontrol show topology`` prints keys that say nothing.
-            pairs[key] = ""
-            at = pair.end()
-            if "Level" in pairs and key != "SwitchName":
-                continue
-            problems.note(number, f"{_owner(pairs)}key {key!r} has no value")
-            return None
-        if not value:
-            problems.note(
-                number,
-                f"{_owner(pairs)}key {key!r}: expected a value, or one in quotes, found "
-                f"{shortened(line[pair.end() :].strip())!r}",
-            )
-            return None
-        pairs[key] = value[2] if value[1] is None else value[1].strip()
-        at = value.end()
+            raise InvalidItemError(number, f"{_owner(pairs)}key {key!r} stands twice")
+        at = pair.end()
+        pairs[key] = ""
+        if at < end and not (pair[2] and _NEXT_PAIR.match(line, at)):
+            value = _VALUE.match(line, at)
+            if not value:
+                raise InvalidItemError(
+                    number,
+                    f"{_owner(pairs)}key {key!r}: expected a value, or one in quotes, found "
+                    f"{shortened(line[at:].strip())!r}",
+                )
+            pairs[key] = value[2] if value[1] is None else value[1].strip()
+            at = value.end()
+        # ``scontrol show topology``, which prints levels, prints keys without a value too.
         if not pairs[key] and "Level" not in pairs:
-            problems.note(number, f"{_owner(pairs)}key {key!r} has no value")
-            return None
+            raise InvalidItemError(number, f"{_owner(pairs)}key {key!r} has no value")
     return pairs
 
 
@@ -140,23 +126,22 @@ def _owner(pairs: dict[str, str]) -> str:
     return f"switch {name!r}: " if name else ""
 
 
-def _switch_of(number: int, pairs: dict[str, str], problems: Problems) -> SwitchLine | None:
-    """Return the switch of a line; None where it is wrong."""
+def _switch_of(number: int, pairs: dict[str, str]) -> SwitchLine:
     name = pairs["SwitchName"]
     level = pairs.get("Level")
     if level is not None and not _NUMBER.match(level):
-        problems.note(number, f"switch {name!r}: Level: expected a number, found {level!r}")
-        return None
+        raise InvalidItemError(
+            number, f"switch {name!r}: Level: expected a number, found {level!r}"
+        )
     speed = pairs.get("LinkSpeed")
     if speed is not None and not _SPEED.match(speed):
-        problems.note(number, f"switch {name!r}: LinkSpeed: expected a number, found {speed!r}")
-        return None
+        raise InvalidItemError(
+            number, f"switch {name!r}: LinkSpeed: expected a number, found {speed!r}"
+        )
     nodes, switches = pairs.get("Nodes") or None, pairs.get("Switches") or None
     reaches = nodes is not None and switches is not None
     if reaches and (level is None or not level.strip("0")):
-        problems.note(
-            number,
-            f"switch {name!r}: expected Nodes of a leaf or Switches below, found both",
+        raise InvalidItemError(
+            number, f"switch {name!r}: expected Nodes of a leaf or Switches below, found both"
         )
-        return None
     return SwitchLine(name, number, nodes, switches, reaches)

@@ -1,6 +1,6 @@
-"""Text in a picture that never runs out of its box.
+"""Text in SVG that never exceeds its box.
 
-It is set in a font whose letters are all equally wide, so that its width is known without the font.
+Set in monospaced fonts, so that its width is known without the font.
 """
 
 import html
@@ -9,25 +9,30 @@ import unicodedata
 
 FONT = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 
-_EM = 0.61  # width of a letter of size 1; the widest of these fonts have 0.602
+_EM = 0.61  # width of a character at font size 1; the widest of these fonts have 0.602
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
-# What XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 forbids, even escaped.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def width_of(text: str, size: int) -> int:
     """Return the width of a text in pixels, rounded up.
 
-    :param size: of its letters, in pixels; letters of East Asia take the room of two
+    East Asian wide characters count twice.
+
+    :param size: font size, px
     """
     letters = sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
     return int(letters * size * _EM) + 1
 
 
 def cut(text: str, room: int, size: int) -> str:
-    """Return a text as far as there is room for it, with an ellipsis where its middle was.
+    """Return a text that fits the room, with an ellipsis for its middle.
 
-    Names of switches are often alike but for their ends.
+    Names of switches often differ in their ends alone.
+
+    :param room: width, px
+    :param size: font size, px
     """
     if width_of(text, size) <= room:
         return text
@@ -39,5 +44,5 @@ def cut(text: str, room: int, size: int) -> str:
 
 
 def legal(text: str) -> str:
-    """Return a text as XML can hold it."""
+    """Return a text escaped for XML 1.0, without characters that it forbids."""
     return html.escape(_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text), quote=False)

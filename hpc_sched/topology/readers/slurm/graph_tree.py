@@ -1,0 +1,219 @@
+"""The tree of Slurm's graph of switches.
+
+The level of a switch is one more than the highest level of the switches that it lists, and two
+hosts meet on the lowest level on which one switch has both below.
+
+topology_of     the entry
+  _set_levels     level of each list of switches
+  _set_leaves     leaves below each list of switches
+  _near_of        distances between leaves
+"""
+
+from collections.abc import Mapping, Sequence
+
+from hpc_sched import exceptions
+from hpc_sched.topology import hierarchy
+from hpc_sched.topology.leaf_masks import bits, union
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers.reader_errors import Problems
+from hpc_sched.topology.readers.slurm.switch_graph import (
+    SwitchGraph,
+    SwitchLine,
+    SwitchList,
+    first_of,
+)
+from hpc_sched.topology.tree import MAX_LEVELS
+
+# Both bounds are far above any fabric: they protect the scheduler's memory and time from a hostile
+# file.
+MAX_BITS = 1 << 31  # of all masks in memory: 256 MB
+MAX_STEPS = 1 << 31  # some ten seconds
+
+
+def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
+    """Return the topology of switches in the order of a text.
+
+    Linear in the names that the lines list, each list counted once, but for graphs that are no
+    trees, see :func:`hierarchy.build`.
+
+    :param problems: of the text so far; more are added
+    :raises exceptions.TopologyError: with every problem
+    """
+    graph = SwitchGraph(problems)
+    graph.read(lines)
+    order = graph.ordered()
+    problems.stop()
+    leaves = [hierarchy.Leaf((name,), nodes) for name, nodes in graph.leaves.items()]
+    _set_levels(graph, order)
+    _check_levels(graph)
+    problems.stop()
+    try:
+        _check_size(len(leaves), len(order))
+        _set_leaves(graph, order)
+        below: dict[int, list[int]] = {}
+        for listed in order:
+            if listed.level:
+                below.setdefault(listed.level, []).append(listed.leaves)
+        near = _near_of(len(leaves), below)
+    except ValueError as error:
+        raise problems.error(None, str(error)) from error
+    if len(near) // 2 + 1 > max(below, default=1):
+        _remark_apart(graph, leaves, near)
+    _check_reached(graph, leaves)
+    problems.stop()
+    uppers = [
+        hierarchy.Upper(name, upper.level, upper.leaves)
+        for name in graph.defined
+        if (upper := graph.list_of(name)) and upper.level
+    ]
+    try:
+        return hierarchy.build(leaves, near, uppers, problems.remarks)
+    except exceptions.TopologyError as error:
+        raise problems.error(None, str(error)) from error
+
+
+def _set_levels(graph: SwitchGraph, order: Sequence[SwitchList]) -> None:
+    for listed in order:
+        highest = 0
+        for switch in listed.switches:
+            lower = graph.list_of(switch)
+            highest = max(highest, int(switch in graph.leaves) if lower is None else lower.level)
+        listed.level = highest + 1 if highest else 0
+
+
+def _set_leaves(graph: SwitchGraph, order: Sequence[SwitchList]) -> None:
+    position = {name: i for i, name in enumerate(graph.leaves)}
+    for listed in order:
+        for switch in listed.switches:
+            lower = graph.list_of(switch)
+            if lower is not None:
+                listed.leaves |= lower.leaves
+            elif switch in position:
+                listed.leaves |= 1 << position[switch]
+
+
+def _check_levels(graph: SwitchGraph) -> None:
+    """Note switches on too high a level, and remark those without nodes below."""
+    highest = max((listed.level for listed in graph.lists.values()), default=1)
+    for line in graph.defined.values():
+        listed = graph.list_of(line.name)
+        if listed is None:
+            if line.nodes is None:
+                graph.problems.remark(
+                    line.line, f"switch {line.name!r} has neither nodes nor switches: left out"
+                )
+        elif not listed.level:
+            graph.problems.remark(
+                line.line,
+                f"switch {line.name!r} lists switch {first_of(listed.switches)}, but no node is "
+                "below: left out",
+            )
+        elif listed.level > max(MAX_LEVELS, highest - 1):
+            raise graph.problems.error(
+                line.line,
+                f"switch {line.name!r} is on level {highest}: expected at most "
+                f"{MAX_LEVELS} levels of switches",
+            )
+    if not graph.leaves:
+        graph.problems.note(None, "no switch has nodes")
+
+
+def _remark_apart(
+    graph: SwitchGraph, leaves: Sequence[hierarchy.Leaf], near: Sequence[Sequence[int]]
+) -> None:
+    """Add a remark on the first two connected leaves that no switch has both below."""
+    for i, (close, connected) in enumerate(zip(near[-2], near[-1], strict=True)):
+        if close != connected:
+            other = next(bits(connected & ~close))
+            (a,), (b,) = leaves[i].switches, leaves[other].switches
+            graph.problems.remark(
+                graph.defined[a].line,
+                f"switch {a!r} and switch {b!r} have no switch above both and are connected by "
+                "way of others: one level is added above all",
+            )
+            return
+
+
+def _check_reached(graph: SwitchGraph, leaves: Sequence[hierarchy.Leaf]) -> None:
+    """Note the switches whose nodes differ from those that they reach."""
+    checked: dict[tuple[str, int], str] = {}
+    for line in graph.defined.values():
+        listed = graph.list_of(line.name)
+        if not line.reaches or listed is None or not line.nodes:
+            continue
+        key = (line.nodes, listed.leaves)
+        if key not in checked:
+            named = set(graph.names_of(line, line.nodes, "node"))
+            reached = {node for i in bits(key[1]) for node in leaves[i].hosts}
+            wrong, what = sorted(named - reached), "names node {} and does not reach it"
+            if not wrong:
+                wrong, what = sorted(reached - named), "reaches node {} and does not name it"
+            checked[key] = what.format(first_of(wrong)) if wrong else ""
+        if checked[key]:
+            graph.problems.note(line.line, f"switch {line.name!r} {checked[key]}")
+
+
+def _check_size(leaves: int, uppers: int) -> None:
+    """Check that the masks of all switches fit into memory.
+
+    :raises ValueError: where they do not
+    """
+    if leaves * (leaves + uppers) > MAX_BITS:
+        raise ValueError(
+            f"{leaves} leaf switches and {uppers} different lists of switches: too many to compare"
+        )
+
+
+def _near_of(leaves: int, below: Mapping[int, Sequence[int]]) -> list[list[int]]:
+    """Return the leaves near each leaf, as :func:`hierarchy.build` takes them.
+
+    Two leaves that no switch has both below, but a chain of others connects, meet one level above
+    all switches. Linear in the leaves below all the different switches of a level, in steps of 64
+    leaves.
+
+    :param below: per level from 2, the masks of the leaves below each of its switches
+    :raises ValueError: where that would take too long
+    """
+    now = [1 << leaf for leaf in range(leaves)]
+    near = [now]
+    kept = 0
+    steps = 0
+    for level in range(2, max(below, default=1) + 1):
+        masks = dict.fromkeys(below.get(level, ()))
+        steps += sum(mask.bit_count() for mask in masks) * (leaves // 64 + 64)
+        now = list(now)
+        for mask in masks:
+            if steps > MAX_STEPS or kept > MAX_BITS:
+                raise ValueError(
+                    f"{leaves} leaf switches with too many different switches above to compare"
+                )
+            for leaf in bits(mask):
+                union = now[leaf] | mask
+                # Leaves below the same switches share one mask.
+                if union == mask:
+                    now[leaf] = mask
+                else:
+                    now[leaf] = union
+                    kept += leaves
+        near += [near[-1], now]
+    connected = _connected(now)
+    return near if connected == now else [*near, now, connected]
+
+
+def _connected(near: Sequence[int]) -> list[int]:
+    """Return, per leaf, the mask of all leaves connected with it, directly or by others."""
+    if sum(mask.bit_count() for mask in set(near)) == len(near):
+        return list(near)  # the parts are disjoint already
+    connected = [0] * len(near)
+    for start in range(len(near)):
+        if connected[start]:
+            continue
+        part = 1 << start
+        new = part
+        while new:
+            reached = union(near[leaf] for leaf in bits(new))
+            new = reached & ~part
+            part |= reached
+        for leaf in bits(part):
+            connected[leaf] = part
+    return connected
