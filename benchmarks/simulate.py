@@ -34,7 +34,7 @@ def measured(args: argparse.Namespace, policy: str) -> tuple[object, ...]:
     )
     run = Run(policy, 1)
     simulation = Simulation(
-        scenario.setting(run.policy, run.seed),
+        scenario.input(run.policy, run.seed),
         scenario.discipline(),
         scenario.source.jobs(run.seed),
     )

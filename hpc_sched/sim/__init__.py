@@ -1,1 +1,1 @@
-"""Discrete-event simulation of a cloud on the algorithms of ``core``; imports no Nova."""
+"""Discrete-event simulation of a cloud with the algorithms of ``core``; imports no Nova."""

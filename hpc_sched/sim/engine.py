@@ -1,4 +1,4 @@
-"""The clock: events on a heap, taken in the order of time, kind and entry."""
+"""The clock: a heap of events, ordered by time, kind and entry."""
 
 import heapq
 import math
@@ -8,9 +8,10 @@ from enum import IntEnum
 
 
 class EventKind(IntEnum):
-    """What happens; of events at one time the lower number comes first.
+    """Kinds of events; of events at one time the lower kind comes first.
 
-    What gives room comes before what takes it, so a job can start the moment another ends.
+    Kinds that free resources come before those that take them, so a job can start at the moment
+    when another ends.
     """
 
     END = 0
@@ -20,12 +21,12 @@ class EventKind(IntEnum):
     SAMPLE = 4
 
 
-Event = tuple[float, EventKind, int, Callable[[], None]]  # time in s, kind, number of entry, action
+Event = tuple[float, EventKind, int, Callable[[], None]]  # time in s, kind, entry number, action
 
 
 @dataclass(slots=True)
 class Engine:
-    """Events that are still to come. No wall clock, no chance: same entries, same order."""
+    """Queue of pending events. Deterministic: no wall clock, no random numbers."""
 
     now: float = 0.0
     _heap: list[Event] = field(default_factory=list)
@@ -34,7 +35,7 @@ class Engine:
     def enter(self, time: float, kind: EventKind, action: Callable[[], None]) -> None:
         """Enter an event. O(log events).
 
-        :raises ValueError: for a time that is past or none
+        :raises ValueError: for a time in the past, infinity or NaN
         """
         if not (self.now <= time < math.inf):
             raise ValueError(f"an event at {time} was entered at {self.now}")
@@ -42,18 +43,16 @@ class Engine:
         self._entries += 1
 
     def peek(self) -> float:
-        """Return the time of the next event, infinity where none is left."""
+        """Return the time of the next event, or infinity."""
         return self._heap[0][0] if self._heap else math.inf
 
-    def step(self) -> Event:
-        """Let the next event happen and return it; the clock shows its time. O(log events).
+    def step(self) -> None:
+        """Advance the clock to the next event and run its action. O(log events).
 
-        :raises IndexError: where none is left
+        :raises IndexError: without a pending event
         """
-        event = heapq.heappop(self._heap)
-        self.now = event[0]
-        event[3]()
-        return event
+        self.now, _, _, action = heapq.heappop(self._heap)
+        action()
 
     def __len__(self) -> int:
         return len(self._heap)

@@ -1,7 +1,4 @@
-"""What is measured while a simulation runs: integrals over time, and samples of the cluster.
-
-Measures   fed by the simulation, asked for a Summary and Samples at its end
-"""
+"""Measures of a running simulation: integrals over time, and samples of the cluster."""
 
 import math
 from array import array
@@ -19,9 +16,10 @@ from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 
 Reals = NDArray[np.float64]
 
-# Once there are so many samples every other one is dropped, and half as many are taken from
-# then on: the whole run is covered evenly, and in bounded memory, however long it is.
-MOST_SAMPLES = 512  # even: the last one is dropped, and the next one is due later
+# At this number of samples every other one is dropped, and the interval doubles: the samples cover
+# the whole run evenly and in bounded memory. Even: the last sample is dropped, so the next is due
+# later.
+MOST_SAMPLES = 512
 FIRST_INTERVAL = 60.0  # s
 
 
@@ -30,14 +28,14 @@ class Sample:
     """The cluster at one moment."""
 
     time: float  # s
-    vcpus: float  # share of them that VMs have
-    memory: float
+    vcpus: float  # share in use
+    memory: float  # share in use
     running: int  # jobs
     waiting: int  # jobs
     done: int  # jobs so far
-    gangs: tuple[int, ...]  # per level, bottom up: the largest group that fits under one switch
-    crossing: float  # jobs that cross it with others, per leaf on average
-    leaves: Reals  # per leaf: share of its vcpus that VMs have
+    gangs: tuple[int, ...]  # largest group that fits under one switch, per level, bottom up
+    crossing: float  # jobs with VMs under a leaf and under others, mean over leaves
+    leaves: Reals  # share of each leaf's vcpus in use. Shape (leaves,)
 
 
 @dataclass(slots=True)
@@ -51,7 +49,7 @@ class DoneJobs:
 
 
 class Measures:
-    """What a run is measured by. Fed in the order of time."""
+    """The measures of one run; updated in the order of time."""
 
     def __init__(
         self,
@@ -61,11 +59,11 @@ class Measures:
         memory_mb: int = 0,
         interval: float = FIRST_INTERVAL,
     ) -> None:
-        """Start with nothing.
+        """Start at time 0.
 
-        :param vcpus: of a VM of the groups that fragmentation is told by
+        :param vcpus: of a VM of the groups that measure fragmentation
         :param memory_mb: likewise
-        :param interval: s between two samples, at first
+        :param interval: first interval between two samples, s
         """
         self.cluster = cluster
         self.outcomes: Counter[Outcome] = Counter()
@@ -73,53 +71,53 @@ class Measures:
         self.restarts = 0
         self.done = DoneJobs()
         self.samples: list[Sample] = []
-        # Of the jobs that were done: sums over all of them.
+        # Sums over the jobs that were done.
         self.hop_bytes = self.least_hop_bytes = 0.0
         self.pairs = 0
         self.apart = 0  # jobs on several islands, which have no Hop-Byte
         self.leaves = self.least_leaves = 0
         self.most_crossing = 0  # jobs at one leaf at one time
-        self.busy_until = 0.0
-        self.began: float | None = None
-        self._vm = vcpus, memory_mb
         topology = cluster.topology
         self._leaf = topology.leaf_index
         self._leaves = np.unique(self._leaf)
+        # Leaves in the order of a sample's, as indices of switches.
+        self.leaves_sampled: list[int] = self._leaves.tolist()
+        self._vm = vcpus, memory_mb
         self._total = cluster.free_at_start.sum(axis=0).astype(np.float64)
-        # Nobody uses a host that takes no VM.
+        # vcpus of hosts that take VMs. Shape (leaves,)
         usable = cluster.total[:, VCPUS].copy()
         usable[sorted(cluster.down)] = 0
-        self._per_leaf = np.bincount(self._leaf, weights=usable, minlength=len(topology.switches))[
-            self._leaves
-        ]
+        self._per_leaf = self._sums(usable)
         self._crossing = np.zeros(len(topology.switches), dtype=np.int64)
         self._crossings = 0
-        self._taken = np.zeros(2)
+        self._taken = np.zeros(2)  # vcpus and MB
         self._running = 0
         self._time = 0.0
+        self._began: float | None = None
+        self._busy_until = 0.0
         self._used = np.zeros(2)  # vcpu s and MB s
         self._crossed = 0.0  # jobs * leaves * s
         self._interval = interval
 
     def advance(self, time: float) -> None:
-        """Let time pass until a moment at which something changes."""
+        """Advance to the time of the next change."""
         passed = time - self._time
         self._used += self._taken * passed
         self._crossed += self._crossings * passed
         self._time = time
 
-    def started(self, standing: PlacedJob) -> None:
+    def started(self, placed: PlacedJob) -> None:
         """Count a job that has started."""
-        self._change(standing, 1)
-        self.began = self._time if self.began is None else self.began
+        self._change(placed, 1)
+        self._began = self._time if self._began is None else self._began
 
-    def ended(self, standing: PlacedJob) -> None:
-        """Count a job that has left its places, whatever the reason."""
-        self._change(standing, -1)
-        self.busy_until = self._time
+    def ended(self, placed: PlacedJob) -> None:
+        """Count a job that has left its hosts, for any reason."""
+        self._change(placed, -1)
+        self._busy_until = self._time
 
     def recorded(self, record: JobRecord) -> None:
-        """Count a job of which it is known what became of it."""
+        """Count a job by its record."""
         self.outcomes[record.outcome] += 1
         self.restarts += record.restarts
         if record.outcome is Outcome.REFUSED:
@@ -140,9 +138,9 @@ class Measures:
             self.leaves += record.leaves
             self.least_leaves += record.least_leaves
 
-    def sample(self, now: float, occupancy: ClusterState, waiting: int) -> float:
+    def sample(self, now: float, state: ClusterState, waiting: int) -> float:
         """Take a sample, and return when the next one is due. O(hosts * levels)."""
-        used = self._per_leaf - self._free_per_leaf(occupancy)
+        used = self._per_leaf - self._sums(state.free[:, VCPUS])
         self.samples.append(
             Sample(
                 time=now,
@@ -151,7 +149,7 @@ class Measures:
                 running=self._running,
                 waiting=waiting,
                 done=self.outcomes[Outcome.DONE],
-                gangs=self._gangs(occupancy),
+                gangs=self._gangs(state),
                 crossing=self._crossings / len(self._leaves),
                 leaves=np.divide(
                     used, self._per_leaf, out=np.zeros_like(used), where=self._per_leaf > 0
@@ -164,24 +162,18 @@ class Measures:
         return self.samples[-1].time + self._interval
 
     def conclude(self) -> None:
-        """Count what runs still as running up to now."""
+        """Count jobs that still run as running until now."""
         if self._running:
-            self.busy_until = self._time
+            self._busy_until = self._time
 
     @property
     def span(self) -> float:
         """Time from the first start to the last end, s."""
-        return self.busy_until - self.began if self.began is not None else 0.0
-
-    @property
-    def leaf_order(self) -> list[int]:
-        """The leaves in the order of a sample's, as indices of switches."""
-        order: list[int] = self._leaves.tolist()
-        return order
+        return self._busy_until - self._began if self._began is not None else 0.0
 
     @property
     def utilisation(self) -> tuple[float, float]:
-        """Share of vcpus and of memory that VMs had, from the first start to the last end."""
+        """Share of vcpus and of memory in use, from the first start to the last end."""
         if self.span <= 0:
             return 0.0, 0.0
         vcpus, memory_mb = (self._used / self.span).tolist()
@@ -189,13 +181,13 @@ class Measures:
 
     @property
     def crossing(self) -> float:
-        """Jobs that have VMs under a leaf and under others, per leaf, on average over time."""
+        """Jobs with VMs under a leaf and under others, per leaf, mean over time."""
         return self._crossed / self.span / len(self._leaves) if self.span > 0 else 0.0
 
-    def _change(self, standing: PlacedJob, sign: int) -> None:
-        self._taken += sign * standing.takes.sum(axis=0)
+    def _change(self, placed: PlacedJob, sign: int) -> None:
+        self._taken += sign * placed.takes.sum(axis=0)
         self._running += sign
-        leaves = np.unique(self._leaf[standing.hosts])
+        leaves = np.unique(self._leaf[placed.hosts])
         if len(leaves) > 1:
             self._crossing[leaves] += sign
             self._crossings += sign * len(leaves)
@@ -204,23 +196,18 @@ class Measures:
     def _share(self, amount: float, resource: int) -> float:
         return float(amount / self._total[resource]) if self._total[resource] else 0.0
 
-    def _free_per_leaf(self, occupancy: ClusterState) -> Reals:
-        topology = self.cluster.topology
-        free = np.bincount(
-            self._leaf, weights=occupancy.free[:, VCPUS], minlength=len(topology.switches)
-        )
-        per_leaf: Reals = free[self._leaves].astype(np.float64)
-        return per_leaf
+    def _sums(self, per_host: NDArray[np.int64]) -> Reals:
+        """Return the sum over the hosts of each leaf. Shape (leaves,)."""
+        size = len(self.cluster.topology.switches)
+        sums: Reals = np.bincount(self._leaf, weights=per_host, minlength=size)[self._leaves]
+        return sums
 
-    def _gangs(self, occupancy: ClusterState) -> tuple[int, ...]:
+    def _gangs(self, state: ClusterState) -> tuple[int, ...]:
         topology = self.cluster.topology
-        nobody = np.zeros(len(topology.hosts), dtype=np.int64)
+        zeros = np.zeros(len(topology.hosts), dtype=np.int64)
+        capacity = state.capacity(*self._vm)
         problem = Problem(
-            topology=topology,
-            capacity=occupancy.capacity(*self._vm),
-            members=nobody,
-            awaiting=0,
-            tie=nobody,
+            topology=topology, capacity=capacity, members=zeros, awaiting=0, tie=zeros
         )
         return tuple(
             int(rooms_below(problem, level).max()) for level in range(1, topology.depth + 1)

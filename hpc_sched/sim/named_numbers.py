@@ -10,11 +10,11 @@ def read(
 ) -> dict[str, float]:
     """Return the number of each name, in the order of the text.
 
-    :param what: what errors call it, such as an option's name
-    :param names: those that are known
-    :param form: what errors say of the text, ``LEVEL=FACTOR,...``
-    :raises exceptions.ConfigError: for another name, one that stands twice, or a number that is
-        none or outside of the two limits
+    :param what: name of the text in errors, such as an option's name
+    :param names: the valid names
+    :param form: form of the text in errors, ``LEVEL=FACTOR,...``
+    :raises exceptions.ConfigError: for an invalid or repeated name, or a number that is invalid
+        or out of bounds
     """
     numbers: dict[str, float] = {}
     for each in text.split(","):

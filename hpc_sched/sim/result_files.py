@@ -1,4 +1,4 @@
-"""The files of a sweep: a row a run, everything as JSON, and the report."""
+"""The files of a sweep: CSV with one row per run, everything as JSON, and the report."""
 
 import csv
 import io
@@ -18,12 +18,11 @@ VERSION = 1
 
 
 def prepared(folder: Path) -> Path:
-    """Return a folder that is there now, before anything takes its time.
+    """Create a folder if needed and return it; called before the runs, to fail early.
 
-    :raises exceptions.SimulationError: where it cannot be made, or a package is missing that
-        the report needs
+    :raises exceptions.SimulationError: if it cannot be created, or the report lacks a package
     """
-    from hpc_sched.sim import report  # noqa: F401 - as below
+    from hpc_sched.sim import report  # noqa: F401 - imported to fail early
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,13 +39,13 @@ def write(
     about: Sequence[tuple[str, str]],
     notes: Sequence[str],
 ) -> None:
-    """Write all files of a sweep, each as a whole.
+    """Write all files of a sweep, each atomically.
 
     :param about: what was simulated
     :param notes: what was left out
     :raises exceptions.SimulationError: naming the file that cannot be written
     """
-    # The report needs packages of an extra, which other users of this module do without.
+    # Not at the top: the report needs the packages of an extra.
     from hpc_sched.sim import report
 
     rows = io.StringIO()

@@ -1,4 +1,4 @@
-"""One scenario under several policies and seeds: what is simulated, and one run of it."""
+"""What all runs of a sweep have in common, and one run of it."""
 
 import csv
 import math
@@ -16,9 +16,8 @@ from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.host_failures import drawn
 from hpc_sched.sim.cluster.processor_types import ProcessorTypes
-from hpc_sched.sim.job_lifecycle import LogEntry
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.job_record import JobRecord
+from hpc_sched.sim.jobs.job_record import JobRecord, LogEntry
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queue_disciplines import DEPTH, Easy, Fcfs
@@ -30,21 +29,21 @@ from hpc_sched.sim.summary import Result, result_of
 QUEUES = ("fcfs", "easy")
 
 
-class Jobs(Protocol):
-    """Where the jobs of a run come from; every call begins anew."""
+class JobSource(Protocol):
+    """Source of the jobs of a run."""
 
     def jobs(self, seed: int) -> Iterator[Job]:
-        """Return the jobs of a seed in the order of submission, one at a time."""
+        """Return all jobs of a seed in the order of submission, one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What all runs have in common."""
+    """The settings of all runs."""
 
     cluster: Cluster
-    source: Jobs
+    source: JobSource
     queue: str = "fcfs"
-    depth: int = DEPTH  # waiting jobs that backfilling looks at
+    depth: int = DEPTH  # waiting jobs that backfilling considers
     limits: Limits = NO_LIMITS
     constraints: Constraints = NO_CONSTRAINTS
     homogeneous: str = "prefer"  # true, prefer or false
@@ -54,17 +53,18 @@ class Scenario:
     repair: float = 3600.0  # s, mean
     requeue: bool = True
     until: float = math.inf  # s at which a run stops
-    vm: tuple[int, int] = (1, 0)  # vcpus and MB of the VMs by which fragmentation is told
-    folder: Path | None = None  # where each run writes its jobs and events
-    events: bool = False  # whether it writes its events
+    vm: tuple[int, int] = (1, 0)  # vcpus and MB of the VMs that measure fragmentation
+    folder: Path | None = None  # of the files of each run's jobs and events
+    events: bool = False  # whether to write the events
 
-    def setting(self, policy: str, seed: int) -> SimulationInput:
-        """Return the setting of one run.
+    def input(self, policy: str, seed: int) -> SimulationInput:
+        """Return the input of one run.
 
-        :raises exceptions.SimulationError: for a policy that there is not
+        :raises exceptions.SimulationError: for an unknown policy
         """
-        minds_types = self.homogeneous != "false"
-        types = ProcessorTypes.of(self.cluster, self.processor_order) if minds_types else None
+        types = None
+        if self.homogeneous != "false":
+            types = ProcessorTypes.of(self.cluster, self.processor_order)
         return SimulationInput(
             cluster=self.cluster,
             policy=registry.policy(policy),
@@ -78,9 +78,9 @@ class Scenario:
         )
 
     def discipline(self) -> Discipline:
-        """Return the queue of one run.
+        """Return the queue discipline of one run.
 
-        :raises exceptions.SimulationError: for one that there is not
+        :raises exceptions.SimulationError: for an unknown one
         """
         if self.queue not in QUEUES:
             raise exceptions.SimulationError(
@@ -91,14 +91,14 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a scenario."""
+    """One run of a scenario, by its policy and seed."""
 
     policy: str
     seed: int
 
     @property
     def name(self) -> str:
-        """The name of its files."""
+        """Prefix of its file names."""
         return f"{self.policy}-seed{self.seed}"
 
 
@@ -109,12 +109,12 @@ def simulate(
     stopped: Callable[[], bool] = lambda: False,
     progress: Callable[[int], None] | None = None,
 ) -> Result:
-    """Return the result of one run; its jobs are written while it lasts.
+    """Return the result of one run; write its jobs while it lasts.
 
-    :param stopped: asked whether to stop where the run is; what has happened until then counts
-    :param progress: told after every job how many are accounted for
-    :raises exceptions.HPCSchedError: for a policy that there is not, a trace that cannot be
-        read, or a folder that cannot be written
+    :param stopped: called between events; True ends the run, with a result until then
+    :param progress: called after every job with the number of recorded jobs
+    :raises exceptions.HPCSchedError: for an unknown policy, a trace that cannot be read, or a
+        folder that cannot be written
     """
     by_name = np.argsort(scenario.cluster.topology.name_rank).tolist()
     failures = (
@@ -122,7 +122,7 @@ def simulate(
         if scenario.mtbf is not None
         else ()
     )
-    with _told_of_the_folder(scenario), ExitStack() as stack:
+    with _folder_named(scenario), ExitStack() as stack:
         write = None if scenario.folder is None else _job_rows(scenario.folder, run, stack)
 
         def record(found: JobRecord) -> None:
@@ -133,7 +133,7 @@ def simulate(
 
         vcpus, memory_mb = scenario.vm
         simulation = Simulation(
-            scenario.setting(run.policy, run.seed),
+            scenario.input(run.policy, run.seed),
             scenario.discipline(),
             scenario.source.jobs(run.seed),
             failures=failures,
@@ -147,7 +147,7 @@ def simulate(
 
 
 def _job_rows(folder: Path, run: Run, stack: ExitStack) -> Callable[[JobRecord], None]:
-    """Return what writes a row for each job."""
+    """Return a function that writes a row per job."""
     writer = csv.writer(stack.enter_context(_opened(folder / f"{run.name}-jobs.csv")))
     writer.writerow(field.name for field in fields(JobRecord))
 
@@ -160,7 +160,7 @@ def _job_rows(folder: Path, run: Run, stack: ExitStack) -> Callable[[JobRecord],
 def _event_lines(
     scenario: Scenario, run: Run, stack: ExitStack
 ) -> Callable[[LogEntry], None] | None:
-    """Return what writes a line for each event, None where they are not wanted."""
+    """Return a function that writes a line per event, or None if not wanted."""
     if scenario.folder is None or not scenario.events:
         return None
     stream = stack.enter_context(_opened(scenario.folder / f"{run.name}-events.txt"))
@@ -168,8 +168,8 @@ def _event_lines(
 
 
 @contextmanager
-def _told_of_the_folder(scenario: Scenario) -> Iterator[None]:
-    """Name the folder when it can be written no further: the disk may be full by then."""
+def _folder_named(scenario: Scenario) -> Iterator[None]:
+    """Name the folder in errors of writing, such as a full disk."""
     try:
         yield
     except OSError as failure:

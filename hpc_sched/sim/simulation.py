@@ -1,9 +1,9 @@
 """A trace on a cluster under one policy: arrivals, starts, ends and failures of hosts.
 
 Simulation   one run
-  run          until the last job has ended, or a time, or an interruption
-  start        what a queue discipline asks for: a job is given its places, or not
-  conclude     the records of the jobs that have not ended
+  run          until the last job has ended, a time, or an interruption
+  start        called by a queue discipline: places a job, if the policy finds hosts
+  conclude     records the jobs that have not ended
 """
 
 import math
@@ -17,9 +17,8 @@ from hpc_sched.sim.cluster.host_failures import Failure
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.group_requests import Requests
 from hpc_sched.sim.ideal_placement import IdealPlacements
-from hpc_sched.sim.job_lifecycle import LogEntry, SubmittedJob
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
+from hpc_sched.sim.jobs.job_record import JobRecord, LogEntry, Outcome, SubmittedJob
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import plurals
@@ -28,10 +27,10 @@ Discipline = Callable[["Simulation"], None]
 
 
 class Simulation:
-    """One run. The same setting, trace and failures give the same events.
+    """One run. The same input, trace and failures give the same events.
 
-    Every job that is submitted ends, is refused, fails or is counted as left over, and no slot
-    is used twice: both are checked whatever the policy does.
+    Two invariants hold whatever the policy does, and are checked: every submitted job ends, is
+    refused, fails or is counted as left over; no slot is used twice.
     """
 
     def __init__(
@@ -45,10 +44,10 @@ class Simulation:
         on_record: Callable[[JobRecord], None] | None = None,
         log: Callable[[LogEntry], None] | None = None,
     ) -> None:
-        """Make ready; nothing happens before :meth:`run`.
+        """Prepare a run; no event happens before :meth:`run`.
 
-        :param discipline: starts waiting jobs, asked after everything that happens
-        :param jobs: in the order of their submission; taken one at a time
+        :param discipline: starts waiting jobs; called after all events of a moment
+        :param jobs: in the order of submission; taken one at a time
         :param failures: in the order of their times; may be endless
         """
         self.setting = setting
@@ -64,12 +63,12 @@ class Simulation:
         self._failures = iter(failures)
         self._on_record = on_record
         self._log = log
-        self._lives: dict[int, SubmittedJob] = {}
-        self._empty = IdealPlacements(setting.policy)
-        self._nobody = ClusterState(setting.cluster)
+        self._submitted_jobs: dict[int, SubmittedJob] = {}  # without those that have ended
+        self._ideal = IdealPlacements(setting.policy)
+        self._empty = ClusterState(setting.cluster)
         self._requests = Requests(setting)
-        self._more = False  # whether there is a job that has not been submitted
-        self._repairs = 0  # hosts that will be back
+        self._more = False  # whether a job is still to be submitted
+        self._repairs = 0  # pending repairs of hosts
         self._sample_due = False
         self._enter_next_job()
         self._enter_next_failure()
@@ -81,12 +80,12 @@ class Simulation:
         return self.engine.now
 
     def run(self, until: float = math.inf, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Let things happen until no job is left, or until a time, that included.
+        """Run all events until no job is left, or up to and including a time.
 
-        :param stopped: asked between two moments whether to go on no further
+        :param stopped: called between two moments; True ends the run
         :raises exceptions.SimulationError: for a job out of the order of submission, without a
             VM, or with the number of another one
-        :raises exceptions.ConservationError: where a policy or the simulator used a slot twice
+        :raises exceptions.ConservationError: if a policy or the simulator used a slot twice
         """
         while self._has_work() and self.engine.peek() <= until and not stopped():
             time = self.engine.peek()
@@ -99,24 +98,24 @@ class Simulation:
                 self._sample()
 
     def conclude(self) -> None:
-        """Record the jobs that run or wait still, and check that no job is lost.
+        """Record the jobs that still run or wait, and check that no job is lost.
 
-        :raises exceptions.ConservationError: where one is
+        :raises exceptions.ConservationError: if one is
         """
         self.state.check()
         self.measures.conclude()
-        for life in list(self._lives.values()):
-            runs = life.standing is not None
-            self._record(life, Outcome.RUNNING if runs else Outcome.WAITING)
+        for submitted in list(self._submitted_jobs.values()):
+            runs = submitted.placed is not None
+            self._record(submitted, Outcome.RUNNING if runs else Outcome.WAITING)
         if self.recorded != self.submitted:
             raise exceptions.ConservationError(
                 f"{self.submitted} jobs were submitted, {self.recorded} are accounted for"
             )
 
     def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
-        """Give a waiting job its places, where the policy finds some; tell whether it did.
+        """Start a waiting job if the policy finds hosts for it; return whether it did.
 
-        :param accept: whether the places that it would get may be used
+        :param accept: whether the hosts found may be used
         """
         capacity = self._requests.capacity(job, self.state)
         if int(capacity.sum()) < job.count:
@@ -124,63 +123,63 @@ class Simulation:
         places = self.setting.policy.places(self._requests.request(job, capacity, self.state))
         if isinstance(places, Rejection):
             return False
-        standing = PlacedJob.of(job, places)
-        if accept is not None and not accept(standing):
+        placed = PlacedJob.of(job, places)
+        if accept is not None and not accept(placed):
             return False
-        self.state.take(standing)
+        self.state.take(placed)
         del self.waiting[job.number]
-        life = self._lives[job.number]
-        life.standing, life.start = standing, self.now
+        submitted = self._submitted_jobs[job.number]
+        submitted.placed, submitted.start = placed, self.now
         if self.setting.slowdown is not None:
-            life.factor = self.setting.slowdown(self.state, standing)
-        life.starts += 1
-        end = self.now + job.runtime * life.factor
-        self.engine.enter(end, EventKind.END, lambda: self._end(life, standing))
-        self.measures.started(standing)
-        self._tell("start", job.number, standing.text(self.setting.cluster.topology))
+            submitted.factor = self.setting.slowdown(self.state, placed)
+        submitted.starts += 1
+        end = self.now + job.runtime * submitted.factor
+        self.engine.enter(end, EventKind.END, lambda: self._end(submitted, placed))
+        self.measures.started(placed)
+        self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
         return True
 
     def running(self) -> dict[int, tuple[float, PlacedJob]]:
-        """Return the jobs that run by number: when each started, and where it stands."""
+        """Return start time and hosts of each running job, by number."""
         return {
-            number: (self._lives[number].start, standing)
-            for number, standing in self.state.jobs.items()
+            number: (self._submitted_jobs[number].start, placed)
+            for number, placed in self.state.jobs.items()
         }
 
     def _has_work(self) -> bool:
         return self._more or bool(self.state.jobs) or bool(self.waiting and self._repairs)
 
     def _submit(self, job: Job) -> None:
-        if job.number in self._lives or job.count < 1:
+        if job.number in self._submitted_jobs or job.count < 1:
             raise exceptions.SimulationError(
                 f"job {job.number} of {job.count} VMs: expected a number of its own, and a VM"
             )
         self.submitted += 1
         self._enter_next_job()
-        self._tell("submit", job.number, plurals.text(job.count, "VM"))
-        best = self._empty.best(
+        self._log_event("submit", job.number, plurals.text(job.count, "VM"))
+        ideal = self._ideal.of(
             job,
             self.setting.constraints,
-            self._nobody.capacity(job.vcpus, job.memory_mb),
-            self._requests.capacity(job, self._nobody),
-            lambda capacity: self._requests.request(job, capacity, self._nobody),
+            self._empty.capacity(job.vcpus, job.memory_mb),
+            self._requests.capacity(job, self._empty),
+            lambda capacity: self._requests.request(job, capacity, self._empty),
         )
-        life = self._lives[job.number] = SubmittedJob(job, best)
-        if life.best.refusal is None:
+        submitted = self._submitted_jobs[job.number] = SubmittedJob(job, ideal)
+        if ideal.refusal is None:
             self.waiting[job.number] = job
             return
-        self._tell("refuse", job.number, life.best.refusal.operator)
-        self._record(life, Outcome.REFUSED)
+        self._log_event("refuse", job.number, ideal.refusal.operator)
+        self._record(submitted, Outcome.REFUSED)
 
-    def _end(self, life: SubmittedJob, standing: PlacedJob) -> None:
-        if self.state.jobs.get(life.job.number) is not standing:
+    def _end(self, submitted: SubmittedJob, placed: PlacedJob) -> None:
+        if self.state.jobs.get(submitted.job.number) is not placed:
             return  # the end of a start that a failure has undone
-        self._release(life)
-        self._tell("end", life.job.number)
-        self._record(life, Outcome.DONE)
+        self._release(submitted)
+        self._log_event("end", submitted.job.number)
+        self._record(submitted, Outcome.DONE)
 
-    def _release(self, life: SubmittedJob) -> None:
-        self.measures.ended(self.state.release(life.job.number))
+    def _release(self, submitted: SubmittedJob) -> None:
+        self.measures.ended(self.state.release(submitted.job.number))
 
     def _fail(self, failure: Failure) -> None:
         self._enter_next_failure()
@@ -189,38 +188,37 @@ class Simulation:
             return  # it is down already
         hit = self.state.jobs_on(host)
         name = self.setting.cluster.topology.hosts[host]
-        self._tell("fail", None, f"{name}: jobs {', '.join(map(str, hit)) or 'none'}")
-        # The one that was submitted first shall be the first of the queue.
+        self._log_event("fail", None, f"{name}: jobs {', '.join(map(str, hit)) or 'none'}")
+        # In reverse, so that the job submitted first ends up first in the queue.
         for number in sorted(hit, reverse=True):
-            life = self._lives[number]
-            self._release(life)
+            submitted = self._submitted_jobs[number]
+            self._release(submitted)
             if self.setting.requeue:
-                life.standing = None
-                self.waiting[number] = life.job
+                submitted.placed = None
+                self.waiting[number] = submitted.job
                 self.waiting.move_to_end(number, last=False)
             else:
-                self._record(life, Outcome.FAILED)
+                self._record(submitted, Outcome.FAILED)
         self.state.set_up(host, False)
         if failure.repair is not None:
             self._repairs += 1
-            self.engine.enter(
-                self.now + failure.repair, EventKind.REPAIR, lambda: self._repair(host)
-            )
+            time = self.now + failure.repair
+            self.engine.enter(time, EventKind.REPAIR, lambda: self._repair(host))
 
     def _repair(self, host: int) -> None:
         self._repairs -= 1
         self.state.set_up(host, True)
-        self._tell("repair", None, self.setting.cluster.topology.hosts[host])
+        self._log_event("repair", None, self.setting.cluster.topology.hosts[host])
 
-    def _record(self, life: SubmittedJob, outcome: Outcome) -> None:
-        del self._lives[life.job.number]
+    def _record(self, submitted: SubmittedJob, outcome: Outcome) -> None:
+        del self._submitted_jobs[submitted.job.number]
         self.recorded += 1
-        record = life.record(outcome, self.setting.cluster.topology, self.now)
+        record = submitted.record(outcome, self.setting.cluster.topology, self.now)
         self.measures.recorded(record)
         if self._on_record is not None:
             self._on_record(record)
 
-    def _tell(self, what: str, job: int | None, more: str = "") -> None:
+    def _log_event(self, what: str, job: int | None, more: str = "") -> None:
         if self._log is not None:
             self._log(LogEntry(self.now, what, job, more))
 

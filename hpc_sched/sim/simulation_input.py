@@ -1,4 +1,4 @@
-"""What a simulation is made of beside its trace."""
+"""The input of a simulation except its jobs."""
 
 import math
 from collections.abc import Callable
@@ -17,14 +17,14 @@ Slowdown = Callable[[ClusterState, PlacedJob], float]
 
 @dataclass(frozen=True, slots=True)
 class SimulationInput:
-    """What a run is made of beside its trace."""
+    """The cluster, the policy and the rules of one run."""
 
     cluster: Cluster
     policy: Policy
     seed: int = 0
-    limits: Limits = NO_LIMITS  # of cache scores, for policies that mind neighbours
+    limits: Limits = NO_LIMITS  # of cache scores, for policies that limit interference
     constraints: Constraints = NO_CONSTRAINTS  # of every job
-    types: ProcessorTypes | None = None  # None where they do not matter
-    one_type: bool = False  # whether a job may wait for one type although others are free
-    slowdown: Slowdown | None = None  # by the placement; None: placements slow nothing down
+    types: ProcessorTypes | None = None  # None: policies ignore processor types
+    one_type: bool = False  # whether a job must wait for hosts of one type
+    slowdown: Slowdown | None = None  # by the placement; None: no placement slows a job down
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue

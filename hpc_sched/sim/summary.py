@@ -10,13 +10,13 @@ from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.simulation import Simulation
 
-# Quantiles that are kept of each distribution: 0 %, 0.5 % .. 100 %.
+# Quantiles kept of each distribution: 0 %, 0.5 % .. 100 %.
 STEPS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One run in numbers; times in s. None where no job gives a number."""
+    """One run in numbers; times in s. None for a number that no job gives."""
 
     policy: str
     seed: int
@@ -34,18 +34,18 @@ class Summary:
     slowdown_p95: float | None
     vcpu_use: float  # share, from first start to last end
     memory_use: float
-    hop_byte_ratio: float | None  # over the least on the cluster without other jobs; sums
+    hop_byte_ratio: float | None  # sum over the sum of the least on the cluster without other jobs
     apart: int  # done with VMs on several islands: no Hop-Byte counts them
-    hops_per_pair: float | None  # on average over all pairs of VMs of one job
+    hops_per_pair: float | None  # mean over all pairs of VMs of one job
     leaf_ratio: float | None  # leaves of all jobs, those apart too, over the least
-    crossing: float  # jobs at a leaf that reach beyond it, on average over leaves and time
+    crossing: float  # jobs at a leaf that reach beyond it, mean over leaves and time
     most_crossing: int  # at one leaf at one time
     factor_mean: float | None  # by which placements made jobs longer
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Samples over time, one list a measure."""
+    """Samples over time, one list per measure."""
 
     time: list[float]
     vcpus: list[float]
@@ -55,12 +55,12 @@ class Series:
     done: list[int]
     crossing: list[float]
     gangs: dict[str, list[int]]  # level to the largest group under one of its switches
-    leaves: list[list[float]]  # per sample: share of each leaf's vcpus
+    leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All that is kept of a run."""
+    """Everything kept of a run."""
 
     summary: Summary
     refusals: dict[str, int]  # reason to jobs
@@ -73,13 +73,13 @@ class Result:
 def result_of(policy: str, seed: int, simulation: Simulation) -> Result:
     """Return the result of a simulation that has been concluded."""
     measures = simulation.measures
-    topology = simulation.setting.cluster.topology
+    switches = measures.cluster.topology.switches
     return Result(
         summary=_summary(policy, seed, simulation),
         refusals=dict(sorted(measures.refusals.items(), key=lambda item: (-item[1], item[0]))),
         waits=_quantiles(measures.done.waits),
         slowdowns=_quantiles(measures.done.slowdowns),
-        leaves=[topology.switches[leaf].name for leaf in measures.leaf_order],
+        leaves=[switches[leaf].name for leaf in measures.leaves_sampled],
         series=_series(measures),
     )
 
@@ -116,16 +116,13 @@ def _summary(policy: str, seed: int, simulation: Simulation) -> Summary:
 
 
 def _series(measures: Measures) -> Series:
-    samples = measures.samples
-    levels = measures.cluster.topology.levels
+    samples, levels = measures.samples, measures.cluster.topology.levels
+    columns = {
+        name: [getattr(sample, name) for sample in samples]
+        for name in ("time", "vcpus", "memory", "running", "waiting", "done", "crossing")
+    }
     return Series(
-        time=[sample.time for sample in samples],
-        vcpus=[sample.vcpus for sample in samples],
-        memory=[sample.memory for sample in samples],
-        running=[sample.running for sample in samples],
-        waiting=[sample.waiting for sample in samples],
-        done=[sample.done for sample in samples],
-        crossing=[sample.crossing for sample in samples],
+        **columns,
         gangs={
             name: [sample.gangs[level] for sample in samples] for level, name in enumerate(levels)
         },

@@ -1,4 +1,4 @@
-"""Many runs: one after the other, in processes of this machine, or on a Dask cluster."""
+"""Many runs: one after the other, in local processes, or on a Dask cluster."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +17,10 @@ def in_turn(
     stopped: Callable[[], bool],
     progress: Callable[[Run, int], None],
 ) -> Iterator[Result]:
-    """Yield the results of runs in this process, the last one cut short where it is stopped.
+    """Yield the results of runs in this process.
 
-    :param stopped: asked whether to stop
-    :param progress: told after every job of a run how many are accounted for
+    :param stopped: called between events; True ends the sweep and its current run
+    :param progress: called after every job with the run and its number of recorded jobs
     """
     for run in runs:
         if stopped():
@@ -35,14 +35,14 @@ def in_turn(
 def in_parallel(
     scenario: Scenario, runs: Sequence[Run], *, processes: int, dask: str | None = None
 ) -> Iterator[Result]:
-    """Yield the results of runs as they come, whatever their order.
+    """Yield the results of runs as they end.
 
     The workers of a Dask cluster read the trace from the same path as this machine, and write
     to the same folder.
 
-    :param processes: how many runs at once on this machine
-    :param dask: address of the cluster's scheduler, in place of processes of this machine
-    :raises exceptions.SimulationError: where the cluster cannot be reached
+    :param processes: number of local processes
+    :param dask: address of a Dask scheduler to use in place of local processes
+    :raises exceptions.SimulationError: if the cluster cannot be reached
     """
     with contextlib.ExitStack() as stack:
         workers = processes

@@ -13,7 +13,7 @@ import pytest
 
 from hpc_sched.exceptions import TraceError
 from hpc_sched.sim.jobs import swf
-from hpc_sched.sim.jobs.trace_statistics import TraceStatistics
+from hpc_sched.sim.jobs.swf import TraceStatistics
 from tests.fuzz.corpus import SWF
 from tests.fuzz.mutation import mutated
 from tests.fuzz.test_parsers import COUNT, SEED, bounded_memory, bounded_time
@@ -21,15 +21,15 @@ from tests.fuzz.test_parsers import COUNT, SEED, bounded_memory, bounded_time
 
 def outcome(path: Path) -> str:
     """Return the kind of a trace reader's answer in one word, or its fault."""
-    tally = TraceStatistics()
+    counts = TraceStatistics()
     records = []
     try:
         with bounded_time():
-            records.extend(swf.read(path, tally=tally))
+            records.extend(swf.read(path, statistics=counts))
     except TraceError as error:
         return "refused" if str(error).startswith(f"{path}:") else f"an error: {error}"
-    if tally.rows != tally.usable + tally.unusable_rows or tally.usable != len(records):
-        return f"rows that are not counted: {tally}"
+    if counts.rows != counts.usable + counts.unusable_rows or counts.usable != len(records):
+        return f"rows that are not counted: {counts}"
     for record in records:
         numbers = (record.submit, record.runtime, record.wait or 0.0, record.requested_time or 0.0)
         if not all(math.isfinite(each) and each >= 0 for each in numbers) or record.processors < 1:

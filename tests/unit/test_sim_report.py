@@ -165,61 +165,79 @@ def test_nothing_is_loaded_and_nothing_is_run(two):
     ]
 
 
-def test_names_are_texts_whatever_they_hold():
-    hostile = '<script>alert("1")</script>'
-    odd = replace(lived(hostile), leaves=[hostile, "$x$", "_y", "\N{SNOWMAN}"])
+HOSTILE = '<script>alert("1")</script>'
+NO_LETTERS = "a\udc80b\x00"
+
+
+@pytest.fixture(scope="module")
+def odd_names() -> Page:
+    """A page all of whose names are markup, or hold what no page can hold."""
+    odd = replace(lived(HOSTILE), leaves=[HOSTILE, "$x$", "_y", "\N{SNOWMAN}"])
     odd = replace(
         odd,
-        refusals={hostile: 3},
-        series=replace(odd.series, gangs={hostile: odd.series.gangs["leaf"]}),
+        refusals={HOSTILE: 3},
+        series=replace(odd.series, gangs={HOSTILE: odd.series.gangs["leaf"]}),
     )
-    page = page_of(odd, lived("_hidden"), lived("$\\frac$"), about=[(hostile, hostile)],
-                   notes=[hostile], title=hostile)  # fmt: skip
-    assert not page.all("script")
-    assert page.headings[0] == (1, hostile)
-    words = "".join(page.words)
-    assert words.count(hostile) > 10
+    illegal = replace(lived(NO_LETTERS), leaves=["\x1b", "2", "3", "4"], refusals={"\ud800": 1})
+    return page_of(
+        odd,
+        lived("_hidden"),
+        lived("$\\frac$"),
+        illegal,
+        about=[(HOSTILE, HOSTILE), (NO_LETTERS, NO_LETTERS)],
+        notes=[HOSTILE, NO_LETTERS],
+        title=HOSTILE + NO_LETTERS,
+    )
+
+
+def test_names_are_texts_whatever_they_hold(odd_names):
+    assert not odd_names.all("script")
+    assert odd_names.headings[0][1].startswith(HOSTILE)
+    words = "".join(odd_names.words)
+    assert words.count(HOSTILE) > 10
     assert "$\\frac$" in words
     assert "$x$" in words
-    keys = [each for each in page.words if each.strip() == "_hidden"]
+    keys = [each for each in odd_names.words if each.strip() == "_hidden"]
     assert len(keys) > 10
 
 
-def test_letters_that_no_page_can_hold_are_replaced():
-    name = "a\udc80b\x00"
-    odd = replace(lived(name), leaves=["\x1b", "2", "3", "4"], refusals={"\ud800": 1})
-    text = report.page([odd], [(name, name)], [name], title=name)
-    text.encode()
-    assert "\x00" not in text
-    assert "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}" in text
+def test_letters_that_no_page_can_hold_are_replaced(odd_names):
+    odd_names.text.encode()
+    assert "\x00" not in odd_names.text
+    replaced = "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
+    assert odd_names.headings[0] == (1, HOSTILE + replaced)
+    assert odd_names.text.count(replaced) > 10
 
 
-def test_the_same_results_give_the_same_page_whatever_was_drawn_before():
-    results = [lived("pack", samples=5)]
-    first = report.page(results, ABOUT, NOTES)
+@pytest.fixture(scope="module")
+def short() -> str:
+    """The page of one policy with few samples."""
+    return report.page([lived("pack", samples=5)], ABOUT, NOTES)
+
+
+def test_the_same_results_give_the_same_page_whatever_was_drawn_before(short):
     before = dict(matplotlib.rcParams)
     with matplotlib.rc_context({"font.size": 30, "text.usetex": True, "lines.linewidth": 9}):
-        assert report.page(results, ABOUT, NOTES) == first
+        assert report.page([lived("pack", samples=5)], ABOUT, NOTES) == short
     assert dict(matplotlib.rcParams) == before
 
 
-def test_the_same_results_give_the_same_page_in_another_process():
+def test_the_same_results_give_the_same_page_in_another_process(short):
     code = (
         "import hashlib\n"
         "from hpc_sched.sim import report\n"
         "from tests.sim_results import lived\n"
-        "page = report.page([lived('a')], [], [])\n"
+        f"page = report.page([lived('pack', samples=5)], {ABOUT!r}, {NOTES!r})\n"
         "print(hashlib.sha256(page.encode()).hexdigest())\n"
     )
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    here = report.page([lived("a")], [], [])
-    assert told == hashlib.sha256(here.encode()).hexdigest() + "\n"
+    assert printed == hashlib.sha256(short.encode()).hexdigest() + "\n"
 
 
 def one_sample(policy: str):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from hpc_sched.exceptions import TraceError
 from hpc_sched.sim.jobs import swf
-from hpc_sched.sim.jobs.swf import MAX_LINE, TraceRow
-from hpc_sched.sim.jobs.trace_statistics import Reason, TraceStatistics, UnusableRows
+from hpc_sched.sim.jobs.swf import MAX_LINE, Reason, TraceRow, TraceStatistics, UnusableRows
 from tests import sample_data
 
 ROW = "1 10 5 100 4 -1 2048 8 600 4096 1 7 3 12 2 1 -1 -1"
@@ -45,8 +44,8 @@ def row(number: int = 1, submit: object = 0, **fields: object) -> str:
 def read(folder: Path, content: str | bytes, **options) -> tuple[list[TraceRow], TraceStatistics]:
     path = folder / "trace.swf"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    tally = TraceStatistics()
-    return list(swf.read(path, tally=tally, **options)), tally
+    counts = TraceStatistics()
+    return list(swf.read(path, statistics=counts, **options)), counts
 
 
 @pytest.mark.parametrize(
@@ -65,9 +64,9 @@ def read(folder: Path, content: str | bytes, **options) -> tuple[list[TraceRow],
     ],
 )
 def test_a_row_is_read_however_it_is_written(tmp_path: Path, content: str | bytes):
-    records, tally = read(tmp_path, content)
+    records, counts = read(tmp_path, content)
     assert records == [RECORD]
-    assert (tally.rows, tally.usable, tally.unusable) == (1, 1, {})
+    assert (counts.rows, counts.usable, counts.unusable) == (1, 1, {})
 
 
 def test_what_a_trace_does_not_say_is_none(tmp_path: Path):
@@ -90,15 +89,10 @@ def test_what_was_requested_stands_in_for_what_was_used(tmp_path, fields, proces
     assert (record.processors, record.memory_kb) == (processors, memory_kb)
 
 
-def test_the_header_is_kept_once_a_field(tmp_path: Path):
+def test_comments_are_no_rows(tmp_path: Path):
     header = "; Version: 2.2\n;MaxProcs:\t100\r\n; Note: one\n; Note: two\n; see http://x/\n;\n"
-    _, tally = read(tmp_path, header + ROW)
-    assert tally.header == {"Version": "2.2", "MaxProcs": "100", "Note": "one"}
-
-
-def test_a_header_without_end_is_not_held(tmp_path: Path):
-    _, tally = read(tmp_path, "".join(f"; Field{i}: {i}\n" for i in range(1000)) + ROW)
-    assert len(tally.header) == 100
+    records, counts = read(tmp_path, header + ROW)
+    assert (len(records), counts.rows, counts.unusable) == (1, 1, {})
 
 
 UNUSABLE = [
@@ -130,15 +124,15 @@ UNUSABLE = [
 def test_a_row_that_cannot_be_used_is_counted_with_its_reason(tmp_path, content, reason):
     bad = content if isinstance(content, bytes) else content.encode()
     text = b"\n".join([b"; header", row().encode(), bad, row().encode(), bad])
-    records, tally = read(tmp_path, text)
+    records, counts = read(tmp_path, text)
     assert [record.line for record in records] == [2, 4]
-    assert tally.unusable == {reason: UnusableRows(rows=2, first=3)}
-    assert (tally.rows, tally.usable, tally.unusable_rows) == (4, 2, 2)
-    assert tally.sentences() == [f"2 rows ({reason.value}), first on line 3"]
+    assert counts.unusable == {reason: UnusableRows(rows=2, first=3)}
+    assert (counts.rows, counts.usable, counts.unusable_rows) == (4, 2, 2)
+    assert counts.sentences() == [f"2 rows ({reason.value}), first on line 3"]
 
 
 def test_a_runtime_of_zero_is_one():
-    assert swf._record(1, row(f4=0)).runtime == 0.0
+    assert swf._row(1, row(f4=0)).runtime == 0.0
 
 
 def test_rows_are_put_in_the_order_of_their_submit_times_then_of_the_file(tmp_path: Path):
@@ -158,23 +152,23 @@ def test_a_row_that_comes_too_late_cannot_be_used(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(swf, "HELD", 2)
     submits = [10, 20, 30, 15, 5, 10, 40]
     #      held: 10, 20 | 10 is handed on, then 15: 5 and 10 are before it
-    records, tally = read(tmp_path, "\n".join(row(submit=submit) for submit in submits))
+    records, counts = read(tmp_path, "\n".join(row(submit=submit) for submit in submits))
     assert [record.submit for record in records] == [10, 15, 20, 30, 40]
-    assert tally.unusable == {Reason.ORDER: UnusableRows(rows=2, first=5)}
+    assert counts.unusable == {Reason.ORDER: UnusableRows(rows=2, first=5)}
 
 
 def test_no_more_is_read_than_was_asked_for(tmp_path: Path):
     lines = [row(1, 5), "broken", row(2, 3), row(3, 0)]
-    records, tally = read(tmp_path, "\n".join(lines), limit=2)
+    records, counts = read(tmp_path, "\n".join(lines), limit=2)
     assert [record.number for record in records] == [2, 1]
-    assert (tally.rows, tally.usable, tally.unusable_rows) == (3, 2, 1)
+    assert (counts.rows, counts.usable, counts.unusable_rows) == (3, 2, 1)
 
 
 def test_partitions_that_are_not_wanted_are_counted_apart(tmp_path: Path):
     lines = [row(i, i, f16=partition) for i, partition in enumerate((1, 2, -1, 3, 2))]
-    records, tally = read(tmp_path, "\n".join([*lines, "x"]), partitions={2, 3})
+    records, counts = read(tmp_path, "\n".join([*lines, "x"]), partitions={2, 3})
     assert [record.number for record in records] == [1, 3, 4]
-    assert (tally.rows, tally.usable, tally.elsewhere, tally.unusable_rows) == (6, 3, 2, 1)
+    assert (counts.rows, counts.usable, counts.elsewhere, counts.unusable_rows) == (6, 3, 2, 1)
 
 
 NOTHING = [
@@ -273,15 +267,15 @@ def test_any_bytes_are_read_or_refused_and_every_row_is_counted(
         patch.setattr(swf, "HELD", held)
         path = tmp_path_factory.getbasetemp() / "any.swf"
         path.write_bytes(gzip.compress(content, 1) if compressed else content)
-        tally = TraceStatistics()
+        counts = TraceStatistics()
         records = []
         try:
-            records.extend(swf.read(path, tally=tally, partitions={1, 2}))
+            records.extend(swf.read(path, statistics=counts, partitions={1, 2}))
         except TraceError as error:
             assert str(error).startswith(str(path))  # noqa: PT017
             assert not records
-        assert tally.usable == len(records)
-        assert tally.rows == tally.usable + tally.elsewhere + tally.unusable_rows
+        assert counts.usable == len(records)
+        assert counts.rows == counts.usable + counts.elsewhere + counts.unusable_rows
         order = [(record.submit, record.line) for record in records]
         assert order == sorted(order)
 
@@ -315,24 +309,22 @@ def test_a_line_without_end_is_not_held(tmp_path: Path):
 
 
 def test_every_job_of_metacentrum_is_read_and_33_need_more_than_8_gb_a_core():
-    tally = TraceStatistics()
+    counts = TraceStatistics()
     trace = sample_data.path("swf/METACENTRUM-2009-2.swf.gz")
     large, no_memory, at_once = 0, 0, 0
-    for record in swf.read(trace, tally=tally):
+    for record in swf.read(trace, statistics=counts):
         no_memory += record.memory_kb is None
         large += (record.memory_kb or 0) / record.processors > 8 * 2**20
         at_once += record.runtime == 0
-    assert (tally.rows, tally.usable) == (103_656, 103_656)
+    assert (counts.rows, counts.usable) == (103_656, 103_656)
     assert (large, no_memory, at_once) == (33, 1_118, 3_712)
-    assert tally.header == {}
 
 
 def test_every_job_of_kth_is_read_but_one_without_processors():
-    tally = TraceStatistics()
+    counts = TraceStatistics()
     trace = sample_data.path("swf/KTH-SP2-1996-2.1-cln.swf.gz")
-    records = list(swf.read(trace, tally=tally))
-    assert (tally.rows, tally.usable, len(records)) == (28_476, 28_475, 28_475)
-    assert tally.unusable == {Reason.PROCESSORS: UnusableRows(rows=1, first=27_323)}
-    assert tally.header["MaxProcs"] == "100"
+    records = list(swf.read(trace, statistics=counts))
+    assert (counts.rows, counts.usable, len(records)) == (28_476, 28_475, 28_475)
+    assert counts.unusable == {Reason.PROCESSORS: UnusableRows(rows=1, first=27_323)}
     assert records[0].line == 25
     assert (records[-1].submit - records[0].submit) / 86_400 == pytest.approx(333, abs=10)

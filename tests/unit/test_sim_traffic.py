@@ -17,10 +17,6 @@ def test_on_a_ring_everybody_sends_to_the_next_one():
     assert [partners(traffic.ring(3, 5.0), p) for p in range(3)] == [{1: 5.0}, {2: 5.0}, {0: 5.0}]
 
 
-def test_all_to_all_leaves_nobody_out_but_oneself():
-    assert partners(traffic.all_to_all(4, 2.0), 1) == {0: 2.0, 2: 2.0, 3: 2.0}
-
-
 def test_a_torus_has_four_neighbours_and_no_edge():
     """::
 
@@ -67,7 +63,6 @@ def test_a_class_c_process_of_sixteen_sends_six_and_a_half_megabytes_a_step():
 def test_a_single_process_sends_nothing():
     for sent in (
         traffic.ring(1, 1.0),
-        traffic.all_to_all(1, 1.0),
         traffic.torus(1, 1, 1.0),
         traffic.block_tridiagonal(1, 12),
     ):
@@ -78,11 +73,10 @@ def test_a_single_process_sends_nothing():
     "sent",
     [
         traffic.ring(6, 1.0),
-        traffic.all_to_all(6, 1.0),
         traffic.torus(2, 3, 1.0),
         traffic.block_tridiagonal(3, 12),
     ],
-    ids=["ring", "all to all", "torus", "block tridiagonal"],
+    ids=["ring", "torus", "block tridiagonal"],
 )
 def test_everybody_receives_as_much_as_it_sends(sent: traffic.Traffic):
     assert (sent.diagonal() == 0).all()
@@ -107,7 +101,3 @@ def test_flows_go_between_the_places_of_the_processes():
 def test_every_process_wants_a_place():
     with pytest.raises(ValueError, match="2 places for 3 processes"):
         traffic.flows(traffic.ring(3, 1.0), [0, 1])
-
-
-def test_a_pair_exchanges_what_goes_either_way():
-    assert traffic.both_ways(traffic.ring(3, 1.0)).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]

@@ -147,11 +147,11 @@ def _jobs(
             args.limit,
             tuple(args.partition),
         )
-        tally = trace.tally()
-        left_out = tuple(f"left out of {args.trace}: {told}" for told in tally.sentences())
+        rows = trace.statistics()
+        left_out = tuple(f"left out of {args.trace}: {told}" for told in rows.sentences())
         load = f", {args.load:g} times as fast" if args.load != 1 else ""
-        said = f"{counted(tally.usable, 'job')} of {Path(args.trace).name}{load}"
-        return trace, tally.usable, said, left_out
+        said = f"{counted(rows.usable, 'job')} of {Path(args.trace).name}{load}"
+        return trace, rows.usable, said, left_out
     if args.limit is not None or args.partition or args.load != 1 or args.memory != "none":
         raise exceptions.SimulationError(
             "--limit, --partition, --load and --memory are for a trace: name one"

@@ -1,4 +1,4 @@
-"""The simulated cloud: a fabric, what its hosts have, and what runs there when it starts."""
+"""The simulated cluster: fabric, resources of its hosts, and what runs there at the start."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ VCPUS, MEMORY_MB = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class HostType:
-    """What a host has for VMs."""
+    """Resources of a host for VMs."""
 
     vcpus: int
     memory_mb: int
@@ -27,19 +27,19 @@ class HostType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
-    """Hosts on a fabric; rows are in the order of ``topology.hosts``. Never changed."""
+    """Hosts on a fabric, in the order of ``topology.hosts``. Read-only."""
 
     topology: Topology
-    total: Array  # shape (hosts, 2): what VMs may take of each host, vcpus and MB
-    processors: tuple[str | None, ...]  # the processor type of each host, where one is known
-    # What VMs take that are there from the start and never leave; none by default.
+    total: Array  # vcpus and MB that VMs may take of each host. Shape (hosts, 2)
+    processors: tuple[str | None, ...]  # per host, None if unknown
+    # Taken from the start to the end by VMs that are no jobs. Shape (hosts, 2); None: nothing.
     used: Array | None = None
     running: Mapping[int, Sequence[Application]] = field(default_factory=dict)
     down: frozenset[int] = frozenset()  # hosts that take no VM
 
     @property
     def free_at_start(self) -> Array:
-        """What no VM takes when the simulation starts; nothing on hosts that are down."""
+        """vcpus and MB free at the start, 0 on hosts that are down. Shape (hosts, 2)."""
         free = self.total.copy() if self.used is None else np.maximum(self.total - self.used, 0)
         free[sorted(self.down)] = 0
         return free
@@ -48,12 +48,11 @@ class Cluster:
 def uniform(
     topology: Topology, default: HostType, others: Mapping[str, HostType] | None = None
 ) -> Cluster:
-    """Return a cluster whose hosts are all alike, but for some by name.
+    """Return a cluster of equal hosts, with exceptions by name.
 
     A host's processor type is that of its HostType, else what the topology states.
 
-    :raises exceptions.SimulationError: for a host that the topology does not have, or one
-        that has no vcpu
+    :raises exceptions.SimulationError: for an unknown host, or a host without vcpus
     """
     named = dict(others or {})
     unknown = sorted(named.keys() - set(topology.hosts))

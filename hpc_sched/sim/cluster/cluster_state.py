@@ -1,4 +1,4 @@
-"""Who is where on the cluster while it is simulated, and what that leaves free."""
+"""State of the simulated cluster: which jobs run on which hosts, and what is free."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Array = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedJob:
-    """A job that runs, and where."""
+    """A running job and its hosts."""
 
     job: Job
     hosts: Array  # indices, ascending
@@ -28,24 +28,24 @@ class PlacedJob:
 
     @classmethod
     def of(cls, job: Job, places: Places) -> "PlacedJob":
-        """Return where the VMs of a job stand."""
+        """Return a job with the hosts of its VMs."""
         hosts, counts = np.unique(np.array(places, dtype=np.int64), return_counts=True)
         return cls(job, hosts, counts.astype(np.int64))
 
     def text(self, topology: Topology) -> str:
-        """Return the hosts and how many VMs each has, by name: ``n1*4 n2*4``."""
+        """Return the hosts with their numbers of VMs, by name: ``n1*4 n2*4``."""
         names = [topology.hosts[host] for host in self.hosts.tolist()]
         parts = sorted(zip(names, self.counts.tolist(), strict=True))
         return " ".join(name if count == 1 else f"{name}*{count}" for name, count in parts)
 
     @property
     def takes(self) -> Array:
-        """What the job takes of each of its hosts, vcpus and MB; shape (its hosts, 2)."""
+        """vcpus and MB that the job takes of each host. Shape (its hosts, 2)."""
         return np.outer(self.counts, (self.job.vcpus, self.job.memory_mb))
 
 
 class ClusterState:
-    """The mutable part of the cluster. Every change is checked, none is made in part."""
+    """The mutable part of the cluster. Every change is checked, and made in full or not at all."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -53,32 +53,35 @@ class ClusterState:
         self.up = np.ones(len(self.free), dtype=np.bool_)
         self.up[sorted(cluster.down)] = False
         self.jobs: dict[int, PlacedJob] = {}
-        # What runs on each host that has VMs, by the job's number.
+        # Per host with VMs: job number to application and number of VMs.
         self._there: dict[int, dict[int, tuple[Application, int]]] = {}
-        self._listed: dict[int, list[Application]] = {}  # the same, one entry a VM, once asked for
-        self.gains = 0  # how often room was given back
+        self._listed: dict[int, list[Application]] = {}  # cache of the same, one entry per VM
+        self.gains = 0  # number of releases
         self._changes = 0
         self._known: dict[tuple[int, int], tuple[int, Array]] = {}
 
     def capacity(self, vcpus: int, memory_mb: int) -> Array:
-        """Return how many more VMs of a size each host takes; not to be changed. O(hosts)."""
+        """Return how many more VMs of a size each host takes. O(hosts).
+
+        Read-only. Shape (hosts,).
+        """
         known = self._known.get((vcpus, memory_mb))
         if known is None or known[0] != self._changes:
             if len(self._known) > 64:
                 self._known.clear()
             room = capacities(self.free, (vcpus, memory_mb))
             room[~self.up] = 0
-            room.setflags(write=False)  # every policy gets this very array
+            room.setflags(write=False)  # shared by all policies
             known = self._known[vcpus, memory_mb] = self._changes, room
         return known[1]
 
     def rooms_beside(self, newcomer: Application, limits: Limits, room: Array) -> Array:
-        """Return how many VMs like the newcomer each host takes beside those it has.
+        """Return how many VMs of an application each host takes next to those it has.
 
-        By dedication and by cache scores (Gupta2013), see ``cache_interference``.
+        Bounded by dedication and cache scores (Gupta2013), see ``cache_interference``.
         O(hosts + VMs on hosts with room).
 
-        :param room: how many of them fit; no host takes more
+        :param room: VMs that fit on each host by vcpus and memory. Shape (hosts,)
         """
         rooms = np.minimum(room, _beside(newcomer, (), limits))
         for host in np.flatnonzero(room).tolist():
@@ -88,7 +91,7 @@ class ClusterState:
         return rooms
 
     def _neighbours(self, host: int) -> list[Application]:
-        """Return the applications on a host, one entry a VM; not to be changed."""
+        """Return the applications on a host, one entry per VM. Read-only."""
         found = self._listed.get(host)
         if found is None:
             found = self._listed[host] = list(self.cluster.running.get(host, ()))
@@ -96,30 +99,30 @@ class ClusterState:
                 found.extend([application] * count)
         return found
 
-    def scores_beside(self, standing: PlacedJob) -> float:
-        """Return the most cache score that VMs of others have on one of a job's hosts."""
+    def scores_beside(self, placed: PlacedJob) -> float:
+        """Return the highest cache score of other jobs' VMs on one of a job's hosts."""
         most = 0.0
-        for host in standing.hosts.tolist():
+        for host in placed.hosts.tolist():
             score = sum(there.score for there in self.cluster.running.get(host, ()))
             for number, (application, count) in self._there.get(host, {}).items():
-                if number != standing.job.number:
+                if number != placed.job.number:
                     score += application.score * count
             most = max(most, score)
         return most
 
-    def take(self, standing: PlacedJob) -> None:
-        """Give a job its places. O(its hosts).
+    def take(self, placed: PlacedJob) -> None:
+        """Start a job on its hosts. O(its hosts).
 
-        :raises exceptions.ConservationError: where there is no such room
+        :raises exceptions.ConservationError: if they have no room for it
         """
-        job, hosts = standing.job, standing.hosts
-        if job.number in self.jobs or int(standing.counts.sum()) != job.count:
+        job, hosts = placed.job, placed.hosts
+        if job.number in self.jobs or int(placed.counts.sum()) != job.count:
             raise exceptions.ConservationError(
                 f"job {job.number} of {job.count} VMs was to start "
-                f"{int(standing.counts.sum())} of them"
+                f"{int(placed.counts.sum())} of them"
                 + (" and runs already" if job.number in self.jobs else "")
             )
-        left = self.free[hosts] - standing.takes
+        left = self.free[hosts] - placed.takes
         if (left < 0).any() or not self.up[hosts].all():
             wrong = int(hosts[(left < 0).any(axis=1) | ~self.up[hosts]][0])
             raise exceptions.ConservationError(
@@ -127,22 +130,22 @@ class ClusterState:
                 f"which has no room for it: {self.free[wrong].tolist()} vcpus and MB are free"
             )
         self.free[hosts] = left
-        self.jobs[job.number] = standing
-        for host, count in zip(hosts.tolist(), standing.counts.tolist(), strict=True):
+        self.jobs[job.number] = placed
+        for host, count in zip(hosts.tolist(), placed.counts.tolist(), strict=True):
             self._there.setdefault(host, {})[job.number] = job.application, count
             self._listed.pop(host, None)
         self._changes += 1
 
     def release(self, number: int) -> PlacedJob:
-        """Take a job off its hosts, and return where it stood. O(its hosts).
+        """Release the hosts of a job, and return it. O(its hosts).
 
         :raises exceptions.ConservationError: for a job that does not run
         """
-        standing = self.jobs.pop(number, None)
-        if standing is None:
+        placed = self.jobs.pop(number, None)
+        if placed is None:
             raise exceptions.ConservationError(f"job {number} was to end and does not run")
-        self.free[standing.hosts] += standing.takes
-        for host in standing.hosts.tolist():
+        self.free[placed.hosts] += placed.takes
+        for host in placed.hosts.tolist():
             there = self._there[host]
             del there[number]
             self._listed.pop(host, None)
@@ -150,10 +153,10 @@ class ClusterState:
                 del self._there[host]
         self.gains += 1
         self._changes += 1
-        return standing
+        return placed
 
     def set_up(self, host: int, up: bool) -> None:
-        """Put a host out of service or back; its jobs have been released before."""
+        """Disable or enable a host, whose jobs have been released before."""
         self.up[host] = up
         self.gains += up
         self._changes += 1
@@ -163,18 +166,18 @@ class ClusterState:
         return list(self._there.get(host, {}))
 
     def check(self) -> None:
-        """Add up anew what all jobs take. O(hosts of all jobs).
+        """Check what is free against the sum over all jobs. O(hosts of all jobs).
 
-        :raises exceptions.ConservationError: where that is not what is free
+        :raises exceptions.ConservationError: if they differ
         """
         free = self.cluster.free_at_start
         if self.jobs:
-            # All at once: asked for thousands of times, job by job it would take most of a run.
+            # Vectorized: job by job, the thousands of checks would take most of a run.
             there = list(self.jobs.values())
-            sizes = [(standing.job.vcpus, standing.job.memory_mb) for standing in there]
-            each = np.repeat(sizes, [len(standing.hosts) for standing in there], axis=0)
-            counts = np.concatenate([standing.counts for standing in there])
-            hosts = np.concatenate([standing.hosts for standing in there])
+            sizes = [(placed.job.vcpus, placed.job.memory_mb) for placed in there]
+            each = np.repeat(sizes, [len(placed.hosts) for placed in there], axis=0)
+            counts = np.concatenate([placed.counts for placed in there])
+            hosts = np.concatenate([placed.hosts for placed in there])
             np.subtract.at(free, hosts, each * counts[:, np.newaxis])
         if (free < 0).any() or not np.array_equal(free, self.free):
             wrong = int(np.flatnonzero((free != self.free).any(axis=1) | (free < 0).any(axis=1))[0])

@@ -1,4 +1,4 @@
-"""Fat trees that nobody has built: levels, switches of one size, oversubscription."""
+"""Generated fat trees: levels, switches of one size, oversubscription."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
 
-# A slip of the keyboard shall not fill the memory.
+# Bounds that keep a typing error from filling the memory.
 MOST_HOSTS = 1_000_000
 MOST_LEVELS = 8
 
@@ -27,16 +27,16 @@ class FatTree:
         down hosts ..   ..                     leaf switches
 
     A switch below the roots has ``radix`` ports, of which oversubscription / (1 +
-    oversubscription) lead down. The switches of a level that join the same ones below are one
-    switch of the tree, as every topology driver has it.
+    oversubscription) lead down. Switches of a level that connect the same ones below are
+    one switch of the tree, as in every topology driver.
 
-    :raises exceptions.SimulationError: where no such fabric can be built
+    :raises exceptions.SimulationError: for a fabric that cannot be built
     """
 
     levels: int = 3
     radix: int = 36
     oversubscription: float = 1.0
-    hosts: int | None = None  # as many leaves as these need, and no more; None: all
+    hosts: int | None = None  # the fabric has only the leaves that these need; None: all hosts
 
     def __post_init__(self) -> None:
         if not 1 <= self.levels <= MOST_LEVELS:
@@ -68,14 +68,14 @@ class FatTree:
         return int(self.radix * self.down ** (self.levels - 1))
 
     def topology(self) -> Topology:
-        """Return the fabric; hosts are called n0001 and on, switches sw, level and number."""
+        """Return the topology; hosts are named n0001.., switches sw, level and number."""
         total = self.most if self.hosts is None else self.hosts
         width = len(str(total))
         names = iter([f"n{number:0{width}}" for number in range(1, total + 1)])
         numbers = [0] * (self.levels + 1)
 
         def below(level: int, left: int) -> Any:
-            """Return what is below a switch of a level, for so many hosts."""
+            """Return the children of a switch of a level, with ``left`` hosts below them."""
             if level == 1:
                 return [next(names) for _ in range(left)]
             holds = self.down ** (level - 1)
@@ -91,10 +91,10 @@ class FatTree:
 
 
 def read(text: str, what: str) -> FatTree:
-    """Return the fabric that a text of the form ``levels=3,radix=48,hosts=10000`` states.
+    """Return the fabric stated by a text such as ``levels=3,radix=48,hosts=10000``.
 
-    :param what: what an error calls the text
-    :raises exceptions.SimulationError: saying what was expected
+    :param what: name of the text in errors
+    :raises exceptions.SimulationError: stating what was expected
     """
     stated: dict[str, Any] = {}
     for part in text.split(","):

@@ -6,26 +6,26 @@ from dataclasses import dataclass
 
 from hpc_sched import exceptions
 
-# Mean times, s: what is shorter or longer is a slip.
+# Bounds of mean times, s; anything beyond is a typing error.
 _SHORTEST, _LONGEST = 1.0, 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One host that goes down."""
+    """Failure of one host."""
 
     time: float  # s
     host: int  # index in topology.hosts
-    repair: float | None = None  # s until it is back; None: never
+    repair: float | None = None  # s until the host is back; None: never
 
 
 def drawn(hosts: Sequence[int], mtbf: float, repair: float, seed: int) -> Iterator[Failure]:
-    """Return failures without an end: exponential times between them, every host alike.
+    """Yield failures endlessly: exponential times between them, all hosts equally likely.
 
-    :param hosts: their indices, in an order that does not hang on the description of the fabric
+    :param hosts: indices, in an order that does not depend on the topology file
     :param mtbf: mean time between two failures of one host, s
     :param repair: mean time to its repair, exponential as well, s
-    :raises exceptions.ConfigError: for a time that no host has
+    :raises exceptions.ConfigError: for a mean time out of bounds
     """
     for what, mean in (("failures of a host", mtbf), ("repair", repair)):
         if not _SHORTEST <= mean <= _LONGEST:

@@ -1,4 +1,4 @@
-"""What hosts are like, from short texts."""
+"""Resources of hosts, from short texts."""
 
 from collections.abc import Sequence
 
@@ -8,18 +8,18 @@ from hpc_sched.topology import hostlist
 
 FORM = "vcpus=N[,memory=MB][,processor=NAME][:HOSTS]"
 DEFAULT = HostType(vcpus=16, memory_mb=65536)
-# More than any machine has; a slip of the keyboard.
+# More than any machine has; anything beyond is a typing error.
 _MOST = 1 << 40
 
 
 def read(texts: Sequence[str], what: str) -> tuple[HostType, dict[str, HostType]]:
-    """Return the type of most hosts, and those of hosts that are named.
+    """Return the default host type, and the types of named hosts.
 
-    ``vcpus=64,memory=262144,processor=gold-6338`` is all hosts, ``vcpus=32:n[001-016]`` is those
-    hosts; a later text holds where two name one host.
+    ``vcpus=64,memory=262144,processor=gold-6338`` is for all hosts, ``vcpus=32:n[001-016]`` for
+    those hosts. Of two texts that name one host the later holds.
 
-    :param what: what an error calls the texts
-    :raises exceptions.SimulationError: saying what was expected
+    :param what: name of the texts in errors
+    :raises exceptions.SimulationError: stating what was expected
     """
     default = DEFAULT
     named: dict[str, HostType] = {}

@@ -1,4 +1,4 @@
-"""The processor types of a cluster, and which of them a group should take first."""
+"""The processor types of a cluster, and the order in which groups take them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProcessorTypes:
-    """Which hosts are of which type; never changed."""
+    """The hosts of each processor type. Read-only."""
 
     hosts: dict[str, Mask]
-    vcpus: Array  # of each host
-    order: tuple[str, ...]  # types that are named by the operator, best first
+    vcpus: Array  # per host
+    order: tuple[str, ...]  # types named by the operator, best first
 
     @classmethod
     def of(cls, cluster: Cluster, order: Sequence[str] = ()) -> "ProcessorTypes | None":
-        """Return the types of a cluster's hosts; None where there is but one."""
+        """Return the types of a cluster's hosts, or None if there is only one."""
         if len(set(cluster.processors)) < 2:
             return None
         names = np.array([name or "" for name in cluster.processors])
@@ -33,8 +33,8 @@ class ProcessorTypes:
     def with_room(self, capacity: Array) -> HostProcessors:
         """Return the types for a group without members. O(hosts * types).
 
-        By the operator's order, then by the vcpus of the largest host that has room, as
-        HPCHomogeneityFilter orders the types of the hosts that Placement offers it.
+        By the operator's order, then by the vcpus of the largest host with room, as
+        HPCHomogeneityFilter orders the types of its candidates.
 
         :param capacity: VMs of the group that each host takes, shape (hosts,)
         """

@@ -1,4 +1,4 @@
-"""The cluster that a saved state of a real cloud is: what is free there, and who runs there."""
+"""The cluster of a snapshot of a real cloud: free resources and running instances."""
 
 import math
 
@@ -10,15 +10,15 @@ from hpc_sched.snapshot import colocation
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.hypervisor_processors import per_hypervisor
 
-# By Placement's resource classes: shared processors, or where there are none pinned ones.
+# Placement's resource classes: shared processors, or pinned ones if there are none.
 _PROCESSORS = ("VCPU", "PCPU")
 
 
 def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
-    """Return the cluster and what was left out, a sentence each. Linear in hosts and VMs.
+    """Return the cluster, and notes on what was left out. Linear in hosts and instances.
 
-    The VMs that are there stay to the end; hosts whose service is down or disabled take none.
-    Bare-metal nodes, which have no vcpus, take none either: jobs of a trace ask for vcpus.
+    Running instances stay to the end. Hosts whose service is down or disabled take no VM, and
+    neither do bare-metal nodes, which have no vcpus.
     """
     topology, nodes = cloud.topology, cloud.snapshot.hypervisors
     total = np.zeros((len(topology.hosts), 2), dtype=np.int64)

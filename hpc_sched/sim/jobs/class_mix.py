@@ -1,4 +1,4 @@
-"""Which application classes the jobs of a simulation have, and how often."""
+"""Shares of the application classes among the jobs of a simulation."""
 
 import math
 import random
@@ -10,7 +10,7 @@ from hpc_sched.sim import named_numbers
 
 _FORM = "CLASS=SHARE,..."
 _MAX_SHARE = 1e9
-# Shares with this sum, but for rounding, are left as they are.
+# Shares whose sum differs from 1 by rounding only are not changed.
 _CLOSE_TO_ONE = 1e-9
 
 
@@ -22,7 +22,7 @@ class ClassMix:
 
     @property
     def text(self) -> str:
-        """The text that :func:`read` makes it of: ``sync=0.75,none=0.25``."""
+        """The text that :func:`read` reads back: ``sync=0.75,none=0.25``."""
         return named_numbers.text_of(dict(self.shares))
 
     def draw(self, rng: random.Random) -> str:
@@ -35,12 +35,12 @@ ALL_SYNC = ClassMix((("sync", 1.0),))
 
 
 def read(text: str, what: str) -> ClassMix:
-    """Return the mix that a text states, ``sync=3,none=1``; shares are divided by their sum.
+    """Return the mix stated by a text, ``sync=3,none=1``; shares are divided by their sum.
 
     The order of the text does not matter.
 
-    :param what: what errors call it, such as an option's name
-    :raises exceptions.ConfigError: telling what was expected
+    :param what: name of the text in errors, such as an option's name
+    :raises exceptions.ConfigError: stating what was expected
     """
     stated = named_numbers.read(text, what, APP_CLASSES, _FORM, 0.0, _MAX_SHARE)
     total = math.fsum(stated.values())

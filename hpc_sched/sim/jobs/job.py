@@ -1,4 +1,4 @@
-"""One job of a trace: a group of VMs that are alike, start together and end together."""
+"""One job: a group of equal VMs that start together and end together."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ NO_APPLICATION = Application("sync")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a job asks for, and how long it takes."""
+    """The request of a job, and its runtime."""
 
-    number: int  # no other job of the simulation has it
+    number: int  # unique in a simulation
     submit: float  # s since the simulation's start
-    runtime: float  # s, on a placement that slows nothing down
+    runtime: float  # s, on a placement that does not slow it down
     count: int  # VMs
     vcpus: int = 1  # of one VM
     memory_mb: int = 0  # of one VM
-    walltime: float | None = None  # s that the user asked for; None: the runtime is known
+    walltime: float | None = None  # s requested by the user; None: the runtime is known
     application: Application = NO_APPLICATION  # its class, cache score and name
 
     @property
     def estimate(self) -> float:
-        """The runtime, s, that a scheduler plans with."""
+        """The runtime that backfilling assumes, s."""
         return self.runtime if self.walltime is None else max(self.walltime, 0.0)

@@ -1,18 +1,24 @@
-"""What became of one job."""
+"""A job from its submission on: its state while it is simulated, and the record of its end."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-# Jobs shorter than this count as if they took so many s: a wait of a minute is no disaster for
-# one that runs a second (Feitelson's bounded slowdown).
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.sim.cluster.cluster_state import PlacedJob
+from hpc_sched.sim.ideal_placement import IdealPlacement
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.topology.model import Topology
+
+# Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
+# second (Feitelson's bounded slowdown).
 SLOWDOWN_BOUND = 10.0
 
 
 class Outcome(StrEnum):
-    """How it ended."""
+    """How a job ended."""
 
     DONE = "done"
-    REFUSED = "refused"  # has no place on the cluster even when nobody else is there
+    REFUSED = "refused"  # has no place even on the cluster without other jobs
     FAILED = "failed"  # lost a host
     RUNNING = "running"  # when the simulation stopped
     WAITING = "waiting"  # when the simulation stopped
@@ -52,3 +58,61 @@ class JobRecord:
         if self.outcome is not Outcome.DONE or self.end is None:
             return None
         return max((self.end - self.submit) / max(self.runtime, SLOWDOWN_BOUND), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One event of a simulation."""
+
+    time: float  # s
+    what: str  # submit, refuse, start, end, fail, repair
+    job: int | None
+    more: str = ""
+
+    def __str__(self) -> str:
+        job = "" if self.job is None else f" {self.job}"
+        more = f": {self.more}" if self.more else ""
+        return f"{self.time:g} {self.what}{job}{more}"
+
+
+@dataclass(slots=True)
+class SubmittedJob:
+    """A job that was submitted and has not ended."""
+
+    job: Job
+    ideal: IdealPlacement
+    placed: PlacedJob | None = None  # its hosts, now or in its last run
+    start: float = 0.0
+    factor: float = 1.0  # by which its placement makes it longer
+    starts: int = 0
+
+    def record(self, outcome: Outcome, topology: Topology, now: float) -> JobRecord:
+        """Return the record of the job. O(its hosts * depth)."""
+        job, placed = self.job, self.placed
+        counts: dict[str, int] = {}
+        leaves = 0
+        if placed is not None:
+            hosts = [topology.hosts[host] for host in placed.hosts.tolist()]
+            counts = dict(zip(hosts, placed.counts.tolist(), strict=True))
+            leaves = len(set(topology.leaf_index[placed.hosts].tolist()))
+        refusal = self.ideal.refusal
+        return JobRecord(
+            number=job.number,
+            outcome=outcome,
+            app_class=job.application.app_class,
+            submit=job.submit,
+            start=None if placed is None else self.start,
+            end=now if outcome in (Outcome.DONE, Outcome.FAILED) else None,
+            runtime=job.runtime,
+            factor=self.factor,
+            vms=job.count,
+            vcpus=job.vcpus,
+            memory_mb=job.memory_mb,
+            hosts=len(counts),
+            leaves=leaves,
+            least_leaves=self.ideal.leaves,
+            hop_bytes=hop_bytes_of_counts(topology=topology, counts=counts),
+            least_hop_bytes=self.ideal.hop_bytes,
+            restarts=max(self.starts - 1, 0),
+            reason="" if refusal is None else refusal.operator,
+        )

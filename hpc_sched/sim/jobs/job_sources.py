@@ -1,4 +1,4 @@
-"""Where the jobs of a simulation come from: a trace, or stated distributions."""
+"""Sources of the jobs of a simulation: a trace, or stated distributions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from hpc_sched import files
 from hpc_sched.sim.jobs import swf, synthetic, workload
 from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.jobs.swf import TraceRow, TraceStatistics
 from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.jobs.trace_statistics import TraceStatistics
 from hpc_sched.sim.jobs.workload import Workload
 
 _PLAIN = Workload()
@@ -15,7 +15,7 @@ _PLAIN = Workload()
 
 @dataclass(frozen=True, slots=True)
 class TraceJobs:
-    """The jobs of a trace; read anew for every run."""
+    """The jobs of a trace; read again for every run."""
 
     path: files.Path
     workload: Workload = _PLAIN
@@ -23,27 +23,29 @@ class TraceJobs:
     partitions: tuple[int, ...] = ()
 
     def jobs(self, seed: int) -> Iterator[Job]:
-        """Return the jobs; a seed draws what the trace does not have.
+        """Return the jobs; what the trace does not state is drawn with the seed.
 
         :raises exceptions.TraceError: naming file and line of what cannot be read
         """
-        records = swf.read(self.path, limit=self.limit, partitions=self.partitions)
-        return workload.jobs(records, replace(self.workload, seed=seed))
+        return workload.jobs(self._rows(), replace(self.workload, seed=seed))
 
-    def tally(self) -> TraceStatistics:
+    def statistics(self) -> TraceStatistics:
         """Return how many rows can be used. Reads the whole trace.
 
         :raises exceptions.TraceError: as :meth:`jobs` does
         """
-        tally = TraceStatistics()
-        for _ in swf.read(self.path, limit=self.limit, partitions=self.partitions, tally=tally):
+        counts = TraceStatistics()
+        for _ in self._rows(counts):
             pass
-        return tally
+        return counts
+
+    def _rows(self, counts: TraceStatistics | None = None) -> Iterator[TraceRow]:
+        return swf.read(self.path, limit=self.limit, partitions=self.partitions, statistics=counts)
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnJobs:
-    """Jobs by stated distributions; another seed, other jobs."""
+    """Jobs drawn from stated distributions; another seed, other jobs."""
 
     synthetic: Synthetic
 

@@ -1,6 +1,6 @@
 """Job traces in the Standard Workload Format, as they occur in archives and at sites.
 
-A row has 18 numbers, -1 where something is not known; ``;`` begins a comment::
+A row has 18 numbers, -1 for an unknown one; ``;`` begins a comment::
 
     ; MaxProcs: 100
     ;  number submit wait runtime procs cpu memory req.procs req.time req.memory status ...
@@ -9,6 +9,7 @@ A row has 18 numbers, -1 where something is not known; ``;`` begins a comment::
 (D. Feitelson et al., "Parallel Workloads Archive", https://www.cs.huji.ac.il/labs/parallel/)
 """
 
+import enum
 import gzip
 import heapq
 import io
@@ -16,16 +17,20 @@ import math
 import os
 import zlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from hpc_sched import exceptions, files
-from hpc_sched.sim.jobs.trace_statistics import HELD, Reason, TraceStatistics
 
 FIELDS = 18
-# Beyond it sums lose whole seconds, and no field means anything.
+# Sums of larger numbers lose whole seconds, and no field means anything there.
 MAX_NUMBER = 1e15
+# Rows held back, to be put in order.
+HELD = 100_000
+# Characters. A row of 18 fields has some 120; a longer line is no row, and is not held in memory.
+MAX_LINE = 10_000
 
+_GZIP = b"\x1f\x8b"
 # number, submit, wait, runtime, processors, memory, requested processors, time and memory,
 # status, user, application, queue, partition; the format counts from 1.
 _wanted = itemgetter(0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 13, 14, 15)
@@ -33,7 +38,7 @@ _wanted = itemgetter(0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 13, 14, 15)
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """A job as a trace has it; None where the trace does not say."""
+    """A job as a trace has it; None for what the trace does not state."""
 
     line: int  # of the file
     number: int | None
@@ -50,66 +55,118 @@ class TraceRow:
     partition: int | None
 
 
+class Reason(enum.StrEnum):
+    """Why a row cannot be used."""
+
+    WIDTH = "fewer than 18 fields"
+    NUMBER = "a field that is not a number"
+    SUBMIT = "no submit time"
+    RUNTIME = "no runtime"
+    PROCESSORS = "no processors"
+    ORDER = f"submitted before a row that stands more than {HELD} rows earlier"
+    LENGTH = "a line too long for a row"
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableRows:
+    """The rows that one reason excludes."""
+
+    rows: int
+    first: int  # line of the first one
+
+
+@dataclass(slots=True)
+class TraceStatistics:
+    """Counts of rows, updated while a trace is read; final at its end.
+
+    Every row is counted once: ``rows == usable + elsewhere + unusable_rows``.
+    """
+
+    rows: int = 0  # without comments and blank lines
+    usable: int = 0
+    elsewhere: int = 0  # usable, but of another partition than those wanted
+    unusable: dict[Reason, UnusableRows] = field(default_factory=dict)
+
+    @property
+    def unusable_rows(self) -> int:
+        """Number of rows that cannot be used, for any reason."""
+        return sum(each.rows for each in self.unusable.values())
+
+    def drop(self, reason: Reason, line: int) -> None:
+        """Count a row that cannot be used."""
+        before = self.unusable.get(reason, UnusableRows(0, line))
+        self.unusable[reason] = UnusableRows(before.rows + 1, before.first)
+
+    def sentences(self) -> list[str]:
+        """Return a text for each reason, most rows first.
+
+        ``3 rows (no runtime), first on line 17``
+        """
+        ordered = sorted(self.unusable.items(), key=lambda item: (-item[1].rows, item[1].first))
+        return [
+            f"{found.rows} row{'s' if found.rows > 1 else ''} ({reason}), "
+            f"first on line {found.first}"
+            for reason, found in ordered
+        ]
+
+
 def read(
     path: files.Path,
     *,
     limit: int | None = None,
     partitions: Collection[int] = (),
-    tally: TraceStatistics | None = None,
+    statistics: TraceStatistics | None = None,
 ) -> Iterator[TraceRow]:
-    """Return the usable rows of a trace by (submit time, line), while it is being read.
+    """Yield the usable rows of a trace by (submit time, line), while it is being read.
 
-    Memory is bounded: ``HELD`` rows are put in order, and a row that would have had to come
-    before one already handed on cannot be used.
+    Memory is bounded: ``HELD`` rows are put in order. A row that belongs before one already
+    yielded cannot be used.
 
-    :param limit: at least 1: no more is read when so many rows can be used
-    :param partitions: those whose rows are wanted; none for all
-    :param tally: counts the rows, those that cannot be used by their reason
+    :param limit: number of usable rows after which to stop, at least 1
+    :param partitions: partitions wanted, all by default
+    :param statistics: counts the rows, unusable ones by their reason
     :raises exceptions.TraceError: naming file and line of what cannot be read, or the reasons
         why no row can be used
     """
-    tally = TraceStatistics() if tally is None else tally
+    counts = TraceStatistics() if statistics is None else statistics
     held: list[tuple[float, int, TraceRow]] = []
-    past = -math.inf  # the submit time of the row handed on last
+    past = -math.inf  # submit time of the last row yielded
     for line, text in numbered_lines(path):
         start = text.lstrip()
-        if start.startswith(";"):
-            tally.comment(start)
+        if start.startswith(";") or (not start and len(text) <= MAX_LINE):
             continue
-        if not start and len(text) <= MAX_LINE:
-            continue
-        tally.rows += 1
-        found = _record(line, text)
+        counts.rows += 1
+        found = _row(line, text)
         if isinstance(found, Reason):
-            tally.drop(found, line)
+            counts.drop(found, line)
         elif partitions and found.partition not in partitions:
-            tally.elsewhere += 1
+            counts.elsewhere += 1
         elif found.submit < past:
-            tally.drop(Reason.ORDER, line)
+            counts.drop(Reason.ORDER, line)
         else:
-            tally.usable += 1
+            counts.usable += 1
             entry = (found.submit, line, found)
             if len(held) < HELD:
                 heapq.heappush(held, entry)
             else:
                 past, _, first = heapq.heappushpop(held, entry)
                 yield first
-            if limit is not None and tally.usable >= limit:
+            if limit is not None and counts.usable >= limit:
                 break
-    if not tally.usable:
-        raise exceptions.TraceError(f"{os.fspath(path)}: {_why_none(tally, partitions)}")
+    if not counts.usable:
+        raise exceptions.TraceError(f"{os.fspath(path)}: {_why_none(counts, partitions)}")
     while held:
         yield heapq.heappop(held)[2]
 
 
-def _record(line: int, text: str) -> TraceRow | Reason:
-    """Return what a row says, or why it cannot be used."""
+def _row(line: int, text: str) -> TraceRow | Reason:
+    """Return what a row states, or why it cannot be used."""
     if len(text) > MAX_LINE:
         return Reason.LENGTH
     fields = text.split()
     if len(fields) < FIELDS:
         return Reason.WIDTH
-    # float() would take 1_6 and the digits of other scripts.
+    # float() would accept 1_6 and the digits of other scripts.
     if not text.isascii() or "_" in text:
         return Reason.NUMBER
     try:
@@ -132,43 +189,33 @@ def _record(line: int, text: str) -> TraceRow | Reason:
         line,
         _whole(number),
         submit,
-        _known(wait),
+        wait if wait >= 0 else None,
         runtime,
         math.ceil(used),
-        _known(time),
+        time if time >= 0 else None,
         _whole(memory if memory >= 0 else requested),
         *map(_whole, values[9:]),
     )
-
-
-def _known(value: float) -> float | None:
-    return value if value >= 0 else None
 
 
 def _whole(value: float) -> int | None:
     return math.ceil(value) if value >= 0 else None
 
 
-def _why_none(tally: TraceStatistics, partitions: Collection[int]) -> str:
-    if tally.elsewhere:
+def _why_none(counts: TraceStatistics, partitions: Collection[int]) -> str:
+    if counts.elsewhere:
         wanted = ", ".join(map(str, sorted(partitions)))
-        return f"expected jobs of partition {wanted}, found {tally.elsewhere} of other partitions"
-    if not tally.rows:
+        return f"expected jobs of partition {wanted}, found {counts.elsewhere} of other partitions"
+    if not counts.rows:
         return f"expected rows of {FIELDS} numbers, found none"
-    return f"expected rows of {FIELDS} numbers, found {'; '.join(tally.sentences())}"
-
-
-# A row of 18 fields takes some 120 characters. What is longer is no row, and must not be held.
-MAX_LINE = 10_000
-
-_GZIP = b"\x1f\x8b"
+    return f"expected rows of {FIELDS} numbers, found {'; '.join(counts.sentences())}"
 
 
 def numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:
-    """Return the lines of a file with their numbers, from 1; in constant memory.
+    """Yield the lines of a file with their numbers, from 1; in constant memory.
 
-    What is compressed with gzip is known by its content. Bytes that are not UTF-8 are replaced,
-    and of a line that is longer than ``MAX_LINE`` come the first ``MAX_LINE + 1`` characters.
+    Content compressed with gzip is recognised. Bytes that are not UTF-8 are replaced. A line
+    longer than ``MAX_LINE`` is cut after ``MAX_LINE + 1`` characters.
 
     :raises exceptions.TraceError: naming the file that cannot be read and the line reached
     """

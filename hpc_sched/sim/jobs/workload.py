@@ -12,27 +12,27 @@ from hpc_sched.sim.jobs.distributions import ZERO, Distribution
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.swf import TraceRow
 
-# What a trace's memory is that of: nothing that VMs would need, a processor, as the format has
-# it, or the job, as in METACENTRUM.
+# What a trace's memory is of: ignored, a processor's, as the format states, or the job's, as in
+# METACENTRUM.
 Memory = Literal["none", "per-processor", "total"]
 
 _KB = 1024  # in a MB
-_LIMITS = (1e-6, 1e6)  # of the load: what is beyond is a slip
+_LIMITS = (1e-6, 1e6)  # of the load: anything beyond is a typing error
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How rows become jobs; what a trace does not have is drawn.
+    """How rows become jobs; what a trace does not state is drawn.
 
     A job of P processors is ceil(P / cores_per_vm) VMs of min(P, cores_per_vm) cores. All VMs
-    are alike: the last one may have more cores than the job has processors left.
+    are equal: the last one may have more cores than the job has processors left.
 
-    :raises exceptions.ConfigError: where a value cannot be used
+    :raises exceptions.ConfigError: for an invalid value
     """
 
     cores_per_vm: int = 1
     memory: Memory = "none"
-    load: float = 1.0  # jobs arrive so many times as fast as in the trace
+    load: float = 1.0  # factor by which jobs arrive faster than in the trace
     classes: ClassMix = ALL_SYNC
     scores: Distribution = ZERO  # cache scores, at least 0
     seed: int = 0
@@ -60,8 +60,8 @@ class Workload:
 def jobs(records: Iterable[TraceRow], workload: Workload) -> Iterator[Job]:
     """Return the jobs of the rows of a trace, one at a time; the first is submitted at 0.
 
-    They are numbered from 1, since the numbers of a trace need not be unique. What is drawn for
-    a job follows from the seed and its number alone.
+    They are numbered from 1, since the numbers of a trace need not be unique. The numbers drawn
+    for a job depend on the seed and the job's number only.
 
     :param records: by submit time
     """
@@ -88,7 +88,7 @@ def jobs(records: Iterable[TraceRow], workload: Workload) -> Iterator[Job]:
 
 
 def _memory_mb(record: TraceRow, cores: int, memory: Memory) -> int:
-    """Return what a VM of so many cores needs, rounded up."""
+    """Return the memory of a VM with a number of cores, MB, rounded up."""
     if memory == "none" or record.memory_kb is None:
         return 0
     shares = record.processors if memory == "total" else 1

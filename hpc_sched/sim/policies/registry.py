@@ -1,4 +1,4 @@
-"""The installed policies, by name: ours and those of other packages."""
+"""The installed policies, by name: those of this package and of others."""
 
 import difflib
 from importlib import metadata
@@ -12,14 +12,14 @@ NAMESPACE = "hpc_sched.policies"
 
 
 def names() -> list[str]:
-    """Return the names of the installed policies, sorted; none of them is imported."""
+    """Return the names of the installed policies, sorted, without importing them."""
     return sorted({point.name for point in metadata.entry_points(group=NAMESPACE)})
 
 
 def policy(name: str) -> Policy:
     """Return a policy.
 
-    :raises exceptions.SimulationError: where there is none of that name, or it cannot be loaded
+    :raises exceptions.SimulationError: for an unknown policy, or one that cannot be loaded
     """
     if name not in names():
         near = difflib.get_close_matches(name, names(), n=1)

@@ -15,27 +15,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpc_sched import exceptions, files
-from hpc_sched.sim.runtime import least_squares, measured_times, runtime_model
-from hpc_sched.sim.runtime.least_squares import Fit
+from hpc_sched.sim.runtime import measured_times, runtime_model
 from hpc_sched.sim.runtime.measured_times import Measured
 from hpc_sched.sim.runtime.runtime_model import HOST, MAX_FACTOR, RuntimeModel
 
 MAX_TYPES = 100
+# Of columns scaled to at most 1: smaller singular values are rounding errors; what the runs
+# determine is resolved far better than the second bound, and what they do not, far worse.
+_ROUNDING = 1e-10
+_RESOLVED = 1e-6
 
 _UNDETERMINED = "the runs do not tell it from what else differs between them"
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What follows from measured times."""
+    """The factors that follow from measured times."""
 
-    hop_factors: Mapping[str, float]  # of the levels measured, bottom up
-    speeds: Mapping[str, float]  # of the processor types measured, by name
+    hop_factors: Mapping[str, float]  # of the measured levels, bottom up
+    speeds: Mapping[str, float]  # of the measured processor types, by name
     interference: float
-    residual: float  # percent: the root mean square of how far the model is off a run
-    notes: tuple[str, ...]  # what the runs do not tell, a sentence each
+    residual: float  # percent: root mean square of the model's errors
+    notes: tuple[str, ...]  # what the runs do not determine, a sentence each
 
     def model(self, levels: Sequence[str]) -> RuntimeModel:
         """Return the model; a level not measured has the factor of the next lower one.
@@ -47,7 +53,7 @@ class Calibration:
 
 
 def read(path: files.Path, levels: Sequence[str]) -> Calibration:
-    """Return what follows from a file of measured times.
+    """Return the calibration by a file of measured times.
 
     :param levels: ``topology.levels``
     :raises exceptions.CalibrationError: naming file, line and what was expected
@@ -57,14 +63,13 @@ def read(path: files.Path, levels: Sequence[str]) -> Calibration:
 
 
 def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> Calibration:
-    """Return what follows from runs. O(runs * (levels + processor types)²).
+    """Return the calibration by runs. O(runs * (levels + processor types)²).
 
-    What they do not determine stays 1, and is said in a note.
+    A factor that they do not determine is 1, with a note.
 
-    :param levels: the names of all levels, bottom up, with ``host``
-    :param source: what errors call the runs
-    :raises exceptions.CalibrationError: where there are too many processor types, or a factor
-        follows that cannot be
+    :param levels: names of all levels, bottom up, with ``host``
+    :param source: name of the runs in errors
+    :raises exceptions.CalibrationError: for too many processor types, or a factor out of bounds
     """
     found = {run.level for run in runs}
     met = [level for level in levels if level in found]
@@ -73,11 +78,11 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
         raise exceptions.CalibrationError(
             f"{source}: expected at most {MAX_TYPES} processor types, found {len(types)}"
         )
-    fit = _fit(runs, met, types)
-    hops = _relative(fit, met, 0)
-    slowness = _relative(fit, types, len(met))
+    fit = _LogFit.of(runs, met, types)
+    hops = fit.relative(met, 0)
+    slowness = fit.relative(types, len(met))
     fastest = min(slowness.values(), default=0.0)
-    slowdown = _slowdown(fit)
+    slowdown = fit.last()
     undetermined = [f"level {name}" for name in met if name not in hops]
     undetermined += [f"processor {name}" for name in types if name not in slowness]
     if slowdown is None and any(run.score is not None for run in runs):
@@ -102,39 +107,82 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     )
 
 
-def _fit(runs: Sequence[Measured], met: Sequence[str], types: Sequence[str]) -> Fit:
-    """Return the fit of all logarithms: of levels, of processor types, of the interference."""
-    column = {name: i for i, name in enumerate(met)}
-    type_column = {name: len(met) + i for i, name in enumerate(types)}
-    design = np.zeros((len(runs), len(met) + len(types) + 1))
-    numbers: dict[str, int] = {}
-    for row, run in enumerate(runs):
-        numbers.setdefault(run.job, len(numbers))
-        design[row, column[run.level]] = 1.0
-        if run.processor is not None:
-            design[row, type_column[run.processor]] = 1.0
-        design[row, -1] = run.score or 0.0
-    seconds = np.log([run.seconds for run in runs])
-    return least_squares.fitted(design, seconds, [numbers[run.job] for run in runs])
+@dataclass(frozen=True, slots=True, eq=False)
+class _LogFit:
+    """Least-squares fit of log(seconds). Columns: levels, processor types, neighbours' score."""
+
+    coefficients: Array  # of least norm if several fit equally well. Shape (columns,)
+    scale: Array  # largest absolute value of each column. Shape (columns,)
+    resolution: Array  # projection of scaled columns onto what runs determine. (columns, columns)
+    residuals: Array  # shape (runs,)
+    freedom: int  # runs beyond the number of unknowns
+
+    @classmethod
+    def of(cls, runs: Sequence[Measured], met: Sequence[str], types: Sequence[str]) -> "_LogFit":
+        """Return the fit. Each job's constant is eliminated, so any number of jobs is cheap."""
+        design = np.zeros((len(runs), len(met) + len(types) + 1))
+        jobs = {job: number for number, job in enumerate(dict.fromkeys(run.job for run in runs))}
+        for row, run in enumerate(runs):
+            design[row, met.index(run.level)] = 1.0
+            if run.processor is not None:
+                design[row, len(met) + types.index(run.processor)] = 1.0
+            design[row, -1] = run.score or 0.0
+        scale = np.abs(design).max(axis=0, initial=0.0)
+        scale[scale == 0.0] = 1.0
+        job_of = np.array([jobs[run.job] for run in runs])
+        x = _without_means(design / scale, job_of)
+        y = _without_means(np.log([[run.seconds] for run in runs]), job_of)[:, 0]
+        coefficients, _, rank, _ = np.linalg.lstsq(x, y, rcond=_ROUNDING)
+        return cls(
+            coefficients=coefficients / scale,
+            scale=scale,
+            resolution=np.linalg.pinv(x, rcond=_ROUNDING) @ x,
+            residuals=y - x @ coefficients,
+            freedom=len(runs) - len(jobs) - int(rank),
+        )
+
+    def relative(self, names: Sequence[str], first: int) -> dict[str, float]:
+        """Return the logarithms of the most names that can be compared, the first of them as 0.
+
+        O(names² * columns²)
+
+        :param first: column of the first name
+        """
+        units = np.eye(len(self.coefficients))
+        groups: list[list[int]] = []
+        for column in range(first, first + len(names)):
+            for group in groups:
+                # Being comparable is transitive.
+                if self._determines(units[column] - units[group[0]]):
+                    group.append(column)
+                    break
+            else:
+                groups.append([column])
+        most = max(groups, key=len, default=[])
+        return {
+            names[column - first]: float(self.coefficients[column] - self.coefficients[most[0]])
+            for column in most
+        }
+
+    def last(self) -> float | None:
+        """Return the last coefficient if it is determined, else None."""
+        unit = np.eye(len(self.coefficients))[-1]
+        return float(self.coefficients[-1]) if self._determines(unit) else None
+
+    def _determines(self, contrast: Array) -> bool:
+        """True if the runs determine a sum of coefficients with these weights."""
+        scaled = contrast / self.scale
+        scaled /= np.abs(scaled).max()
+        return bool(np.abs(self.resolution @ scaled - scaled).max() < _RESOLVED)
 
 
-def _relative(fit: Fit, names: Sequence[str], first: int) -> dict[str, float]:
-    """Return the logarithms of those that can be compared with each other, the first's being 0.
-
-    :param first: the column of the first name
-    """
-    columns = fit.comparable(range(first, first + len(names)))
-    return {
-        names[column - first]: float(fit.coefficients[column] - fit.coefficients[columns[0]])
-        for column in columns
-    }
-
-
-def _slowdown(fit: Fit) -> float | None:
-    """Return the logarithm of the interference, if it is determined."""
-    last = np.zeros(len(fit.coefficients))
-    last[-1] = 1.0
-    return float(fit.coefficients[-1]) if fit.determines(last) else None
+def _without_means(columns: Array, job_of: NDArray[np.int64]) -> Array:
+    """Return the columns with each job's mean subtracted."""
+    runs = np.bincount(job_of)
+    sums = np.zeros((len(runs), columns.shape[1]))
+    np.add.at(sums, job_of, columns)
+    means: Array = sums / runs[:, None]
+    return columns - means[job_of]
 
 
 def _factor(source: str, what: str, log: float) -> float:

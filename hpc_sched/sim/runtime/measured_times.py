@@ -2,7 +2,7 @@
 
 The header names the columns, in any order; processor and neighbour_score may be left out::
 
-    # the same job again and again, where its VMs met and what ran beside them
+    # one job on several placements, with its neighbours' cache score
     job,seconds,level,processor,neighbour_score
     WRF-64, 312.4, leaf, gold, 0
     WRF-64, 350.1, core, gold, 0
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 from hpc_sched import decimals, exceptions, files, table_file
 
-# Longer than any measurement, and more cache misses than any memory serves: beyond is a slip.
+# Longer than any measurement, and more cache misses than any memory serves.
 MAX_SECONDS = 1e9
 MAX_SCORE = 1e6
 MAX_BYTES = 10_000_000
 MAX_ROWS = 20_000
-# What a header must have, and what it may have.
+# Required and optional columns.
 NEEDED = ("job", "seconds", "level")
 OPTIONAL = ("processor", "neighbour_score")
 
@@ -33,15 +33,15 @@ class Measured:
 
     job: str
     seconds: float
-    level: str  # the highest on which its VMs meet
-    processor: str | None = None  # None where the file has no such column
-    score: float | None = None  # neighbours' cache score; None where the file has no such column
+    level: str  # the highest one that a pair of its VMs meets on
+    processor: str | None = None  # None without such a column
+    score: float | None = None  # neighbours' cache score; None without such a column
 
 
 def read(path: files.Path, levels: Sequence[str]) -> list[Measured]:
-    """Return the runs of a file, in its order; linear in its length.
+    """Return the runs of a file, in its order. Linear in its length.
 
-    :param levels: the names that may stand in the column ``level``
+    :param levels: valid names in the column ``level``
     :raises exceptions.CalibrationError: naming file, line and what was expected
     """
     error = exceptions.CalibrationError

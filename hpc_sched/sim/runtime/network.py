@@ -1,4 +1,4 @@
-"""A fabric's links and what flows get of them: max-min fair shares, and when transfers end."""
+"""The links of a fabric, and max-min fair rates of flows on them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,24 +11,23 @@ from hpc_sched.topology.model import Topology
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# A transfer with less than this part of its bytes left has ended: flows that end together do so
-# up to rounding only.
+# A transfer with less than this fraction of its bytes left has ended: flows that end together do
+# so up to rounding only.
 DONE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """The links of a fabric, full duplex: each is two, one a direction.
+    """The links of a fabric; a full-duplex link counts as two, one per direction.
 
-    ``capacity`` holds, in this order, each host's link up and each one's down, then each
-    switch's uplink up and each one's down, and last a link without bounds that pads paths.
-    The links that a switch has upward are one with the sum of their rates, as if traffic were
-    spread over them evenly.
+    ``capacity`` has the hosts' links up, then down, the switches' uplinks up, then down, and last
+    an unbounded link that pads paths. All uplinks of a switch are one link with the sum of their
+    rates, as if traffic were spread over them evenly.
     """
 
     topology: Topology
     capacity: Floats  # bytes/s; shape (2 * hosts + 2 * switches + 1,)
-    memory_rate: float = np.inf  # bytes/s between two VMs of one host, which use no link
+    memory_rate: float = np.inf  # bytes/s between two VMs of one host
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,20 +36,7 @@ class Flows:
 
     source: Indices
     target: Indices
-    size: Floats  # bytes; infinite where a transfer never ends
-
-    @classmethod
-    def between(cls, topology: Topology, flows: Iterable[tuple[str, str, float]]) -> "Flows":
-        """Return the flows of (source host, target host, bytes).
-
-        :raises exceptions.UnknownHostError: for a host that the topology does not name
-        """
-        given = list(flows)
-        return cls(
-            np.array([topology.index_of(source) for source, _, _ in given], dtype=np.int64),
-            np.array([topology.index_of(target) for _, target, _ in given], dtype=np.int64),
-            np.array([size for _, _, size in given], dtype=np.float64),
-        )
+    size: Floats  # bytes; infinite for a transfer that never ends
 
 
 def together(parts: Iterable[Flows]) -> Flows:
@@ -72,13 +58,13 @@ def fat_tree(
     uplinks: Mapping[str, float] | None = None,
     memory_rate: float = np.inf,
 ) -> Network:
-    """Return the links of a fabric whose hosts all have equal ones. O(hosts + switches).
+    """Return the links of a fabric whose hosts have equal links. O(hosts + switches).
 
-    A switch carries upward what it carries downward / ``oversubscription``, so that in three
-    full levels a leaf has its hosts' rates / ratio, and a pod those / ratio ** 2.
+    A switch's uplink has the sum of the rates below it / ``oversubscription``. In three full
+    levels a leaf has its hosts' rates / ratio, and a pod those / ratio ** 2.
 
     :param host_rate: bytes/s of a host's link, in each direction
-    :param uplinks: switch name to the bytes/s that it carries upward in place of that
+    :param uplinks: switch name to the rate of its uplink, where it differs from that
     :raises ValueError: for a rate or ratio that is not positive
     :raises exceptions.UnknownHostError: for a name in ``uplinks`` that is no switch
     """
@@ -97,10 +83,9 @@ def fat_tree(
 
 
 def paths(network: Network, flows: Flows) -> Indices:
-    """Return the links that each flow takes, padded with the link without bounds.
+    """Return the links of each flow, padded with the unbounded link. Shape (flows, 2 * depth).
 
-    A flow climbs to the lowest switch above both its hosts and no higher; one on a single host
-    takes no link. Shape (flows, 2 * depth).
+    A flow goes up to the lowest common switch of its hosts; one within a host takes no link.
 
     :raises ValueError: for a flow between islands
     """
@@ -122,7 +107,7 @@ def paths(network: Network, flows: Flows) -> Indices:
     ]
     for level in range(topology.depth - 1):
         parted = a[level] != b[level]
-        # A switch of a short branch stands on several rows of groups; its last one counts.
+        # A switch of a short branch is in several rows of groups; its last one counts.
         for row, first in ((a, 2 * hosts), (b, 2 * hosts + switches)):
             columns.append(
                 np.where(parted & (row[level] != row[level + 1]), first + row[level], none)
@@ -133,8 +118,8 @@ def paths(network: Network, flows: Flows) -> Indices:
 def rates(network: Network, flows: Flows) -> Floats:
     """Return each flow's max-min fair rate, bytes/s (Bertsekas, Gallager: Data Networks, 6.5.2).
 
-    No flow can get more without taking from one that has no more itself. Flows on one host get
-    the memory's rate each. Sizes do not count. Shape (flows,).
+    No flow can get more without taking from one that has no more. Flows within a host have the
+    memory's rate each. Sizes do not count. Shape (flows,).
 
     :raises ValueError: for a flow between islands
     """
@@ -142,11 +127,11 @@ def rates(network: Network, flows: Flows) -> Floats:
 
 
 def finish_times(network: Network, flows: Flows) -> Floats:
-    """Return when each flow ends, s, if all start at 0; infinity for one that never does.
+    """Return when each flow ends, s, if all start at 0; infinity for one that never ends.
 
-    Whenever flows end, what they leave is shared anew. O(flows) sharings at most.
+    Rates are computed again whenever a flow ends, at most O(flows) times.
 
-    :raises ValueError: for a flow between islands, or a size that is negative or no number
+    :raises ValueError: for a flow between islands, or a size that is negative or NaN
     """
     if not (flows.size >= 0).all():
         raise ValueError("a flow's size must be 0 or more")
@@ -170,7 +155,7 @@ def finish_times(network: Network, flows: Flows) -> Floats:
 
 
 def makespan(network: Network, flows: Flows) -> float:
-    """Return when the last of the flows that end at all has ended, s; 0 where there is none.
+    """Return when the last finite flow ends, s; 0 without one.
 
     :raises ValueError: as :func:`finish_times` does
     """
@@ -180,8 +165,8 @@ def makespan(network: Network, flows: Flows) -> float:
 def _shared(network: Network, links: Indices) -> Floats:
     """Return the max-min fair rates of flows on their paths, by progressive filling.
 
-    All links that are full before any other link of their flows are settled in one round: what
-    is settled elsewhere meanwhile can only raise the others' shares. So rounds are few.
+    A round settles all links that are full before any other link of their flows. Links settled
+    elsewhere in that round can only raise the shares of the others, so there are few rounds.
     """
     size = len(network.capacity)
     none = size - 1
@@ -193,8 +178,8 @@ def _shared(network: Network, links: Indices) -> Floats:
         users = np.bincount(rows.ravel(), minlength=size)
         share = np.divide(spare, users, out=np.full(size, np.inf), where=users > 0)
         share[none] = np.inf
-        # The smallest share on each flow's path; and per link the smallest that any of its
-        # flows meets. Where that is the link's own share, it is the bottleneck of them all.
+        # The smallest share on each flow's path, and the smallest of these per link. If that is
+        # the link's own share, the link is the bottleneck of all its flows.
         meets = share[rows].min(axis=1)
         least = np.full(size, np.inf)
         np.minimum.at(least, rows, meets[:, None])

@@ -1,4 +1,4 @@
-"""A stated model of what a placement does to a job's runtime.
+"""A stated model of the effect of a placement on a job's runtime.
 
 ::
 
@@ -6,7 +6,7 @@
              * 1 / speed of the slowest processor type among the job's hosts
              * interference ** (cache score of the neighbours on the worst of its hosts)
 
-As delivered all three are 1: a simulation says nothing of runtimes that nobody has stated.
+All three are 1 by default: a placement then changes no runtime.
 """
 
 import math
@@ -25,24 +25,24 @@ from hpc_sched.topology.model import Topology
 
 # Below the leaf, which is level 1.
 HOST = "host"
-# No placement makes a job so much slower; what is beyond is a slip.
+# No placement slows a job down as much; anything beyond is a typing error.
 MAX_FACTOR = 1e6
 MIN_FACTOR = 1 / MAX_FACTOR
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeModel:
-    """What a placement does to a runtime.
+    """Factors on the runtime of a job.
 
     :raises exceptions.ConfigError: for a factor out of bounds
     """
 
-    # By level, 0 being one host and 1 one leaf. Pairs on a level beyond the last, as between
-    # islands, have the highest factor of all.
+    # By level, 0 is one host and 1 one leaf. Pairs on a level beyond the last, as between islands,
+    # have the highest factor.
     hop_factors: tuple[float, ...] = (1.0,)
-    # By processor type; 1 for those without one. The job waits for its slowest VM.
+    # By processor type; 1 if not stated. The job waits for its slowest VM.
     speeds: Mapping[str, float] = field(default_factory=dict)
-    interference: float = 1.0  # a job is so many times slower per neighbours' cache score of 1
+    interference: float = 1.0  # factor per unit of the neighbours' cache score
 
     def __post_init__(self) -> None:
         for what, numbers in (
@@ -59,14 +59,14 @@ class RuntimeModel:
     def factor(
         self, pairs: Sequence[int], processors: Iterable[str | None] = (), score: float = 0.0
     ) -> float:
-        """Return how many times as long a job takes as on a placement that slows nothing down.
+        """Return the factor on a job's runtime.
 
         O(levels + processors).
 
-        :param pairs: of VMs, by the level of their lowest common switch; see
+        :param pairs: number of pairs of VMs per level of their lowest common switch; see
             :func:`pairs_by_level`
-        :param processors: the types of the job's hosts, each once or more
-        :param score: the cache score of VMs of others, on the host where it is highest
+        :param processors: types of the job's hosts, repeated or not
+        :param score: cache score of other jobs' VMs on the host where it is highest
         """
         slowest = min((self._speed(each) for each in processors), default=1.0)
         return self._mean_hop_factor(pairs) / slowest * self._slowdown(score)
@@ -94,20 +94,20 @@ class RuntimeModel:
 
 
 def pairs_by_level(topology: Topology, counts: Mapping[int, int]) -> tuple[int, ...]:
-    """Return how many pairs of VMs have their lowest common switch on each level.
+    """Return the number of pairs of VMs per level of their lowest common switch.
 
     Level 0 is one host, 1 one leaf; the last, depth + 1, is for pairs on two islands.
     O((hosts in ``counts`` + switches) * depth).
 
-    :param counts: index of a host in ``topology.hosts`` to the number of VMs there
+    :param counts: index of a host in ``topology.hosts`` to its number of VMs
     """
     hosts = np.fromiter(counts.keys(), np.int64, len(counts))
     vms = np.fromiter(counts.values(), np.int64, len(counts))
     total = int(vms.sum())
-    # Pairs that meet on a level or below it, bottom up: the difference is what meets there.
+    # Pairs whose lowest common switch is on a level or below it, bottom up.
     within = [0, _pairs(vms)]
     for row in topology.groups:
-        # Weights make the sums floats; they are whole, and exact for any number of VMs.
+        # bincount with weights returns floats: whole numbers, exact for any number of VMs.
         within.append(_pairs(np.bincount(row[hosts], vms).astype(np.int64)))
     within.append(total * (total - 1) // 2)
     return tuple(higher - lower for lower, higher in pairwise(within))
@@ -118,12 +118,9 @@ def _pairs(counts: NDArray[np.int64]) -> int:
 
 
 def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...]:
-    """Return the factor of each level that a text states: ``host=1,leaf=1,pod=1.1,core=1.25``.
+    """Return the factors stated by a text: ``host=1,leaf=1,pod=1.1,core=1.25``.
 
-    A level that it does not name has the factor of the next lower one that it names, or 1.
-    The result has an entry for ``host`` and for each level.
-
-    :param what: what errors call the text, such as an option's name
+    :param what: name of the text in errors, such as an option's name
     :param levels: ``topology.levels``
     :raises exceptions.ConfigError: for other levels, or factors out of bounds
     """
@@ -133,7 +130,10 @@ def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...
 
 
 def filled(stated: Mapping[str, float], levels: Sequence[str]) -> tuple[float, ...]:
-    """Return the factors of ``host`` and each level; see :func:`hop_factors`."""
+    """Return the factors of ``host`` and each level.
+
+    A level that is not stated has the factor of the next lower one that is, or 1.
+    """
     factors = []
     factor = 1.0
     for name in (HOST, *levels):
@@ -143,12 +143,12 @@ def filled(stated: Mapping[str, float], levels: Sequence[str]) -> tuple[float, .
 
 
 def speeds(text: str, what: str, types: Collection[str]) -> dict[str, float]:
-    """Return the speed of each processor type that a text states: ``gold=1.2,silver=1``.
+    """Return the speeds stated by a text: ``gold=1.2,silver=1``.
 
     A type whose name has a comma cannot be stated, and has the speed 1.
 
-    :param what: what errors call the text, such as an option's name
-    :param types: those of the fabric
+    :param what: name of the text in errors, such as an option's name
+    :param types: processor types of the fabric
     :raises exceptions.ConfigError: for other types, or speeds out of bounds
     """
     return named_numbers.read(text, what, types, "TYPE=SPEED,...", MIN_FACTOR, MAX_FACTOR)
@@ -158,18 +158,18 @@ def speeds(text: str, what: str, types: Collection[str]) -> dict[str, float]:
 class PlacedRuntime:
     """The runtime model on one cluster.
 
-    A job's factor is set when it starts: neighbours that come or go later do not change it.
+    A job's factor is set when it starts; later jobs do not change it.
     """
 
     cluster: Cluster
     model: RuntimeModel
 
-    def __call__(self, occupancy: ClusterState, standing: PlacedJob) -> float:
-        """Return the factor of a job that has just got its places. O(its hosts * depth)."""
-        hosts = standing.hosts.tolist()
-        counts = dict(zip(hosts, standing.counts.tolist(), strict=True))
+    def __call__(self, state: ClusterState, placed: PlacedJob) -> float:
+        """Return the factor of a job that starts. O(its hosts * depth)."""
+        hosts = placed.hosts.tolist()
+        counts = dict(zip(hosts, placed.counts.tolist(), strict=True))
         return self.model.factor(
             pairs=pairs_by_level(self.cluster.topology, counts),
             processors=[self.cluster.processors[host] for host in hosts],
-            score=occupancy.scores_beside(standing),
+            score=state.scores_beside(placed),
         )

@@ -1,7 +1,7 @@
-"""Who sends how much to whom: the communication patterns of parallel applications.
+"""Communication patterns of parallel applications.
 
-Each function returns an array of the shape (processes, processes): bytes that the process of the
-row sends to that of the column in one iteration. Nobody sends to itself.
+Each function returns an array of shape (processes, processes): bytes that the process of the row
+sends to that of the column in one iteration. The diagonal is 0.
 """
 
 from collections.abc import Sequence
@@ -13,30 +13,21 @@ from hpc_sched.sim.runtime.network import Flows
 
 Traffic = NDArray[np.float64]
 
-# NPB's BT moves, for each point of a cell's face, these doubles: two layers of five unknowns
-# with copy_faces, each way; a block of 5 x 5 and a right-hand side of 5 forward in a sweep, and
-# 5 unknowns back.
+# Doubles that NPB's BT sends per point of a cell's face: two layers of five unknowns each way with
+# copy_faces; a block of 5 x 5 and a right-hand side of 5 forward in a sweep, and 5 unknowns back.
 FACE, FORWARD, BACK = 10, 30, 5
 DOUBLE = 8
 
 
 def ring(processes: int, size: float) -> Traffic:
-    """Return the traffic of processes that each send to the next one, the last to the first."""
+    """Return the traffic of a ring: each process sends to the next one, the last to the first."""
     return _to_each(processes, [(np.roll(np.arange(processes), -1), size)])
 
 
-def all_to_all(processes: int, size: float) -> Traffic:
-    """Return the traffic of processes that each send to every other one."""
-    traffic = np.full((processes, processes), float(size))
-    np.fill_diagonal(traffic, 0.0)
-    return traffic
-
-
 def torus(rows: int, columns: int, size: float) -> Traffic:
-    """Return the traffic of a grid whose processes each send to four neighbours, rows first.
+    """Return the traffic of a torus whose processes each send to four neighbours, rows first.
 
-    The edges are joined. On a grid two wide both neighbours are one process, which gets twice
-    as much.
+    On a grid two wide both neighbours in a row are one process, which receives twice as much.
     """
     grid = np.arange(rows * columns).reshape(rows, columns)
     shifts = [np.roll(grid, by, axis) for axis in (0, 1) for by in (1, -1)]
@@ -51,8 +42,8 @@ def block_tridiagonal(side: int, points: int) -> Traffic:
     next and the previous process in the row, in the column, and, for the third direction, on
     the diagonal, all cyclic (NPB 3.3, BT/make_set.f). To the next one go faces and the forward
     sweep, to the previous one faces and the back substitution, for all planes but one
-    (BT/copy_faces.f, BT/x_solve.f). Cells are taken as all alike, and a sweep's stages as sent
-    at once.
+    (BT/copy_faces.f, BT/x_solve.f). Cells are assumed to be equal, and a sweep's stages to be
+    sent at once.
 
     :param points: grid points along an edge of the cube; 162 for class C
     """
@@ -70,7 +61,7 @@ def flows(traffic: Traffic, places: Sequence[int]) -> Flows:
     """Return the flows of one iteration.
 
     :param places: per process, the index of its host in ``topology.hosts``
-    :raises ValueError: where places and processes are not equally many
+    :raises ValueError: if there are not as many places as processes
     """
     if len(places) != len(traffic):
         raise ValueError(f"{len(places)} places for {len(traffic)} processes")
@@ -79,13 +70,8 @@ def flows(traffic: Traffic, places: Sequence[int]) -> Flows:
     return Flows(host[sender], host[receiver], traffic[sender, receiver])
 
 
-def both_ways(traffic: Traffic) -> Traffic:
-    """Return the bytes that each pair exchanges, as core.hopbyte counts them."""
-    return traffic + traffic.T
-
-
 def _to_each(processes: int, sent: Sequence[tuple[NDArray[np.int64], float]]) -> Traffic:
-    """Return the traffic of (per process, whom it sends to; bytes), the same pairs added up."""
+    """Return the traffic of (receiver of each process, bytes); equal pairs are added up."""
     traffic = np.zeros((processes, processes))
     for receiver, size in sent:
         traffic[np.arange(processes), receiver] += size
