@@ -1,4 +1,4 @@
-"""How long the drivers take to load a fabric of thousands of hosts.
+"""Times in which the drivers load a fabric of thousands of hosts.
 
     python benchmarks/topology.py
     python benchmarks/topology.py --runs 20 --drivers ibnetdiscover
@@ -27,7 +27,7 @@ RATE = "4xNDR"
 
 @dataclass(frozen=True)
 class Fabric:
-    """What is linked: hosts by leaf, and switches."""
+    """Hosts by leaf, and links of switches."""
 
     name: str
     leaves: dict[str, tuple[str, ...]]  # a leaf's switches by the name of the leaf
@@ -73,7 +73,7 @@ def rail_optimised(hosts: int, rails: int, hosts_a_group: int, spines: int) -> F
 
 
 def ibnetdiscover_text(fabric: Fabric) -> str:
-    """Return what ibnetdiscover would print."""
+    """Return the output of ibnetdiscover."""
     ports: dict[str, list[str]] = {}
     guids: dict[str, str] = {}
     descriptions: dict[str, str] = {}
@@ -146,7 +146,7 @@ def slurm_text(fabric: Fabric) -> str:
     return "\n".join(lines) + "\n"
 
 
-# One line a driver: what writes a fabric in the form that it reads.
+# The writer of each driver's format.
 WRITERS: dict[str, Callable[[Fabric], str]] = {
     "ibnetdiscover": ibnetdiscover_text,
     "slurm": slurm_text,

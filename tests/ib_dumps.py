@@ -27,7 +27,7 @@ class Fabric:
     _ports: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def switch(self, name: str, description: str | None = None) -> str:
-        """Add a switch, unless it is there; return its name."""
+        """Add a switch, unless it exists; return its name."""
         if name not in self.nodes:
             self.nodes[name] = f"S-{SWITCH_GUID + len(self.nodes):016x}"
             self.descriptions[name] = description or f"MF0;{name}:SX6036/U1"
@@ -47,7 +47,7 @@ class Fabric:
         self.hosts[name] = list(switches)
 
     def link(self, a: str, b: str, rate: str = "4xHDR", cables: int = 1) -> None:
-        """Link two nodes, by several cables if wished."""
+        """Link two nodes, by one cable or several."""
         for _ in range(cables):
             ends = []
             for name in (a, b):

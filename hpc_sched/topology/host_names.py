@@ -7,7 +7,7 @@ from hpc_sched.topology.model import Topology
 
 
 def short_name(name: str) -> str | None:
-    """Return a host name up to its first dot, or None for an IP address."""
+    """Return a host name up to its first dot, or None if that is empty or a number (addresses)."""
     short = name.partition(".")[0]
     return short if short and not short.isdigit() else None
 

@@ -96,7 +96,7 @@ def _insert_word(text: bytes, corpus: Corpus, rng: random.Random) -> bytes:
 
 
 def _replace_word(text: bytes, corpus: Corpus, rng: random.Random) -> bytes:
-    """Put a word of the format where a word stood."""
+    """Replace a word by another one of the format."""
     words = _pieces(text)
     if words:
         words[rng.randrange(len(words))] = rng.choice(corpus.words)

@@ -29,7 +29,7 @@ COUNT = int(os.environ.get("HPC_SCHED_FUZZ", "5000"))
 SEED = os.environ.get("HPC_SCHED_FUZZ_SEED", "0")
 # Seconds of processor time for one input. All are small: most take a millisecond.
 MOST_SECONDS = 5.0
-# What the process may take beyond what it has at the beginning; MemoryError is no TopologyError.
+# Memory of the process beyond that at its start; MemoryError is no TopologyError.
 MOST_MEMORY = 1 << 30
 # What is refused at a million hosts is refused at fewer here: Topology.check looks at every host.
 MOST_HOSTS = 2000
@@ -40,7 +40,7 @@ Parser = Callable[[bytes], object]
 
 
 class TooLong(BaseException):
-    """An input took more time than it may; nothing in a parser catches it."""
+    """An input exceeded its time; no parser catches this."""
 
 
 def text_drivers() -> Iterator[tuple[str, TextDriver]]:

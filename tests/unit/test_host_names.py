@@ -1,4 +1,4 @@
-"""Which host of the topology a hypervisor is."""
+"""Topology hosts of hypervisors."""
 
 from typing import Any
 

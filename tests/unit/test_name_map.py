@@ -1,4 +1,4 @@
-"""Names that hosts have elsewhere: one GUID is one, however it is written."""
+"""Other names of hosts; a GUID is the same in every notation."""
 
 import pytest
 

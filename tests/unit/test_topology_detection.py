@@ -1,4 +1,4 @@
-"""Which driver reads a text that is given without one."""
+"""Detection of the driver of a text."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What has changed between two descriptions of a fabric."""
+"""Differences between two descriptions of a fabric."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""What is legal in a fabric, and yet to be looked at."""
+"""Lint: findings in a legal fabric."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ from hpc_sched.topology import Topology
 from hpc_sched.topology.tree import level_names
 from tests.unit import fabrics
 
-# Names that a random fabric may or may not have.
+# Some of these names are in a random fabric.
 NAMES = st.lists(st.integers(0, 40).map(lambda n: f"h{n:02}"), max_size=5)
 
 

@@ -33,7 +33,7 @@ ODD_NAMES = ['a"b', "<b>&'", "tab\tname", "nul\0", "back\\", "\ud800", "\N{SNOWM
 
 
 def fat_tree(pods: int, leaves: int, hosts: int) -> Topology:
-    """Return pods of as many leaves, of as many hosts each."""
+    """Return pods of leaves of hosts, the same number on each level."""
     return Topology.from_tree(
         {
             "core": {

@@ -491,7 +491,7 @@ def test_ten_thousand_hosts_below_twenty_spines_are_read():
     assert (len(fabric.hosts), len(fabric.leaves), fabric.depth) == (10_000, 500, 2)
 
 
-# What would hurt if it were read without bounds: each is refused, or read, in some seconds.
+# Hostile inputs: each is refused, or read, within seconds.
 def chain(count: int, first: str = "SwitchName=s0 Nodes=n0\n") -> str:
     return first + "".join(f"SwitchName=s{i} Switches=s{i - 1}\n" for i in range(1, count))
 

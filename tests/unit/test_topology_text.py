@@ -1,4 +1,4 @@
-"""Descriptions from commands, and the names that hosts have elsewhere."""
+"""Descriptions from commands, and name maps."""
 
 import os
 import sys

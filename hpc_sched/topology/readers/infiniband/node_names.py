@@ -32,7 +32,7 @@ _MANAGED = re.compile(r"[^;]*;(?P<name>.+):[^:/]*(?P<unit>(?:/[^:/]+)*)\Z")
 
 
 def is_aggregation(node: Node) -> bool:
-    """Return whether an HCA is part of a switch, and not of a host."""
+    """True if an HCA is part of a switch, and not of a host."""
     return node.kind == HCA and _AGGREGATION in node.description.lower()
 
 

@@ -18,8 +18,7 @@ _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class SlurmDriver(TextDriver):
-    """Reads topology.conf of topology/tree, the output of ``scontrol show topology``, or one tree
-    of topology.yaml."""
+    """Reads topology.conf, the output of ``scontrol show topology``, or a tree of topology.yaml."""
 
     def __init__(self, *, tree: str | None = None, **source: Any) -> None:
         """Set the source and the tree to read.
