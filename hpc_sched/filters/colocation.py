@@ -6,7 +6,7 @@ from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.filters.base import GroupFilter, States, select
-from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.request.claim_observer import Array
 
@@ -34,16 +34,16 @@ class ColocationFilter(GroupFilter):
             neighbours.removed[self.why] += len(states) - len(kept)
         return kept
 
-    def _check(self, neighbours: Neighbours) -> None:
+    def _check(self, neighbours: ColocatedInstances) -> None:
         """Check that enough is known of the VMs on the hosts.
 
         :raises exceptions.RefusedError: where it is not
         """
 
-    def _room(self, neighbours: Neighbours, states: States) -> Array:
+    def _room(self, neighbours: ColocatedInstances, states: States) -> Array:
         """Return how many VMs of the request each host takes."""
         raise NotImplementedError
 
-    def _refusal(self, neighbours: Neighbours, states: States) -> exceptions.RefusedError:
+    def _refusal(self, neighbours: ColocatedInstances, states: States) -> exceptions.RefusedError:
         """Return why no host is left."""
         raise NotImplementedError

@@ -125,10 +125,9 @@ def _why(what: str, error: Exception) -> str:
 
 
 def _computes(context: nova_context.RequestContext) -> Computes:
-    answers = databases.ask_cells(context, None, _compute_nodes)
+    answers = databases.read_cells(context, None, _compute_nodes)
     nodes = sorted(answers.rows, key=lambda node: (node.nodename, node.host))
-    silent = tuple(f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items()))
-    return Computes(tuple(nodes), silent)
+    return Computes(tuple(nodes), tuple(answers.problems))
 
 
 def _compute_nodes(context: nova_context.RequestContext, _: list[str]) -> list[Compute]:

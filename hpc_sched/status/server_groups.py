@@ -67,7 +67,7 @@ def read(context: nova_context.RequestContext) -> list[ServerGroup]:
         .where(spec.spec.contains(APP_CLASS, autoescape=True))
     )
     classed: Counter[int] = Counter()
-    for group_id, _uuid, text in databases.each_api_row(context, said):
+    for group_id, _uuid, text in databases.iter_api_rows(context, said):
         classed[group_id] += _names_class(text)
     groups = [
         ServerGroup(uuid, name or "", project or "", chosen or "", members, classed[group_id])

@@ -82,7 +82,7 @@ def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[st
         hosts, refused = [], str(no)
     else:
         hosts, refused = hosts_of(placed), None
-    waited = served_requests._registry.entry(spec).patience.waited
+    waited = served_requests._registry.entry(spec).deadline.waited
     return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
 
 

@@ -66,7 +66,7 @@ def test_an_index_that_nova_lacks_is_still_lacking(populated: Cloud):
 
 @pytest.mark.parametrize("name", ["every VM on every host", "what 1,000 VMs run"])
 def test_what_is_too_much_to_be_listed_is_read_without_a_list(databases: Cloud, monkeypatch, name):
-    monkeypatch.setattr(databases, "MAX_LISTED", 10)
+    monkeypatch.setattr(databases, "MAX_UUIDS", 10)
     read = READS[name]
     with collected() as sent:
         assert read.ask(databases) == read.truth(databases)

@@ -114,7 +114,7 @@ def test_neighbours_whose_read_is_cut_off_are_reported_unknown(on_server: Cloud,
     with killed_before(on_server, table) as hit:
         found = colocated_instances.read(spec, hosts)
     assert hit
-    assert found.occupancy.silent_cells
+    assert found.host_instances.down_cells
     assert [text for text in states.ours(caplog) if "not all VMs on the hosts are known" in text]
     assert EVERY_VM.ask(on_server) == EVERY_VM.truth(on_server)
 

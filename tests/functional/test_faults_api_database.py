@@ -84,7 +84,7 @@ def test_an_api_database_that_hangs_costs_one_timeout_and_is_asked_again_later(
         assert faults.reads_under_way() == 1
     caplog.clear()
     # It is back, and left alone for a while.
-    monkeypatch.setattr(circuit_breaker._breakers[databases.API_DATABASE], "_retry_at", 0.0)
+    monkeypatch.setattr(circuit_breaker.breakers[databases.API_DATABASE], "retry_at", 0.0)
     assert leaves_used(LEAVES, place(claims, group, require="leaf").hosts) == {leaf: 2}
     assert faults.said(caplog) == []
 

@@ -124,7 +124,7 @@ def test_a_cell_that_answers_again_is_read_again(claims, group, caplog, monkeypa
     outcomes.place(claims, group)
     assert faults.said(caplog) == []
     # From now on by all requests again.
-    assert all(found._retry_at is None for found in circuit_breaker._breakers.values())
+    assert all(found.retry_at is None for found in circuit_breaker.breakers.values())
 
 
 def test_a_cell_that_hangs_gets_no_more_threads_than_allowed_however_often_it_is_tried(

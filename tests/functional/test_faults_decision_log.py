@@ -137,7 +137,7 @@ def test_a_disk_that_is_full_loses_lines_and_those_after_it_are_whole(full, capl
 
 @as_root
 def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeypatch):
-    is_torn, write = decision_log._is_torn, decision_log._write
+    is_torn, write = decision_log.is_torn, decision_log.write
     first_looked, first_wrote = threading.Event(), threading.Event()
 
     def look(path: str) -> bool:
@@ -155,8 +155,8 @@ def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeyp
         first_wrote.set()
         return has_all
 
-    monkeypatch.setattr(decision_log, "_is_torn", look)
-    monkeypatch.setattr(decision_log, "_write", write_and_make_room)
+    monkeypatch.setattr(decision_log, "is_torn", look)
+    monkeypatch.setattr(decision_log, "write", write_and_make_room)
     text = "x" * 200  # more than the disk takes
     first = threading.Thread(target=decision_log.append, args=(str(full), {"first": text}))
     first.start()

@@ -71,15 +71,15 @@ def placing(two_pods: Path, group, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """Schedule in sixteen threads as long as the test lasts; look at the file every 50 ms."""
     group(left=4)
     placing = Placing()
-    watch = topology_watch.Watch(loaded_topology.reload, lambda: 0.05)
-    monkeypatch.setattr(loaded_topology, "_watch", watch)
+    watch = topology_watch.TopologyWatch(loaded_topology.reload, lambda: 0.05)
+    monkeypatch.setattr(loaded_topology, "watch", watch)
     with ThreadPoolExecutor(THREADS) as pool:
         placing.running = [pool.submit(placing.run) for _ in range(THREADS)]
         try:
             yield placing
         finally:
             placing.end()
-            watch._interval = lambda: 0  # the thread ends with the process
+            watch.interval = lambda: 0  # the thread ends with the process
 
 
 def stands_under_one_leaf(topology: Topology, placed: list[list[str]]) -> bool:

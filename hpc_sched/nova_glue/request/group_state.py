@@ -23,7 +23,7 @@ from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabling import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.request.claim_observer import ClaimObserver
@@ -49,17 +49,17 @@ class GroupState:
     def __init__(
         self,
         request: request_spec.Request,
-        group: group_members.Group,
+        group: group_members.GroupMembership,
         states: Sequence[host_manager.HostState],
         current: loaded_topology.Fabric,
-        neighbours: Neighbours | None = None,
+        colocated: ColocatedInstances | None = None,
     ) -> None:
         """Take in what has been read.
 
-        :param neighbours: what runs on the hosts already; read where the request minds it
+        :param colocated: what runs on the hosts already; read where the request minds it
         """
         self.request = request
-        self.neighbours = neighbours
+        self.colocated = colocated
         self.group = group
         self.fabric = current
         self._first = ClaimObserver(states)
@@ -93,7 +93,7 @@ class GroupState:
         )
         self._beside = self._room_beside()
         self._packing = (
-            mdobp_input.packing(request, self._states, neighbours) if request.by_mdobp else None
+            mdobp_input.packing(request, self._states, colocated) if request.by_mdobp else None
         )
         self._bound = server_group_policy.bound(
             request.policy,
@@ -260,19 +260,19 @@ class GroupState:
     def _room_beside(self) -> Array:
         """Return how many VMs each HostState of first sight takes beside the VMs of others."""
         room = np.full(len(self._states), UNBOUNDED, dtype=np.int64)
-        if self.neighbours is not None:
+        if self.colocated is not None:
             if DEDICATED_FILTER in self.request.bounded_by:
-                room = np.minimum(room, self.neighbours.dedicated_room(self._states))
+                room = np.minimum(room, self.colocated.dedicated_room(self._states))
             if INTERFERENCE_FILTER in self.request.bounded_by:
-                room = np.minimum(room, self.neighbours.limited_room(self._states))
+                room = np.minimum(room, self.colocated.limited_room(self._states))
         return room
 
     @property
     def left_out(self) -> dict[str, int]:
         """How many hosts the VMs of others keep from the group, by the reason."""
-        if self.neighbours is None:
+        if self.colocated is None:
             return {}
-        found = Counter(self.neighbours.removed)
+        found = Counter(self.colocated.removed)
         # The hosts that a filter has removed are not among the candidates.
         found["the VMs of others"] += int(self.kept_out.sum())
         return dict(+found)
@@ -376,7 +376,7 @@ class GroupState:
             are no candidates; without it they count as the largest of the candidates
         """
         whole = np.array(
-            [host_state_room.whole(state, self.request.demand) for state in self._states],
+            [host_state_room.empty_capacity(state, self.request.demand) for state in self._states],
             dtype=np.int64,
         )
         most = server_group_policy.most_per_host(self.request.max_per_host)

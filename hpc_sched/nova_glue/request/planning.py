@@ -136,7 +136,7 @@ class Planning:
         if said.group_size <= most:
             return
         # Before it says never: hosts that are full now may be larger than all candidates.
-        sizes = host_state_room.sizes_of_all(self._state.request.demand)
+        sizes = host_state_room.empty_capacities(self._state.request.demand)
         if sizes is None:
             return
         most = _most(self._state.empty_problem(sizes), said)

@@ -10,7 +10,7 @@ import os_resource_classes as orc
 from nova.scheduler import host_manager
 
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.request.request_spec import Request
 from hpc_sched.nova_glue.room import host_state_room
@@ -24,7 +24,7 @@ _MEMBERS_FIRST = {"soft-affinity": 1, "soft-anti-affinity": -1}
 def packing(
     request: Request,
     states: Sequence[host_manager.HostState],
-    neighbours: Neighbours | None,
+    neighbours: ColocatedInstances | None,
 ) -> MDOBPInput:
     """Return what MDOBP compares on each HostState, as it was at first sight.
 

@@ -82,7 +82,7 @@ def look(requests: int, vms: int) -> Sample:
     live: Counter[str] = Counter()
     # Not while a topology is being read: CPython takes it amiss (SystemError) when somebody else
     # has a tuple that is being made.
-    with loaded_topology._lock:
+    with loaded_topology.load_lock:
         for found in gc.get_objects():
             kind = type(found)
             # A metaclass may have made of __module__ something else than a name.
@@ -98,10 +98,10 @@ def look(requests: int, vms: int) -> Sample:
         _open_files(),
         len(served_requests._registry.entries),
         {
-            "applications": len(instance_applications._cache.applications),
-            "said": len(instance_applications._cache.said),
+            "applications": len(instance_applications.cache.applications),
+            "said": len(instance_applications.cache.creations),
             "processors": host_processors._processor.cache_info().currsize,
-            "breakers": len(circuit_breaker._breakers),
+            "breakers": len(circuit_breaker.breakers),
         },
     )
 
