@@ -1,4 +1,4 @@
-"""Everything that the plugin reads of Nova's databases, with the truth that each read must tell."""
+"""Everything that the plugin reads of Nova's databases, with what each read must return."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _placed(answers: databases.CellAnswers[member_queries.CellMember]) -> set[tu
 
 def _true_places(vms: list[VM]) -> set[tuple[Any, ...]]:
     return {
-        (vm.uuid, vm.host, vm.host, vm.is_on_its_way)
+        (vm.uuid, vm.host, vm.host, vm.awaits_host)
         for vm in vms
         if vm.cell in CELLS and not vm.deleted
     }
@@ -348,7 +348,7 @@ READS: Mapping[str, Read] = {
         _named_vms("wide"),
         _true_group("wide"),
         api=1,
-        # No more rows than VMs are asked for.
+        # No more rows than VMs are named.
         whole=frozenset({"build_requests"}),
     ),
     "16 VMs by name": Read(_named_vms("small7"), _true_group("small7"), api=1, is_small=True),

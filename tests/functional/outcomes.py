@@ -46,7 +46,7 @@ def start(
     return claims
 
 
-def asked(
+def group_request(
     group: str | None, count: int = 2, *, vcpus: int = VCPUS, **constraints: object
 ) -> tuple[objects.RequestSpec, list[str]]:
     """Return a request of a group and the uuids of its VMs."""
@@ -88,7 +88,7 @@ def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[st
 
 def place(claims: ClaimsOnly, group: str | None, count: int = 2, **constraints: object) -> Outcome:
     """Have VMs of a group placed or refused, and check that nothing is lost."""
-    outcome = outcome_of(claims, *asked(group, count, **constraints))
+    outcome = outcome_of(claims, *group_request(group, count, **constraints))
     check_nothing_lost(claims, [outcome])
     return outcome
 

@@ -1,4 +1,4 @@
-"""A decision log that cannot be written, or that nobody reads: scheduling goes on."""
+"""A decision log that cannot be written, or a pipe without a reader: scheduling goes on."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Path]:
-    """Return a path on a disk of 64 KiB that somebody else has filled but for some bytes."""
+    """Return a path on a disk of 64 KiB that other files fill but for some bytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
@@ -128,7 +128,7 @@ def test_a_disk_that_is_full_loses_lines_and_those_after_it_are_whole(full, capl
     with pytest.raises(ValueError, match=r"Expecting|Unterminated"):
         json.loads(torn)
     assert json.loads(first)["decision"] == json.loads(second)["decision"] == "planned"
-    # The next fault is told again.
+    # The next fault is logged again.
     caplog.clear()
     CONF.set_override("decision_log", "/dev/full", "hpc_sched")
     schedule()
@@ -179,7 +179,7 @@ def test_a_line_that_another_worker_has_torn_is_not_continued(tmp_path):
     assert [json.loads(line)["decision"] for line in ours] == ["planned"] * 2
 
 
-def test_a_pipe_that_nobody_reads_does_not_hold_the_scheduler(tmp_path, caplog):
+def test_a_pipe_without_a_reader_does_not_hold_the_scheduler(tmp_path, caplog):
     pipe = tmp_path / "decisions"
     os.mkfifo(pipe)
     CONF.set_override("decision_log", str(pipe), "hpc_sched")
@@ -193,7 +193,7 @@ def test_a_pipe_that_nobody_reads_does_not_hold_the_scheduler(tmp_path, caplog):
         assert len(faults.said(caplog)) == 1
     finally:
         os.close(reader)
-    # Whoever reads gets whole lines.
+    # A reader gets whole lines.
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
         in_time(schedule)

@@ -50,11 +50,11 @@ def change(path: Path, tmp_path: Path) -> Callable[[dict[str, list[str]] | str],
         folder = tmp_path / "new"
         folder.mkdir(exist_ok=True)
         if isinstance(new, str):
-            beside = folder / "text"
-            beside.write_text(new)
+            replacement = folder / "text"
+            replacement.write_text(new)
         else:
-            beside = write_topology(folder, new)
-        beside.replace(path)
+            replacement = write_topology(folder, new)
+        replacement.replace(path)
 
     return change_
 

@@ -87,7 +87,7 @@ class ColocatedInstances:
             self._bad = cache_limits.bad_company(self.newcomer.name)
             if cache_limits.is_unknown(self.newcomer.name):
                 LOG.warning(
-                    "Application %s is not in the interference index: kept apart from nobody",
+                    "Application %s is not in the interference index: kept apart from none",
                     self.newcomer.name,
                 )
             limits = cache_limits.limits_of(self._first.states)

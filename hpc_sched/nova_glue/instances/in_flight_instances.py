@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import nova.conf
@@ -24,7 +24,6 @@ PLACEMENT = "Placement"
 MAX_SEARCHES = 8
 # Fraction of the timeout after which no new look-up starts.
 _PART_OF_TIME = 0.8
-_VERSION = "1.14"  # the first with root_provider_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,8 @@ def nodes_of(
 ) -> LookupResult:
     """Return the nodename of each consumer that holds an allocation, and what went wrong.
 
-    One call to Placement per consumer, at most ``in_flight_lookups``, and one or two for each
-    provider outside ``node_of_provider``, within the request's deadline. Never raises: the result
+    One call to Placement per consumer, at most ``in_flight_lookups``, and one for each provider
+    outside ``node_of_provider``, within the request's deadline. Never raises: the result
     holds what was found before an error or a timeout.
 
     :param consumers: instance uuids, the most important first
@@ -73,20 +72,15 @@ def nodes_of(
     return LookupResult(dict(search.nodes), problem, frozenset(asked[done:]))
 
 
+@dataclass
 class _Search:
     """Look-ups of one request, in a thread that may be abandoned."""
 
-    def __init__(
-        self,
-        context: nova_context.RequestContext,
-        node_of_provider: dict[str, str],
-        moving_from: Mapping[str, str],
-    ) -> None:
-        self._context = context
-        self._node_of_provider = node_of_provider
-        self._moving_from = moving_from
-        self.nodes: dict[str, str] = {}  # consumer to nodename
-        self.done = 0  # consumers that have been looked up
+    context: nova_context.RequestContext
+    node_of_provider: dict[str, str]
+    moving_from: Mapping[str, str]
+    nodes: dict[str, str] = field(default_factory=dict)  # consumer to nodename
+    done: int = 0  # consumers that have been looked up
 
     def run(self, consumers: Sequence[str], until: float) -> None:
         """Look consumers up.
@@ -101,13 +95,13 @@ class _Search:
 
     def _look_up(self, consumer: str) -> None:
         client = report.report_client_singleton()
-        found = client.get_allocs_for_consumer(self._context, consumer)["allocations"]
-        source = self._moving_from.get(consumer)
+        found = client.get_allocs_for_consumer(self.context, consumer)["allocations"]
+        source = self.moving_from.get(consumer)
         for provider in _host_providers(found):
-            if provider not in self._node_of_provider:
-                self._node_of_provider[provider] = _root_name(client, self._context, provider)
-            if self._node_of_provider[provider] != source:
-                self.nodes[consumer] = self._node_of_provider[provider]
+            if provider not in self.node_of_provider:
+                self.node_of_provider[provider] = _nodename(client, self.context, provider)
+            if self.node_of_provider[provider] != source:
+                self.nodes[consumer] = self.node_of_provider[provider]
                 break
 
 
@@ -121,24 +115,11 @@ def _host_providers(allocations: Mapping[str, Any]) -> list[str]:
     return sorted(allocations, key=key)
 
 
-def _root_name(
+def _nodename(
     client: report.SchedulerReportClient, context: nova_context.RequestContext, provider: str
 ) -> str:
-    """Return the name of the provider's root, which is the nodename. One or two calls."""
-    found = _provider(client, context, provider)
-    root = found.get("root_provider_uuid") or provider
-    if root != provider:
-        found = _provider(client, context, root)
-    return str(found["name"])
-
-
-def _provider(
-    client: report.SchedulerReportClient, context: nova_context.RequestContext, uuid: str
-) -> dict[str, Any]:
-    response = client.get(
-        f"/resource_providers/{uuid}", version=_VERSION, global_request_id=context.global_id
-    )
-    if not response:
-        raise exception.ResourceProviderRetrievalFailed(uuid=uuid)
-    provider: dict[str, Any] = response.json()
-    return provider
+    """Return the name of the root of a provider's tree, which is the nodename. One call."""
+    for found in client.get_providers_in_tree(context, provider):
+        if found["uuid"] == (found.get("root_provider_uuid") or provider):
+            return str(found["name"])
+    raise exception.ResourceProviderRetrievalFailed(uuid=provider)

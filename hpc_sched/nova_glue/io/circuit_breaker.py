@@ -185,7 +185,8 @@ def ask(
             if answer is None or not answer.done():
                 _breaker(source, max_reads).abandon(answer, began)
             else:
-                found[source] = _outcome(answer)
+                error = answer.exception()
+                found[source] = error if isinstance(error, Exception) else answer.result()
     for source in reads:
         if source not in found:
             found[source] = exceptions.UnansweredError(
@@ -203,14 +204,6 @@ def ask_one(source: str, read: Callable[[], Answer], max_reads: int = MAX_READS)
     if isinstance(found, Exception):
         raise found
     return found
-
-
-def _outcome(answer: futures.Future[Any]) -> Any:
-    """Return the result of a read that has ended, or the exception that it raised."""
-    try:
-        return answer.result()
-    except Exception as error:
-        return error
 
 
 def _breaker(source: str, max_reads: int) -> CircuitBreaker:

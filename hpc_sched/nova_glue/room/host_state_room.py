@@ -1,6 +1,7 @@
 """The room on hosts, by their HostStates and by their records in the cells."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import os_resource_classes as orc
 import sqlalchemy as sa
@@ -32,8 +33,11 @@ def capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
     return max(fits, 1) if state.allocation_candidates else fits
 
 
-def empty_capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
-    """Return how many instances of a demand a host takes while it has none; 1 on bare metal."""
+def empty_capacity(state: Any, demand: Mapping[str, int]) -> int:
+    """Return how many instances of a demand a host takes while it has none; 1 on bare metal.
+
+    :param state: its HostState, or the row of its compute node with the same names
+    """
     return host_capacity(totals(state), demand) if state.vcpus_total else 1
 
 
@@ -47,16 +51,16 @@ def empty_capacities(demand: Mapping[str, int]) -> dict[str, int] | None:
         node = main_models.ComputeNode
         query = sa.select(
             node.hypervisor_hostname,
-            node.vcpus,
-            node.memory_mb,
-            node.local_gb,
+            node.vcpus.label("vcpus_total"),
+            node.memory_mb.label("total_usable_ram_mb"),
+            node.local_gb.label("total_usable_disk_gb"),
             node.cpu_allocation_ratio,
             node.ram_allocation_ratio,
             node.disk_allocation_ratio,
         ).where(node.deleted == 0)
         return [
-            (name, host_capacity(_totals(vcpus, *others), demand) if vcpus else 1)
-            for name, vcpus, *others in databases.cell_rows(cell_context, query)
+            (row.hypervisor_hostname, empty_capacity(row, demand))
+            for row in databases.cell_rows(cell_context, query)
         ]
 
     try:
@@ -70,31 +74,16 @@ def empty_capacities(demand: Mapping[str, int]) -> dict[str, int] | None:
     return None if answers.down else dict(answers.rows)
 
 
-def totals(state: host_manager.HostState) -> dict[str, float]:
-    """Return what a host has by resource class, in the units of Placement."""
-    return _totals(
-        state.vcpus_total,
-        state.total_usable_ram_mb,
-        state.total_usable_disk_gb,
-        state.cpu_allocation_ratio,
-        state.ram_allocation_ratio,
-        state.disk_allocation_ratio,
-    )
+def totals(state: Any) -> dict[str, float]:
+    """Return what a host has by resource class, in the units of Placement.
 
-
-def _totals(
-    vcpus: int | None,
-    memory_mb: int | None,
-    disk_gb: float | None,
-    cpu_ratio: float | None,
-    ram_ratio: float | None,
-    disk_ratio: float | None,
-) -> dict[str, float]:
+    :param state: as in :func:`empty_capacity`
+    """
     return {
-        orc.VCPU: (vcpus or 0) * (cpu_ratio or 1.0),
-        orc.MEMORY_MB: (memory_mb or 0) * (ram_ratio or 1.0),
-        orc.DISK_GB: (disk_gb or 0) * (disk_ratio or 1.0),
-        orc.PCPU: float(vcpus or 0),
+        orc.VCPU: (state.vcpus_total or 0) * (state.cpu_allocation_ratio or 1.0),
+        orc.MEMORY_MB: (state.total_usable_ram_mb or 0) * (state.ram_allocation_ratio or 1.0),
+        orc.DISK_GB: (state.total_usable_disk_gb or 0) * (state.disk_allocation_ratio or 1.0),
+        orc.PCPU: float(state.vcpus_total or 0),
     }
 
 

@@ -1,4 +1,4 @@
-"""Who is on which host and what they run, read from the real databases of a Nova."""
+"""The instances on each host and their applications, read from the real databases of a Nova."""
 
 import datetime
 import json
@@ -75,10 +75,10 @@ def states_of(cloud: NovaCloud, hosts=HOSTS):
     return states
 
 
-def seen(cloud: NovaCloud, hpc_specs=None) -> dict[str, list[Application]]:
+def seen(cloud: NovaCloud, spec=None) -> dict[str, list[Application]]:
     """Return what a request finds on each host, hosts without VMs left out."""
     states = states_of(cloud)
-    found = colocated_instances.read(hpc_specs or request(), states)
+    found = colocated_instances.read(spec or request(), states)
     assert found.host_instances.problems == ()
     return {state.host: found.on(state) for state in states if found.on(state)}
 
