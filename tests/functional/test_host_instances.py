@@ -169,6 +169,22 @@ def test_a_vm_that_has_no_host_yet_is_where_placement_holds_its_place(cloud, all
     assert set(seen(cloud)) == {"n5", "n6"}
 
 
+def test_an_allocation_of_a_numa_node_alone_is_on_the_host_above_it(cloud, allocate, providers):
+    [vm] = rows.add_vms(cloud, [None], extra_specs=SYNC)
+    placement, child = cloud.placement, uuids.n4_numa0
+    made = {"name": "n4_numa0", "uuid": child, "parent_provider_uuid": providers["n4"]}
+    assert placement.post("/resource_providers", made, version="1.20").status == 200
+    inventories = {name: {"total": 4096} for name in ("VCPU", "MEMORY_MB")}
+    placement.put(
+        f"/resource_providers/{child}/inventories",
+        {"resource_provider_generation": 0, "inventories": inventories},
+        version="1.20",
+    )
+    providers["n4_numa0"] = child
+    allocate(vm, "n4_numa0")
+    assert set(seen(cloud)) == {"n4"}
+
+
 def test_those_on_their_way_are_looked_up_newest_first(cloud, allocate):
     """However many VMs were given up long ago."""
     old = datetime.datetime(2020, 1, 1)

@@ -55,7 +55,7 @@ def nodes_of(
     wanted = asked[: CONF.hpc_sched.in_flight_lookups]
     if not wanted:
         return LookupResult({})
-    search = _Search(context, dict(node_of_provider), moving_from or {})
+    search = _AllocationSearch(context, dict(node_of_provider), moving_from or {})
     problem = None
     until = time.monotonic() + _PART_OF_TIME * request_deadline.remaining()
     try:
@@ -73,7 +73,7 @@ def nodes_of(
 
 
 @dataclass
-class _Search:
+class _AllocationSearch:
     """Look-ups of one request, in a thread that may be abandoned."""
 
     context: nova_context.RequestContext

@@ -63,7 +63,7 @@ def reset() -> None:
 
 
 def read(
-    context: nova_context.RequestContext, occupancy: HostInstances
+    context: nova_context.RequestContext, host_instances: HostInstances
 ) -> tuple[dict[Place, list[Application]], tuple[str, ...]]:
     """Return the applications on each host, and what could not be read.
 
@@ -74,7 +74,7 @@ def read(
     before = cache
     options = _options()
     cached = before.applications if before.options == options else {}
-    instances = occupancy.all()
+    instances = host_instances.all()
     uuids = {instance.uuid for instance in instances}
     creations = {uuid: before.creations[uuid] for uuid in uuids if uuid in before.creations}
     problems: list[str] = []
@@ -97,7 +97,7 @@ def read(
             kept[uuid] = cached[uuid]
             application = cached[uuid][1]
         found.setdefault((instance.host, instance.nodename), []).append(application)
-    if occupancy.down_cells:
+    if host_instances.down_cells:
         # Keep their instances: once they answer, a request would have to read the whole cell.
         creations, kept = _unpruned(creations, cache.creations), _unpruned(kept, cached)
     cache = ApplicationCache(options, creations, kept)

@@ -15,7 +15,7 @@ from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateRow:
     """A host aggregate with its ``hpc:`` metadata."""
 
     name: str
@@ -48,7 +48,7 @@ class AggregatesDriver(TopologyDriver):
         """
         return self.parse(self.read())
 
-    def read(self) -> tuple[Aggregate, ...]:
+    def read(self) -> tuple[AggregateRow, ...]:
         """Return the aggregates with ``hpc:`` metadata, by name. Two queries.
 
         :raises exceptions.TopologyError: if the database does not answer
@@ -61,7 +61,7 @@ class AggregatesDriver(TopologyDriver):
                 f"host aggregates: the API database does not answer: {first}"
             ) from error
 
-    def parse(self, description: tuple[Aggregate, ...]) -> Topology:
+    def parse(self, description: tuple[AggregateRow, ...]) -> Topology:
         """Return the topology of aggregates.
 
         :raises exceptions.TopologyError: as :func:`aggregate_tree.topology_of` does
@@ -69,7 +69,7 @@ class AggregatesDriver(TopologyDriver):
         return aggregate_tree.topology_of(description)
 
 
-def _aggregates() -> tuple[Aggregate, ...]:
+def _aggregates() -> tuple[AggregateRow, ...]:
     metadata_row, aggregate, member = (
         api_models.AggregateMetadata,
         api_models.Aggregate,
@@ -93,7 +93,7 @@ def _aggregates() -> tuple[Aggregate, ...]:
     for id_, host in databases.api_rows(context, query):
         hosts.setdefault(id_, []).append(host)
     found = [
-        Aggregate(name, tuple(sorted(hosts.get(id_, ()))), metadata[id_])
+        AggregateRow(name, tuple(sorted(hosts.get(id_, ()))), metadata[id_])
         for id_, name in names.items()
     ]
     return tuple(sorted(found, key=lambda one: (one.name, one.hosts)))
