@@ -185,7 +185,7 @@ def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_
     nova_conf.write_text(f"[hpc_sched]\n{option} = {value}\n")
     CONF.mutate_config_files()
     loaded_topology.current()
-    wait_until(lambda: bool(said(caplog, "ERROR")))
+    faults.wait_until(lambda: bool(said(caplog, "ERROR")))
     time.sleep(0.2)
     [line] = said(caplog, "ERROR")
     assert option in line
@@ -194,7 +194,7 @@ def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_
     change(MOVED)
     nova_conf.write_text("[hpc_sched]\ntopology_reload_interval = 0\n")
     CONF.mutate_config_files()
-    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
+    faults.wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
 
 
 def test_a_new_scheduler_does_not_start_with_what_an_old_one_keeps(change):
@@ -229,7 +229,7 @@ def test_options_that_change_are_taken_over_on_sighup(path, change, tmp_path):
     HopByteWeigher()
     CONF.set_override("topology_file", str(path), "hpc_sched")
     CONF.mutate_config_files()
-    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
+    faults.wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
 
 
 def test_a_command_is_run_again_and_may_take_the_place_of_the_file(path):
@@ -251,21 +251,14 @@ def test_a_command_that_fails_is_one_error_whatever_process_it_names(path, caplo
     assert len(loaded_topology.current().topology.leaves) == 4
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_a_change_is_seen_in_the_background_while_requests_go_on(change, monkeypatch):
     watch = topology_watch.TopologyWatch(loaded_topology.reload, lambda: 0.05)
     monkeypatch.setattr(loaded_topology, "watch", watch)
     loaded_topology.current()
     change(MOVED)
-    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
+    faults.wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
     change(LEAVES)
-    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
+    faults.wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
     watch.interval = lambda: 0  # the thread ends with the process
 
 
@@ -275,9 +268,9 @@ def test_the_watch_looks_once_at_its_start_and_then_only_when_it_is_woken():
     assert not watch.wake()
     watch.start()
     watch.start()
-    wait_until(lambda: len(looks) == 1)
+    faults.wait_until(lambda: len(looks) == 1)
     assert watch.wake()
-    wait_until(lambda: len(looks) == 2)
+    faults.wait_until(lambda: len(looks) == 2)
     time.sleep(0.2)
     assert len(looks) == 2
 
@@ -289,7 +282,7 @@ def test_without_an_interval_the_watch_looks_only_when_it_is_woken():
     time.sleep(0.2)
     assert looks == []
     watch.wake()
-    wait_until(lambda: len(looks) == 1)
+    faults.wait_until(lambda: len(looks) == 1)
 
 
 def test_the_watch_goes_on_after_an_error(caplog):
@@ -301,7 +294,7 @@ def test_the_watch_goes_on_after_an_error(caplog):
 
     watch = topology_watch.TopologyWatch(look, lambda: 0.05)
     watch.start()
-    wait_until(lambda: len(looks) >= 3)
+    faults.wait_until(lambda: len(looks) >= 3)
     watch.interval = lambda: 0
     assert "Looking for changes of the fabric failed" in caplog.text
 
@@ -326,7 +319,7 @@ def test_a_request_is_served_where_no_thread_can_be_started(monkeypatch, caplog)
         assert not watch.wake()
     assert "No thread that looks for changes of the fabric: can't start" in caplog.text
     watch.start()
-    wait_until(lambda: len(looks) == 1)
+    faults.wait_until(lambda: len(looks) == 1)
 
 
 def test_a_worker_that_is_forked_has_a_watch_of_its_own(tmp_path):
@@ -383,9 +376,9 @@ def test_aggregates_that_change_take_effect_without_a_restart(start_cloud, monke
     )
     loaded_topology.current()
     api.add_host_to_aggregate(second, "n04")
-    wait_until(lambda: loaded_topology.current().topology.hosts_of("l2") == ("n03", "n04"))
+    faults.wait_until(lambda: loaded_topology.current().topology.hosts_of("l2") == ("n03", "n04"))
     api.post_aggregate_action(second, {"set_metadata": {"metadata": {"hpc:pod": "p2"}}})
-    wait_until(lambda: loaded_topology.current().topology.hops("n01", "n03") == 5)
+    faults.wait_until(lambda: loaded_topology.current().topology.hops("n01", "n03") == 5)
     loaded_topology.watch.interval = lambda: 0
     # A contradiction: n01 would be under two leaves.
     aggregate("rack3", ["n01"], leaf="l3")

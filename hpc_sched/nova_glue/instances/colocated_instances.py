@@ -51,7 +51,7 @@ class ColocatedInstances:
         # Invalid extra specs do not keep a running instance from moving.
         self.faults = () if found.is_move else tuple(faults)
         self.host_instances = found
-        self.removed: Counter[str] = Counter()  # hosts that this plugin's filters removed, by why
+        self.removed: Counter[str] = Counter()  # reason to hosts that filters removed
         self._running = running
         self._first = ClaimObserver(states)
         self._dedicated: Array | None = None  # shape (states,)

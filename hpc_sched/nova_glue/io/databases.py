@@ -54,10 +54,10 @@ class CellAnswers(Generic[Row]):
 
 
 def oldest_build_request() -> datetime.datetime:
-    """Return the time before which a build request was created whose conductor has given up.
+    """Return the earliest creation time of a build request that a conductor may still work on.
 
-    No conductor waits longer than ``long_rpc_timeout`` for the scheduler: it has crashed and left
-    the row behind.
+    No conductor waits longer than ``long_rpc_timeout`` for the scheduler: older rows were left
+    behind by a crash.
     """
     return timeutils.utcnow() - datetime.timedelta(seconds=CONF.long_rpc_timeout)
 
