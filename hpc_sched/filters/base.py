@@ -67,7 +67,10 @@ class GroupFilter(filters.BaseHostFilter):
         except Exception as error:
             if isinstance(error, databases.OUTAGES):
                 LOG.warning(
-                    "%s: %s: %s", type(self).__name__, databases.API_DATABASE, databases.why(error)
+                    "%s: %s: %s",
+                    type(self).__name__,
+                    databases.API_DATABASE,
+                    databases.reason(error),
                 )
             else:
                 LOG.exception("%s failed", type(self).__name__)

@@ -6,7 +6,7 @@ from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.filters.base import GroupFilter, States, select
-from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.request.claim_observer import Array
 
@@ -23,27 +23,27 @@ class ColocationFilter(GroupFilter):
     why = ""
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        neighbours = served_requests.neighbours_of(spec, states)
-        if neighbours.faults:
-            raise exceptions.RefusedError("; ".join(neighbours.faults))
-        self._check(neighbours)
-        kept = select(states, (self._room(neighbours, states) > 0).tolist())
+        colocated = served_requests.colocated_with(spec, states)
+        if colocated.faults:
+            raise exceptions.RefusedError("; ".join(colocated.faults))
+        self._check(colocated)
+        kept = select(states, (self._room(colocated, states) > 0).tolist())
         if not kept:
-            raise self._refusal(neighbours, states)
-        if not neighbours.placed:
-            neighbours.removed[self.why] += len(states) - len(kept)
+            raise self._refusal(colocated, states)
+        if not colocated.placed:
+            colocated.removed[self.why] += len(states) - len(kept)
         return kept
 
-    def _check(self, neighbours: Neighbours) -> None:
+    def _check(self, colocated: ColocatedInstances) -> None:
         """Check that enough is known of the VMs on the hosts.
 
         :raises exceptions.RefusedError: where it is not
         """
 
-    def _room(self, neighbours: Neighbours, states: States) -> Array:
+    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
         """Return how many VMs of the request each host takes."""
         raise NotImplementedError
 
-    def _refusal(self, neighbours: Neighbours, states: States) -> exceptions.RefusedError:
+    def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
         """Return why no host is left."""
         raise NotImplementedError

@@ -7,7 +7,7 @@ from nova import objects
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
-from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.request.claim_observer import Array
 
@@ -27,20 +27,20 @@ class HPCDedicatedHostFilter(ColocationFilter):
 
     why = "dedicated hosts"
 
-    def _check(self, neighbours: Neighbours) -> None:
-        if neighbours.unproven:
+    def _check(self, colocated: ColocatedInstances) -> None:
+        if colocated.unverified:
             raise exceptions.RefusedError(
                 "class extreme needs hosts without VMs of others, and those on their way to a "
-                f"host are not all known: {neighbours.unproven}",
+                f"host are not all known: {colocated.unverified}",
                 "class extreme needs hosts of its own, and which are free is not known at the "
                 "moment; try again later",
             )
 
-    def _room(self, neighbours: Neighbours, states: States) -> Array:
-        return neighbours.dedicated_room(states)
+    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
+        return colocated.dedicated_room(states)
 
-    def _refusal(self, neighbours: Neighbours, states: States) -> exceptions.RefusedError:
-        if neighbours.newcomer.app_class == "extreme":
+    def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
+        if colocated.newcomer.app_class == "extreme":
             why = (
                 "class extreme needs a host without VMs of others: all{} have some, or do not tell"
             )

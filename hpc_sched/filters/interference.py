@@ -7,7 +7,7 @@ from nova import objects
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
-from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.request.claim_observer import Array
 from hpc_sched.nova_glue.room import cache_limits
 
@@ -37,12 +37,12 @@ class HPCInterferenceFilter(ColocationFilter):
         super().__init__()
         cache_limits.start()
 
-    def _room(self, neighbours: Neighbours, states: States) -> Array:
-        return neighbours.limited_room(states)
+    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
+        return colocated.limited_room(states)
 
-    def _refusal(self, neighbours: Neighbours, states: States) -> exceptions.RefusedError:
-        new = neighbours.newcomer
-        apart = neighbours.in_bad_company(states)
+    def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
+        new = colocated.newcomer
+        apart = colocated.in_bad_company(states)
         company = f", {apart} of them run applications that it is kept apart from" if apart else ""
         why = (
             f"no host takes a VM of class {new.app_class} and cache score {new.score:g} beside "

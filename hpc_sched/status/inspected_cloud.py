@@ -100,10 +100,9 @@ class InspectedCloud:
 
 
 def _inspected_computes(context: nova_context.RequestContext) -> InspectedComputes:
-    answers = databases.ask_cells(context, None, _compute_nodes)
+    answers = databases.read_cells(context, None, _compute_nodes)
     nodes = sorted(answers.rows, key=lambda node: (node.nodename, node.host))
-    silent = tuple(f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items()))
-    return InspectedComputes(tuple(nodes), silent)
+    return InspectedComputes(tuple(nodes), tuple(answers.problems))
 
 
 def _compute_nodes(context: nova_context.RequestContext, _: list[str]) -> list[InspectedCompute]:

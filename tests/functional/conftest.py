@@ -118,5 +118,5 @@ def databases(populated: Cloud) -> Iterator[Cloud]:
     finally:
         CONF.clear_override("in_flight_lookups", "hpc_sched")
         CONF.clear_override("cell_timeout", "hpc_sched")
-        instance_applications._cache = instance_applications._Cache()
-        circuit_breaker._breakers.clear()
+        instance_applications.reset()
+        circuit_breaker.reset()

@@ -1,4 +1,4 @@
-"""Everything that the plugin reads of Nova's databases, with the truth that each read must tell."""
+"""Everything that the plugin reads of Nova's databases, with what each read must return."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from typing import Any
 from nova import context as nova_context
 
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.nova_glue.instances import group_members, host_instances, instance_applications
+from hpc_sched.nova_glue.instances import (
+    group_members,
+    host_instances,
+    instance_applications,
+    member_queries,
+)
 from hpc_sched.nova_glue.io import aggregates_driver, databases
 from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.room import host_processors, host_state_room
@@ -96,9 +101,9 @@ def _admin() -> nova_context.RequestContext:
     return nova_context.get_admin_context()
 
 
-def _group_vms(group: str) -> Callable[[Cloud], Any]:
+def _api_members(group: str) -> Callable[[Cloud], Any]:
     def ask(_: Cloud) -> Any:
-        return _known(databases.group_vms(_admin(), group_uuid(group), ()))
+        return _known(member_queries.api_members(_admin(), group_uuid(group), ()))
 
     return ask
 
@@ -106,12 +111,12 @@ def _group_vms(group: str) -> Callable[[Cloud], Any]:
 def _named_vms(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         uuids = [vm.uuid for vm in on.population.by_group[group]]
-        return _known(databases.group_vms(_admin(), None, uuids))
+        return _known(member_queries.api_members(_admin(), None, uuids))
 
     return ask
 
 
-def _known(vms: list[databases.GroupVM]) -> set[tuple[Any, ...]]:
+def _known(vms: list[member_queries.ApiMember]) -> set[tuple[Any, ...]]:
     assert len({vm.uuid for vm in vms}) == len(vms)
     return {(vm.uuid, vm.cell_id, vm.build_request is not None, vm.orphan) for vm in vms}
 
@@ -131,23 +136,23 @@ def _true_group(group: str) -> Callable[[Cloud], Any]:
     return truth
 
 
-def _placed_vms(group: str) -> Callable[[Cloud], Any]:
+def _cell_members(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         by_cell = on.cell_ids(on.population.by_group[group])
-        return _placed(databases.placed_vms(_admin(), by_cell))
+        return _placed(member_queries.cell_members(_admin(), by_cell))
 
     return ask
 
 
-def _placed(answers: databases.CellAnswers[databases.PlacedVM]) -> set[tuple[Any, ...]]:
-    assert not answers.silent
+def _placed(answers: databases.CellAnswers[member_queries.CellMember]) -> set[tuple[Any, ...]]:
+    assert not answers.down
     assert len({vm.uuid for vm in answers.rows}) == len(answers.rows)
     return {(vm.uuid, vm.host, vm.nodename, vm.building) for vm in answers.rows}
 
 
 def _true_places(vms: list[VM]) -> set[tuple[Any, ...]]:
     return {
-        (vm.uuid, vm.host, vm.host, vm.is_on_its_way)
+        (vm.uuid, vm.host, vm.host, vm.awaits_host)
         for vm in vms
         if vm.cell in CELLS and not vm.deleted
     }
@@ -155,7 +160,7 @@ def _true_places(vms: list[VM]) -> set[tuple[Any, ...]]:
 
 def _siblings(on: Cloud) -> Any:
     vm = on.alone
-    return _placed(databases.siblings(_admin(), vm.uuid, on.databases.cell_ids[vm.cell or ""]))
+    return _placed(member_queries.siblings(_admin(), vm.uuid, on.databases.cell_ids[vm.cell or ""]))
 
 
 def _true_siblings(on: Cloud) -> Any:
@@ -202,7 +207,7 @@ def _occupied(on: Cloud) -> Any:
     found = host_instances.read(_admin(), on.alone.uuid, ())
     assert found.problems == ()
     everyone = Counter(
-        (vm.uuid, vm.host, vm.nodename, vm.vcpus, vm.reservation_id) for vm in found.everyone()
+        (vm.uuid, vm.host, vm.nodename, vm.vcpus, vm.reservation_id) for vm in found.all()
     )
     return everyone, found.is_move, found.reservation_id
 
@@ -228,8 +233,8 @@ def _applications(limit: int | None) -> Callable[[Cloud], Any]:
                 vm.uuid, vm.host or "", vm.host, vm.reservation, None, 1, 1, 1
             )
             at.setdefault((there.host, there.nodename), []).append(there)
-        instance_applications._cache = instance_applications._Cache()
-        found, problems = instance_applications.read(_admin(), host_instances.Occupancy(at=at))
+        instance_applications.reset()
+        found, problems = instance_applications.read(_admin(), host_instances.HostInstances(at=at))
         assert problems == ()
         return {place: Counter(running) for place, running in found.items()}
 
@@ -270,7 +275,7 @@ def _true_processors(_: Cloud) -> Any:
 
 
 def _sizes(_: Cloud) -> Any:
-    return host_state_room.sizes_of_all({"VCPU": 16})
+    return host_state_room.empty_capacities({"VCPU": 16})
 
 
 def _true_sizes(_: Cloud) -> Any:
@@ -335,34 +340,34 @@ def _is_placed(on: Cloud) -> Any:
 
 READS: Mapping[str, Read] = {
     f"the {GROUP} VMs of a group in both cells": Read(
-        _group_vms("wide"), _true_group("wide"), api=1
+        _api_members("wide"), _true_group("wide"), api=1
     ),
     "the VMs of a group of 16": Read(
-        _group_vms("small7"), _true_group("small7"), api=1, is_small=True
+        _api_members("small7"), _true_group("small7"), api=1, is_small=True
     ),
     f"{GROUP} VMs by name": Read(
         _named_vms("wide"),
         _true_group("wide"),
         api=1,
-        # No more rows than VMs are asked for.
+        # No more rows than VMs are named.
         whole=frozenset({"build_requests"}),
     ),
     "16 VMs by name": Read(_named_vms("small7"), _true_group("small7"), api=1, is_small=True),
     f"places of {GROUP} VMs in both cells": Read(
-        _placed_vms("wide"),
+        _cell_members("wide"),
         lambda on: _true_places(on.population.by_group["wide"]),
         api=1,
         each_cell=1,
     ),
     f"places of {GROUP} VMs in one cell": Read(
-        _placed_vms("narrow"),
+        _cell_members("narrow"),
         lambda on: _true_places(on.population.by_group["narrow"]),
         api=1,
         each_cell=1,
         cells=("cell1",),
     ),
     f"places of {GROUP} VMs in every state": Read(
-        _placed_vms("mixed"),
+        _cell_members("mixed"),
         lambda on: _true_places(on.population.by_group["mixed"]),
         api=1,
         each_cell=1,

@@ -12,7 +12,7 @@ import numpy as np
 from hpc_sched.core.capacity import host_capacity
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Application, Limits
-from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.processor_types import ProcessorTypes
@@ -224,7 +224,7 @@ def room(case: Case, host: Host) -> int:
     return host_capacity(free, {"VCPU": case.job.vcpus, "MEMORY_MB": case.job.memory_mb})
 
 
-def occupancy_of(case: Case) -> Occupancy:
+def occupancy_of(case: Case) -> HostInstances:
     """Return the VMs of others as Nova's databases tell of them."""
     at: dict[tuple[str, str | None], list[PlacedInstance]] = {
         (name, name): [
@@ -233,7 +233,7 @@ def occupancy_of(case: Case) -> Occupancy:
         ]
         for name, host in case.hosts.items()
     }
-    return Occupancy(at)
+    return HostInstances(at)
 
 
 def running_on(case: Case) -> dict[str, Sequence[Application]]:

@@ -1,7 +1,7 @@
 """Faults of what the scheduler depends on, had for real: servers that hang, refuse or are full.
 
 A database server that hangs is a socket that takes connections and says nothing; one that is
-gone is a port where nobody listens. Nova's own engines and PyMySQL talk to them.
+gone is a port without a listener. Nova's own engines and PyMySQL talk to them.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ def silent_server() -> Iterator[int]:
 
 
 def closed_port() -> int:
-    """Return a port where nobody listens."""
+    """Return a port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port: int = listening.getsockname()[1]
     return port
@@ -133,7 +133,7 @@ def reads_under_way(source: str = "") -> int:
 
 
 def is_read(thread: threading.Thread | None = None, source: str = "") -> bool:
-    """Tell whether a thread, by default this one, reads for the plugin."""
+    """True if a thread, by default this one, reads for the plugin."""
     thread = thread or threading.current_thread()
     return thread.name.startswith(READS + source)
 
@@ -182,7 +182,7 @@ def look_ups_at(monkeypatch: pytest.MonkeyPatch, port: int) -> Iterator[list[str
 def every_second_claim_lost(
     monkeypatch: pytest.MonkeyPatch, cloud: NovaCloud
 ) -> Iterator[list[str]]:
-    """Let somebody else take the host of every second claim first; Placement refuses it then.
+    """Have another consumer take the host of every second claim first; Placement refuses it then.
 
     Collects the providers that were taken.
     """
@@ -229,7 +229,7 @@ def said(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> list
 def forget() -> None:
     """Trust all sources again, as a scheduler that has just started."""
     wait_until(lambda: not reads_under_way())
-    circuit_breaker._breakers.clear()
+    circuit_breaker.reset()
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:

@@ -46,7 +46,7 @@ def start(
     return claims
 
 
-def asked(
+def group_request(
     group: str | None, count: int = 2, *, vcpus: int = VCPUS, **constraints: object
 ) -> tuple[objects.RequestSpec, list[str]]:
     """Return a request of a group and the uuids of its VMs."""
@@ -82,13 +82,13 @@ def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[st
         hosts, refused = [], str(no)
     else:
         hosts, refused = hosts_of(placed), None
-    waited = served_requests._registry.entry(spec).patience.waited
+    waited = served_requests._registry.entry(spec).deadline.waited
     return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
 
 
 def place(claims: ClaimsOnly, group: str | None, count: int = 2, **constraints: object) -> Outcome:
     """Have VMs of a group placed or refused, and check that nothing is lost."""
-    outcome = outcome_of(claims, *asked(group, count, **constraints))
+    outcome = outcome_of(claims, *group_request(group, count, **constraints))
     check_nothing_lost(claims, [outcome])
     return outcome
 

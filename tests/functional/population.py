@@ -11,8 +11,8 @@ Three server groups of 2,000 members, and a hundred of 16. ``wide`` has members 
 some that no cell has yet, ``narrow`` in cell1 alone; ``mixed`` is of VMs in every state. Of a
 fourth of that size, ``coming``, all VMs still have their build requests.
 
-Nobody archives the rows of deleted VMs here: for each row there are three more, of VMs and groups
-that are gone.
+The rows of deleted VMs are never archived here: for each row there are three more, of VMs and
+groups that are gone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HOSTS = 500  # of a cell
 PER_CELL = 5000
 DELETED = 2000
 GROUP = 2000
-NEW = "r-coming"  # the request for a group that nobody has placed yet
+NEW = "r-coming"  # the request for a group that is not placed yet
 OLD = "old-"  # begins the name of a group whose VMs are all gone
 LONG_AGO = datetime.timedelta(days=2)
 
@@ -75,12 +75,12 @@ class VM:
 
     @property
     def is_there(self) -> bool:
-        """Tell whether it holds room on a host."""
+        """True if it holds room on a host."""
         return self.host is not None and not self.deleted
 
     @property
-    def is_on_its_way(self) -> bool:
-        """Tell whether its cell knows that it wants a host."""
+    def awaits_host(self) -> bool:
+        """True if its cell has it building or unshelving."""
         return (
             self.cell in CELLS
             and self.host is None
@@ -150,7 +150,7 @@ def made() -> Population:
             for host in itertools.islice(itertools.cycle(hosts_of(cell)), DELETED)
         ]
     vms += [VM(next(uuids), "rank", "cell0", vm_state=vm_states.ERROR) for _ in range(200)]
-    # Nobody works any more on the older ones.
+    # The conductors of the older ones have given up.
     vms += [VM(next(uuids), "rank", None, build_request=now) for _ in range(150)]
     vms += [VM(next(uuids), "rank", None, build_request=now - LONG_AGO) for _ in range(50)]
     vms += [VM(next(uuids), "rank", None, build_request=now, reservation=NEW) for _ in range(GROUP)]
@@ -198,7 +198,7 @@ def _grouped(vms: Sequence[VM], numbers: random.Random) -> Iterator[VM]:
     group_of: dict[str, str] = {}
     waiting = [vm for vm in vms if vm.cell is None and vm.reservation != NEW]
     coming = [vm for vm in vms if vm.reservation == NEW]
-    odd = [vm for vm in vms if vm.cell == "cell0" or vm.is_on_its_way or vm.hidden_in]
+    odd = [vm for vm in vms if vm.cell == "cell0" or vm.awaits_host or vm.hidden_in]
     running = [vm for vm in vms if vm.is_there]
     for name, chosen in (
         ("wide", lambda: [*some(waiting, 60), *some(odd, 40), *some(running, GROUP - 100)]),
@@ -213,7 +213,7 @@ def _grouped(vms: Sequence[VM], numbers: random.Random) -> Iterator[VM]:
 
 
 def is_disabled(host: str) -> bool:
-    """Tell whether a host's compute service takes no new VMs."""
+    """True if a host's compute service takes no new VMs."""
     return host.endswith("7")
 
 

@@ -251,12 +251,12 @@ def _instance(number: int, vm: VM, hidden: bool) -> dict[str, Any]:
 
 
 def _new_flavor_is_noted(vm: VM) -> bool:
-    """Tell whether the destination's compute has taken up a resize."""
+    """True if the destination's compute has taken up a resize."""
     return vm.task_state == task_states.RESIZE_MIGRATING
 
 
 def _migrations(population: Population, cell: str) -> Iterator[dict[str, Any]]:
-    """Yield the records of moves: many that have ended, and some that nobody will end."""
+    """Yield the records of moves: many that have ended, and some that never will."""
     here = [vm for vm in population.vms if vm.cell == cell and vm.is_there and not vm.hidden_in]
     staying = [vm for vm in here if not (vm.moves_to or vm.moves_from)]
     for number, vm in enumerate(staying[:DELETED]):

@@ -1,4 +1,4 @@
-"""VMs that exist in Nova's databases alone, thousands at a time: nobody runs them."""
+"""VMs that exist in Nova's databases alone, thousands at a time: no compute runs them."""
 
 import json
 from collections.abc import Mapping, Sequence

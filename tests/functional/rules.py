@@ -43,7 +43,7 @@ def broken(
     """
     found = []
     if any(vm.app_class == "extreme" for vm in on_host):
-        # Whoever has a host to himself is bound by nothing else there.
+        # An instance alone on its host is bound by nothing else there.
         if len({vm.group for vm in on_host}) > 1:
             found.append("beside extreme")
         return found

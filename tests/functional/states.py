@@ -19,7 +19,7 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
-from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.io import loaded_topology
 
 CONF = nova.conf.CONF
@@ -129,7 +129,7 @@ def databases_say(
     orphans: int = 0,
 ) -> None:
     """Set what the databases say of the group, the edge that has no server here."""
-    read = group_members.Group(
+    read = group_members.GroupMembership(
         members=Counter(dict(members or {})),
         queue=tuple(queue),
         left=left,
@@ -145,11 +145,11 @@ def databases_say(
 def hosts_have(
     monkeypatch: pytest.MonkeyPatch,
     running: Mapping[str, Sequence[Application]],
-    occupancy: Occupancy | None = None,
+    occupancy: HostInstances | None = None,
 ) -> None:
     """Set what the databases say of the VMs on the hosts, the edge that has no server here."""
     there = {(host, host): list(applications) for host, applications in running.items()}
-    found = occupancy or Occupancy(at={})
+    found = occupancy or HostInstances(at={})
     monkeypatch.setattr(colocated_instances.host_instances, "read", lambda *_: found)
     monkeypatch.setattr(colocated_instances.instance_applications, "read", lambda *_: (there, ()))
 

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from hpc_sched.demo import nova_cloud  # noqa: F401 - first of all Nova: it chooses threads
+from hpc_sched.nova_glue.io import databases as io_databases
 from tests.functional.database_reads import BIG_TABLES, READS, Cloud, Read
 from tests.functional.statements import Statement, collected, steps
 
@@ -66,7 +67,7 @@ def test_an_index_that_nova_lacks_is_still_lacking(populated: Cloud):
 
 @pytest.mark.parametrize("name", ["every VM on every host", "what 1,000 VMs run"])
 def test_what_is_too_much_to_be_listed_is_read_without_a_list(databases: Cloud, monkeypatch, name):
-    monkeypatch.setattr(databases, "MAX_LISTED", 10)
+    monkeypatch.setattr(io_databases, "MAX_UUIDS", 10)
     read = READS[name]
     with collected() as sent:
         assert read.ask(databases) == read.truth(databases)

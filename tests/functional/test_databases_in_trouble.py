@@ -114,7 +114,7 @@ def test_neighbours_whose_read_is_cut_off_are_reported_unknown(on_server: Cloud,
     with killed_before(on_server, table) as hit:
         found = colocated_instances.read(spec, hosts)
     assert hit
-    assert found.occupancy.silent_cells
+    assert found.host_instances.down_cells
     assert [text for text in states.ours(caplog) if "not all VMs on the hosts are known" in text]
     assert EVERY_VM.ask(on_server) == EVERY_VM.truth(on_server)
 
@@ -144,14 +144,12 @@ def locked(on: Cloud) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("read", [WIDE, EVERY_VM], ids=["group", "hosts"])
-def test_rows_that_others_have_locked_are_read_as_they_were_and_nobody_waits(
-    on_server: Cloud, read
-):
+def test_rows_that_others_have_locked_are_read_as_they_were_without_waiting(on_server: Cloud, read):
     truth = read.truth(on_server)
     with locked(on_server):
         began = time.monotonic()
         assert read.ask(on_server) == truth
-        # Who waits for a lock waits 50 s on MariaDB and for ever on PostgreSQL.
+        # A transaction that waits for a lock waits 50 s on MariaDB and for ever on PostgreSQL.
         assert time.monotonic() - began < 20
 
 

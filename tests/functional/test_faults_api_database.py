@@ -84,7 +84,7 @@ def test_an_api_database_that_hangs_costs_one_timeout_and_is_asked_again_later(
         assert faults.reads_under_way() == 1
     caplog.clear()
     # It is back, and left alone for a while.
-    monkeypatch.setattr(circuit_breaker._breakers[databases.API_DATABASE], "_retry_at", 0.0)
+    monkeypatch.setattr(circuit_breaker.breakers[databases.API_DATABASE], "retry_at", 0.0)
     assert leaves_used(LEAVES, place(claims, group, require="leaf").hosts) == {leaf: 2}
     assert faults.said(caplog) == []
 
@@ -92,7 +92,7 @@ def test_an_api_database_that_hangs_costs_one_timeout_and_is_asked_again_later(
 def test_many_requests_at_once_leave_few_threads_in_an_api_database_that_hangs(claims, group):
     group, _leaf = group
     with faults.silent_server() as port, faults.api_database_at(port):
-        requests = [outcomes.hpc_specs(group, 1, vcpus=1) for _ in range(16)]
+        requests = [outcomes.group_request(group, 1, vcpus=1) for _ in range(16)]
         with faults.watched_reads(databases.API_DATABASE) as reads:
             found = outcomes.place_at_once(claims, requests)
         assert 1 <= max(reads) <= 4

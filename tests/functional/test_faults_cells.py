@@ -79,7 +79,9 @@ def test_many_requests_at_once_leave_few_threads_in_a_cell_that_hangs_and_none_o
 ):
     cloud = claims.cloud
     with faults.silent_server() as port, faults.cell_at(cloud, "cell2", port):
-        requests = [outcomes.hpc_specs(None if number % 4 else group, 1) for number in range(16)]
+        requests = [
+            outcomes.group_request(None if number % 4 else group, 1) for number in range(16)
+        ]
         with faults.watched_reads(cloud.cell_mappings["cell2"].uuid) as reads:
             found = outcomes.place_at_once(claims, requests)
         assert 1 <= max(reads) <= 4
@@ -108,7 +110,7 @@ def test_one_request_tries_a_cell_that_hung_and_the_others_do_not_wait(
         time.sleep(0.1)
         caplog.clear()
         with faults.watched_reads(cell2.uuid) as reads:
-            outcomes.place_at_once(claims, [outcomes.hpc_specs(None, 1) for _ in range(8)])
+            outcomes.place_at_once(claims, [outcomes.group_request(None, 1) for _ in range(8)])
         assert max(reads) == stuck + 1
         said = "\n".join(faults.said(caplog))
         assert said.count(f"cell {cell2.id}: no answer") == 1
@@ -124,7 +126,7 @@ def test_a_cell_that_answers_again_is_read_again(claims, group, caplog, monkeypa
     outcomes.place(claims, group)
     assert faults.said(caplog) == []
     # From now on by all requests again.
-    assert all(found._retry_at is None for found in circuit_breaker._breakers.values())
+    assert all(found.retry_at is None for found in circuit_breaker.breakers.values())
 
 
 def test_a_cell_that_hangs_gets_no_more_threads_than_allowed_however_often_it_is_tried(

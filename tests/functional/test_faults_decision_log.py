@@ -1,4 +1,4 @@
-"""A decision log that cannot be written, or that nobody reads: scheduling goes on."""
+"""A decision log that cannot be written, or a pipe without a reader: scheduling goes on."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Path]:
-    """Return a path on a disk of 64 KiB that somebody else has filled but for some bytes."""
+    """Return a path on a disk of 64 KiB that other files fill but for some bytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
@@ -128,7 +128,7 @@ def test_a_disk_that_is_full_loses_lines_and_those_after_it_are_whole(full, capl
     with pytest.raises(ValueError, match=r"Expecting|Unterminated"):
         json.loads(torn)
     assert json.loads(first)["decision"] == json.loads(second)["decision"] == "planned"
-    # The next fault is told again.
+    # The next fault is logged again.
     caplog.clear()
     CONF.set_override("decision_log", "/dev/full", "hpc_sched")
     schedule()
@@ -137,7 +137,7 @@ def test_a_disk_that_is_full_loses_lines_and_those_after_it_are_whole(full, capl
 
 @as_root
 def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeypatch):
-    is_torn, write = decision_log._is_torn, decision_log._write
+    is_torn, write = decision_log.is_torn, decision_log.write
     first_looked, first_wrote = threading.Event(), threading.Event()
 
     def look(path: str) -> bool:
@@ -155,8 +155,8 @@ def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeyp
         first_wrote.set()
         return has_all
 
-    monkeypatch.setattr(decision_log, "_is_torn", look)
-    monkeypatch.setattr(decision_log, "_write", write_and_make_room)
+    monkeypatch.setattr(decision_log, "is_torn", look)
+    monkeypatch.setattr(decision_log, "write", write_and_make_room)
     text = "x" * 200  # more than the disk takes
     first = threading.Thread(target=decision_log.append, args=(str(full), {"first": text}))
     first.start()
@@ -179,7 +179,7 @@ def test_a_line_that_another_worker_has_torn_is_not_continued(tmp_path):
     assert [json.loads(line)["decision"] for line in ours] == ["planned"] * 2
 
 
-def test_a_pipe_that_nobody_reads_does_not_hold_the_scheduler(tmp_path, caplog):
+def test_a_pipe_without_a_reader_does_not_hold_the_scheduler(tmp_path, caplog):
     pipe = tmp_path / "decisions"
     os.mkfifo(pipe)
     CONF.set_override("decision_log", str(pipe), "hpc_sched")
@@ -193,7 +193,7 @@ def test_a_pipe_that_nobody_reads_does_not_hold_the_scheduler(tmp_path, caplog):
         assert len(faults.said(caplog)) == 1
     finally:
         os.close(reader)
-    # Whoever reads gets whole lines.
+    # A reader gets whole lines.
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
         in_time(schedule)

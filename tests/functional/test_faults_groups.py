@@ -101,7 +101,7 @@ def test_a_group_deleted_before_the_scheduler_sees_the_request_is_placed_as_one(
     claims, with_a_member, caplog
 ):
     group, members, leaf = with_a_member
-    spec, uuids = outcomes.hpc_specs(group, 4, require="leaf")
+    spec, uuids = outcomes.group_request(group, 4, require="leaf")
     # The members that nova-api has put into the request.
     spec.instance_group.members = members
     claims.cloud.api.delete_server_group(group)

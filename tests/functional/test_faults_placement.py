@@ -144,7 +144,7 @@ def test_many_look_ups_that_are_slow_are_not_one_that_hangs(claims, caplog, monk
         assert found.waited < 2 * TIMEOUT  # of neighbours and of members
         [warning] = faults.said(caplog)
         assert re.search(r"Placement: \d+ of 20 look-ups in time$", warning)
-        # Nobody is left behind that goes on, and the next request asks as well.
+        # No thread is left behind, and the next request asks as well.
         first = len(asked)
         assert first < 20
         time.sleep(TIMEOUT / 4)
@@ -158,7 +158,7 @@ def test_many_requests_at_once_leave_few_threads_in_look_ups_that_hang(
 ):
     group, _leaf = in_flight
     with faults.silent_server() as port, faults.look_ups_at(monkeypatch, port):
-        requests = [outcomes.hpc_specs(group, 1, vcpus=1) for _ in range(16)]
+        requests = [outcomes.group_request(group, 1, vcpus=1) for _ in range(16)]
         with faults.watched_reads(in_flight_instances.PLACEMENT) as reads:
             found = outcomes.place_at_once(claims, requests)
         assert 1 <= max(reads) <= 8

@@ -71,38 +71,38 @@ def placing(two_pods: Path, group, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """Schedule in sixteen threads as long as the test lasts; look at the file every 50 ms."""
     group(left=4)
     placing = Placing()
-    watch = topology_watch.Watch(loaded_topology.reload, lambda: 0.05)
-    monkeypatch.setattr(loaded_topology, "_watch", watch)
+    watch = topology_watch.TopologyWatch(loaded_topology.reload, lambda: 0.05)
+    monkeypatch.setattr(loaded_topology, "watch", watch)
     with ThreadPoolExecutor(THREADS) as pool:
         placing.running = [pool.submit(placing.run) for _ in range(THREADS)]
         try:
             yield placing
         finally:
             placing.end()
-            watch._interval = lambda: 0  # the thread ends with the process
+            watch.interval = lambda: 0  # the thread ends with the process
 
 
 def stands_under_one_leaf(topology: Topology, placed: list[list[str]]) -> bool:
     return bool(placed) and all(len({topology.leaf_of(h) for h in hosts}) == 1 for hosts in placed)
 
 
-def beside(path: Path) -> Path:
-    """Return where to write what takes the place of a file at once: half of it is a fault too."""
+def replacement(path: Path) -> Path:
+    """Return where to write a file that then replaces another in one step."""
     return path.with_suffix(".new")
 
 
 def garbage(path: Path) -> None:
-    beside(path).write_bytes(b"switches: [}{\x00\x01" + os.urandom(1000))
-    beside(path).replace(path)
+    replacement(path).write_bytes(b"switches: [}{\x00\x01" + os.urandom(1000))
+    replacement(path).replace(path)
 
 
 def a_tree_that_contradicts_itself(path: Path) -> None:
-    write_tree(beside(path), {"leaf1": ["n01"], "leaf2": ["n01"]}).replace(path)
+    write_tree(replacement(path), {"leaf1": ["n01"], "leaf2": ["n01"]}).replace(path)
 
 
 def nothing(path: Path) -> None:
-    beside(path).touch()
-    beside(path).replace(path)
+    replacement(path).touch()
+    replacement(path).replace(path)
 
 
 SPOILT: list[tuple[Callable[[Path], object], str]] = [

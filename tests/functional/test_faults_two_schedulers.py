@@ -58,7 +58,7 @@ class _Quiet(simple_server.WSGIRequestHandler):
 
 @contextmanager
 def placement_served(cloud: NovaCloud) -> Iterator[str]:
-    """Yield the URL of the cloud's Placement, to which everybody is its admin."""
+    """Yield the URL of the cloud's Placement, where every request is an admin's."""
     app = deploy.loadapp(cloud.placement_fixture.conf_fixture.conf)
 
     def as_admin(environ, start_response):
@@ -162,7 +162,7 @@ def schedulers(
 
 
 def add_group(claims: ClaimsOnly, policy: str, vms: list[str]) -> str:
-    """Return a group of VMs that nova-api has taken in and nobody has placed."""
+    """Return a group of VMs that nova-api has accepted and that have no place yet."""
     context = nova_context.get_admin_context()
     group = claims.cloud.server_group(f"group {vms[0]}", policy)
     group_id = objects.InstanceGroup.get_by_uuid(context, group).id

@@ -387,9 +387,9 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     start = threading.Barrier(8)
     home = {getattr(uuids, f"g{number}"): leaves[number % 4] for number in range(8)}
 
-    def read(request: request_.Request, *_: object) -> group_members.Group:
+    def read(request: request_.Request, *_: object) -> group_members.GroupMembership:
         members = Counter({(host, host): 1 for host in LEAVES[home[request.group_uuid]][:2]})
-        return group_members.Group(members, (request.instance_uuid,), 4, False)
+        return group_members.GroupMembership(members, (request.instance_uuid,), 4, False)
 
     monkeypatch.setattr(group_members, "read", read)
 

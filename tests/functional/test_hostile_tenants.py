@@ -179,14 +179,14 @@ def with_member(cloud: NovaCloud, boot: Callable[..., list[str]]) -> str:
     return group
 
 
-@pytest.mark.parametrize("part", ["group_vms", "placed_vms"])
+@pytest.mark.parametrize("part", ["api_members", "cell_members"])
 @pytest.mark.parametrize("flavor", ["pod", "alike"])
 def test_members_that_cannot_be_read_are_told_without_the_reason(
     cloud, told, with_member, monkeypatch, caplog, part: str, flavor: str
 ):
-    monkeypatch.setattr(group_members.databases, part, broken)
+    monkeypatch.setattr(group_members.member_queries, part, broken)
     # Nobody remembers the member either.
-    monkeypatch.setattr(group_members, "_members_by_states", lambda *_: group_members.Counter())
+    monkeypatch.setattr(group_members, "members_on", lambda *_: group_members.Counter())
     message = told(flavor, group=with_member)
     assert "where the members of the group are is not known at the moment" in message
     assert "SecretPassword" in caplog.text
@@ -195,13 +195,13 @@ def test_members_that_cannot_be_read_are_told_without_the_reason(
 def test_vms_that_placement_does_not_tell_of_are_told_without_the_reason(
     cloud, told, with_member, monkeypatch
 ):
-    found = group_members.in_flight_instances.LookedUp(
-        {}, trouble="Placement: SecretUrl: SecretToken"
+    found = group_members.in_flight_instances.LookupResult(
+        {}, problem="Placement: SecretUrl: SecretToken"
     )
     monkeypatch.setattr(group_members.in_flight_instances, "nodes_of", lambda *_: found)
-    one = group_members.databases.PlacedVM("uuid", None, None, building=True)
+    one = group_members.member_queries.CellMember("uuid", None, None, building=True)
     answers = group_members.databases.CellAnswers(rows=[one])
-    monkeypatch.setattr(group_members.databases, "placed_vms", lambda *_: answers)
+    monkeypatch.setattr(group_members.member_queries, "cell_members", lambda *_: answers)
     message = told("pod", group=with_member)
     assert "where the members of the group are is not known at the moment" in message
 

@@ -256,7 +256,7 @@ def test_a_group_is_shown_from_the_cloud_itself(made, capsys):
     code, out, err = command(capsys, *args)
     assert code == 0
     assert err.splitlines()[0] == "note: 1 host (n7) not in the topology, each a leaf of its own"
-    # Two on a host, the third beside them; the picture of the other leaf has the disabled host.
+    # Two on a host, the third on the next; the picture of the other leaf has the disabled host.
     assert "leaf1  " in out
     assert "VMs placed       3 of 12" in out
     assert "Hop-Byte cost    2\nleast possible   2" in out
@@ -269,11 +269,11 @@ def test_a_group_is_shown_from_the_cloud_itself(made, capsys):
 def test_what_fits_costs_what_nova_then_does(made, capsys, boot):
     args = ("fits", "--cloud", "test", "--config-file", str(made.conf), "-f", "json")
     code, out, _ = command(capsys, *args, "--flavor", "two", "--count", "14", "--summary")
-    [told] = json.loads(out)
-    assert (code, told["Fits"]) == (0, True)
+    [answer] = json.loads(out)
+    assert (code, answer["Fits"]) == (0, True)
     placed = Counter(made.cloud.hosts_of(boot("two", count=14, name="fits")).values())
     fabric = Topology.from_tree({"core": LEAVES}).including(HOSTS)
-    assert hop_bytes_of_counts(topology=fabric, counts=placed) == told["Hop-Byte"]
+    assert hop_bytes_of_counts(topology=fabric, counts=placed) == answer["Hop-Byte"]
 
 
 def test_what_does_not_fit_is_what_nova_refuses(made, capsys, boot):
@@ -334,7 +334,7 @@ def test_a_snapshot_is_its_writers_alone_and_has_no_password_of_cloud_and_nova(
     content = path.read_text()
     assert "HPCGroupFilter" in content
     assert "Secret" not in content
-    # Nor where the cloud is, which stands beside the token in clouds.yaml.
+    # Nor where the cloud is, which clouds.yaml names next to the token.
     assert made.cloud.api.base_url not in content
     assert made.cloud.placement_fixture.endpoint not in content
     assert '"token"' not in content

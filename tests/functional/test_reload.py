@@ -50,11 +50,11 @@ def change(path: Path, tmp_path: Path) -> Callable[[dict[str, list[str]] | str],
         folder = tmp_path / "new"
         folder.mkdir(exist_ok=True)
         if isinstance(new, str):
-            beside = folder / "text"
-            beside.write_text(new)
+            replacement = folder / "text"
+            replacement.write_text(new)
         else:
-            beside = write_topology(folder, new)
-        beside.replace(path)
+            replacement = write_topology(folder, new)
+        replacement.replace(path)
 
     return change_
 
@@ -178,14 +178,14 @@ def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_
     HopByteWeigher()
     monkeypatch.setattr(
         loaded_topology,
-        "_watch",
-        topology_watch.Watch(loaded_topology.reload, loaded_topology._interval),
+        "watch",
+        topology_watch.TopologyWatch(loaded_topology.reload, loaded_topology.reload_interval),
     )
     caplog.clear()
     nova_conf.write_text(f"[hpc_sched]\n{option} = {value}\n")
     CONF.mutate_config_files()
     loaded_topology.current()
-    wait_until(lambda: bool(said(caplog, "ERROR")))
+    faults.wait_until(lambda: bool(said(caplog, "ERROR")))
     time.sleep(0.2)
     [line] = said(caplog, "ERROR")
     assert option in line
@@ -194,7 +194,7 @@ def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_
     change(MOVED)
     nova_conf.write_text("[hpc_sched]\ntopology_reload_interval = 0\n")
     CONF.mutate_config_files()
-    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
+    faults.wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
 
 
 def test_a_new_scheduler_does_not_start_with_what_an_old_one_keeps(change):
@@ -229,7 +229,7 @@ def test_options_that_change_are_taken_over_on_sighup(path, change, tmp_path):
     HopByteWeigher()
     CONF.set_override("topology_file", str(path), "hpc_sched")
     CONF.mutate_config_files()
-    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
+    faults.wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
 
 
 def test_a_command_is_run_again_and_may_take_the_place_of_the_file(path):
@@ -251,45 +251,38 @@ def test_a_command_that_fails_is_one_error_whatever_process_it_names(path, caplo
     assert len(loaded_topology.current().topology.leaves) == 4
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_a_change_is_seen_in_the_background_while_requests_go_on(change, monkeypatch):
-    watch = topology_watch.Watch(loaded_topology.reload, lambda: 0.05)
-    monkeypatch.setattr(loaded_topology, "_watch", watch)
+    watch = topology_watch.TopologyWatch(loaded_topology.reload, lambda: 0.05)
+    monkeypatch.setattr(loaded_topology, "watch", watch)
     loaded_topology.current()
     change(MOVED)
-    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
+    faults.wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
     change(LEAVES)
-    wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
-    watch._interval = lambda: 0  # the thread ends with the process
+    faults.wait_until(lambda: len(loaded_topology.current().topology.leaves) == 4)
+    watch.interval = lambda: 0  # the thread ends with the process
 
 
 def test_the_watch_looks_once_at_its_start_and_then_only_when_it_is_woken():
     looks: list[float] = []
-    watch = topology_watch.Watch(lambda: looks.append(0), lambda: 3600)
+    watch = topology_watch.TopologyWatch(lambda: looks.append(0), lambda: 3600)
     assert not watch.wake()
     watch.start()
     watch.start()
-    wait_until(lambda: len(looks) == 1)
+    faults.wait_until(lambda: len(looks) == 1)
     assert watch.wake()
-    wait_until(lambda: len(looks) == 2)
+    faults.wait_until(lambda: len(looks) == 2)
     time.sleep(0.2)
     assert len(looks) == 2
 
 
 def test_without_an_interval_the_watch_looks_only_when_it_is_woken():
     looks: list[float] = []
-    watch = topology_watch.Watch(lambda: looks.append(0), lambda: 0)
+    watch = topology_watch.TopologyWatch(lambda: looks.append(0), lambda: 0)
     watch.start()
     time.sleep(0.2)
     assert looks == []
     watch.wake()
-    wait_until(lambda: len(looks) == 1)
+    faults.wait_until(lambda: len(looks) == 1)
 
 
 def test_the_watch_goes_on_after_an_error(caplog):
@@ -299,16 +292,16 @@ def test_the_watch_goes_on_after_an_error(caplog):
         looks.append(0)
         raise ZeroDivisionError("boom")
 
-    watch = topology_watch.Watch(look, lambda: 0.05)
+    watch = topology_watch.TopologyWatch(look, lambda: 0.05)
     watch.start()
-    wait_until(lambda: len(looks) >= 3)
-    watch._interval = lambda: 0
+    faults.wait_until(lambda: len(looks) >= 3)
+    watch.interval = lambda: 0
     assert "Looking for changes of the fabric failed" in caplog.text
 
 
 def test_many_threads_start_one_watch():
     before = threading.active_count()
-    watch = topology_watch.Watch(lambda: None, lambda: 0)
+    watch = topology_watch.TopologyWatch(lambda: None, lambda: 0)
     threads = [threading.Thread(target=watch.start) for _ in range(16)]
     for thread in threads:
         thread.start()
@@ -319,23 +312,23 @@ def test_many_threads_start_one_watch():
 
 def test_a_request_is_served_where_no_thread_can_be_started(monkeypatch, caplog):
     looks: list[float] = []
-    watch = topology_watch.Watch(lambda: looks.append(0), lambda: 3600)
+    watch = topology_watch.TopologyWatch(lambda: looks.append(0), lambda: 3600)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
         watch.start()
         assert not watch.wake()
     assert "No thread that looks for changes of the fabric: can't start" in caplog.text
     watch.start()
-    wait_until(lambda: len(looks) == 1)
+    faults.wait_until(lambda: len(looks) == 1)
 
 
 def test_a_worker_that_is_forked_has_a_watch_of_its_own(tmp_path):
     """Nova builds weighers in the parent and forks its workers."""
     code = """
 import os, sys, time
-from hpc_sched.nova_glue import reload
+from hpc_sched.nova_glue.io.topology_watch import TopologyWatch
 looks = []
-watch = reload.Watch(lambda: looks.append(os.getpid()), lambda: 0.05)
+watch = TopologyWatch(lambda: looks.append(os.getpid()), lambda: 0.05)
 watch.start()
 while not looks: time.sleep(0.01)
 child = os.fork()
@@ -379,14 +372,14 @@ def test_aggregates_that_change_take_effect_without_a_restart(start_cloud, monke
     assert "n04" not in known
 
     monkeypatch.setattr(
-        loaded_topology, "_watch", topology_watch.Watch(loaded_topology.reload, lambda: 0.1)
+        loaded_topology, "watch", topology_watch.TopologyWatch(loaded_topology.reload, lambda: 0.1)
     )
     loaded_topology.current()
     api.add_host_to_aggregate(second, "n04")
-    wait_until(lambda: loaded_topology.current().topology.hosts_of("l2") == ("n03", "n04"))
+    faults.wait_until(lambda: loaded_topology.current().topology.hosts_of("l2") == ("n03", "n04"))
     api.post_aggregate_action(second, {"set_metadata": {"metadata": {"hpc:pod": "p2"}}})
-    wait_until(lambda: loaded_topology.current().topology.hops("n01", "n03") == 5)
-    loaded_topology._watch._interval = lambda: 0
+    faults.wait_until(lambda: loaded_topology.current().topology.hops("n01", "n03") == 5)
+    loaded_topology.watch.interval = lambda: 0
     # A contradiction: n01 would be under two leaves.
     aggregate("rack3", ["n01"], leaf="l3")
     assert not loaded_topology.reload()

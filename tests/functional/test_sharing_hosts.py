@@ -24,7 +24,7 @@ from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.nova_glue.instances import colocated_instances
-from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import watched_file
 from hpc_sched.nova_glue.request import served_requests
@@ -341,7 +341,7 @@ def test_what_cannot_be_read_of_an_application_is_refused_with_its_reason(
 
 
 def test_a_vm_that_moves_is_not_held_fast_by_what_cannot_be_read(monkeypatch):
-    hosts_have(monkeypatch, {}, Occupancy(at={}, is_move=True))
+    hosts_have(monkeypatch, {}, HostInstances(at={}, is_move=True))
     chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())
     assert names(run(states_of("leaf1"), asks(cache_score="-1"), *chain)) == LEAF1
 
@@ -357,7 +357,7 @@ def test_rebuilds_pass_untouched(monkeypatch):
 
 
 def test_hosts_of_a_cell_that_does_not_answer_are_as_the_scheduler_knows_them(monkeypatch):
-    silent = Occupancy(at={}, silent_cells=frozenset([uuids.cell1]))
+    silent = HostInstances(at={}, down_cells=frozenset([uuids.cell1]))
     hosts_have(monkeypatch, {}, silent)
     states = states_of("leaf1")
     states[0].num_instances = 1
@@ -387,7 +387,7 @@ def test_without_the_databases_extreme_waits_unless_it_moves(monkeypatch):
 
 def test_extreme_waits_while_vms_on_their_way_are_unknown_unless_it_moves(monkeypatch):
     unknown = {"at": {}, "in_flight_unknown": "Placement: ConnectFailure"}
-    hosts_have(monkeypatch, {}, Occupancy(**unknown))
+    hosts_have(monkeypatch, {}, HostInstances(**unknown))
     chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter(), HPCGroupFilter())
     refused = why_refused(states_of("leaf1"), asks("extreme"), *chain)
     assert "not known at the moment; try again later" in refused
@@ -396,7 +396,7 @@ def test_extreme_waits_while_vms_on_their_way_are_unknown_unless_it_moves(monkey
     refused = why_refused(states_of("leaf1"), asks("extreme", cache_score="-1"), *chain)
     assert "expected a decimal number" in refused
     assert names(run(states_of("leaf1"), asks("sync"), *chain)) == LEAF1
-    hosts_have(monkeypatch, {}, Occupancy(is_move=True, **unknown))
+    hosts_have(monkeypatch, {}, HostInstances(is_move=True, **unknown))
     assert names(run(states_of("leaf1"), asks("extreme"), *chain[:2])) == LEAF1
 
 
@@ -437,7 +437,7 @@ def vms(host: str, *sizes: tuple[int, int]) -> dict[tuple[str, str], list[Placed
 def test_in_a_leaf_the_host_with_the_smallest_angle_is_preferred(monkeypatch):
     databases_say(monkeypatch, queue=queue_of(1))
     at = vms("n02", (8, 4096)) | vms("n03", (2, 32768))
-    hosts_have(monkeypatch, {}, Occupancy(at=at))
+    hosts_have(monkeypatch, {}, HostInstances(at=at))
     states = states_of("leaf1")
     for state, used in ((states[1], (8, 4096)), (states[2], (2, 32768))):
         state.vcpus_used, state.free_ram_mb = used[0], state.free_ram_mb - used[1]
@@ -456,7 +456,7 @@ def test_vms_that_a_host_does_not_report_yet_are_taken_off_what_is_free(monkeypa
     there = vms("n01", (4, 32768)) | vms("n02", (4, 32768))
     [coming] = there["n01", "n01"]
     there["n01", "n01"] = [coming._replace(in_flight=True)]
-    hosts_have(monkeypatch, {}, Occupancy(at=there))
+    hosts_have(monkeypatch, {}, HostInstances(at=there))
     states = states_of("leaf1")[:2]
     states[1].vcpus_used, states[1].free_ram_mb = 4, 32768
     request = asks("sync", group="group")

@@ -21,7 +21,7 @@ SECONDS = 120  # a slow machine; it takes some ten
 BEGUN = ("Starting scheduler node", "Child caught SIGHUP", "Child caught SIG_UNBLOCK")
 
 OPTIONS = {
-    # A worker of Nova 33 that has been told to end goes on serving for so long, minutes by default.
+    # How long a worker of Nova 33 goes on serving after it has to end; minutes by default.
     "DEFAULT": {"transport_url": "fake://", "host": "here", "manager_shutdown_timeout": "1"},
     "scheduler": {"workers": "2"},
     "placement": {"auth_type": "none", "endpoint_override": "http://127.0.0.1:1/"},
@@ -106,8 +106,8 @@ def test_sighup_reads_the_file_and_changed_options_and_keeps_what_was_good(folde
     new.write_text("switches: 7\n")
     new.replace(folder / "topology.yaml")
     scheduler.send_signal(signal.SIGHUP)
-    told = wait_for(log, "the last good topology stays in use")
-    assert "topology.yaml:1: switches: expected a list, found '7'" in told[0]
+    lines = wait_for(log, "the last good topology stays in use")
+    assert "topology.yaml:1: switches: expected a list, found '7'" in lines[0]
     wait_for_workers(log, 6)
     each_said_once(wait_for(log, "the last good topology stays in use"))
 
@@ -115,7 +115,7 @@ def test_sighup_reads_the_file_and_changed_options_and_keeps_what_was_good(folde
     config = folder / "nova.conf"
     config.write_text(config.read_text().replace(str(folder / "topology.yaml"), str(other)))
     scheduler.send_signal(signal.SIGHUP)
-    told = wait_for(log, "switches new: leaf9")
-    assert str(other) in told[0]
+    lines = wait_for(log, "switches new: leaf9")
+    assert str(other) in lines[0]
     wait_for_workers(log, 8)
     assert scheduler.poll() is None

@@ -33,7 +33,7 @@ from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
-from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.request import request_spec, served_requests
 from hpc_sched.nova_glue.room import host_state_room
 from tests.functional.clouds import ROOT
@@ -140,7 +140,7 @@ def too_large_to_become(patch: pytest.MonkeyPatch) -> Asking:
 
 
 def contradicting(patch: pytest.MonkeyPatch) -> Asking:
-    patch.setattr(host_state_room, "sizes_of_all", lambda _demand: dict.fromkeys(HOSTS, 1))
+    patch.setattr(host_state_room, "empty_capacities", lambda _demand: dict.fromkeys(HOSTS, 1))
     return group_of(patch, constraints={"max_leaves": 1, "group_size": 5})
 
 
@@ -205,7 +205,9 @@ def among_extremes(patch: pytest.MonkeyPatch) -> Asking:
 
 def extreme_without_proof(patch: pytest.MonkeyPatch) -> Asking:
     asking = group_of(patch, constraints={"app_class": "extreme"})
-    hosts_have(patch, {}, Occupancy(at={}, in_flight_unknown="Placement at SecretUrl is silent"))
+    hosts_have(
+        patch, {}, HostInstances(at={}, in_flight_unknown="Placement at SecretUrl is silent")
+    )
     return asking
 
 

@@ -11,12 +11,12 @@ from hpc_sched.nova_glue.instances import group_members
 
 
 @contextmanager
-def believed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[group_members.Group]]:
+def believed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[group_members.GroupMembership]]:
     """Collect the groups that the plugin reads while the block runs, unchanged."""
-    seen: list[group_members.Group] = []
+    seen: list[group_members.GroupMembership] = []
     real = group_members.read
 
-    def read(*args: object) -> group_members.Group:
+    def read(*args: object) -> group_members.GroupMembership:
         found = real(*args)
         seen.append(found)
         return found
@@ -46,7 +46,7 @@ def true_members(cloud: NovaCloud, group: str, without: str | None = None) -> Co
     return members
 
 
-def nodes(group: group_members.Group) -> Counter[str]:
+def nodes(group: group_members.GroupMembership) -> Counter[str]:
     """Return the believed members per node."""
     counts: Counter[str] = Counter()
     for (host, node), count in group.members.items():

@@ -26,7 +26,7 @@ from hpc_sched.nova_glue.instances import (
     host_instances,
     instance_applications,
 )
-from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.room import host_processors, host_state_room
@@ -78,7 +78,7 @@ def chains(setup: Setup) -> tuple[list[Any], list[Any]]:
 @contextmanager
 def databases_of(scene: Scene) -> Iterator[None]:
     """Let the databases and Placement say what a scene has, the edge that has no server here."""
-    group = group_members.Group(
+    group = group_members.GroupMembership(
         members=Counter(dict(scene.members)),
         queue=scene.queue,
         left=scene.count,
@@ -87,11 +87,11 @@ def databases_of(scene: Scene) -> Iterator[None]:
         is_partial=scene.is_partial,
         orphans=scene.orphans,
     )
-    occupancy = Occupancy(
+    occupancy = HostInstances(
         at=_occupants(scene),
         reservation_id=None if scene.group else scene.group_id,
         is_move=scene.is_move,
-        silent_cells=scene.silent_cells,
+        down_cells=scene.silent_cells,
         problems=scene.problems,
         in_flight_unknown=scene.in_flight_unknown,
     )
@@ -105,7 +105,9 @@ def databases_of(scene: Scene) -> Iterator[None]:
         mock.patch.object(group_members, "is_placed", return_value=scene.is_move),
         mock.patch.object(host_instances, "read", return_value=occupancy),
         mock.patch.object(instance_applications, "read", return_value=(running, ())),
-        mock.patch.object(host_state_room, "sizes_of_all", lambda demand: _sizes(scene, demand)),
+        mock.patch.object(
+            host_state_room, "empty_capacities", lambda demand: _sizes(scene, demand)
+        ),
         mock.patch.object(host_processors, "_read", return_value=_processors(scene)),
     ):
         yield
@@ -209,7 +211,7 @@ def _sizes(scene: Scene, demand: Mapping[str, int]) -> dict[str, int] | None:
     if scene.silent_cells:
         return None
     states_ = {node: state_of(host, is_offered=False) for node, host in scene.hosts.items()}
-    return {node: host_state_room.whole(state, demand) for node, state in states_.items()}
+    return {node: host_state_room.empty_capacity(state, demand) for node, state in states_.items()}
 
 
 def _processors(scene: Scene) -> tuple[dict[str, list[str]], dict[tuple[str, str | None], str]]:

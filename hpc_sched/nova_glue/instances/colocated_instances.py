@@ -1,4 +1,4 @@
-"""The VMs that the hosts have already, and the room that they leave for those of one request."""
+"""The instances already on the hosts, and the room that they leave for those of one request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oslo_log import log as logging
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.sharing.cache_interference import Application, dedicated_room, room
 from hpc_sched.nova_glue.instances import host_instances, instance_applications
-from hpc_sched.nova_glue.instances.host_instances import Occupancy, on_host
+from hpc_sched.nova_glue.instances.host_instances import HostInstances, on_host
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.request import request_spec
@@ -26,54 +26,54 @@ from hpc_sched.nova_glue.room import cache_limits
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-# How many things that could not be read are told of one request.
-MAX_TOLD = 5
-# A VM of which only its presence is known.
-_ANYBODY = Application("none")
+# Longest list of problems in a log line.
+MAX_PROBLEMS = 5
+# Instance with unknown flavor.
+_UNKNOWN = Application("none")
 
 
-class Neighbours:
-    """What stands on the candidates of one request beside its own VMs.
+class ColocatedInstances:
+    """The instances on the candidate hosts of one request, without the request's own.
 
-    Made at first sight of a RequestSpec; what the request has placed since then shows in
-    HostState.num_instances. Used by the one thread that serves the request.
+    Read when a RequestSpec is first seen; what the request has placed since then shows in
+    HostState.num_instances. Used only by the thread that serves the request.
     """
 
     def __init__(
         self,
         newcomer: Application,
         faults: Sequence[str],
-        occupancy: Occupancy,
+        found: HostInstances,
         running: dict[instance_applications.Place, list[Application]],
         states: Sequence[host_manager.HostState],
     ) -> None:
         self.newcomer = newcomer
-        # A VM that runs already is not held fast by what cannot be read.
-        self.faults = () if occupancy.is_move else tuple(faults)
-        self.occupancy = occupancy
-        self.removed: Counter[str] = Counter()  # why our filters removed how many hosts
+        # Invalid extra specs do not keep a running instance from moving.
+        self.faults = () if found.is_move else tuple(faults)
+        self.host_instances = found
+        self.removed: Counter[str] = Counter()  # reason to hosts that filters removed
         self._running = running
         self._first = ClaimObserver(states)
-        self._dedicated: Array | None = None
-        self._limited: Array | None = None
+        self._dedicated: Array | None = None  # shape (states,)
+        self._limited: Array | None = None  # shape (states,)
         self._bad: frozenset[str] = frozenset()
 
     def knows(self, states: Sequence[host_manager.HostState]) -> bool:
-        """Tell whether all these HostStates are the ones of first sight."""
+        """True if all these HostStates were there when the request was first seen."""
         return self._first.knows(states)
 
     @property
     def placed(self) -> int:
-        """VMs that the request has placed so far."""
+        """Instances that the request has placed so far."""
         return int(self._first.placed().sum())
 
     def dedicated_room(self, states: Sequence[host_manager.HostState]) -> Array:
-        """Return how many more VMs of the request each host takes by dedication."""
+        """Return how many more instances each host takes by dedication. Shape (states,)."""
         if self._dedicated is None:
             self._dedicated = np.array(
                 [
                     0
-                    if self._must_be_known and self._is_silent(state)
+                    if self._is_exclusive and self._is_down(state)
                     else dedicated_room(self.newcomer, self.on(state))
                     for state in self._first.states
                 ],
@@ -82,12 +82,12 @@ class Neighbours:
         return self._now(self._dedicated, states)
 
     def limited_room(self, states: Sequence[host_manager.HostState]) -> Array:
-        """Return how many more VMs of the request each host takes by scores and company."""
+        """Return how many more instances each host takes by cache interference. Shape (states,)."""
         if self._limited is None:
             self._bad = cache_limits.bad_company(self.newcomer.name)
             if cache_limits.is_unknown(self.newcomer.name):
                 LOG.warning(
-                    "Application %s is not in the interference index: kept apart from nobody",
+                    "Application %s is not in the interference index: kept apart from none",
                     self.newcomer.name,
                 )
             limits = cache_limits.limits_of(self._first.states)
@@ -101,34 +101,32 @@ class Neighbours:
         return self._now(self._limited, states)
 
     def in_bad_company(self, states: Sequence[host_manager.HostState]) -> int:
-        """Return how many hosts run an application that the newcomer's must not meet."""
+        """Return how many hosts run an application that the newcomer's must not share one with."""
         return sum(any(there.name in self._bad for there in self.on(state)) for state in states)
 
     def on(self, state: host_manager.HostState) -> list[Application]:
-        """Return what runs on a host, not the request's own VMs."""
-        if self._is_silent(state):
-            # What the scheduler itself knows: how many they are.
-            return [_ANYBODY] * int(state.num_instances or 0)
+        """Return the applications on a host, without those of the request."""
+        if self._is_down(state):
+            # Nova's scheduler has the number of instances.
+            return [_UNKNOWN] * int(state.num_instances or 0)
         return on_host(self._running, state)
 
     def holding(self, state: host_manager.HostState) -> list[PlacedInstance] | None:
-        """Return the VMs that hold room on a host; None where they are not known."""
-        if self._is_silent(state):
-            return None
-        return self.occupancy.on(state)
-
-    def _is_silent(self, state: host_manager.HostState) -> bool:
-        return state.cell_uuid in self.occupancy.silent_cells
+        """Return the instances that hold room on a host, or None if its cell did not answer."""
+        return None if self._is_down(state) else self.host_instances.on(state)
 
     @property
-    def _must_be_known(self) -> bool:
-        """Tell whether a host is no good of which nobody knows who is on it, or on the way."""
-        return self.newcomer.app_class == "extreme" and not self.occupancy.is_move
+    def unverified(self) -> str | None:
+        """Reason why exclusive hosts cannot be verified, or None."""
+        return self.host_instances.in_flight_unknown if self._is_exclusive else None
 
     @property
-    def unproven(self) -> str | None:
-        """Why nobody knows on which hosts the request would be alone, None where that is known."""
-        return self.occupancy.in_flight_unknown if self._must_be_known else None
+    def _is_exclusive(self) -> bool:
+        """True if the request needs hosts on which no other instance is or may arrive."""
+        return self.newcomer.app_class == "extreme" and not self.host_instances.is_move
+
+    def _is_down(self, state: host_manager.HostState) -> bool:
+        return state.cell_uuid in self.host_instances.down_cells
 
     def _now(self, room_at_first: Array, states: Sequence[host_manager.HostState]) -> Array:
         left = (room_at_first - self._first.placed())[self._first.positions(states)]
@@ -136,11 +134,11 @@ class Neighbours:
         return now
 
 
-def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) -> Neighbours:
-    """Return the neighbours that a request's VMs would have.
+def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) -> ColocatedInstances:
+    """Return the instances that a request's instances would share hosts with.
 
-    Queries: as :func:`occupancy.read` and :func:`applications.read` say. Where a database does
-    not answer, what HostState knows takes its place, with one WARNING.
+    Queries: as :func:`host_instances.read` and :func:`instance_applications.read` say. HostState
+    substitutes for a database that does not answer, with one WARNING.
     """
     newcomer, faults = request_spec.application_of(spec)
     context = nova_context.get_admin_context()
@@ -152,24 +150,25 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read which VMs are on the hosts")
-        cells = frozenset(state.cell_uuid for state in states)
-        # A VM that has a host already moves; Nova shows it where it is.
-        is_move = any(spec.instance_uuid in state.instances for state in states)
-        problems = (f"{databases.API_DATABASE}: {databases.why(error)}",)
-        found = Occupancy(at={}, silent_cells=cells, is_move=is_move, in_flight_unknown=problems[0])
-    untold = request_deadline.untold(list(dict.fromkeys(problems)))
-    if untold:
+        problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
+        problems = (problem,)
+        found = HostInstances(
+            at={},
+            down_cells=frozenset(state.cell_uuid for state in states),
+            # An instance that has a host moves; Nova's scheduler has it in its HostState.
+            is_move=any(spec.instance_uuid in state.instances for state in states),
+            in_flight_unknown=problem,
+        )
+    new_problems = request_deadline.not_yet_logged(list(dict.fromkeys(problems)))
+    if new_problems:
+        shown = new_problems[:MAX_PROBLEMS]
+        if len(new_problems) > MAX_PROBLEMS:
+            shown.append(f"and {len(new_problems) - MAX_PROBLEMS} more")
         LOG.warning(
             "Instance %s: not all VMs on the hosts are known: %s",
             spec.instance_uuid,
-            _first_of(untold),
+            "; ".join(shown),
         )
     group = request_spec.server_group_of(spec) or found.reservation_id or spec.instance_uuid
     newcomer = dataclasses.replace(newcomer, group=group)
-    return Neighbours(newcomer, faults, found, running, states)
-
-
-def _first_of(problems: Sequence[str]) -> str:
-    """Return the first few of what may be very many."""
-    more = [f"and {len(problems) - MAX_TOLD} more"] if len(problems) > MAX_TOLD else []
-    return "; ".join([*problems[:MAX_TOLD], *more])
+    return ColocatedInstances(newcomer, faults, found, running, states)

@@ -1,16 +1,16 @@
-"""Who of a group has a place and who awaits one, read from Nova's databases and Placement."""
+"""The members of a group and those awaiting a place, read from Nova's databases and Placement."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from nova import context as nova_context
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched.nova_glue.instances import in_flight_instances
+from hpc_sched.nova_glue.instances import in_flight_instances, member_queries
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.request import request_spec
 
@@ -18,23 +18,22 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """A group as it was when the request was first seen."""
+class GroupMembership:
+    """The members of a group when its request was first seen."""
 
-    # (host, nodename or None) to VMs there; the nodename is None where only the service host
-    # is known
+    # (host, nodename) to instances there; nodename None if only the service host is known
     members: Counter[tuple[str, str | None]]
-    queue: tuple[str, ...]  # uuids known to await a place, in the order of the places
-    left: int  # VMs of this request still to be placed
+    queue: tuple[str, ...]  # uuids that await a place, in the order of the places
+    left: int  # instances of this request still to be placed
     is_move: bool
-    problems: tuple[str, ...] = ()  # why the answer is not whole
-    is_partial: bool = False  # members that run somewhere may be missing
-    orphans: int = 0  # at the end of the queue: VMs whose build requests nobody works on
-    cells: frozenset[int] = frozenset()  # ids of the cells that hold members
+    problems: tuple[str, ...] = ()  # what could not be read
+    is_partial: bool = False  # placed members may be missing
+    orphans: int = 0  # at the end of the queue: members whose conductor has given up
+    cells: frozenset[int] = frozenset()  # ids of the cells with members
 
     @property
     def awaiting(self) -> int:
-        """VMs of the group that want a place: at least those of this request."""
+        """Members that await a place, at least those of this request."""
         return max(len(self.queue), self.left)
 
 
@@ -42,15 +41,14 @@ def read(
     request: request_spec.Request,
     states: Sequence[host_manager.HostState],
     in_flight: Mapping[str, str],
-) -> Group:
-    """Return members and awaiting of a group, from Nova's databases and Placement.
+) -> GroupMembership:
+    """Return the members of a request's group, from Nova's databases and Placement.
 
     Queries: two in the API database (one for an implicit group being created), one in each
-    cell that holds a VM of the group, and look-ups in Placement as
-    :func:`allocations.nodes_of` says. Where a part does not answer, what HostState and the
-    RequestSpec know takes its place, with one WARNING.
+    cell with members, and look-ups in Placement as :func:`in_flight_instances.nodes_of` says.
+    HostState and RequestSpec substitute for a source that does not answer, with one WARNING.
 
-    :param in_flight: instance uuid to nodename, of VMs that have been looked up already
+    :param in_flight: instance uuid to nodename, of instances looked up already
     """
     context = nova_context.get_admin_context()
     try:
@@ -59,33 +57,45 @@ def read(
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read group %s", request.group_id)
         own = request.instance_uuid
-        members = _members_by_states(request.member_uuids - {own}, states)
-        # A VM that has a host already moves; Nova shows it where it is.
+        # An instance that has a host moves; Nova's scheduler has it in its HostState.
         is_move = any(own in state.instances for state in states)
-        count = 1 if is_move else request.count
-        group = Group(
-            members,
+        group = GroupMembership(
+            members_on(states, request.member_uuids - {own}),
             (),
-            count,
+            1 if is_move else request.count,
             is_move,
-            (f"{databases.API_DATABASE}: {databases.why(error)}",),
+            (f"{databases.API_DATABASE}: {databases.reason(error)}",),
             is_partial=True,
         )
-    untold = request_deadline.untold(group.problems)
-    if untold:
+    problems = request_deadline.not_yet_logged(group.problems)
+    if problems:
         LOG.warning(
             "Group %s: placed with what the scheduler itself knows of some VMs: %s",
             request.group_id,
-            "; ".join(untold),
+            "; ".join(problems),
         )
     return group
 
 
 def is_placed(instance_uuid: str) -> bool:
-    """Tell whether a VM exists in a cell already, so that its request moves it. One query."""
+    """True if an instance exists in a cell, so that its request moves it. One query."""
     context = nova_context.get_admin_context()
-    vms = databases.of_api(lambda: databases.group_vms(context, None, [instance_uuid]))
-    return any(vm.cell_id is not None for vm in vms)
+    found = databases.read_api(lambda: member_queries.api_members(context, None, [instance_uuid]))
+    return any(member.cell_id is not None for member in found)
+
+
+def members_on(
+    states: Sequence[host_manager.HostState], uuids: Collection[str]
+) -> Counter[tuple[str, str | None]]:
+    """Return how many of some instances Nova's scheduler has in its HostStates, by place."""
+    members: Counter[tuple[str, str | None]] = Counter()
+    unseen = set(uuids)
+    for state in states if unseen else ():
+        here = unseen & set(state.instances)
+        if here:
+            unseen -= here
+            members[(state.host, state.nodename)] += len(here)
+    return members
 
 
 def _read(
@@ -93,98 +103,80 @@ def _read(
     request: request_spec.Request,
     states: Sequence[host_manager.HostState],
     known: Mapping[str, str],
-) -> Group:
+) -> GroupMembership:
     own = request.instance_uuid
-    named = request.member_uuids | {own}
-    vms = databases.of_api(lambda: databases.group_vms(context, request.group_uuid, named))
-    by_uuid = {vm.uuid: vm for vm in vms}
-    own_cell = by_uuid[own].cell_id if own in by_uuid else None
+    uuids = request.member_uuids | {own}
+    vms = databases.read_api(lambda: member_queries.api_members(context, request.group_uuid, uuids))
+    own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
     is_move = own_cell is not None
-    if request.group_uuid is None and not is_move:
-        # A new implicit group: nobody but this request knows of it.
-        return Group(Counter(), (own,), request.count, False)
+    if request.group_uuid is None and own_cell is None:
+        # A new implicit group has no members but those of this request.
+        return GroupMembership(Counter(), (own,), request.count, False)
     if request.group_uuid is None and own_cell is not None:
-        answers = databases.siblings(context, own, own_cell)
+        answers = member_queries.siblings(context, own, own_cell)
     else:
         by_cell: dict[int, list[str]] = {}
         for vm in vms:
             if vm.cell_id is not None and vm.uuid != own:
                 by_cell.setdefault(vm.cell_id, []).append(vm.uuid)
-        answers = databases.placed_vms(context, by_cell)
-    problems = [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
+        answers = member_queries.cell_members(context, by_cell)
+    problems = answers.problems
 
     members: Counter[tuple[str, str | None]] = Counter()
-    in_flight: list[str] = []
+    building: list[str] = []
     for placed in answers.rows:
         if placed.uuid == own:
             continue
         if placed.host:
             members[(placed.host, placed.nodename)] += 1
         elif placed.building:
-            in_flight.append(placed.uuid)
-    is_partial = bool(answers.silent)
+            building.append(placed.uuid)
+    is_partial = bool(answers.down)
     cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
-    silent = {vm.uuid for vm in vms if vm.cell_id in answers.silent} - {own}
-    members.update(_members_by_states(silent, states))
+    members += members_on(states, {vm.uuid for vm in vms if vm.cell_id in answers.down} - {own})
 
     unmapped = [vm for vm in vms if vm.build_request is not None and vm.cell_id is None]
     waiting = [vm.uuid for vm in unmapped if not vm.orphan]
     orphans = [vm.uuid for vm in unmapped if vm.orphan and vm.uuid != own]
     if not is_move and own not in waiting:
         waiting.append(own)
-    unplaced = sorted(in_flight) + _may_be_in_flight(waiting, own, request, is_move) + orphans
+    unplaced = sorted(building) + _may_be_in_flight(waiting, own, request, is_move) + orphans
     looked_up = in_flight_instances.nodes_of(
         context,
         [uuid for uuid in unplaced if uuid not in known],
         {state.uuid: state.nodename for state in states},
     )
     nodes = looked_up.nodes | {uuid: known[uuid] for uuid in unplaced if uuid in known}
-    if looked_up.trouble:
-        problems.append(looked_up.trouble)
-        # A VM that its cell knows without a host has been claimed somewhere. One that only has
-        # a build request mostly has not.
-        is_partial = is_partial or not nodes.keys() >= set(in_flight)
+    if looked_up.problem:
+        problems.append(looked_up.problem)
+        # A building instance in its cell has been claimed for a host. One with a build request
+        # alone mostly has not.
+        is_partial = is_partial or not nodes.keys() >= set(building)
     host_of = {state.nodename: state.host for state in states}
     for node in nodes.values():
         members[(host_of.get(node, node), node)] += 1
     if is_move:
-        # Others that await a place have requests of their own.
-        return Group(members, (own,), 1, True, tuple(problems), is_partial, cells=cells)
-    # Orphans may want a place for ever: they steer the choice of leaf, but take no place from
-    # the VMs that are being scheduled.
+        # The other members that await a place have requests of their own.
+        return GroupMembership(members, (own,), 1, True, tuple(problems), is_partial, cells=cells)
+    # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
+    # the instances that are being scheduled.
     queue = tuple(uuid for uuid in waiting + orphans if uuid not in nodes)
-    left_over = len([uuid for uuid in orphans if uuid not in nodes])
-    return Group(
-        members, queue, request.count, False, tuple(problems), is_partial, left_over, cells
+    orphans_left = len([uuid for uuid in orphans if uuid not in nodes])
+    return GroupMembership(
+        members, queue, request.count, False, tuple(problems), is_partial, orphans_left, cells
     )
 
 
 def _may_be_in_flight(
     waiting: list[str], own: str, request: request_spec.Request, is_move: bool
 ) -> list[str]:
-    """Return those of the VMs with build requests that may hold an allocation.
+    """Return those of the instances with build requests that may hold an allocation.
 
-    The request's own VMs do not when it is first seen. Build requests older than the first of
-    them are others'; of the younger ones as many are its own as it has VMs to place.
+    The instances of a request that is first seen hold none. Build requests older than its first
+    belong to other requests; of the younger ones, ``request.count - 1`` are its own.
     """
     if is_move:
         return [uuid for uuid in waiting if uuid != own]
     at = waiting.index(own)
     older, younger = waiting[:at], waiting[at + 1 :]
     return older + (younger if len(younger) >= request.count else [])
-
-
-def _members_by_states(
-    uuids: frozenset[str] | set[str], states: Sequence[host_manager.HostState]
-) -> Counter[tuple[str, str | None]]:
-    """Return the VMs among ``uuids`` that the scheduler's own cache sees on candidates."""
-    members: Counter[tuple[str, str | None]] = Counter()
-    seen: set[str] = set()
-    if not uuids:
-        return members
-    for state in states:
-        here = (uuids & set(state.instances)) - seen
-        if here:
-            seen |= here
-            members[(state.host, state.nodename)] += len(here)
-    return members

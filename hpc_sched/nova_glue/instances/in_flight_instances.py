@@ -1,8 +1,8 @@
-"""Where VMs in flight have their place: the allocations that Placement holds for them."""
+"""Where instances in flight have been claimed: their allocations in Placement."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import nova.conf
@@ -16,25 +16,23 @@ from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 
 CONF = nova.conf.CONF
 
-# What the provider of a hypervisor or node itself gives, as opposed to one of its devices or
-# to a shared disk.
+# Resource classes of a hypervisor or node itself, as opposed to its devices or a shared disk.
 _OF_THE_HOST = (orc.VCPU, orc.PCPU, orc.MEMORY_MB)
 PLACEMENT = "Placement"
-# Requests that look up at a time. Placement serves all requests of Nova; where it hangs Nova
-# waits for it too.
+# Requests that look up allocations concurrently. Placement serves all requests of Nova; if it
+# hangs, Nova waits for it too.
 MAX_SEARCHES = 8
-# The part of the time in which look-ups begin: many slow ones are not one that hangs.
+# Fraction of the timeout after which no new look-up starts.
 _PART_OF_TIME = 0.8
-_VERSION = "1.14"  # the first with root_provider_uuid
 
 
 @dataclass(frozen=True, slots=True)
-class LookedUp:
-    """Where consumers have their places, as far as Placement was asked."""
+class LookupResult:
+    """The nodes on which consumers hold allocations, as far as they were looked up."""
 
     nodes: dict[str, str]  # consumer to nodename, of those that hold an allocation
-    trouble: str | None = None  # why not all were asked for
-    missed: frozenset[str] = frozenset()  # consumers that were not
+    problem: str | None = None  # reason why some were not looked up
+    missed: frozenset[str] = frozenset()  # those consumers
 
 
 def nodes_of(
@@ -42,59 +40,52 @@ def nodes_of(
     consumers: Iterable[str],
     node_of_provider: Mapping[str, str],
     moving_from: Mapping[str, str] | None = None,
-) -> LookedUp:
+) -> LookupResult:
     """Return the nodename of each consumer that holds an allocation, and what went wrong.
 
-    One call to Placement a consumer, at most ``in_flight_lookups``, one or two more for each
-    provider outside ``node_of_provider``; waited for as ``circuit_breaker`` says.
-    Never raises: what was found before an error, or in time, counts.
+    One call to Placement per consumer, at most ``in_flight_lookups``, and one for each provider
+    outside ``node_of_provider``, within the request's deadline. Never raises: the result
+    holds what was found before an error or a timeout.
 
     :param consumers: instance uuids, the most important first
     :param node_of_provider: provider uuid to nodename of the hosts already known
-    :param moving_from: instance uuid to the node that it leaves, which does not count
+    :param moving_from: instance uuid to a node whose allocation is ignored
     """
-    if not CONF.hpc_sched.in_flight_lookups:
-        return LookedUp({})
     asked = list(consumers)
-    if not asked:
-        return LookedUp({})
-    search = _Search(context, dict(node_of_provider), moving_from or {})
-    trouble = None
     wanted = asked[: CONF.hpc_sched.in_flight_lookups]
-    until = time.monotonic() + _PART_OF_TIME * request_deadline.left()
+    if not wanted:
+        return LookupResult({})
+    search = _AllocationSearch(context, dict(node_of_provider), moving_from or {})
+    problem = None
+    until = time.monotonic() + _PART_OF_TIME * request_deadline.remaining()
     try:
         circuit_breaker.ask_one(PLACEMENT, lambda: search.run(wanted, until), MAX_SEARCHES)
         if search.done < len(wanted):
-            trouble = f"{PLACEMENT}: {search.done} of {len(wanted)} look-ups in time"
+            problem = f"{PLACEMENT}: {search.done} of {len(wanted)} look-ups in time"
         elif len(asked) > search.done:
-            trouble = f"more than in_flight_lookups={search.done} VMs in flight"
+            problem = f"more than in_flight_lookups={search.done} VMs in flight"
     except exceptions.UnansweredError as error:
-        trouble = f"{PLACEMENT}: {error}"
+        problem = f"{PLACEMENT}: {error}"
     except Exception as error:
-        trouble = f"{PLACEMENT}: {masking.first_line(error)}"
+        problem = f"{PLACEMENT}: {masking.first_line(error)}"
     done = search.done
-    return LookedUp(dict(search.nodes), trouble, frozenset(asked[done:]))
+    return LookupResult(dict(search.nodes), problem, frozenset(asked[done:]))
 
 
-class _Search:
-    """Look-ups of one request, in a thread that may be left behind."""
+@dataclass
+class _AllocationSearch:
+    """Look-ups of one request, in a thread that may be abandoned."""
 
-    def __init__(
-        self,
-        context: nova_context.RequestContext,
-        node_of_provider: dict[str, str],
-        moving_from: Mapping[str, str],
-    ) -> None:
-        self._context = context
-        self._known = node_of_provider
-        self._moving_from = moving_from
-        self.nodes: dict[str, str] = {}
-        self.done = 0  # consumers that have been looked up
+    context: nova_context.RequestContext
+    node_of_provider: dict[str, str]
+    moving_from: Mapping[str, str]
+    nodes: dict[str, str] = field(default_factory=dict)  # consumer to nodename
+    done: int = 0  # consumers that have been looked up
 
     def run(self, consumers: Sequence[str], until: float) -> None:
         """Look consumers up.
 
-        :param until: a time.monotonic() after which no look-up begins: nobody waits for it
+        :param until: time.monotonic() after which no look-up begins
         """
         for consumer in consumers:
             if time.monotonic() >= until:
@@ -104,18 +95,18 @@ class _Search:
 
     def _look_up(self, consumer: str) -> None:
         client = report.report_client_singleton()
-        found = client.get_allocs_for_consumer(self._context, consumer)["allocations"]
-        source = self._moving_from.get(consumer)
+        found = client.get_allocs_for_consumer(self.context, consumer)["allocations"]
+        source = self.moving_from.get(consumer)
         for provider in _host_providers(found):
-            if provider not in self._known:
-                self._known[provider] = _root_name(client, self._context, provider)
-            if self._known[provider] != source:
-                self.nodes[consumer] = self._known[provider]
+            if provider not in self.node_of_provider:
+                self.node_of_provider[provider] = _nodename(client, self.context, provider)
+            if self.node_of_provider[provider] != source:
+                self.nodes[consumer] = self.node_of_provider[provider]
                 break
 
 
 def _host_providers(allocations: Mapping[str, Any]) -> list[str]:
-    """Return the providers of an allocation, those first that are, or are nearest to, a host."""
+    """Return the providers of an allocation, hosts before devices and shared disks, by uuid."""
 
     def key(provider: str) -> tuple[bool, str]:
         resources = allocations[provider].get("resources", {})
@@ -124,24 +115,11 @@ def _host_providers(allocations: Mapping[str, Any]) -> list[str]:
     return sorted(allocations, key=key)
 
 
-def _root_name(
+def _nodename(
     client: report.SchedulerReportClient, context: nova_context.RequestContext, provider: str
 ) -> str:
-    """Return the name of the provider's root, which is the nodename."""
-    found = _provider(client, context, provider)
-    root = found.get("root_provider_uuid") or provider
-    if root != provider:
-        found = _provider(client, context, root)
-    return str(found["name"])
-
-
-def _provider(
-    client: report.SchedulerReportClient, context: nova_context.RequestContext, uuid: str
-) -> dict[str, Any]:
-    response = client.get(
-        f"/resource_providers/{uuid}", version=_VERSION, global_request_id=context.global_id
-    )
-    if not response:
-        raise exception.ResourceProviderRetrievalFailed(uuid=uuid)
-    provider: dict[str, Any] = response.json()
-    return provider
+    """Return the name of the root of a provider's tree, which is the nodename. One call."""
+    for found in client.get_providers_in_tree(context, provider):
+        if found["uuid"] == (found.get("root_provider_uuid") or provider):
+            return str(found["name"])
+    raise exception.ResourceProviderRetrievalFailed(uuid=provider)

@@ -1,4 +1,4 @@
-"""What the VMs on the hosts run, cached per VM for as long as it cannot change."""
+"""The applications of the instances on the hosts, cached as long as they cannot change."""
 
 from __future__ import annotations
 
@@ -11,176 +11,183 @@ import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
-from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.nova_glue.instances.host_instances import Occupancy
+from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases, serialized_objects
 from hpc_sched.nova_glue.request import request_extra_specs
 
 CONF = nova.conf.CONF
 
-# The first request after a start reads the requests of all VMs, which takes its time.
-_MANY = f"{databases.API_DATABASE}, requests of VMs"
+# A source of its own: the first request after a start reads the RequestSpecs of all instances.
+_REQUEST_SPECS = f"{databases.API_DATABASE}, requests of VMs"
 
-# How many VMs may be known for one reading that misses some of them to forget none.
-_MOST_ABSENT = 200_000
+# Largest cache that an incomplete read leaves unpruned, in instances.
+_MAX_UNPRUNED = 200_000
 
-Known = TypeVar("Known")
+Cached = TypeVar("Cached")
 Place = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What the request that made a VM said; it never changes."""
+class _Creation:
+    """What the request that created an instance says; it never changes."""
 
-    hints: Mapping[str, Any] = field(default_factory=dict)  # of our namespace
+    hints: Mapping[str, Any] = field(default_factory=dict)  # hpc: ones
     group: str | None = None  # uuid of its server group
-    is_one_of_many: bool = False  # made with others by one request
+    is_multi_create: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Cache:
-    """What is known of VMs; replaced as a whole.
+class ApplicationCache:
+    """What has been read about instances; replaced as a whole.
 
-    Only VMs that were seen last are kept, and those of cells that have not answered then.
+    Holds the instances of the last read, and those of cells that did not answer then.
     """
 
-    settings: tuple[Any, ...] = ()  # the options by which the applications were judged
-    said: Mapping[str, _Said] = field(default_factory=dict)  # by uuid
-    # By uuid, with the id of the flavor that it comes from.
+    options: tuple[Any, ...] = ()  # on which the applications depend
+    creations: Mapping[str, _Creation] = field(default_factory=dict)  # by uuid
+    # By uuid, with the id of the flavor.
     applications: Mapping[str, tuple[int | None, Application]] = field(default_factory=dict)
 
 
-_cache = _Cache()
+cache = ApplicationCache()
+
+
+def reset() -> None:
+    """Empty the cache, as in a process that has just started."""
+    global cache
+    cache = ApplicationCache()
 
 
 def read(
-    context: nova_context.RequestContext, occupancy: Occupancy
+    context: nova_context.RequestContext, host_instances: HostInstances
 ) -> tuple[dict[Place, list[Application]], tuple[str, ...]]:
-    """Return what runs on each host, and what could not be read.
+    """Return the applications on each host, and what could not be read.
 
-    For the VMs that are not known yet: one query for their requests in the API database, one
-    for the cells and one for their flavors in each cell; none where all are known.
+    For instances outside the cache: one query for their RequestSpecs in the API database, one for
+    the cells and one for their flavors in each cell. None if all are cached.
     """
-    global _cache
-    before = _cache
-    settings = _settings()
-    judged = before.applications if before.settings == settings else {}
-    everyone = occupancy.everyone()
-    uuids = {occupant.uuid for occupant in everyone}
-    said = {uuid: before.said[uuid] for uuid in uuids if uuid in before.said}
+    global cache
+    before = cache
+    options = _options()
+    cached = before.applications if before.options == options else {}
+    instances = host_instances.all()
+    uuids = {instance.uuid for instance in instances}
+    creations = {uuid: before.creations[uuid] for uuid in uuids if uuid in before.creations}
     problems: list[str] = []
-    said |= _read_said(context, uuids - said.keys(), problems)
-    unknown = {o.uuid for o in everyone if not _is_judged(o, judged)}
-    flavors = _read_flavors(context, unknown, problems)
+    creations |= _read_creations(context, uuids - creations.keys(), problems)
+    uncached = {instance.uuid for instance in instances if not _is_cached(instance, cached)}
+    flavors = _read_flavors(context, uncached, problems)
     kept: dict[str, tuple[int | None, Application]] = {}
     found: dict[Place, list[Application]] = {}
-    for occupant in everyone:
-        uuid, of = occupant.uuid, said.get(occupant.uuid, _Said())
-        if occupant.flavor is not None:
-            # On its way, or one of the two sides of a move: few, and not for long.
-            application = _judge(occupant, of, occupant.flavor)
-        elif uuid in unknown:
+    for instance in instances:
+        uuid, creation = instance.uuid, creations.get(instance.uuid, _Creation())
+        if instance.flavor is not None:
+            # In flight, or one side of a migration: few, and not for long.
+            application = _application(instance, creation, instance.flavor)
+        elif uuid in uncached:
             type_id, flavor = flavors.get(uuid, (None, {}))
-            application = _judge(occupant, of, flavor)
-            if uuid in flavors and uuid in said:
+            application = _application(instance, creation, flavor)
+            if uuid in flavors and uuid in creations:
                 kept[uuid] = type_id, application
         else:
-            kept[uuid] = judged[uuid]
-            application = judged[uuid][1]
-        found.setdefault((occupant.host, occupant.nodename), []).append(application)
-    if occupancy.silent_cells:
-        # Their VMs will be back: all of a cell anew would be read under way of a request.
-        said, kept = _with_absent(said, _cache.said), _with_absent(kept, judged)
-    _cache = _Cache(settings, said, kept)
+            kept[uuid] = cached[uuid]
+            application = cached[uuid][1]
+        found.setdefault((instance.host, instance.nodename), []).append(application)
+    if host_instances.down_cells:
+        # Keep their instances: once they answer, a request would have to read the whole cell.
+        creations, kept = _unpruned(creations, cache.creations), _unpruned(kept, cached)
+    cache = ApplicationCache(options, creations, kept)
     return found, tuple(problems)
 
 
-def _with_absent(seen: dict[str, Known], before: Mapping[str, Known]) -> dict[str, Known]:
-    """Return what is known of VMs, those included that were not seen, while there is room."""
-    return {**before, **seen} if len(before) <= _MOST_ABSENT else seen
+def _unpruned(seen: dict[str, Cached], before: Mapping[str, Cached]) -> dict[str, Cached]:
+    """Return the entries of this read and of the cache; only the former if the cache is full."""
+    return {**before, **seen} if len(before) <= _MAX_UNPRUNED else seen
 
 
-def _settings() -> tuple[Any, ...]:
+def _options() -> tuple[Any, ...]:
     ours = CONF.hpc_sched
     return ours.default_app_class, ours.allow_user_hints, ours.implicit_groups
 
 
-def _is_judged(
-    occupant: PlacedInstance, judged: Mapping[str, tuple[int | None, Application]]
+def _is_cached(
+    instance: PlacedInstance, cached: Mapping[str, tuple[int | None, Application]]
 ) -> bool:
-    """Tell whether nothing must be read for a VM: a resize changes the id of its flavor."""
-    if occupant.flavor is not None:
+    """True if the instance has its flavor or the cached entry matches its flavor id."""
+    if instance.flavor is not None:
         return True
-    return occupant.uuid in judged and judged[occupant.uuid][0] == occupant.type_id
+    return instance.uuid in cached and cached[instance.uuid][0] == instance.type_id
 
 
-def _judge(occupant: PlacedInstance, said: _Said, flavor: serialized_objects.Fields) -> Application:
-    in_group = said.group is not None or (
-        said.is_one_of_many and bool(CONF.hpc_sched.implicit_groups)
+def _application(
+    instance: PlacedInstance, creation: _Creation, flavor: serialized_objects.Fields
+) -> Application:
+    in_group = creation.group is not None or (
+        creation.is_multi_create and bool(CONF.hpc_sched.implicit_groups)
     )
-    # What is wrong in them was refused, or logged, when the VM was scheduled.
+    # Its faults were refused, or logged, when the instance was scheduled.
     extra_specs = flavor.get("extra_specs")
     application, _ = request_extra_specs.application(
-        extra_specs if isinstance(extra_specs, dict) else {}, said.hints, in_group=in_group
+        extra_specs if isinstance(extra_specs, dict) else {}, creation.hints, in_group=in_group
     )
-    return dataclasses.replace(application, group=said.group or occupant.reservation_id)
+    return dataclasses.replace(application, group=creation.group or instance.reservation_id)
 
 
-def _read_said(
+def _read_creations(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
-) -> dict[str, _Said]:
-    """Return what the requests of VMs said. One query.
+) -> dict[str, _Creation]:
+    """Return what the RequestSpecs of instances say. One query, or none.
 
-    Of VMs that were asked for by name also that they left no trace. What cannot be read is left
-    out, and so read again the next time.
+    An instance without a RequestSpec gets a default, if few enough are read to name them in the
+    query. Unreadable ones are left out, and so are read again by the next request.
     """
     if not uuids:
         return {}
     spec, mapping = api_models.RequestSpec, api_models.InstanceMapping
     query = sa.select(spec.instance_uuid, spec.spec)
-    asked_for: dict[str, _Said] = {}
-    if len(uuids) <= databases.MAX_LISTED:
+    defaults: dict[str, _Creation] = {}
+    if len(uuids) <= databases.MAX_UUIDS:
         query = query.where(spec.instance_uuid.in_(sorted(uuids)))
-        asked_for = dict.fromkeys(uuids, _Said())
+        defaults = dict.fromkeys(uuids, _Creation())
     else:
-        # Specs of VMs that are long gone stay until they are archived. One that is deleted
-        # softly may come back; it is then asked for by name.
+        # RequestSpecs of deleted instances stay until they are archived. A soft-deleted instance
+        # that is restored is read by its uuid.
         query = query.join(mapping, mapping.instance_uuid == spec.instance_uuid).where(
             mapping.queued_for_delete.is_not(sa.true())
         )
 
-    def read() -> tuple[dict[str, _Said], list[str]]:
-        found, wrong = dict(asked_for), []
-        for uuid, text in databases.each_api_row(context, query):
+    def read() -> tuple[dict[str, _Creation], list[str]]:
+        found, unreadable = dict(defaults), []
+        for uuid, text in databases.iter_api_rows(context, query):
             if uuid in uuids:
                 try:
-                    found[uuid] = _said_in(serialized_objects.fields_in(text))
+                    found[uuid] = _creation_in(serialized_objects.fields_in(text))
                 except serialized_objects.Unreadable as error:
                     found.pop(uuid, None)
-                    wrong.append(serialized_objects.problem(uuid, "request", error))
+                    unreadable.append(serialized_objects.problem(uuid, "request", error))
         _keep(found)
-        return found, wrong
+        return found, unreadable
 
-    found, wrong = databases.of_api(read, _MANY)
-    problems += wrong
+    found, unreadable = databases.read_api(read, _REQUEST_SPECS)
+    problems += unreadable
     return found
 
 
-def _keep(said: Mapping[str, _Said]) -> None:
-    """Keep what was read, also where nobody waits for it any more: it may take long at first."""
-    global _cache
-    _cache = dataclasses.replace(_cache, said={**_cache.said, **said})
+def _keep(creations: Mapping[str, _Creation]) -> None:
+    """Cache a read even if its request has timed out: the first one may take long."""
+    global cache
+    cache = dataclasses.replace(cache, creations={**cache.creations, **creations})
 
 
-def _said_in(spec: serialized_objects.Fields) -> _Said:
+def _creation_in(spec: serialized_objects.Fields) -> _Creation:
     hints = serialized_objects.mapping(spec.get("scheduler_hints"))
     group = spec.get("instance_group")
     count = spec.get("num_instances")
-    return _Said(
+    return _Creation(
         {key: value for key, value in hints.items() if key.startswith("hpc:")},
         (serialized_objects.fields(group).get("uuid") if group is not None else None) or None,
         isinstance(count, int) and count > 1,
@@ -190,9 +197,9 @@ def _said_in(spec: serialized_objects.Fields) -> _Said:
 def _read_flavors(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
 ) -> dict[str, tuple[int | None, serialized_objects.Fields]]:
-    """Return the flavor of each VM with its id. One query for the cells and one in each.
+    """Return the extra specs of each instance's flavor, with its id.
 
-    A flavor that cannot be read is left out.
+    One query for the cells and one in each, or none. Unreadable flavors are left out.
     """
     if not uuids:
         return {}
@@ -202,20 +209,20 @@ def _read_flavors(
         .join(extra, extra.instance_uuid == vm.uuid)
         .where(vm.deleted == 0)
     )
-    if len(uuids) <= databases.MAX_LISTED:
+    if len(uuids) <= databases.MAX_UUIDS:
         query = query.where(vm.uuid.in_(sorted(uuids)))
 
     def in_cell(cell_context: nova_context.RequestContext, _: list[str]) -> list[Any]:
-        with main_db.get_context_manager(cell_context).reader.using(cell_context) as session:
+        with databases.cell_session(cell_context) as session:
             return [
-                # Not the text, of which there may be very much.
-                (uuid, type_id, _current_flavor(text))
-                for uuid, type_id, text in session.execute(databases.streamed(query))
+                # Parsed at once: the texts of a whole cell would fill the memory.
+                (uuid, type_id, _extra_specs_in(text))
+                for uuid, type_id, text in session.execute(databases.in_batches(query))
                 if uuid in uuids
             ]
 
-    answers = databases.ask_cells(context, None, in_cell)
-    problems += [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
+    answers = databases.read_cells(context, None, in_cell)
+    problems += answers.problems
     found = {}
     for uuid, type_id, flavor in answers.rows:
         if isinstance(flavor, serialized_objects.Unreadable):
@@ -225,8 +232,8 @@ def _read_flavors(
     return found
 
 
-def _current_flavor(text: str | None) -> serialized_objects.Fields | serialized_objects.Unreadable:
-    """Return what matters of a VM's flavor, or why that cannot be read."""
+def _extra_specs_in(text: str | None) -> serialized_objects.Fields | serialized_objects.Unreadable:
+    """Return an instance's current flavor with its extra specs alone, or why it is unreadable."""
     try:
         flavor = serialized_objects.flavors_in(text)["cur"]
         return {"extra_specs": serialized_objects.mapping(flavor.get("extra_specs"))}

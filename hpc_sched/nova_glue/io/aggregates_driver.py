@@ -1,8 +1,7 @@
-"""The ``aggregates`` driver: a fabric from the metadata of Nova's host aggregates."""
+"""The ``aggregates`` driver: a topology from the metadata of Nova's host aggregates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 from nova import context as nova_context
@@ -16,8 +15,8 @@ from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
-    """A host aggregate, as far as it tells of the fabric."""
+class AggregateRow:
+    """A host aggregate with its ``hpc:`` metadata."""
 
     name: str
     hosts: tuple[str, ...]
@@ -27,13 +26,13 @@ class Aggregate:
 class AggregatesDriver(TopologyDriver):
     """Reads host aggregates with metadata such as ``hpc:leaf`` from the API database.
 
-    Hosts are compute services: the nodes of one bare-metal service cannot be told apart.
+    Hosts are compute services: the nodes of one bare-metal service count as one host.
     """
 
     def __init__(self, **options: object) -> None:
         """Take no options.
 
-        :raises exceptions.TopologyError: where the configuration names a file or a command
+        :raises exceptions.TopologyError: if the configuration names a file or a command
         """
         if options:
             raise exceptions.TopologyError(
@@ -43,17 +42,16 @@ class AggregatesDriver(TopologyDriver):
             )
 
     def load(self) -> Topology:
-        """Return the fabric that the aggregates describe now.
+        """Return the topology that the aggregates describe now. Two queries.
 
-        :raises exceptions.TopologyError: as :func:`aggregates.topology_of` does, and where the
-            database does not answer
+        :raises exceptions.TopologyError: as :meth:`read` and :meth:`parse` do
         """
         return self.parse(self.read())
 
-    def read(self) -> tuple[Aggregate, ...]:
-        """Return the aggregates with metadata of ours, by name. Two queries.
+    def read(self) -> tuple[AggregateRow, ...]:
+        """Return the aggregates with ``hpc:`` metadata, by name. Two queries.
 
-        :raises exceptions.TopologyError: where the database does not answer
+        :raises exceptions.TopologyError: if the database does not answer
         """
         try:
             return _aggregates()
@@ -63,36 +61,39 @@ class AggregatesDriver(TopologyDriver):
                 f"host aggregates: the API database does not answer: {first}"
             ) from error
 
-    def parse(self, description: tuple[Aggregate, ...]) -> Topology:
-        """Return the fabric of aggregates.
+    def parse(self, description: tuple[AggregateRow, ...]) -> Topology:
+        """Return the topology of aggregates.
 
-        :raises exceptions.TopologyError: as :func:`aggregates.topology_of` does
+        :raises exceptions.TopologyError: as :func:`aggregate_tree.topology_of` does
         """
         return aggregate_tree.topology_of(description)
 
 
-def _aggregates() -> tuple[Aggregate, ...]:
-    said, aggregate, member = (
+def _aggregates() -> tuple[AggregateRow, ...]:
+    metadata_row, aggregate, member = (
         api_models.AggregateMetadata,
         api_models.Aggregate,
         api_models.AggregateHost,
     )
-    ours = said.key.startswith(aggregate_tree.PREFIX, autoescape=True)
+    is_ours = metadata_row.key.startswith(aggregate_tree.PREFIX, autoescape=True)
     context = nova_context.get_admin_context()
     metadata: dict[int, dict[str, str]] = {}
     names: dict[int, str] = {}
-    query = sa.select(aggregate.id, aggregate.name, said.key, said.value)
-    for id_, name, key, value in databases.api_rows(
-        context, query.join(said, said.aggregate_id == aggregate.id).where(ours)
-    ):
+    query = (
+        sa.select(aggregate.id, aggregate.name, metadata_row.key, metadata_row.value)
+        .join(metadata_row, metadata_row.aggregate_id == aggregate.id)
+        .where(is_ours)
+    )
+    for id_, name, key, value in databases.api_rows(context, query):
         names[id_] = name
         metadata.setdefault(id_, {})[key] = value
     hosts: dict[int, list[str]] = {}
-    named = sa.select(said.aggregate_id).where(ours)
-    query = sa.select(member.aggregate_id, member.host).where(member.aggregate_id.in_(named))
+    listed = sa.select(metadata_row.aggregate_id).where(is_ours)
+    query = sa.select(member.aggregate_id, member.host).where(member.aggregate_id.in_(listed))
     for id_, host in databases.api_rows(context, query):
         hosts.setdefault(id_, []).append(host)
-    found: list[Any] = [
-        Aggregate(names[id_], tuple(sorted(hosts.get(id_, ()))), metadata[id_]) for id_ in names
+    found = [
+        AggregateRow(name, tuple(sorted(hosts.get(id_, ()))), metadata[id_])
+        for id_, name in names.items()
     ]
     return tuple(sorted(found, key=lambda one: (one.name, one.hosts)))

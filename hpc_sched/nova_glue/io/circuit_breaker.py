@@ -1,8 +1,8 @@
-"""Reads that may hang: each in a thread of its own, bounded in time and in number.
+"""Reads that may hang, each in its own thread, limited in time and number per source.
 
-A circuit breaker for each source, a cell's database, the API database or Placement. A read that
-hangs cannot be stopped, only left behind with its thread. Nova's own pool for reads of cells has
-five threads, which the host manager needs: none of these reads runs there.
+A source is a cell's database, the API database or Placement; each has a circuit breaker. A read
+that hangs cannot be stopped, only abandoned together with its thread. Nova's own pool for reads of
+cells has five threads, which the host manager needs: none of these reads runs there.
 """
 
 from __future__ import annotations
@@ -24,100 +24,95 @@ CONF = nova.conf.CONF
 
 Answer = TypeVar("Answer")
 
-# How many reads of one source run at a time: as many hang when it begins to.
+# Concurrent reads of one source, and so the reads that hang when it begins to.
 MAX_READS = 4
-# How many may hang before it is asked but rarely: none of them may ever come back.
+# Abandoned reads of one source beyond which it is probed rarely: they may never return.
 MAX_STUCK = 16
-# How many seconds a source that did not answer is left alone; more once so many hang.
+# Seconds that a breaker stays open; the longer pause applies from MAX_STUCK abandoned reads on.
 PAUSE, LONG_PAUSE = 60.0, 600.0
 
 
-class Breaker:
-    """Lets reads of one source begin; used by all threads.
+class CircuitBreaker:
+    """Starts the reads of one source; used by all threads.
 
-    Once somebody has waited in vain, and no read has come back meanwhile, it is left alone for a
-    while. Then one read at a time tries whether it answers again; one that ends in time, be it
-    with an error, says that it does.
+    It opens when a read has timed out and no other has returned meanwhile. After a pause it lets
+    one read at a time probe the source, and closes when a probe ends in time, even with an error.
     """
 
-    def __init__(self, source: str, most: int) -> None:
-        """Trust the source.
-
-        :param most: reads that run at a time
-        """
-        self._name = f"hpc_sched read: {source}"  # as a dump of the threads shows it
-        self._most = most
+    def __init__(self, source: str, max_reads: int) -> None:
+        self.retry_at: float | None = None  # a time.monotonic(); None while closed
+        self._thread_name = f"hpc_sched read: {source}"
+        self._max_reads = max_reads
         self._changed = threading.Condition()
-        self._awaited: set[futures.Future[Any]] = set()
-        # Those that somebody has waited for in vain, and a time.monotonic() since when.
-        self._left: dict[futures.Future[Any], float] = {}
-        self._retry_at: float | None = None  # a time.monotonic(); None while it is trusted
-        self._ended_at = -math.inf  # a time.monotonic(): the last read that came back
+        self._pending: set[futures.Future[Any]] = set()
+        self._abandoned: dict[futures.Future[Any], float] = {}  # to a time.monotonic()
+        self._last_end = -math.inf  # time.monotonic() at which a read returned last
         self._probe: futures.Future[Any] | None = None
 
     def begin(self, read: Callable[[], Answer], seconds: float) -> futures.Future[Answer] | None:
-        """Return what a read will answer, or None where too many others run.
+        """Start a read and return its future, or None if too many others are running.
 
-        :param seconds: how long to wait for those
-        :raises exceptions.UnansweredError: where the source is left alone
+        :param seconds: how long to wait for one of those to end
+        :raises exceptions.UnansweredError: if the breaker is open
         """
         answer: futures.Future[Answer] = futures.Future()
         with self._changed:
-            self._changed.wait_for(lambda: self._retry_at is not None or self._has_room(), seconds)
-            if self._retry_at is not None:
-                may_try = time.monotonic() >= self._retry_at and self._probe is None
-                if not may_try:
+            self._changed.wait_for(lambda: self.retry_at is not None or self._has_room(), seconds)
+            if self.retry_at is not None:
+                may_probe = time.monotonic() >= self.retry_at and self._probe is None
+                if not may_probe:
                     raise exceptions.UnansweredError("left alone after a timeout")
                 self._probe = answer
             elif not self._has_room():
                 return None
-            self._awaited.add(answer)
-        # What a test counts in the caller it counts in the thread too.
+            self._pending.add(answer)
+        # The thread gets the caller's context variables: tests count queries by them.
         run = contextvars.copy_context().run
         thread = threading.Thread(
-            target=run, args=(self._run, read, answer), name=self._name, daemon=True
+            target=run, args=(self._run, read, answer), name=self._thread_name, daemon=True
         )
         try:
             thread.start()
-        except RuntimeError:  # no more threads, which says nothing of the source
+        except RuntimeError:  # the process is out of threads, which is no fault of the source
             with self._changed:
-                self._awaited.discard(answer)
-                self._forget(answer)
+                self._pending.discard(answer)
+                self._end_probe(answer)
                 self._changed.notify_all()
             raise
         return answer
 
-    def leave(self, answer: futures.Future[Any] | None, began: float) -> None:
-        """Leave a read behind for which nobody waits any more, or one that could not begin.
+    def abandon(self, answer: futures.Future[Any] | None, began: float) -> None:
+        """Stop waiting for a read; open the breaker if the source is at fault.
 
-        :param began: a time.monotonic() since when it was waited for
+        :param answer: None for a read that could not begin
+        :param began: time.monotonic() since when it was waited for
         """
         with self._changed:
-            if answer in self._awaited:
-                self._awaited.remove(answer)
-                self._left[answer] = time.monotonic()
-            self._forget(answer)
-            # Many at once wait long for a source that answers one after the other.
-            if self._retry_at is None and self._ended_at > began:
+            if answer in self._pending:
+                self._pending.remove(answer)
+                self._abandoned[answer] = time.monotonic()
+            self._end_probe(answer)
+            # Many requests at once wait long for a source that answers them one by one.
+            if self.retry_at is None and self._last_end > began:
                 return
-            # Who came with little time left cannot say that the source is slow.
+            # A request near its deadline says nothing about the source's speed.
             if time.monotonic() - began >= CONF.hpc_sched.cell_timeout / 2:
-                pause = PAUSE if len(self._left) < MAX_STUCK else LONG_PAUSE
-                self._retry_at = time.monotonic() + pause
+                pause = PAUSE if len(self._abandoned) < MAX_STUCK else LONG_PAUSE
+                self.retry_at = time.monotonic() + pause
                 self._changed.notify_all()
 
     def _has_room(self) -> bool:
-        """Tell whether one more read may run beside those that do.
+        """True if one more read may run now.
 
-        What was left behind long ago will not come back, and keeps no room for ever.
+        Reads abandoned longer than PAUSE ago do not count: they are not expected to return.
         """
         now = time.monotonic()
-        slow = sum(now - since < PAUSE for since in self._left.values())
-        most = self._most if len(self._left) < MAX_STUCK else 1
-        return len(self._awaited) + slow < most
+        slow = sum(now - since < PAUSE for since in self._abandoned.values())
+        max_reads = self._max_reads if len(self._abandoned) < MAX_STUCK else 1
+        return len(self._pending) + slow < max_reads
 
-    def _forget(self, answer: futures.Future[Any] | None) -> None:
-        """Let another read try, where this one has."""
+    def _end_probe(self, answer: futures.Future[Any] | None) -> None:
+        """Allow another probe if this read was the current one."""
         if answer is not None and self._probe is answer:
             self._probe = None
 
@@ -127,7 +122,7 @@ class Breaker:
         except BaseException as error:
             self._end(answer)
             if not isinstance(error, Exception):
-                # What would end the thread is not to end that of the request.
+                # An exit of this thread must not become an exit of the caller's.
                 error = exceptions.UnansweredError(f"{type(error).__name__}: {error}")
             answer.set_exception(error)
         else:
@@ -136,55 +131,62 @@ class Breaker:
 
     def _end(self, answer: futures.Future[Any]) -> None:
         with self._changed:
-            self._awaited.discard(answer)
-            self._left.pop(answer, None)
-            self._ended_at = time.monotonic()
+            self._pending.discard(answer)
+            self._abandoned.pop(answer, None)
+            self._last_end = time.monotonic()
             if self._probe is answer:
-                self._probe, self._retry_at = None, None
+                self._probe, self.retry_at = None, None
             self._changed.notify_all()
 
 
-_breakers: dict[str, Breaker] = {}  # by source; as many as cells, and two
+breakers: dict[str, CircuitBreaker] = {}  # by source: the cells, and three more
 _lock = threading.Lock()
 
 
+def reset() -> None:
+    """Close the breakers of all sources, as in a process that has just started."""
+    with _lock:
+        breakers.clear()
+
+
 def ask(
-    reads: Mapping[str, Callable[[], Answer]], most: int = MAX_READS
+    reads: Mapping[str, Callable[[], Answer]], max_reads: int = MAX_READS
 ) -> dict[str, Answer | Exception]:
-    """Return what each source answers, or the exception that its read has raised.
+    """Return what the read of each source returns, or the exception that it raised.
 
-    All at the same time, and waits no longer than :func:`patience.waiting` says; whatever has
-    not answered by then counts as an UnansweredError.
+    Reads all sources concurrently within the request's deadline, see
+    :func:`request_deadline.charged`. A read that has not returned by then is an UnansweredError.
 
-    :param reads: source to what is asked of it
-    :param most: reads of one source that run at a time
+    :param reads: source to the function that reads it
+    :param max_reads: concurrent reads of one source
     """
     found: dict[str, Answer | Exception] = {}
-    asked: dict[str, futures.Future[Answer] | None] = {}
-    with request_deadline.waiting() as deadline:
+    started: dict[str, futures.Future[Answer] | None] = {}
+    with request_deadline.charged() as deadline:
         began = time.monotonic()
 
         def begin(source: str, seconds: float) -> None:
             try:
-                asked[source] = _breaker(source, most).begin(reads[source], seconds)
+                started[source] = _breaker(source, max_reads).begin(reads[source], seconds)
             except (exceptions.UnansweredError, RuntimeError) as error:
-                asked.pop(source, None)
+                started.pop(source, None)
                 found[source] = error
 
         for source in reads if began < deadline else ():
             begin(source, 0.0)
-        # A source where too many wait keeps nobody from asking the others.
-        for source in [source for source, answer in asked.items() if answer is None]:
+        # Busy sources come last: waiting for one of them does not delay the others.
+        for source in [source for source, answer in started.items() if answer is None]:
             begin(source, max(0.0, deadline - time.monotonic()))
         futures.wait(
-            [answer for answer in asked.values() if answer is not None],
+            [answer for answer in started.values() if answer is not None],
             max(0.0, deadline - time.monotonic()),
         )
-        for source, answer in asked.items():
+        for source, answer in started.items():
             if answer is None or not answer.done():
-                _breaker(source, most).leave(answer, began)
+                _breaker(source, max_reads).abandon(answer, began)
             else:
-                found[source] = _outcome(answer)
+                error = answer.exception()
+                found[source] = error if isinstance(error, Exception) else answer.result()
     for source in reads:
         if source not in found:
             found[source] = exceptions.UnansweredError(
@@ -193,25 +195,17 @@ def ask(
     return found
 
 
-def _outcome(answer: futures.Future[Any]) -> Any:
-    """Return what a read that has ended answers, or the exception that it has raised."""
-    try:
-        return answer.result()
-    except Exception as error:
-        return error
+def ask_one(source: str, read: Callable[[], Answer], max_reads: int = MAX_READS) -> Answer:
+    """Return what the read of one source returns; see :func:`ask`.
 
-
-def _breaker(source: str, most: int) -> Breaker:
-    with _lock:
-        return _breakers.setdefault(source, Breaker(source, most))
-
-
-def ask_one(source: str, read: Callable[[], Answer], most: int = MAX_READS) -> Answer:
-    """Return what one source answers; see :func:`ask`.
-
-    :raises exceptions.UnansweredError: where it does not
+    :raises exceptions.UnansweredError: if it does not return in time
     """
-    [found] = ask({source: read}, most).values()
+    [found] = ask({source: read}, max_reads).values()
     if isinstance(found, Exception):
         raise found
     return found
+
+
+def _breaker(source: str, max_reads: int) -> CircuitBreaker:
+    with _lock:
+        return breakers.setdefault(source, CircuitBreaker(source, max_reads))

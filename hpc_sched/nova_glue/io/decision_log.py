@@ -1,4 +1,4 @@
-"""The decision log: a file with one JSON object per line and decision."""
+"""The file that gets one line of JSON for every decision."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from oslo_log import log as logging
 LOG = logging.getLogger(__name__)
 
 _lock = threading.Lock()
-_unwritable: str | None = None  # path of the last write, if it failed
-_torn: str | None = None  # path whose last record is incomplete, a pipe's included
+_unwritable: str | None = None  # path that could not be written last
+_torn: str | None = None  # path, also a pipe's, whose last record is incomplete
 
 
 def append(path: str, record: dict[str, Any]) -> None:
     """Append one line to a file that other workers append to and that may be rotated.
 
-    Each line is one write with O_APPEND to a newly opened file: lines of workers do not mix, and
-    a rotated file gets no more lines. Never raises and never waits for the reader of a pipe: a
-    line that cannot be written is lost. The first loss is a WARNING, its end an INFO.
+    Opens the file for each line and writes it in one call: with O_APPEND lines of two workers
+    do not mix, and a rotated file gets no more lines. Never raises, and never waits for a pipe's
+    reader: a line that cannot be written is lost. The first such loss is logged as a WARNING, and
+    its end as INFO.
     """
     global _unwritable, _torn
     try:
@@ -33,23 +34,23 @@ def append(path: str, record: dict[str, Any]) -> None:
         return
     with _lock:
         try:
-            # End an incomplete record, also another worker's: only that one is lost.
-            written = _write(path, b"\n" + line if _torn == path or _is_torn(path) else line)
+            # A record torn here or by another worker must not spoil this one.
+            is_complete = write(path, b"\n" + line if _torn == path or is_torn(path) else line)
         except (OSError, ValueError) as error:
-            why: object = error
+            reason: object = error
         else:
-            # A pipe, or a disk that becomes full, takes only the beginning of a line.
-            why = None if written else "no space for the whole line"
-            _torn = None if written else path
-        before, _unwritable = _unwritable, path if why else None
-    if why and before != path:
-        LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, why)
-    elif not why and before == path:
+            # A disk that becomes full, or a pipe, takes only the beginning of a line.
+            reason = None if is_complete else "no space for the whole line"
+            _torn = None if is_complete else path
+        before, _unwritable = _unwritable, path if reason else None
+    if reason and before != path:
+        LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, reason)
+    elif not reason and before == path:
         LOG.info("[hpc_sched] decision_log = %s can be written again", path)
 
 
-def _is_torn(path: str) -> bool:
-    """True if a file's last line is incomplete; False for a file that cannot be read."""
+def is_torn(path: str) -> bool:
+    """True if a regular, readable file does not end with a line break."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
@@ -60,12 +61,12 @@ def _is_torn(path: str) -> bool:
         return False
 
 
-def _write(path: str, text: bytes) -> bool:
-    """Append to a file; return whether all was written.
+def write(path: str, text: bytes) -> bool:
+    """Append to a file; return whether it has taken the whole text.
 
-    :raises OSError: if nothing was written
+    :raises OSError: if it takes nothing
     """
-    # Not os.write(), which on eventlet waits for a pipe's reader nevertheless.
+    # Not os.write(), which on eventlet waits for a pipe's reader all the same.
     with open(path, "ab", buffering=0, opener=_without_waiting) as file:
         taken = file.write(text)
     if taken is None:

@@ -1,4 +1,4 @@
-"""The fabric that this nova-scheduler places on: loaded at start, reloaded when it changes."""
+"""The topology that this nova-scheduler uses: loaded at start, reloaded when it changes."""
 
 import re
 import threading
@@ -25,18 +25,18 @@ from hpc_sched.topology.readers import topology_driver as topology_base
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-# Folding names without a pattern (UUIDs) takes its time, and this happens within a request.
+# Longest list of host names in a log line: a request waits while they are folded.
 MAX_LISTED = 1000
 _MAX_PROBLEMS = 20
-# How many seconds after a look at a command's output or a database the start takes it as it was.
+# Seconds after a read of a command's output or a database in which the start reuses it.
 _START = 30.0
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 
 
 class Fabric:
-    """One loaded topology with the index that finds Nova's hosts in it.
+    """A loaded topology with the index that finds Nova's hosts in it.
 
-    Immutable but for the note that its unknown hosts have been reported.
+    Immutable except for the set of unknown hosts that have been logged.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -46,11 +46,11 @@ class Fabric:
         self._reported: frozenset[str] | None = None
 
     def name_of(self, host: str, nodename: str | None) -> str:
-        """Return the topology's name of a hypervisor; its own name where it has none."""
+        """Return a hypervisor's name in the topology, or its own if it is unknown there."""
         return self.names.find(host, nodename) or nodename or host
 
     def report_unknown(self, names: Iterable[str]) -> None:
-        """Log the hosts that the topology does not name: one WARNING per load, then INFO."""
+        """Log hosts that the topology does not name, once each: one WARNING per load, then INFO."""
         with self._lock:
             first = self._reported is None
             new = frozenset(names) - (self._reported or frozenset())
@@ -71,7 +71,7 @@ class Fabric:
 def names_in(
     current: Fabric, states: Sequence[host_manager.HostState]
 ) -> tuple[list[str], list[str]]:
-    """Return the topology's name of each host, and the names it does not know.
+    """Return the name of each host in the topology, and the names unknown there.
 
     A short name that two hosts of the cloud would share belongs to neither.
     """
@@ -79,77 +79,78 @@ def names_in(
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """The fabric in use, and the description that was looked at last."""
+class _Loaded:
+    """The fabric in use, and the description that was read last."""
 
     source: tuple[str, dict[str, Any]]  # driver and options
-    seen: object  # mark of the description, of a wrong one too; None where nobody can tell
+    seen: object  # mark of the last description, valid or not; None to read it again
     fabric: Fabric
-    files: tuple[object, ...] = ()  # what tells that the source's files are the same
+    files: tuple[object, ...] = ()  # fingerprints of the source's files
     read_at: float = 0.0  # a time.monotonic()
-    wrong: str = ""  # what was said of a description that is wrong; of one that is missing, less
+    error: str = ""  # logged last; without its numbers if the description was not read
 
 
-_lock = threading.Lock()
-_held: _Held | None = None
+load_lock = threading.Lock()  # held while a topology is being read
+_loaded: _Loaded | None = None
 
 
 def start() -> None:
-    """Make ready what filters and weighers need: a scheduler that lacks it does not start.
+    """Check the options and load the topology, for filters and weighers.
 
-    :raises exceptions.TopologyError: where the topology is missing or wrong
-    :raises ValueError: where an option of [hpc_sched] has a value that cannot be used
+    :raises exceptions.TopologyError: if the topology is missing or invalid
+    :raises ValueError: if an option of [hpc_sched] has an invalid value
     """
     conf.register_opts(CONF)
     conf.check(CONF)
     load()
-    # One function however often it is registered: a set.
-    CONF.register_mutate_hook(_on_mutate)
+    # oslo.config keeps a set of hooks: repeated calls register one.
+    CONF.register_mutate_hook(on_mutate)
 
 
 def load() -> Fabric:
-    """Return the fabric that the configuration names, read anew only if that has changed.
+    """Load the topology that the configuration names; reuse the loaded one if unchanged.
 
-    Called when filters and weighers are built, so that a scheduler whose topology is missing
-    or wrong does not start.
+    Called when filters and weighers are built: without a valid topology the scheduler does not
+    start.
 
     :raises exceptions.TopologyError: naming file, line or key, and what was expected
     """
-    global _held
+    global _loaded
     conf.register_opts(CONF)
     source = conf.topology_source(CONF)
-    with _lock:
-        held = _held
-        seen = _fingerprints(source[1])
-        # Every filter and weigher asks; a command or the database is asked once for all.
+    with load_lock:
+        before = _loaded
+        files = _fingerprints(source[1])
+        # Every filter and weigher calls this: a command or the database is read once for all.
         if (
-            held is not None
-            and not held.wrong
-            and (held.source, held.files) == (source, seen)
-            and (source[1].get("path") or time.monotonic() - held.read_at < _START)
+            before is not None
+            and not before.error
+            and (before.source, before.files) == (source, files)
+            and (source[1].get("path") or time.monotonic() - before.read_at < _START)
         ):
-            return held.fabric
+            return before.fabric
         driver = topology_base.driver(source[0], **source[1])
         description = driver.read()
         fabric = Fabric(driver.parse(description))
-        _held = _Held(source, driver.mark(description), fabric, seen, time.monotonic())
+        _loaded = _Loaded(source, driver.mark(description), fabric, files, time.monotonic())
     LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), _name(source))
     _log_remarks(fabric.topology)
     return fabric
 
 
 def reload() -> bool:
-    """Read the fabric again if its description has changed, and tell whether it is another now.
+    """Read the topology again if its description has changed; return whether it changed.
 
-    It is replaced as a whole, by one assignment: who has it keeps what it has. A description that
-    is wrong, or an option, is one ERROR a mistake, and the last good fabric stays in use.
+    One assignment replaces the fabric; requests being served keep the old one. Each new mistake
+    in the description or in an option is logged once, as an ERROR, and the last good topology
+    stays in use.
     """
-    global _held
-    with _lock:
-        held = _held
-        if held is None:
+    global _loaded
+    with load_lock:
+        before = _loaded
+        if before is None:
             return False
-        source, files = held.source, held.files
+        source, files = before.source, before.files
         mark: object = None
         try:
             conf.check(CONF)
@@ -158,36 +159,36 @@ def reload() -> bool:
             driver = topology_base.driver(source[0], **source[1])
             description = driver.read()
             mark = driver.mark(description)
-            if mark is not None and (held.source, held.seen) == (source, mark):
-                _held = replace(held, files=files, read_at=time.monotonic())
+            if mark is not None and (before.source, before.seen) == (source, mark):
+                _loaded = replace(before, files=files, read_at=time.monotonic())
                 return False
             new = driver.parse(description)
-            change = difference.between(held.fabric.topology, new)
+            change = difference.between(before.fabric.topology, new)
         except Exception as error:
-            wrong, is_known = _wrong(error)
-            # Commands and databases name processes and times: [4711] is no other mistake.
-            mistake = wrong if mark is not None else _NUMBER.sub("#", wrong)
-            if (held.source, held.wrong) != (source, mistake):
-                LOG.error("%s; the last good topology stays in use", wrong, exc_info=not is_known)
-            # What is no fault of the description is tried again.
+            text, is_known = _error_text(error)
+            # Errors of commands and databases differ by process ids and times: ignore numbers.
+            mistake = text if mark is not None else _NUMBER.sub("#", text)
+            if (before.source, before.error) != (source, mistake):
+                LOG.error("%s; the last good topology stays in use", text, exc_info=not is_known)
+            # Without a known fault in the description it is read again.
             seen = mark if is_known else None
-            _held = replace(held, source=source, seen=seen, files=files, wrong=mistake)
+            _loaded = replace(before, source=source, seen=seen, files=files, error=mistake)
             return False
-        # The same fabric keeps its note of the hosts that have been reported.
-        fabric = Fabric(new) if change else held.fabric
-        _held = _Held(source, mark, fabric, files, time.monotonic())
+        # An unchanged fabric keeps its set of unknown hosts that have been logged.
+        fabric = Fabric(new) if change else before.fabric
+        _loaded = _Loaded(source, mark, fabric, files, time.monotonic())
     if change:
         LOG.info(
             "Topology changed: %s; now %s (%s)", change.summary(), new.summary(), _name(source)
         )
         _log_remarks(new)
-    elif held.wrong:
+    elif before.error:
         LOG.info("The topology is right again, and unchanged (%s)", _name(source))
     return bool(change)
 
 
-def _wrong(error: Exception) -> tuple[str, bool]:
-    """Return what the log says of an error, and whether that needs no traceback."""
+def _error_text(error: Exception) -> tuple[str, bool]:
+    """Return the log text of an error, and whether it needs no traceback."""
     if isinstance(error, exceptions.TopologyError):
         return "; ".join(error.problems[:_MAX_PROBLEMS]), True
     if isinstance(error, exceptions.ConfigError | cfg.Error):
@@ -196,35 +197,35 @@ def _wrong(error: Exception) -> tuple[str, bool]:
     return f"Reading the topology failed: {type(error).__name__}: {error}", False
 
 
-def _interval() -> float:
-    """Return the seconds between two looks, by default where the option is wrong."""
+def reload_interval() -> float:
+    """Return the seconds between two looks; the default if the option is invalid."""
     try:
         return float(CONF.hpc_sched.topology_reload_interval)
-    except ValueError:  # reload() tells of it
+    except ValueError:  # reload() logs it
         return float(conf.TOPOLOGY_RELOAD_INTERVAL)
 
 
-_watch = topology_watch.Watch(reload, _interval)
+watch = topology_watch.TopologyWatch(reload, reload_interval)
 
 
 def current() -> Fabric:
-    """Return the fabric as it was loaded last; loads it where nothing was.
+    """Return the fabric in use; load it if there is none.
 
-    From the first call in a process on, a thread looks for changes.
+    The first call in a process starts the thread that looks for changes.
     """
-    held = _held
-    fabric = held.fabric if held is not None else load()
-    _watch.start()
+    loaded = _loaded
+    fabric = loaded.fabric if loaded is not None else load()
+    watch.start()
     return fabric
 
 
-def _on_mutate(_conf: object, _fresh: object) -> None:
-    """Look for a change now: Nova's service has got SIGHUP.
+def on_mutate(_conf: object, _fresh: object) -> None:
+    """Look for a change now: Nova's service received SIGHUP.
 
-    In the parent of the workers nobody is served: it reads at once, so that the workers which it
-    forks next begin with what is right. A worker's thread does it in the background.
+    A worker's thread does so in the background. The parent of the workers has no such thread and
+    reads at once, so that the workers that it forks next start with the new topology.
     """
-    if not _watch.wake():
+    if not watch.wake():
         reload()
 
 
@@ -233,7 +234,7 @@ def _fingerprints(options: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _name(source: tuple[str, Mapping[str, Any]]) -> str:
-    """Return what the log calls a source."""
+    """Return the name of a source for the log."""
     driver, options = source
     command = options.get("command")
     return str(options.get("path") or (driver_command.shown(command) if command else driver))

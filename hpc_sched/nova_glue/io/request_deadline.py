@@ -1,4 +1,4 @@
-"""How long the reads of one request are waited for, all of them together."""
+"""The time that one request may spend waiting for databases and Placement."""
 
 from __future__ import annotations
 
@@ -15,57 +15,60 @@ CONF = nova.conf.CONF
 
 @dataclass
 class RequestDeadline:
-    """What one request has waited so far; used by the one thread that serves it."""
+    """Waiting time and logged problems of one request; used only by the thread that serves it."""
 
     waited: float = 0.0  # seconds
-    told: set[str] = field(default_factory=set)  # sources of which the log has spoken
+    logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
 
 
-_current: ContextVar[RequestDeadline | None] = ContextVar("hpc_sched patience", default=None)
+_current: ContextVar[RequestDeadline | None] = ContextVar("hpc_sched deadline", default=None)
 
 
 @contextmanager
-def of(request: RequestDeadline) -> Iterator[None]:
-    """Count what this thread waits for as waited by a request."""
-    before = _current.set(request)
+def active(deadline: RequestDeadline) -> Iterator[None]:
+    """Apply a request's deadline to this thread's reads in this block."""
+    before = _current.set(deadline)
     try:
         yield
     finally:
         _current.reset(before)
 
 
-def left() -> float:
-    """Return how many seconds to wait for what is asked now.
+def remaining() -> float:
+    """Return how many seconds the next read may take.
 
-    A timeout, and two in all for the request: what is silent does not cost it what others would
-    answer at once.
+    At most ``cell_timeout``, and twice that for all reads of the request: after one source has
+    timed out there is time left for the others.
     """
-    request = _current.get() or RequestDeadline()
+    deadline = _current.get() or RequestDeadline()
     timeout = CONF.hpc_sched.cell_timeout
-    return float(min(timeout, 2 * timeout - request.waited))
+    return float(min(timeout, 2 * timeout - deadline.waited))
 
 
 @contextmanager
-def waiting() -> Iterator[float]:
-    """Yield the time.monotonic() until which to wait for what is asked now, see :func:`left`."""
-    request = _current.get() or RequestDeadline()
+def charged() -> Iterator[float]:
+    """Charge the time spent waiting in this block to the request's deadline.
+
+    Yields the time.monotonic() at which waiting must end, see :func:`remaining`.
+    """
+    deadline = _current.get() or RequestDeadline()
     began = time.monotonic()
     try:
-        yield began + left()
+        yield began + remaining()
     finally:
-        request.waited += time.monotonic() - began
+        deadline.waited += time.monotonic() - began
 
 
-def untold(problems: Sequence[str]) -> list[str]:
-    """Return the problems of which the log has not spoken in this request.
+def not_yet_logged(problems: Sequence[str]) -> list[str]:
+    """Return the first problem of each source that this request has not logged; note them.
 
-    Of one source, which a problem names before its first colon, it speaks once.
+    The source is what a problem names before its first colon.
     """
-    request = _current.get() or RequestDeadline()
+    deadline = _current.get() or RequestDeadline()
     found = []
     for problem in problems:
         source = problem.partition(": ")[0]
-        if source not in request.told:
-            request.told.add(source)
+        if source not in deadline.logged:
+            deadline.logged.add(source)
             found.append(problem)
     return found

@@ -1,4 +1,4 @@
-"""Nova's objects as its databases keep them: JSON of a primitive with its fields inside."""
+"""Nova's objects as its databases store them: JSON of a primitive with the fields inside."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Unreadable(ValueError):
 
 
 def fields(primitive: Any) -> Fields:
-    """Return the fields of a serialised object.
+    """Return the fields of a serialized object.
 
-    :raises Unreadable: where it is none
+    :raises Unreadable: if it is none
     """
     found = primitive.get(_FIELDS) if isinstance(primitive, dict) else None
     if not isinstance(found, dict):
@@ -29,15 +29,15 @@ def fields(primitive: Any) -> Fields:
 def fields_in(text: str | None) -> Fields:
     """Return the fields of the object in a column.
 
-    :raises Unreadable: where there is none
+    :raises Unreadable: if there is none
     """
     return fields(_parsed(text))
 
 
 def flavors_in(text: str | None) -> dict[str, Fields]:
-    """Return the flavors in the column of a VM, by cur, old and new; those that there are.
+    """Return the flavors in an instance's column, by "cur", "old" and "new" if set.
 
-    :raises Unreadable: where they are not what Nova writes
+    :raises Unreadable: if the column holds anything else
     """
     found = _parsed(text)
     if not isinstance(found, dict):
@@ -46,9 +46,9 @@ def flavors_in(text: str | None) -> dict[str, Fields]:
 
 
 def mapping(value: Any) -> Fields:
-    """Return a field that is a dictionary, an empty one where it is null or absent.
+    """Return a field that is a dictionary; an empty one for None.
 
-    :raises Unreadable: where it is something else
+    :raises Unreadable: if it is anything else
     """
     if value is None:
         return {}
@@ -58,9 +58,9 @@ def mapping(value: Any) -> Fields:
 
 
 def number(found: Fields, name: str) -> int:
-    """Return a field that is a whole number, 0 where it is null or absent.
+    """Return a field that is an integer; 0 if it is null or absent.
 
-    :raises Unreadable: where it is something else
+    :raises Unreadable: if it is anything else
     """
     value = found.get(name) or 0
     if not isinstance(value, int):
@@ -69,7 +69,7 @@ def number(found: Fields, name: str) -> int:
 
 
 def problem(uuid: str, what: str, error: Unreadable) -> str:
-    """Return what the operator is told of a row that cannot be read."""
+    """Return the log text for a row that cannot be read."""
     return f"the {what} of instance {uuid} in Nova's database cannot be read: {error}"
 
 

@@ -1,4 +1,4 @@
-"""The thread that looks for changes of the fabric."""
+"""The thread that looks for changes of the topology."""
 
 import os
 import threading
@@ -9,45 +9,45 @@ from oslo_log import log as logging
 LOG = logging.getLogger(__name__)
 
 
-class Watch:
-    """Calls a function every so often in a thread of its own.
+class TopologyWatch:
+    """Calls a function periodically in a thread of its own.
 
-    Nova builds filters and weighers in the parent of the workers that it forks, and threads do
-    not survive a fork: the thread is started by the first request of each worker.
+    Nova builds filters and weighers before it forks its workers, and threads do not survive a
+    fork: the first request of each worker starts the thread.
     """
 
     def __init__(self, look: Callable[[], object], interval: Callable[[], float]) -> None:
-        """Watch nothing yet.
+        """Start nothing yet.
 
-        :param look: what to call; what it raises is logged
-        :param interval: seconds between two calls, 0 for calls only on :meth:`wake`; asked
-            before each, must not raise
+        :param look: the function; what it raises is logged
+        :param interval: returns the seconds until the next call, 0 to wait for :meth:`wake`;
+            must not raise
         """
+        self.interval = interval
         self._look = look
-        self._interval = interval
         self._lock = threading.Lock()
         self._pid = 0
         self._woken = threading.Event()
 
     def start(self) -> None:
-        """Start the thread where this process has none yet; costs next to nothing otherwise."""
+        """Start the thread unless this process has it already."""
         if self._pid == os.getpid():
             return
         with self._lock:
             if self._pid == os.getpid():
                 return
-            # An event that was waited for when the process was forked may never wake anybody.
+            # An event that a thread waited for during the fork may stay locked.
             self._woken = threading.Event()
             try:
                 threading.Thread(target=self._run, name="hpc_sched reload", daemon=True).start()
             except RuntimeError as error:
-                # The next request tries again; this one is served with what there is.
+                # The request continues with the loaded topology; the next one tries again.
                 LOG.error("No thread that looks for changes of the fabric: %s", error)
                 return
             self._pid = os.getpid()
 
     def wake(self) -> bool:
-        """Have the function called soon; False where this process has no thread for it."""
+        """Call the function soon; return False if this process has no thread for it."""
         if self._pid != os.getpid():
             return False
         self._woken.set()
@@ -55,14 +55,14 @@ class Watch:
 
     def _run(self) -> None:
         woken = self._woken
-        # What was loaded in the parent may be as old as the parent.
-        due = True
+        # The topology was loaded before the fork, which may be long ago.
+        is_due = True
         while True:
-            interval = self._interval()
-            if woken.is_set() or (due and interval):
+            interval = self.interval()
+            if woken.is_set() or (is_due and interval):
                 woken.clear()
                 try:
                     self._look()
                 except Exception:
                     LOG.exception("Looking for changes of the fabric failed")
-            due = not woken.wait(interval or None)
+            is_due = not woken.wait(interval or None)

@@ -1,4 +1,4 @@
-"""A file whose content is kept in memory and read again when it changes."""
+"""A file whose content is kept in memory and read again when the file changes."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from hpc_sched import exceptions
 
 LOG = logging.getLogger(__name__)
 
-# How many seconds a file that the disk does not give is left alone.
+# Seconds between two attempts to read an unchanged file after an I/O error.
 AGAIN_AFTER = 10.0
 
 Content = TypeVar("Content")
@@ -22,94 +22,90 @@ Fingerprint = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Held(Generic[Content]):
+class _ReadFile(Generic[Content]):
     path: str
-    seen: Fingerprint | None  # of the file when it was last looked at, also where it was wrong
+    seen: Fingerprint | None  # of the file when it was read last, valid or not
     content: Content | None
-    wrong: str = ""  # what was said of it last
-    again_at: float = math.inf  # a time.monotonic() to look at it again although it is the same
+    error: str = ""  # logged last
+    again_at: float = math.inf  # time.monotonic() at which to read it again although unchanged
 
-    def is_of(self, path: str, seen: Fingerprint | None) -> bool:
-        """Tell whether nothing is to be read."""
+    def is_current(self, path: str, seen: Fingerprint | None) -> bool:
+        """True if the file need not be read."""
         return (self.path, self.seen) == (path, seen) and time.monotonic() < self.again_at
 
 
 class WatchedFile(Generic[Content]):
-    """The last good content of a file.
+    """The last valid content of a file; one object serves all threads.
 
-    One object serves all threads: what is held is replaced by one assignment, and one thread
-    at a time reads, the others going on with what is held. A file that becomes wrong is one
-    ERROR per mistake; its last good content stays in use.
+    One thread at a time reads the file, and replaces the content by one assignment; the others
+    go on with the old content. Each new mistake in the file is logged once, as an ERROR.
     """
 
     def __init__(self, what: str, read: Callable[[str], Content]) -> None:
-        """Watch a file that is named only when it is asked for.
+        """Read nothing yet.
 
-        :param what: what the file is, for the log
+        :param what: name of the file's kind in log lines
         :param read: reads a path; raises a HPCSchedError that names file and line
         """
         self._what = what
         self._read = read
-        self._held: _Held[Content] | None = None
+        self._held: _ReadFile[Content] | None = None
         self._lock = threading.Lock()
 
     def start(self, path: str) -> None:
         """Read the file for the first time.
 
-        :raises exceptions.HPCSchedError: where it is missing or wrong
+        :raises exceptions.HPCSchedError: if it is missing or invalid
         """
         with self._lock:
             seen = fingerprint(path)
-            if self._held is None or self._held.wrong or not self._held.is_of(path, seen):
-                self._held = _Held(path, seen, self._read(path))
+            if self._held is None or self._held.error or not self._held.is_current(path, seen):
+                self._held = _ReadFile(path, seen, self._read(path))
 
     def current(self, path: str) -> Content | None:
-        """Return the file's content, read again if it has changed; costs one stat.
-
-        The last good content where it cannot be read now, None where there never was any.
-        """
+        """Return the file's content, or the last valid one, or None; one stat if unchanged."""
         held = self._held
-        if held is not None and held.is_of(path, fingerprint(path)):
+        if held is not None and held.is_current(path, fingerprint(path)):
             return held.content
-        # Who has something to go on with does not wait for the one that reads.
+        # With old content at hand, do not wait for the thread that is reading.
         has_old = held is not None and held.path == path and held.content is not None
         if not self._lock.acquire(blocking=not has_old):
             return held.content if held is not None else None
         try:
             seen, held = fingerprint(path), self._held
-            if held is None or not held.is_of(path, seen):
-                self._held = self._again(path, seen, held)
+            if held is None or not held.is_current(path, seen):
+                self._held = self._read_again(path, seen, held)
             return self._held.content if self._held is not None else None
         finally:
             self._lock.release()
 
-    def _again(
-        self, path: str, seen: Fingerprint | None, held: _Held[Content] | None
-    ) -> _Held[Content]:
+    def _read_again(
+        self, path: str, seen: Fingerprint | None, held: _ReadFile[Content] | None
+    ) -> _ReadFile[Content]:
         try:
             content = self._read(path)
         except exceptions.HPCSchedError as error:
             kept = held.content if held is not None else None
-            wrong = f"{error}; " + (
+            text = f"{error}; " + (
                 f"the last good {self._what} stays in use" if kept is not None else "none is used"
             )
-            if held is None or held.wrong != wrong:
-                LOG.error("%s", wrong)
-            # What the disk would not give may come without the file having changed.
-            again = isinstance(error.__cause__, OSError)
-            again_at = time.monotonic() + AGAIN_AFTER if again else math.inf
-            return _Held(path, seen, kept, wrong, again_at)
+            if held is None or held.error != text:
+                LOG.error("%s", text)
+            # An I/O error may pass without a change of the file.
+            is_io_error = isinstance(error.__cause__, OSError)
+            again_at = time.monotonic() + AGAIN_AFTER if is_io_error else math.inf
+            return _ReadFile(path, seen, kept, text, again_at)
         LOG.info("Read %s %s", self._what, path)
-        return _Held(path, seen, content)
+        return _ReadFile(path, seen, content)
 
 
 def fingerprint(path: str | None) -> Fingerprint | None:
-    """Return what changes when a file does; None where there is none (its reader says why)."""
+    """Return a value that changes with a file, or None if it cannot be found."""
     if not path:
         return None
     try:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    # The ctime tells of a mode that was mended.
+    # The ctime changes with the file's mode: a file may become readable.
     return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -22,7 +22,7 @@ from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.request.claim_observer import GroupClaims
@@ -48,17 +48,17 @@ class GroupState:
     def __init__(
         self,
         request: request_spec.Request,
-        group: group_members.Group,
+        group: group_members.GroupMembership,
         states: Sequence[host_manager.HostState],
         current: loaded_topology.Fabric,
-        neighbours: Neighbours | None = None,
+        colocated: ColocatedInstances | None = None,
     ) -> None:
         """Build the parts of the GroupRequest that do not change.
 
-        :param neighbours: the VMs that run on the hosts; read where they bound the room
+        :param colocated: the VMs that run on the hosts; read where they bound the room
         """
         self.request = request
-        self.neighbours = neighbours
+        self.colocated = colocated
         self.group = group
         self.fabric = current
         self.claims = GroupClaims(states, group.queue)
@@ -97,7 +97,7 @@ class GroupState:
         )
         self._colocation_room = self._room_by_colocation()
         self._packing = (
-            mdobp_input.packing(request, states, neighbours) if request.by_mdobp else None
+            mdobp_input.packing(request, states, colocated) if request.by_mdobp else None
         )
         self._hard_policy = server_group_policy.hard_policy(
             request.policy,
@@ -192,11 +192,11 @@ class GroupState:
     def _room_by_colocation(self) -> Array:
         """Return how many VMs each HostState takes next to the VMs of others."""
         room = np.full(len(self._room), UNBOUNDED, dtype=np.int64)
-        if self.neighbours is not None:
+        if self.colocated is not None:
             if DEDICATED_FILTER in self.request.bounded_by:
-                room = np.minimum(room, self.neighbours.dedicated_room(self.candidates))
+                room = np.minimum(room, self.colocated.dedicated_room(self.candidates))
             if INTERFERENCE_FILTER in self.request.bounded_by:
-                room = np.minimum(room, self.neighbours.limited_room(self.candidates))
+                room = np.minimum(room, self.colocated.limited_room(self.candidates))
         return room
 
     @property
@@ -208,9 +208,9 @@ class GroupState:
     @property
     def left_out(self) -> dict[str, int]:
         """How many hosts the VMs of others keep from the group, by the reason."""
-        if self.neighbours is None:
+        if self.colocated is None:
             return {}
-        found = Counter(self.neighbours.removed)
+        found = Counter(self.colocated.removed)
         # The hosts that a filter has removed are not among the candidates.
         found["the VMs of others"] += int(self.kept_out.sum())
         return dict(+found)
@@ -249,7 +249,7 @@ class GroupState:
         if said.group_size <= most:
             return
         # Hosts that are full now may be larger than all candidates.
-        sizes = host_state_room.sizes_of_all(self.request.demand)
+        sizes = host_state_room.empty_capacities(self.request.demand)
         if sizes is None:
             return
         most = group.most_of_empty(self._empty_capacity(sizes))
@@ -267,7 +267,10 @@ class GroupState:
             candidates; without it they count as the largest of the candidates
         """
         whole = np.array(
-            [host_state_room.whole(state, self.request.demand) for state in self.candidates],
+            [
+                host_state_room.empty_capacity(state, self.request.demand)
+                for state in self.candidates
+            ],
             dtype=np.int64,
         )
         most = server_group_policy.most_per_host(self.request.max_per_host)

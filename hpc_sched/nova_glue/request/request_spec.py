@@ -54,7 +54,7 @@ class Request:
         return self.policy != "soft-anti-affinity" and not self.by_mdobp
 
     @property
-    def minds_neighbours(self) -> bool:
+    def reads_colocated(self) -> bool:
         """Tell whether it matters which VMs the hosts have already."""
         return bool(self.bounded_by) or self.by_mdobp
 

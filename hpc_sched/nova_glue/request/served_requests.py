@@ -15,7 +15,7 @@ from nova.scheduler import host_manager
 from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
-from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology, request_deadline
 from hpc_sched.nova_glue.request import decision_record, request_extra_specs, request_spec
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -26,12 +26,12 @@ class _Entry:
     """One request; used by the one thread that serves it."""
 
     fabric: loaded_topology.Fabric  # as it was when the request came
-    patience: request_deadline.RequestDeadline = field(
+    deadline: request_deadline.RequestDeadline = field(
         default_factory=request_deadline.RequestDeadline
     )
     is_read: bool = False
     state: GroupState | None = None
-    neighbours: Neighbours | None = None
+    colocated: ColocatedInstances | None = None
     told: bool = False  # whether its refusal is, where it has no state
     # Why it cannot be served, for operator and tenant, for HPCGroupFilter to tell. Not the
     # exception: its traceback would hold the RequestSpec, and that this entry, for ever.
@@ -75,8 +75,8 @@ def state_of(
         entry.is_read, entry.state = True, None
         request = request_spec.from_spec(spec, entry.fabric.topology.levels)
         if request is not None:
-            beside = neighbours_of(spec, states) if request.minds_neighbours else None
-            in_flight = beside.occupancy.in_flight if beside is not None else {}
+            beside = colocated_with(spec, states) if request.reads_colocated else None
+            in_flight = beside.host_instances.in_flight if beside is not None else {}
             group = group_members.read(request, states, in_flight)
             entry.state = GroupState(request, group, states, entry.fabric, beside)
     if entry.state is not None:
@@ -86,11 +86,8 @@ def state_of(
 
 
 def waiting_for(spec: objects.RequestSpec) -> AbstractContextManager[None]:
-    """Count what is waited for meanwhile as waited by a request, whose patience has an end.
-
-    For the ways in, filters and weighers.
-    """
-    return request_deadline.of(_registry.entry(spec).patience)
+    """Charge the time spent waiting in this block to the request's deadline."""
+    return request_deadline.active(_registry.entry(spec).deadline)
 
 
 def hpc_specs_of(spec: objects.RequestSpec) -> HPCSpecs:
@@ -98,14 +95,14 @@ def hpc_specs_of(spec: objects.RequestSpec) -> HPCSpecs:
     return request_extra_specs.read(spec, _registry.entry(spec).fabric.topology.levels)
 
 
-def neighbours_of(
+def colocated_with(
     spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
-) -> Neighbours:
+) -> ColocatedInstances:
     """Return what runs on the hosts already, read once when the request is first seen."""
     entry = _registry.entry(spec)
-    if entry.neighbours is None or not entry.neighbours.knows(states):
-        entry.neighbours = colocated_instances.read(spec, states)
-    return entry.neighbours
+    if entry.colocated is None or not entry.colocated.knows(states):
+        entry.colocated = colocated_instances.read(spec, states)
+    return entry.colocated
 
 
 def known(spec: objects.RequestSpec) -> GroupState | None:
@@ -117,7 +114,7 @@ def placed(spec: objects.RequestSpec) -> int:
     """Return how many VMs a request has placed, as far as it has been looked at."""
     entry = _registry.entry(spec)
     of_group = entry.state.claims.number if entry.state is not None else 0
-    return max(of_group, entry.neighbours.placed if entry.neighbours is not None else 0)
+    return max(of_group, entry.colocated.placed if entry.colocated is not None else 0)
 
 
 def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
@@ -127,11 +124,11 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
     alternates.
     """
     entry = _registry.entry(spec)
-    beside = entry.neighbours
+    beside = entry.colocated
     if entry.told:
         return
     if beside is not None:
-        wanted = 1 if beside.occupancy.is_move else request_spec.count_of(spec)
+        wanted = 1 if beside.host_instances.is_move else request_spec.count_of(spec)
         if beside.placed >= wanted:
             return
     entry.told = True

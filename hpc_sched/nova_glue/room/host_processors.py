@@ -123,18 +123,18 @@ def _read(
             said, said.aggregate_id == where.aggregate_id
         )
         wanted = query.where(said.key == METADATA, where.host.in_(hosts))
-        for host, value in databases.of_api(lambda: databases.api_rows(context, wanted)):
+        for host, value in databases.read_api(lambda: databases.api_rows(context, wanted)):
             metadata.setdefault(host, []).append(value)
-        answers = databases.ask_cells(context, dict.fromkeys(cells, hosts), _compute_nodes)
+        answers = databases.read_cells(context, dict.fromkeys(cells, hosts), _compute_nodes)
         for host, node, text in answers.rows:
             cpu_info[host, node] = text
-        problems = [f"cell {cell}: {why}" for cell, why in sorted(answers.silent.items())]
+        problems = answers.problems
     except databases.OUTAGES as error:
-        problems = [f"{databases.API_DATABASE}: {databases.why(error)}"]
+        problems = [f"{databases.API_DATABASE}: {databases.reason(error)}"]
     except Exception:
         LOG.exception("Processors of members are not known")
         problems = []
-    untold = request_deadline.untold(problems)
+    untold = request_deadline.not_yet_logged(problems)
     if untold:
         LOG.warning("Processors of members are not known: %s", "; ".join(untold))
     return metadata, cpu_info

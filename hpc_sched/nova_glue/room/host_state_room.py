@@ -1,4 +1,4 @@
-"""What a HostState tells about the room on its host."""
+"""The room on hosts, by their HostStates and by their records in the cells."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import os_resource_classes as orc
 import sqlalchemy as sa
 from nova import context as nova_context
-from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 from oslo_log import log as logging
@@ -20,68 +19,80 @@ MB_PER_GB = 1024
 
 
 def capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
-    """Return how many more VMs of a demand a host takes, before any policy of the group.
+    """Return how many more instances of a demand a host takes, before any policy of the group.
 
-    A bare-metal node (a host that reports no vcpus) takes one. A host that Placement has
-    offered takes at least one, whatever HostState says: Placement knows better.
+    1 for a bare-metal node, a host that reports no vcpus. At least 1 for a host that Placement
+    has offered, whatever HostState says: Placement claims the resources.
     """
     if not state.vcpus_total:
         return 1
     try:
         fits = host_capacity(free(state), demand)
     except (OverflowError, TypeError, ValueError):
-        fits = 0  # numbers that are missing or none; one such host must not stop the others
+        fits = 0  # missing or invalid numbers of one host must not stop the others
     return max(fits, 1) if state.allocation_candidates else fits
 
 
-def whole(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
-    """Return how many VMs of a demand a host takes while it has none."""
-    return _whole(demand, *_totals_of(state))
+def empty_capacity(state: Any, demand: Mapping[str, int]) -> int:
+    """Return how many instances of a demand a host takes while it has none; 1 on bare metal.
+
+    :param state: its HostState, or the row of its compute node with the same names
+    """
+    return host_capacity(totals(state), demand) if state.vcpus_total else 1
 
 
-def totals(state: host_manager.HostState) -> dict[str, float]:
-    """Return what a host has by resource class, in the units of Placement."""
-    return _totals(*_totals_of(state))
+def empty_capacities(demand: Mapping[str, int]) -> dict[str, int] | None:
+    """Return :func:`empty_capacity` of every host in the cloud, by nodename.
+
+    One query for the cells and one in each; None if a database does not answer.
+    """
+
+    def read(cell_context: nova_context.RequestContext, _: list[str]) -> list[tuple[str, int]]:
+        node = main_models.ComputeNode
+        query = sa.select(
+            node.hypervisor_hostname,
+            node.vcpus.label("vcpus_total"),
+            node.memory_mb.label("total_usable_ram_mb"),
+            node.local_gb.label("total_usable_disk_gb"),
+            node.cpu_allocation_ratio,
+            node.ram_allocation_ratio,
+            node.disk_allocation_ratio,
+        ).where(node.deleted == 0)
+        return [
+            (row.hypervisor_hostname, empty_capacity(row, demand))
+            for row in databases.cell_rows(cell_context, query)
+        ]
+
+    try:
+        answers = databases.read_cells(nova_context.get_admin_context(), None, read)
+    except databases.OUTAGES as error:
+        LOG.warning("Cannot read the sizes of hosts: %s", databases.reason(error))
+        return None
+    except Exception:
+        LOG.exception("Cannot read the sizes of hosts")
+        return None
+    return None if answers.down else dict(answers.rows)
 
 
-def _totals_of(state: host_manager.HostState) -> tuple[Any, ...]:
-    return (
-        state.vcpus_total,
-        state.total_usable_ram_mb,
-        state.total_usable_disk_gb,
-        state.cpu_allocation_ratio,
-        state.ram_allocation_ratio,
-        state.disk_allocation_ratio,
-    )
+def totals(state: Any) -> dict[str, float]:
+    """Return what a host has by resource class, in the units of Placement.
 
-
-def _whole(demand: Mapping[str, int], vcpus: int | None, *others: Any) -> int:
-    """Return how many VMs a host takes by its totals; 1 on bare metal, which reports no vcpus."""
-    return host_capacity(_totals(vcpus, *others), demand) if vcpus else 1
-
-
-def _totals(
-    vcpus: int | None,
-    memory_mb: int | None,
-    disk_gb: float | None,
-    cpu_ratio: float | None,
-    ram_ratio: float | None,
-    disk_ratio: float | None,
-) -> dict[str, float]:
+    :param state: as in :func:`empty_capacity`
+    """
     return {
-        orc.VCPU: (vcpus or 0) * (cpu_ratio or 1.0),
-        orc.MEMORY_MB: (memory_mb or 0) * (ram_ratio or 1.0),
-        orc.DISK_GB: (disk_gb or 0) * (disk_ratio or 1.0),
-        orc.PCPU: float(vcpus or 0),
+        orc.VCPU: (state.vcpus_total or 0) * (state.cpu_allocation_ratio or 1.0),
+        orc.MEMORY_MB: (state.total_usable_ram_mb or 0) * (state.ram_allocation_ratio or 1.0),
+        orc.DISK_GB: (state.total_usable_disk_gb or 0) * (state.disk_allocation_ratio or 1.0),
+        orc.PCPU: float(state.vcpus_total or 0),
     }
 
 
 def free(state: host_manager.HostState) -> dict[str, float]:
-    """Return what is free on a host by resource class, as far as its HostState tells.
+    """Return what is free on a host by resource class, in the units of Placement.
 
-    total * ratio - used in the units of Placement. What is reserved for the host counts as
-    used memory in free_ram_mb. Disk goes by disk_mb_used, for free_disk_mb is capped by
-    disk_available_least, which is 0 or negative on some hosts.
+    total * ratio - used. free_ram_mb counts memory reserved for the host as used. Disk goes by
+    disk_mb_used: free_disk_mb is capped by disk_available_least, which is 0 or negative on some
+    hosts.
     """
     ram_used = state.total_usable_ram_mb - state.free_ram_mb
     disk_mb = state.total_usable_disk_gb * MB_PER_GB * (state.disk_allocation_ratio or 1.0)
@@ -97,44 +108,3 @@ def free(state: host_manager.HostState) -> dict[str, float]:
         if cells:
             amounts[orc.PCPU] = float(sum(len(cell.free_pcpus) for cell in cells))
     return amounts
-
-
-def sizes_of_all(demand: Mapping[str, int]) -> dict[str, int] | None:
-    """Return how many VMs of a demand every host takes while it has none, by nodename.
-
-    One query for the cells and one in each; None where a database does not answer.
-    """
-
-    def read(cell_context: nova_context.RequestContext, _: list[str]) -> list[tuple[str, int]]:
-        return _compute_nodes(cell_context, demand)
-
-    try:
-        answers = databases.ask_cells(nova_context.get_admin_context(), None, read)
-    except databases.OUTAGES as error:
-        LOG.warning("Cannot read the sizes of hosts: %s", databases.why(error))
-        return None
-    except Exception:
-        LOG.exception("Cannot read the sizes of hosts")
-        return None
-    if answers.silent:
-        return None
-    return dict(answers.rows)
-
-
-def _compute_nodes(
-    context: nova_context.RequestContext, demand: Mapping[str, int]
-) -> list[tuple[str, int]]:
-    """Return the nodenames of a cell and what each takes while it has no VM. One query."""
-    node = main_models.ComputeNode
-    query = sa.select(
-        node.hypervisor_hostname,
-        node.vcpus,
-        node.memory_mb,
-        node.local_gb,
-        node.cpu_allocation_ratio,
-        node.ram_allocation_ratio,
-        node.disk_allocation_ratio,
-    ).where(node.deleted == 0)
-    with main_db.get_context_manager(context).reader.using(context) as session:
-        rows = session.execute(query).all()
-    return [(name, _whole(demand, *totals)) for name, *totals in rows]

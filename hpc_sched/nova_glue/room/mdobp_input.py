@@ -9,7 +9,7 @@ import os_resource_classes as orc
 from nova.scheduler import host_manager
 
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.nova_glue.instances.colocated_instances import Neighbours
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.request.request_spec import Request
 from hpc_sched.nova_glue.room import host_state_room
@@ -20,7 +20,7 @@ CONF = nova.conf.CONF
 def packing(
     request: Request,
     states: Sequence[host_manager.HostState],
-    neighbours: Neighbours | None,
+    colocated: ColocatedInstances | None,
 ) -> MDOBPInput:
     """Return what MDOBP compares on each HostState, as it was at first sight.
 
@@ -34,7 +34,7 @@ def packing(
     free, usable = [], []
     for state in states:
         left = _free(state)
-        there = None if neighbours is None else neighbours.holding(state)
+        there = None if colocated is None else colocated.holding(state)
         if there is None:
             whole, coming = host_state_room.totals(state), _size([])
         else:

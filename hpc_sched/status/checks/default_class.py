@@ -127,7 +127,7 @@ def read_groups(context: nova_context.RequestContext) -> list[InspectedGroup]:
         .where(spec.spec.contains(APP_CLASS, autoescape=True))
     )
     classed: Counter[int] = Counter()
-    for group_id, _uuid, text in databases.each_api_row(context, naming_class):
+    for group_id, _uuid, text in databases.iter_api_rows(context, naming_class):
         classed[group_id] += _names_class(text)
     return [
         InspectedGroup(uuid, name or "", project or "", chosen or "", members, classed[group_id])

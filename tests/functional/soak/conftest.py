@@ -38,7 +38,7 @@ def nova(
     }
     cloud = start_cloud(topology, sharing_options(folder, **ours) | STAYS_UP)
     # Where an earlier module has started the thread it sleeps without an interval.
-    loaded_topology._watch.wake()
+    loaded_topology.watch.wake()
     claims = ClaimsOnly(cloud)
     claims.add_hosts(dict.fromkeys(fabrics.HOSTS, 0))
     return claims

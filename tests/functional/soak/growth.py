@@ -16,7 +16,12 @@ from nova import objects
 from nova.scheduler import host_manager
 
 from hpc_sched.nova_glue import nova_release
-from hpc_sched.nova_glue.instances import instance_applications
+from hpc_sched.nova_glue.instances import (
+    colocated_instances,
+    group_members,
+    host_instances,
+    instance_applications,
+)
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import host_processors
@@ -26,12 +31,12 @@ OF_REQUESTS = frozenset(
     {
         "_Answered",
         "_Entry",
+        group_members.GroupMembership.__name__,
+        host_instances.HostInstances.__name__,
+        colocated_instances.ColocatedInstances.__name__,
         "ClaimObserver",
-        "Group",
         "GroupState",
         "HostState",
-        "Neighbours",
-        "Occupancy",
         "Plan",
         "Planning",
         "Problem",
@@ -82,7 +87,7 @@ def look(requests: int, vms: int) -> Sample:
     live: Counter[str] = Counter()
     # Not while a topology is being read: CPython takes it amiss (SystemError) when somebody else
     # has a tuple that is being made.
-    with loaded_topology._lock:
+    with loaded_topology.load_lock:
         for found in gc.get_objects():
             kind = type(found)
             # A metaclass may have made of __module__ something else than a name.
@@ -98,10 +103,10 @@ def look(requests: int, vms: int) -> Sample:
         _open_files(),
         len(served_requests._registry.entries),
         {
-            "applications": len(instance_applications._cache.applications),
-            "said": len(instance_applications._cache.said),
+            "applications": len(instance_applications.cache.applications),
+            "creations": len(instance_applications.cache.creations),
             "processors": host_processors._processor.cache_info().currsize,
-            "breakers": len(circuit_breaker._breakers),
+            "breakers": len(circuit_breaker.breakers),
         },
     )
 

@@ -287,7 +287,7 @@ class Life:
     def _mutate(self, _dice: random.Random) -> bool:
         """Do what the service does on SIGHUP."""
         self.nova.cloud.scheduler.manager.reset()
-        loaded_topology._on_mutate(CONF, {})
+        loaded_topology.on_mutate(CONF, {})
         return True
 
 

@@ -115,7 +115,11 @@ def _look_around(soak: Soak) -> list[str]:
         wrong.append(f"{sample.threads} threads, first {first.threads}")
     if more := sample.files - first.files:
         wrong.append(f"open files that were not open at first: {dict(more)}")
-    bounds = {"applications": len(life.fleet.vms), "said": len(life.fleet.vms), "processors": 256}
+    bounds = {
+        "applications": len(life.fleet.vms),
+        "creations": len(life.fleet.vms),
+        "processors": 256,
+    }
     wrong += [
         f"{sample.caches[name]} entries in the cache of {name}"
         for name, most in bounds.items()

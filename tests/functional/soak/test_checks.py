@@ -78,14 +78,14 @@ def test_a_weigher_that_fails(live, monkeypatch):
 
 
 def test_a_member_that_is_overlooked(live, monkeypatch):
-    real = group_members.databases.placed_vms
+    real = group_members.member_queries.cell_members
 
-    def placed_vms(*args):
+    def cell_members(*args):
         found = real(*args)
         del found.rows[3:]
         return found
 
-    monkeypatch.setattr(group_members.databases, "placed_vms", placed_vms)
+    monkeypatch.setattr(group_members.member_queries, "cell_members", cell_members)
     assert_found(live(EVENTS), "group ")
 
 
@@ -95,13 +95,13 @@ def test_requests_that_stay_in_the_registry(live, monkeypatch):
 
 
 def test_a_cache_that_forgets_nobody(live, monkeypatch):
-    everybody, real = {}, instance_applications._Cache
+    everybody, real = {}, instance_applications.ApplicationCache
 
     def cached(settings=(), said=None, kept=None):
         everybody.update(kept or {})
         return real(settings, said or {}, dict(everybody))
 
-    monkeypatch.setattr(instance_applications, "_Cache", cached)
+    monkeypatch.setattr(instance_applications, "ApplicationCache", cached)
     assert_found(live(400), "in the cache of applications")
 
 

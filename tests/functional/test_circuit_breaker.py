@@ -57,7 +57,7 @@ def hanging() -> Iterator[Callable[[], object]]:
 
 
 def ask_at_once(number: int, read: Callable[[], object], source: str = SOURCE) -> list[object]:
-    """Return what requests that come at the same time are told."""
+    """Return what concurrent requests get from the source."""
     with ThreadPoolExecutor(number) as pool:
         return [one.result() for one in [pool.submit(said, read, source) for _ in range(number)]]
 
@@ -76,9 +76,9 @@ def test_a_source_that_answers_many_requests_one_after_the_other_is_not_left_alo
         time.sleep(TIMEOUT / 4)
         return "well"
 
-    told = ask_at_once(40, slow)
-    assert told.count("well") >= circuit_breaker.MAX_READS
-    assert told.count(UNANSWERED) == 40 - told.count("well") > 0
+    answers = ask_at_once(40, slow)
+    assert answers.count("well") >= circuit_breaker.MAX_READS
+    assert answers.count(UNANSWERED) == 40 - answers.count("well") > 0
     assert said(well) == "well"
 
 
@@ -115,8 +115,8 @@ def test_one_request_at_a_time_tries():
     with hanging() as hang:
         assert said(hang) == UNANSWERED
         time.sleep(circuit_breaker.PAUSE)
-        told = ask_at_once(8, hang)
-    assert sorted(told) == [LEFT_ALONE] * 7 + [UNANSWERED]
+        answers = ask_at_once(8, hang)
+    assert sorted(answers) == [LEFT_ALONE] * 7 + [UNANSWERED]
 
 
 def test_where_as_many_hang_as_may_a_try_comes_but_rarely(monkeypatch):
@@ -145,12 +145,12 @@ def test_who_waits_for_others_is_told_as_soon_as_the_source_is_left_alone():
 
 def test_who_comes_with_little_time_left_does_not_have_a_source_left_alone():
     with hanging() as hang:
-        with request_deadline.of(request_deadline.RequestDeadline(waited=1.9 * TIMEOUT)):
+        with request_deadline.active(request_deadline.RequestDeadline(waited=1.9 * TIMEOUT)):
             assert said(hang) == UNANSWERED
         assert said(well) == "well"
 
 
-def test_a_source_where_too_many_wait_keeps_nobody_from_asking_the_others():
+def test_a_source_with_too_many_waiting_reads_does_not_delay_the_others():
     with hanging() as hang, ThreadPoolExecutor(circuit_breaker.MAX_READS) as pool:
         for _ in range(circuit_breaker.MAX_READS):
             pool.submit(said, hang, "busy")

@@ -1,4 +1,4 @@
-"""Who is on which host and what they run, read from the real databases of a Nova."""
+"""The instances on each host and their applications, read from the real databases of a Nova."""
 
 import datetime
 import json
@@ -75,11 +75,11 @@ def states_of(cloud: NovaCloud, hosts=HOSTS):
     return states
 
 
-def seen(cloud: NovaCloud, hpc_specs=None) -> dict[str, list[Application]]:
+def seen(cloud: NovaCloud, spec=None) -> dict[str, list[Application]]:
     """Return what a request finds on each host, hosts without VMs left out."""
     states = states_of(cloud)
-    found = colocated_instances.read(hpc_specs or request(), states)
-    assert found.occupancy.problems == ()
+    found = colocated_instances.read(spec or request(), states)
+    assert found.host_instances.problems == ()
     return {state.host: found.on(state) for state in states if found.on(state)}
 
 
@@ -169,6 +169,22 @@ def test_a_vm_that_has_no_host_yet_is_where_placement_holds_its_place(cloud, all
     assert set(seen(cloud)) == {"n5", "n6"}
 
 
+def test_an_allocation_of_a_numa_node_alone_is_on_the_host_above_it(cloud, allocate, providers):
+    [vm] = rows.add_vms(cloud, [None], extra_specs=SYNC)
+    placement, child = cloud.placement, uuids.n4_numa0
+    made = {"name": "n4_numa0", "uuid": child, "parent_provider_uuid": providers["n4"]}
+    assert placement.post("/resource_providers", made, version="1.20").status == 200
+    inventories = {name: {"total": 4096} for name in ("VCPU", "MEMORY_MB")}
+    placement.put(
+        f"/resource_providers/{child}/inventories",
+        {"resource_provider_generation": 0, "inventories": inventories},
+        version="1.20",
+    )
+    providers["n4_numa0"] = child
+    allocate(vm, "n4_numa0")
+    assert set(seen(cloud)) == {"n4"}
+
+
 def test_those_on_their_way_are_looked_up_newest_first(cloud, allocate):
     """However many VMs were given up long ago."""
     old = datetime.datetime(2020, 1, 1)
@@ -183,7 +199,7 @@ def test_those_on_their_way_are_looked_up_newest_first(cloud, allocate):
 
     def read():
         found = colocated_instances.read(request(), states)
-        return [state.host for state in states if found.on(state)], found.occupancy
+        return [state.host for state in states if found.on(state)], found.host_instances
 
     hosts, occupancy = read()
     assert hosts == ["n2"]
@@ -251,7 +267,7 @@ def test_a_flavor_whose_sizes_are_no_numbers_spoils_no_other(cloud):
     states = states_of(cloud)
     found = colocated_instances.read(request(), states)
     assert {state.host for state in states if found.on(state)} == {"n1", "n2"}
-    [problem] = found.occupancy.problems
+    [problem] = found.host_instances.problems
     assert f"the flavors of instance {moving} in Nova's database cannot be read: vcpus" in problem
 
 
@@ -308,7 +324,7 @@ def test_a_resize_on_the_same_host_counts_with_both_flavors(cloud, allocate):
 
 def test_a_vm_that_comes_back_from_soft_deletion_is_what_it_was(cloud, monkeypatch):
     """Its request is not read together with thousands of others while it is queued to go."""
-    monkeypatch.setattr(databases, "MAX_LISTED", 1)
+    monkeypatch.setattr(databases, "MAX_UUIDS", 1)
     server_group = {"group": uuids.group}
     vm, _, _ = rows.add_vms(cloud, ["n1", "n2", "n3"], extra_specs=SYNC, **server_group)
     rows.queue_for_delete([vm], True)
@@ -341,7 +357,7 @@ def test_what_is_known_of_vms_is_not_forgotten_while_their_cell_does_not_answer(
     rows.add_vms(cloud, HOSTS, extra_specs=SYNC)
     known = seen(cloud)
     with faults.cell_at(cloud, "cell1", faults.closed_port()):
-        assert colocated_instances.read(request(), states_of(cloud)).occupancy.silent_cells
+        assert colocated_instances.read(request(), states_of(cloud)).host_instances.down_cells
     faults.forget()
     with collected() as sent:
         assert seen(cloud) == known
@@ -349,8 +365,8 @@ def test_what_is_known_of_vms_is_not_forgotten_while_their_cell_does_not_answer(
     # Once a reading is complete, those that are gone are forgotten.
     rows.clear(cloud)
     seen(cloud)
-    assert not instance_applications._cache.said
-    assert not instance_applications._cache.applications
+    assert not instance_applications.cache.creations
+    assert not instance_applications.cache.applications
 
 
 def test_ten_thousand_running_vms_are_read_within_seconds(cloud):
