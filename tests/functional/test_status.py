@@ -910,7 +910,7 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
         tried.append(1)
         raise OSError("mysql://nova:s3cret@host/ gone\n(Background: ...)")
 
-    monkeypatch.setattr(databases, "ask_cells", broken)
+    monkeypatch.setattr(databases, "read_cells", broken)
     view = Cloud()
     for check in (
         topology_hosts.check,
