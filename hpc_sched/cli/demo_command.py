@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
-from cliff.command import Command
 
 from hpc_sched import exceptions, topology
-from hpc_sched.cli.common.progress_line import StatusLine
+from hpc_sched.cli.common.command import HPCSchedCommand
+from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.demo import picture, runs
 from hpc_sched.demo.scenario import Settings
 from hpc_sched.topology.model import Topology
@@ -23,40 +23,45 @@ from hpc_sched.topology.model import Topology
 STOCK, LISTING1, PLUGIN = "stock Nova", "Listing 1 alone", "with hpc_sched"
 HOSTS, GROUP_SIZE = 36, 16
 MAX_HOSTS = 256
-# Against a Nova that hangs; a slow machine only takes its time.
+# Seconds. Ends a Nova that hangs, but not a slow machine.
 TIMEOUT = 900.0
-TIMEOUT_PER_HOST = 20.0  # beyond those of the default
+TIMEOUT_PER_HOST = 20.0  # and per VM, for each above the default
 
 
-class Demo(Command):
+class Demo(HPCSchedCommand):
     """Place a group on a real Nova in this machine, without and with hpc_sched.
 
     Starts Nova's API, conductor, scheduler, Placement and fake computes three times: with
     stock filters and weighers, with the published Listing 1 as the only addition, and as
     etc/nova.conf.sample enables hpc_sched. Occupies some hosts, creates a server group with
-    its VMs in one request through the API, lets it grow by half, and prints where the VMs
-    are and what that costs. Needs the extra 'demo'.
+    its VMs in one request through the API, grows it by half, and prints the places of the VMs
+    and their cost. Needs the extra 'demo'.
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+    EPILOG = "exit codes: 0 done, 1 failed, 2 wrong usage"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
         parser.add_argument(
             "--hosts",
             type=int,
             default=HOSTS,
             metavar="N",
-            help=f"hosts in all (default: {HOSTS})",
+            help=f"number of hosts (default: {HOSTS})",
         )
         parser.add_argument(
-            "--leaves", type=int, default=4, metavar="N", help="leaf switches (default: 4)"
+            "--leaves",
+            type=int,
+            default=4,
+            metavar="N",
+            help="leaf switches (default: 4)",
         )
         parser.add_argument(
             "--pods",
             type=int,
             default=2,
             metavar="N",
-            help="switches above the leaves, below the root; 1 for none (default: 2)",
+            help="number of switches between leaves and root; 1 for none (default: 2)",
         )
         parser.add_argument(
             "--group-size",
@@ -69,7 +74,7 @@ class Demo(Command):
             "--topology",
             type=Path,
             metavar="FILE",
-            help="a topology file of the driver yaml, in place of --hosts, --leaves and --pods",
+            help="topology file of the driver yaml, in place of --hosts, --leaves and --pods",
         )
         parser.add_argument(
             "--json", action="store_true", help="print the result as JSON on standard output"
@@ -77,11 +82,6 @@ class Demo(Command):
         parser.add_argument(
             "-v", dest="nova_log", action="store_true", help="show Nova's log on standard error"
         )
-        return parser
-
-    def get_epilog(self) -> str:
-        """Return the exit codes."""
-        return "exit codes: 0 done, 1 failed, 2 wrong usage"
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Run the demo and print its result; return the exit code."""
@@ -123,7 +123,7 @@ class Demo(Command):
 
 
 class _Progress:
-    """What each run is doing, on one line of a terminal, or a line a change elsewhere."""
+    """The stage of each run, on one line of a terminal; elsewhere a line for each stage."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self.line = StatusLine(stream or sys.stderr)
@@ -133,15 +133,13 @@ class _Progress:
     def show(self, run: str, text: str) -> None:
         if self.doing.get(run) == text:
             return
-        stage_changed = self.doing.get(run, "").rstrip("0123456789/ ") != text.rstrip(
-            "0123456789/ "
-        )
+        before, now = (what.rstrip("0123456789/ ") for what in (self.doing.get(run, ""), text))
         self.doing[run] = text
         seconds = f"{time.monotonic() - self.began:3.0f} s"
         if self.line.in_place:
             line = " | ".join(f"{name}: {what}" for name, what in self.doing.items())
             self.line.show(f"{seconds}  {line}")
-        elif stage_changed:
+        elif before != now:
             self.line.show(f"{seconds}  {run}: {text}")
 
 
@@ -158,7 +156,7 @@ def _require_demo_extra() -> None:
 
 
 def _write_topology(parsed_args: argparse.Namespace, folder: Path) -> Path:
-    """Write the fabric of --hosts, --leaves and --pods, all of a kind of equal size."""
+    """Write the topology of --hosts, --leaves and --pods, of nearly equal switches."""
     hosts, leaves, pods = parsed_args.hosts, parsed_args.leaves, parsed_args.pods
     if leaves < 1 or hosts < leaves:
         raise exceptions.ConfigError(
@@ -209,15 +207,15 @@ def _check_size(fabric: Topology, group_size: int, growth: int) -> None:
 def path_of(name: str) -> Path:
     """Return the path of a sample file.
 
-    :raises exceptions.HPCSchedError: naming the places looked at
+    :raises exceptions.HPCSchedError: naming the places that were searched
     """
+    data = (
+        sysconfig.get_path("data"),
+        sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")),
+    )
     places = [
         Path(__file__).resolve().parents[2] / "etc" / name,
-        Path(sysconfig.get_path("data")) / "etc" / "hpc_sched" / name,
-        Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")))
-        / "etc"
-        / "hpc_sched"
-        / name,
+        *(Path(folder) / "etc" / "hpc_sched" / name for folder in data),
     ]
     for place in places:
         if place.is_file():

@@ -1,4 +1,4 @@
-"""The command hpc-sched-status: is this cloud set up for hpc_sched?"""
+"""The command hpc-sched-status: checks that a cloud is set up for hpc_sched."""
 
 import sys
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from oslo_config import cfg
 from hpc_sched import masking
 
 PROGRAM = "hpc-sched-status"
-# As in Nova's own command: neither of the codes of the checks, which are 0, 1 and 2.
+# As in Nova's own command. The checks return 0, 1 and 2.
 ERROR = 255
 
 
@@ -29,14 +29,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             "pip install 'hpc-sched[nova]'"
         )
     except (cfg.Error, OSError, UnicodeError) as error:
-        # Nova looks into nova.conf already when it is imported, for the threads it is to use.
+        # Nova reads nova.conf at import, to choose its threads.
         return _error(masking.masked(str(error)))
     try:
         return command.run(arguments)
     except KeyboardInterrupt:
         return 130
     except SystemExit as end:
-        # argparse ends wrong usage with 2, which would look like a failed check.
+        # argparse returns 2 for wrong usage, which is the code of a failed check.
         return ERROR if end.code else 0
 
 

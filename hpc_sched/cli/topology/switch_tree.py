@@ -1,16 +1,17 @@
-"""A fabric as a tree of switches for the screen, and as rows for programs."""
+"""A topology as a tree of switches for the screen, and as rows for programs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hpc_sched.cli.common import output
 from hpc_sched.snapshot.host_usage import Occupancy, Totals
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.compare import lint
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Switch
 
-# More processor types than these are counted.
+# Above this number the processor types are counted, not named.
 _MAX_PROCESSORS = 2
 
 UNICODE = ("├─ ", "└─ ", "│  ", "   ")
@@ -19,29 +20,29 @@ ASCII = ("|- ", "`- ", "|  ", "   ")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What part of the tree is looked at."""
+    """The part of the tree to show."""
 
     switch: str | None = None  # this one and all below it
-    depth: int | None = None  # so many levels of switches from the top
+    depth: int | None = None  # number of levels of switches from the top
     level: int = 1  # nothing below this level
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One switch that is shown."""
+    """One shown switch."""
 
     switch: Switch
     above: tuple[str, ...]  # names, from the top
     hosts: tuple[str, ...]
     leaves: int
     lowest: bool  # nothing below it is shown
-    last: tuple[bool, ...]  # for each level on the way down: whether it is the last one there
+    last: tuple[bool, ...]  # for each level on the way down: True if it is the last one there
 
 
 def nodes(topology: Topology, cut: Cut) -> list[Node]:
-    """Return the switches that are shown, each before those below it.
+    """Return the shown switches, each before those below it.
 
-    :raises exceptions.UnknownHostError: for a switch that the fabric does not have
+    :raises exceptions.UnknownHostError: for an unknown switch
     """
     children: list[list[int]] = [[] for _ in topology.switches]
     roots: list[int] = []
@@ -86,7 +87,7 @@ def text_of(
 ) -> str:
     """Return the switches as a tree with a heading and aligned columns.
 
-    :param lines: what the branches are drawn with, as ``UNICODE``
+    :param lines: characters of the branches, :data:`UNICODE` or :data:`ASCII`
     """
     names = ["hosts", *(("vms", "vcpus", "free", "off") if occupancy else ())]
     heading = ("switch", "level", *names, "processor", "below")
@@ -106,16 +107,7 @@ def text_of(
         )
     if not any(row[-2] for row in table[1:]):
         table = [(*row[:-2], row[-1]) for row in table]
-    right = range(2, 2 + len(names))
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    return "".join(
-        "  ".join(
-            cell.rjust(widths[i]) if i in right else cell.ljust(widths[i])
-            for i, cell in enumerate(row)
-        ).rstrip()
-        + "\n"
-        for row in table
-    )
+    return "".join(f"{line}\n" for line in output.aligned(table, range(2, 2 + len(names))))
 
 
 COLUMNS: tuple[tuple[str, Callable[[Topology, Node], Any]], ...] = (
@@ -142,7 +134,7 @@ _STATE_COLUMNS: tuple[tuple[str, Callable[[Totals], Any]], ...] = (
 def rows(
     topology: Topology, shown: Sequence[Node], occupancy: Occupancy | None
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return names of columns, and a row for each switch below which nothing is shown."""
+    """Return names of columns, and a row for each of the lowest shown switches."""
     columns = [name for name, _ in COLUMNS]
     if occupancy:
         columns += [name for name, _ in _STATE_COLUMNS]
@@ -179,7 +171,7 @@ def _processors(topology: Topology, node: Node) -> str:
 
 
 def _below(node: Node) -> str:
-    """Return what a line says of the hosts below a switch."""
+    """Return the last column: leaves and hosts below a switch."""
     leaves = "" if node.switch.level == 1 else plurals.text(node.leaves, "leaf")
     names = hostlist.fold(node.hosts) if node.lowest else ""
     text = ": ".join(part for part in (leaves, names) if part)

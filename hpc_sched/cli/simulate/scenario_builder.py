@@ -1,4 +1,4 @@
-"""From the arguments of hpc-sched simulate to what is simulated."""
+"""The scenario and the runs that the arguments of hpc-sched simulate describe."""
 
 import argparse
 import math
@@ -29,26 +29,26 @@ from hpc_sched.topology.plurals import text as counted
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
-    """What a command has to do."""
+class RequestedRuns:
+    """The runs of one command."""
 
     scenario: Scenario
     runs: tuple[Run, ...]
     jobs: int  # of each run
-    about: tuple[tuple[str, str], ...]  # what is simulated, for people
+    about: tuple[tuple[str, str], ...]  # heading and description, for people
     notes: tuple[str, ...]  # what was left out, a sentence each
 
 
-def sweep_of(args: argparse.Namespace) -> Sweep:
-    """Return what the arguments ask for; reads trace, fabric and snapshot.
+def requested_runs(args: argparse.Namespace) -> RequestedRuns:
+    """Return the runs of the arguments; read trace, topology and snapshot.
 
-    :raises exceptions.HPCSchedError: saying what cannot be read, or what was expected
+    :raises exceptions.HPCSchedError: naming what cannot be read, or what was expected
     """
     runs = _runs(args)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)
-    source, jobs, said, more = _jobs(args)
-    model, told = _model(args, cluster)
+    source, jobs, description, more = _jobs(args)
+    model, model_notes = _model(args, cluster)
     constraints = Constraints(require=args.require, max_leaves=args.max_leaves)
     level_of(cluster.topology, args.require)
     scenario = Scenario(
@@ -70,11 +70,13 @@ def sweep_of(args: argparse.Namespace) -> Sweep:
         events=args.events,
     )
     queue = args.queue if args.queue == "fcfs" else f"EASY, {args.backfill_depth} jobs deep"
-    about = [("Jobs", said), ("Cluster", fabric), ("Queue", queue)]
+    about = [("Jobs", description), ("Cluster", fabric), ("Queue", queue)]
     if args.mtbf is not None:
         about.append(("Failures", f"a host every {args.mtbf:g} s, back after {args.repair:g} s"))
-    about.append(("Runtimes", "as the trace has them" if model is None else _told(model, cluster)))
-    return Sweep(scenario, runs, jobs, tuple(about), (*notes, *more, *told))
+    about.append(
+        ("Runtimes", "as the trace has them" if model is None else _description(model, cluster))
+    )
+    return RequestedRuns(scenario, runs, jobs, tuple(about), (*notes, *more, *model_notes))
 
 
 def _runs(args: argparse.Namespace) -> tuple[Run, ...]:
@@ -90,7 +92,7 @@ def _runs(args: argparse.Namespace) -> tuple[Run, ...]:
 def _cluster(
     args: argparse.Namespace, snapshot: Snapshot | None
 ) -> tuple[Cluster, str, tuple[str, ...]]:
-    """Return the cluster, what it is in words, and what was left out of it."""
+    """Return the cluster, its description, and notes on what was left out of it."""
     if snapshot is not None:
         if args.generate is not None or args.host:
             raise exceptions.SimulationError(
@@ -99,8 +101,7 @@ def _cluster(
         found = Cloud.of(snapshot, topology_source.fabric_of(args, args.topology, snapshot))
         cluster, notes = snapshot_cluster.cluster_of(found)
         if found.unknown:
-            told = cloud_source.told_of(found.unknown)
-            notes = (*notes, f"{told} not in the topology, each a leaf of its own")
+            notes = (*notes, cloud_source.unknown_hosts(found))
         return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
     named = args.topology is not None
     topology = (
@@ -126,7 +127,7 @@ def _size(cluster: Cluster) -> str:
 def _jobs(
     args: argparse.Namespace,
 ) -> tuple[TraceJobs | DrawnJobs, int, str, tuple[str, ...]]:
-    """Return the jobs, how many there are, what they are in words, and what was left out."""
+    """Return the jobs, their number, their description, and notes on what was left out."""
     drawn = ("interarrival", "size", "runtime", "walltime", "vm_memory")
     if args.trace is not None:
         named = ["synthetic", *drawn]
@@ -148,10 +149,10 @@ def _jobs(
             tuple(args.partition),
         )
         tally = trace.tally()
-        left_out = tuple(f"left out of {args.trace}: {told}" for told in tally.sentences())
+        left_out = tuple(f"left out of {args.trace}: {text}" for text in tally.sentences())
         load = f", {args.load:g} times as fast" if args.load != 1 else ""
-        said = f"{counted(tally.usable, 'job')} of {Path(args.trace).name}{load}"
-        return trace, tally.usable, said, left_out
+        description = f"{counted(tally.usable, 'job')} of {Path(args.trace).name}{load}"
+        return trace, tally.usable, description, left_out
     if args.limit is not None or args.partition or args.load != 1 or args.memory != "none":
         raise exceptions.SimulationError(
             "--limit, --partition, --load and --memory are for a trace: name one"
@@ -172,7 +173,7 @@ def _jobs(
 def _model(
     args: argparse.Namespace, cluster: Cluster
 ) -> tuple[RuntimeModel | None, tuple[str, ...]]:
-    """Return the model of runtimes, None where placements change none, and notes."""
+    """Return the model of runtimes, or None if placements change none, and notes."""
     stated = (args.hop_factors, args.speeds, args.interference)
     levels = cluster.topology.levels
     if args.calibrate is not None:
@@ -182,8 +183,8 @@ def _model(
                 "expected the one or the others"
             )
         found = calibration.read(args.calibrate, levels)
-        told = f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %"
-        return found.model(levels), (told, *found.notes)
+        error = f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %"
+        return found.model(levels), (error, *found.notes)
     if all(given is None for given in stated):
         return None, ()
     types = sorted({name for name in cluster.processors if name is not None})
@@ -198,7 +199,7 @@ def _model(
     ), ()
 
 
-def _told(model: RuntimeModel, cluster: Cluster) -> str:
+def _description(model: RuntimeModel, cluster: Cluster) -> str:
     names = (runtime_model.HOST, *cluster.topology.levels)
     parts = [f"{name} x {factor:g}" for name, factor in zip(names, model.hop_factors, strict=False)]
     parts += [f"{name} at speed {speed:g}" for name, speed in sorted(model.speeds.items())]
