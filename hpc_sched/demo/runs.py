@@ -1,4 +1,4 @@
-"""Starts the demo's runs as child processes and collects what they report."""
+"""The runs of the demo as child processes, and their results."""
 
 import contextlib
 import json
@@ -16,13 +16,12 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.demo.scenario import Settings
 
-# Hosts of equal weight come in the order of a Python set in Nova: fix it, so that stock
-# Nova's result is the same every time.
+# Nova sorts hosts of equal weight in the order of a Python set. Fixed, for reproducible results.
 _HASH_SEED = "0"
 
 
 class DemoError(exceptions.HPCSchedError):
-    """A run of the demo failed; the text says what and where its log is."""
+    """A run of the demo failed; the text has the reason and the path of the log."""
 
 
 def run_all(
@@ -32,17 +31,17 @@ def run_all(
     timeout: float,
     verbose: bool,
 ) -> dict[str, dict[str, Any]]:
-    """Return the result of each run by name; all run at the same time.
+    """Run all runs at the same time; return their results by name.
 
-    :param progress: called with a run's name and what it is doing
-    :param verbose: whether the log of Nova goes to standard error
+    :param progress: called with a run's name and its stage
+    :param verbose: log of Nova to standard error
     :raises DemoError: where a run fails or takes longer than ``timeout`` seconds
     """
     results: dict[str, dict[str, Any]] = {}
     with contextlib.ExitStack() as stack:
         children = {}
         for name, settings in runs.items():
-            # Kept where a run fails: its log is then the evidence.
+            # The log of a failed run is kept.
             log = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by the stack
                 prefix=f"hpc-sched-demo-{name.split()[0].lower()}-", suffix=".log", delete=False
             )
@@ -70,7 +69,7 @@ def run_all(
 
 
 def _start(settings: Settings, stderr: int | None) -> "subprocess.Popen[str]":
-    # No shell, and this very Python; the settings are one argument, JSON of the demo's own.
+    # No shell, this Python; the settings are one argument, JSON written here.
     return subprocess.Popen(  # nosec B603
         [sys.executable, "-m", "hpc_sched.demo.scenario", json.dumps(asdict(settings))],
         stdin=subprocess.DEVNULL,
