@@ -42,34 +42,19 @@ class Demo(HPCSchedCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
-        parser.add_argument(
-            "--hosts",
-            type=int,
-            default=HOSTS,
-            metavar="N",
-            help=f"number of hosts (default: {HOSTS})",
-        )
-        parser.add_argument(
-            "--leaves",
-            type=int,
-            default=4,
-            metavar="N",
-            help="leaf switches (default: 4)",
-        )
-        parser.add_argument(
-            "--pods",
-            type=int,
-            default=2,
-            metavar="N",
-            help="number of switches between leaves and root; 1 for none (default: 2)",
-        )
-        parser.add_argument(
-            "--group-size",
-            type=int,
-            default=GROUP_SIZE,
-            metavar="N",
-            help=f"VMs of the first request; half as many follow (default: {GROUP_SIZE})",
-        )
+        for name, default, what in (
+            ("hosts", HOSTS, "number of hosts"),
+            ("leaves", 4, "number of leaf switches"),
+            ("pods", 2, "number of switches between leaves and root; 1 for none"),
+            ("group-size", GROUP_SIZE, "VMs of the first request; half as many follow"),
+        ):
+            parser.add_argument(
+                f"--{name}",
+                type=int,
+                default=default,
+                metavar="N",
+                help=f"{what} (default: {default})",
+            )
         parser.add_argument(
             "--topology",
             type=Path,

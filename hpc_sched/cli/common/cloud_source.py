@@ -105,7 +105,7 @@ def unknown_hosts(cloud: Cloud) -> str:
     return f"{number} ({shown}{more}) not in the topology, each a leaf of its own"
 
 
-def topology_and_use(args: argparse.Namespace) -> tuple[Topology, Occupancy | None]:
+def topology_of_source(args: argparse.Namespace) -> tuple[Topology, Occupancy | None]:
     """Return the topology, and what runs on it if a cloud or a snapshot is named.
 
     :param args: parsed arguments, with those of :func:`add_source_arguments`
@@ -113,10 +113,10 @@ def topology_and_use(args: argparse.Namespace) -> tuple[Topology, Occupancy | No
     """
     if args.cloud is None and args.snapshot is None:
         return topology_source.topology_of(args, args.source), None
-    return topology_with_use(args)
+    return topology_of_cloud(args)
 
 
-def topology_with_use(args: argparse.Namespace) -> tuple[Topology, Occupancy]:
+def topology_of_cloud(args: argparse.Namespace) -> tuple[Topology, Occupancy]:
     """Return the topology and what runs on it; without a named cloud that of OS_CLOUD.
 
     :param args: parsed arguments, with those of :func:`add_source_arguments`

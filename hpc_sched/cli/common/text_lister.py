@@ -7,9 +7,10 @@ import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
-from typing import Any, TextIO
+from typing import Any
 
 from cliff.formatters.base import ListFormatter
+from cliff.formatters.value import ValueFormatter
 from cliff.lister import Lister
 from stevedore.extension import Extension, ExtensionManager
 
@@ -38,10 +39,12 @@ class TextLister(HPCSchedCommand, Lister):
         return TEXT
 
     def _load_formatter_plugins(self) -> ExtensionManager[ListFormatter]:
-        # An entry point would add the format to every other command built on cliff.
+        # In this class only: an entry point would add the format to all commands built on cliff.
+        # The formatter is a placeholder, because produce_output() writes the text.
         plugins = super()._load_formatter_plugins()
-        point = EntryPoint(TEXT, f"{__name__}:{_TextFormatter.__name__}", self.formatter_namespace)
-        plugins.extensions.append(Extension(TEXT, point, _TextFormatter, _TextFormatter()))
+        value = f"{ValueFormatter.__module__}:{ValueFormatter.__name__}"
+        point = EntryPoint(TEXT, value, self.formatter_namespace)
+        plugins.extensions.append(Extension(TEXT, point, ValueFormatter, ValueFormatter()))
         return plugins
 
     def check(self, args: argparse.Namespace) -> None:
@@ -72,20 +75,3 @@ class TextLister(HPCSchedCommand, Lister):
             output.write(self.text, self.app.stdout)
             return 0
         return int(super().produce_output(parsed_args, column_names, data))
-
-
-class _TextFormatter(ListFormatter):
-    """Name of the format; :class:`TextLister` writes the text itself."""
-
-    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
-        """Add no options."""
-
-    def emit_list(
-        self,
-        column_names: Sequence[str],
-        data: Iterable[Sequence[Any]],
-        stdout: TextIO,
-        parsed_args: argparse.Namespace,
-    ) -> None:
-        """Raise NotImplementedError."""
-        raise NotImplementedError

@@ -93,31 +93,37 @@ class _Search:
 
     def run(self) -> list[Mapping[str, Any]]:
         """Return the decisions, oldest first."""
-        own = self._records(self.wanted, _is_about(self.wanted))
+        own = self._about(self.wanted)
         if own or self.wanted.startswith("req-"):
             return own
-        named = self._records(self.wanted, _names(self.wanted))
-        if named:
-            return named
+        listed = self._records(self.wanted, _lists)
+        if listed:
+            return listed
         snapshot = self._state()
         if snapshot is None:
             return []
-        for uuid in _wider(snapshot, self.wanted):
+        for uuid in _related(snapshot, self.wanted):
             if uuid == self.wanted:
                 continue
             output.say(f"note: looking for decisions on {uuid}")
-            found = self._records(uuid, _is_about(uuid))
+            found = self._about(uuid)
             if found:
                 return found
         return []
 
+    def _about(self, uuid: str) -> list[Mapping[str, Any]]:
+        """Return the decisions on a request, a group or the first VM of a request."""
+        return self._records(uuid, _is_about)
+
     def _records(
-        self, needle: str, is_wanted: Callable[[Mapping[str, Any]], bool]
+        self, uuid: str, is_wanted: Callable[[Mapping[str, Any], str], bool]
     ) -> list[Mapping[str, Any]]:
         if self._path is not None:
-            return log_reader.found_in(self._path, needle, is_wanted, last=self.last)
+            return log_reader.found_in(
+                self._path, uuid, lambda record: is_wanted(record, uuid), last=self.last
+            )
         assert self._snapshot is not None
-        found = [record for record in self._snapshot.decisions if is_wanted(record)]
+        found = [record for record in self._snapshot.decisions if is_wanted(record, uuid)]
         return found[-1:] if self.last else found
 
     def _state(self) -> Snapshot | None:
@@ -133,48 +139,29 @@ class _Search:
             return None
 
 
-def _is_about(wanted: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a predicate: the record is on this request, this group or this first VM."""
-    keys = ("request_id", "group", "instance")
-    return lambda record: any(record.get(key) == wanted for key in keys)
+def _is_about(record: Mapping[str, Any], uuid: str) -> bool:
+    return any(record.get(key) == uuid for key in ("request_id", "group", "instance"))
 
 
-def _names(wanted: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a predicate: the record lists this VM among those to place."""
-
-    def is_named(record: Mapping[str, Any]) -> bool:
-        uuids = record.get("instances")
-        return isinstance(uuids, list) and wanted in uuids
-
-    return is_named
+def _lists(record: Mapping[str, Any], uuid: str) -> bool:
+    """True if a record has a VM among those to place."""
+    uuids = record.get("instances")
+    return isinstance(uuids, list) and uuid in uuids
 
 
-def _wider(snapshot: Snapshot, wanted: str) -> Iterator[str]:
+def _related(snapshot: Snapshot, wanted: str) -> Iterator[str]:
     """Yield the uuids whose decisions may cover a name or a VM, nearest first.
 
-    :raises exceptions.SnapshotError: for an unknown name, with similar ones
+    :raises exceptions.SnapshotError: for an unknown name, with similar ones, or an ambiguous one
     """
-    groups = [group for group in snapshot.groups if wanted in (group.uuid, group.name)]
-    servers = [server for server in snapshot.servers if wanted in (server.uuid, server.name)]
-    if not groups and not servers:
-        things: list[Group | Server] = [*snapshot.groups, *snapshot.servers]
-        raise exceptions.SnapshotError(
-            f"there is no server or server group {wanted!r}{lookup.similar(wanted, things)}"
-        )
-    several: list[Group | Server] = [*groups, *servers]
-    if len(several) > 1:
-        lookup.one(wanted, "server or server group", several)
-    for group in groups:
-        yield group.uuid
-    for server in servers:
-        yield server.uuid
-        yield from _made_with(snapshot, server)
-        yield from (group.uuid for group in snapshot.groups if server.uuid in group.members)
-
-
-def _made_with(snapshot: Snapshot, server: Server) -> Iterator[str]:
-    """Yield the other VMs of the same request: a record has the uuid of the first one."""
-    if server.reservation_id is not None:
+    things: list[Group | Server] = [*snapshot.groups, *snapshot.servers]
+    found = lookup.one(wanted, "server or server group", things)
+    yield found.uuid
+    if isinstance(found, Group):
+        return
+    if found.reservation_id is not None:
+        # The record of a request has the uuid of its first VM.
         for other in snapshot.servers:
-            if other.reservation_id == server.reservation_id and other.uuid != server.uuid:
+            if other.reservation_id == found.reservation_id and other.uuid != found.uuid:
                 yield other.uuid
+    yield from (group.uuid for group in snapshot.groups if found.uuid in group.members)

@@ -211,13 +211,13 @@ def _flavor(name: str, found: Cloud) -> Flavor:
 
 def _say_notes(state: request_builder.State) -> None:
     """Write notes on parts of the request that are ignored or have less effect than expected."""
-    asked, snapshot = state.hpc_specs, state.cloud.snapshot
-    for fault in asked.faults:
+    hpc_specs, snapshot = state.hpc_specs, state.cloud.snapshot
+    for fault in hpc_specs.faults:
         output.say(f"note: {fault}")
     if state.is_flat:
         output.say(
-            f"note: class {asked.app_class} is not placed by topology: what is shown is one way "
-            "that the room allows"
+            f"note: class {hpc_specs.app_class} is not placed by topology: what is shown is one "
+            "way that the room allows"
         )
     if snapshot.filters is None:
         specs = state.request.flavor.extra_specs

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hpc_sched.cli.common import argument_types, topology_source
 from hpc_sched.cli.common.argument_types import ONE_OR_MORE, ZERO_OR_MORE
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_trace(parser: argparse.ArgumentParser) -> None:
     trace = parser.add_argument_group("jobs of a trace")
-    trace.add_argument("--limit", type=ONE_OR_MORE, metavar="N", help="the first N usable rows")
+    _add_count(trace, "--limit", help="the first N usable rows")
     trace.add_argument(
         "--partition",
         type=ZERO_OR_MORE,
@@ -63,22 +63,17 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         help="meaning of the trace's used memory: that of a processor, as the format says, or of "
         "the whole job, as in some traces; none: VMs need no memory (default)",
     )
-    trace.add_argument(
-        "--cores-per-vm",
-        type=ONE_OR_MORE,
-        default=1,
-        metavar="N",
-        help="processors of a job that share a VM (default: 1)",
+    _add_count(
+        trace, "--cores-per-vm", default=1, help="processors of a job that share a VM (default: 1)"
     )
     drawn = parser.add_argument_group(
         "drawn jobs",
         "Distributions: constant:X, uniform:LOW:HIGH, exponential:MEAN, lognormal:MEDIAN:SIGMA, "
         "choice:X:Y=WEIGHT:...",
     )
-    drawn.add_argument(
+    _add_count(
+        drawn,
         "--synthetic",
-        type=ONE_OR_MORE,
-        metavar="N",
         help=f"draw N jobs in place of a trace (default without TRACE: {SYNTHETIC_JOBS})",
     )
     for name, what in (
@@ -169,18 +164,16 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         default="fcfs",
         help="first come, first served, or EASY backfilling (default: fcfs)",
     )
-    rules.add_argument(
+    _add_count(
+        rules,
         "--backfill-depth",
-        type=ONE_OR_MORE,
         default=DEPTH,
-        metavar="N",
         help=f"waiting jobs that backfilling looks at (default: {DEPTH})",
     )
-    rules.add_argument(
+    _add_count(
+        rules,
         "--seeds",
-        type=ONE_OR_MORE,
         default=1,
-        metavar="N",
         help="number of runs of each policy, with the seeds from --seed on (default: 1)",
     )
     rules.add_argument(
@@ -207,9 +200,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         help="processor types, best first (default: those with most vcpus a host)",
     )
     rules.add_argument("--require", metavar="LEVEL", help="every job under one switch of a level")
-    rules.add_argument(
-        "--max-leaves", type=ONE_OR_MORE, metavar="N", help="every job under at most N leaves"
-    )
+    _add_count(rules, "--max-leaves", help="every job under at most N leaves")
     rules.add_argument(
         "--alpha",
         type=argument_types.at_least_zero,
@@ -252,6 +243,10 @@ def _add_runtimes(parser: argparse.ArgumentParser) -> None:
         help="take these three from measured times: CSV with the columns job, seconds, level, and "
         "optionally processor and neighbour_score",
     )
+
+
+def _add_count(group: argparse._ArgumentGroup, name: str, **options: Any) -> None:
+    group.add_argument(name, type=ONE_OR_MORE, metavar="N", **options)
 
 
 def _drawn(name: str) -> Callable[[str], distributions.Distribution]:

@@ -53,7 +53,7 @@ exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be
 
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the findings."""
-        topology, uses = cloud_source.topology_with_use(args)
+        topology, uses = cloud_source.topology_of_cloud(args)
         every = [
             *_hosts(uses),
             *((finding.kind, finding.sentence) for finding in lint.of(topology)),

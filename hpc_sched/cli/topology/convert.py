@@ -50,7 +50,7 @@ exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong u
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Write the topology; return the exit code."""
         args = parsed_args
-        topology, uses = cloud_source.topology_and_use(args)
+        topology, uses = cloud_source.topology_of_source(args)
         options: dict[str, Any] = {"title": args.title} if args.title else {}
         if uses and args.to == "svg":
             options |= {"states": uses.states(), "notes": uses.notes()}

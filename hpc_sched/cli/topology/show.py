@@ -60,7 +60,7 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
 
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the tree, and the rows of its lowest switches."""
-        topology, uses = cloud_source.topology_and_use(args)
+        topology, uses = cloud_source.topology_of_source(args)
         cut = switch_tree.Cut(args.switch, args.depth, _level(topology, args.level))
         shown = switch_tree.nodes(topology, cut)
         if topology.remarks:

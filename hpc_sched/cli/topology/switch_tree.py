@@ -1,5 +1,6 @@
 """A topology as a tree of switches for the screen, and as rows for programs."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,39 +45,31 @@ def nodes(topology: Topology, cut: Cut) -> list[Node]:
 
     :raises exceptions.UnknownHostError: for an unknown switch
     """
-    children: list[list[int]] = [[] for _ in topology.switches]
-    roots: list[int] = []
-    for i, switch in enumerate(topology.switches):
-        (children[switch.parent] if switch.parent >= 0 else roots).append(i)
-    below: list[list[str]] = [[] for _ in topology.switches]
-    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
-        above = leaf
-        while above >= 0:
-            below[above].append(host)
-            above = topology.switches[above].parent
-    leaves = [int(switch.level == 1) for switch in topology.switches]
-    for i in sorted(range(len(leaves)), key=lambda i: topology.switches[i].level):
-        if topology.switches[i].parent >= 0:
-            leaves[topology.switches[i].parent] += leaves[i]
+    leaves = Counter(name for leaf in topology.leaves for name in _path(topology, leaf))
 
-    def walk(index: int, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[Node]:
-        switch = topology.switches[index]
+    def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[Node]:
+        switch = topology.switches[topology.switch_index(name)]
         lowest = switch.level <= cut.level or (cut.depth is not None and len(last) + 1 >= cut.depth)
-        yield Node(switch, above, tuple(below[index]), leaves[index], lowest, last)
+        yield Node(switch, above, topology.hosts_of(name), leaves[name], lowest, last)
         if not lowest:
-            for child in children[index]:
-                end = child == children[index][-1]
-                yield from walk(child, (*above, switch.name), (*last, end))
+            children = topology.children_of(name)
+            for child in children:
+                yield from walk(child, (*above, name), (*last, child == children[-1]))
 
     if cut.switch is not None:
-        top = topology.switch_index(cut.switch)
-        names: list[str] = []
-        parent = topology.switches[top].parent
-        while parent >= 0:
-            names.insert(0, topology.switches[parent].name)
-            parent = topology.switches[parent].parent
-        return list(walk(top, tuple(names), ()))
-    return [node for root in roots for node in walk(root, (), ())]
+        _, *above = _path(topology, cut.switch)
+        return list(walk(cut.switch, tuple(reversed(above)), ()))
+    return [node for root in topology.roots for node in walk(root, (), ())]
+
+
+def _path(topology: Topology, name: str) -> list[str]:
+    """Return a switch and those above it, bottom up."""
+    found, index = [], topology.switch_index(name)
+    while index >= 0:
+        switch = topology.switches[index]
+        found.append(switch.name)
+        index = switch.parent
+    return found
 
 
 def text_of(

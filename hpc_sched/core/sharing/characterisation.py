@@ -61,10 +61,10 @@ def index_of(runs: Iterable[TimedRun]) -> InterferenceIndex:
                 f"{run}: expected more than 0 seconds, found {run.seconds}"
             )
         times.setdefault((run.application, run.neighbour), []).append(run.seconds)
-    shared = [(name, beside) for name, beside in times if beside is not None]
+    shared = [(name, other) for name, other in times if other is not None]
     needed: set[tuple[str, str | None]] = set()
-    for name, beside in shared:
-        needed |= {(name, None), (beside, None), (beside, name)}
+    for name, other in shared:
+        needed |= {(name, None), (other, None), (other, name)}
     if missing := needed - times.keys():
         ordered = sorted(missing, key=lambda what: (what[0], what[1] or ""))
         raise exceptions.InterferenceError(
@@ -72,10 +72,7 @@ def index_of(runs: Iterable[TimedRun]) -> InterferenceIndex:
         )
     median = {what: statistics.median(seconds) for what, seconds in times.items()}
     return InterferenceIndex(
-        {
-            (name, beside): median[name, None] / median[name, beside]
-            for name, beside in sorted(shared)
-        }
+        {(name, other): median[name, None] / median[name, other] for name, other in sorted(shared)}
     )
 
 
