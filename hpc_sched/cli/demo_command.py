@@ -11,14 +11,13 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-import yaml
-
 from hpc_sched import exceptions, topology
-from hpc_sched.cli.common.command import HPCSchedCommand
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.demo import picture, runs
 from hpc_sched.demo.scenario import Settings
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.writers import yaml_writer
 
 STOCK, LISTING1, PLUGIN = "stock Nova", "Listing 1 alone", "with hpc_sched"
 HOSTS, GROUP_SIZE = 36, 16
@@ -72,14 +71,19 @@ class Demo(HPCSchedCommand):
         """Run the demo and print its result; return the exit code."""
         _require_demo_extra()
         with tempfile.TemporaryDirectory(prefix="hpc-sched-demo-") as folder:
-            path = parsed_args.topology or _write_topology(parsed_args, Path(folder))
-            fabric = topology.load("yaml", path=path)
+            path = parsed_args.topology
+            if path is not None:
+                fabric = topology.load("yaml", path=path)
+            else:
+                fabric = _generated(parsed_args)
+                path = Path(folder, "topology.yaml")
+                path.write_text(yaml_writer.text_of(fabric))
             growth = parsed_args.group_size // 2
             _check_size(fabric, parsed_args.group_size, growth)
             sample = str(path_of("nova.conf.sample"))
             settings = {
                 name: Settings(
-                    topology_file=str(Path(path).resolve()),
+                    topology_file=str(path.resolve()),
                     nova_conf=snippet,
                     listing1=name == LISTING1,
                     group_size=parsed_args.group_size,
@@ -93,10 +97,7 @@ class Demo(HPCSchedCommand):
             verbose = parsed_args.nova_log or self.app.options.verbose_level > 1
             progress = _Progress(self.app.stderr)
             results = runs.run_all(
-                settings,
-                progress.show,
-                timeout=TIMEOUT + TIMEOUT_PER_HOST * extra,
-                verbose=verbose,
+                settings, progress.show, timeout=TIMEOUT + TIMEOUT_PER_HOST * extra, verbose=verbose
             )
             progress.line.end()
         if parsed_args.json:
@@ -140,9 +141,9 @@ def _require_demo_extra() -> None:
         )
 
 
-def _write_topology(parsed_args: argparse.Namespace, folder: Path) -> Path:
-    """Write the topology of --hosts, --leaves and --pods, of nearly equal switches."""
-    hosts, leaves, pods = parsed_args.hosts, parsed_args.leaves, parsed_args.pods
+def _generated(args: argparse.Namespace) -> Topology:
+    """Return the topology of --hosts, --leaves and --pods, of nearly equal switches."""
+    hosts, leaves, pods = args.hosts, args.leaves, args.pods
     if leaves < 1 or hosts < leaves:
         raise exceptions.ConfigError(
             f"--hosts {hosts} --leaves {leaves}: expected at least one leaf and a host a leaf"
@@ -151,27 +152,20 @@ def _write_topology(parsed_args: argparse.Namespace, folder: Path) -> Path:
         raise exceptions.ConfigError(
             f"--leaves {leaves} --pods {pods}: expected at least one pod and a leaf a pod"
         )
-    width = len(str(hosts))
-    switches: list[dict[str, Any]] = [
-        {
-            "name": f"leaf{number + 1:02d}",
-            "hosts": f"node[{low + 1:0{width}d}-{high:0{width}d}]",
-        }
-        for number, (low, high) in enumerate(itertools.pairwise(_shares(hosts, leaves)))
-    ]
+    names = [f"node{number:0{len(str(hosts))}d}" for number in range(1, hosts + 1)]
+    tree: dict[str, Any] = {
+        f"leaf{number:02d}": part for number, part in enumerate(_parts(names, leaves), 1)
+    }
     if pods > 1:
-        switches = [
-            {"name": f"pod{number + 1}", "switches": switches[low:high]}
-            for number, (low, high) in enumerate(itertools.pairwise(_shares(leaves, pods)))
-        ]
-    path = folder / "topology.yaml"
-    path.write_text(yaml.safe_dump({"switches": [{"name": "core1", "switches": switches}]}))
-    return path
+        parts = _parts(list(tree.items()), pods)
+        tree = {f"pod{number}": dict(part) for number, part in enumerate(parts, 1)}
+    return Topology.from_tree({"core1": tree})
 
 
-def _shares(things: int, parts: int) -> list[int]:
-    """Return the bounds that divide a number of things into nearly equal parts."""
-    return [number * things // parts for number in range(parts + 1)]
+def _parts(things: list[Any], number: int) -> list[list[Any]]:
+    """Return a list in nearly equal parts."""
+    bounds = [part * len(things) // number for part in range(number + 1)]
+    return [things[low:high] for low, high in itertools.pairwise(bounds)]
 
 
 def _check_size(fabric: Topology, group_size: int, growth: int) -> None:

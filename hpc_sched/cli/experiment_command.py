@@ -26,9 +26,10 @@ ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload/l_metacentrum/"
 WIDTH = 100  # of the notes; a table is as wide as its cells
 
 _EPILOG = """\
-examples:
+The simulated numbers are shown next to the published ones. What the paper leaves open is guessed;
+notes list the guesses, and further rows show how much depends on them.
 
-  Simulated next to published numbers, and simulated with other guesses:
+examples:
 
     hpc-sched experiment {name}{trace}
 
@@ -95,11 +96,7 @@ class OneTable(Experiment):
 
 
 class Dudina2013(OneTable):
-    """Repeat Dudina2013: Block Tridiagonal on 16 VMs, random against bunch-aware placement.
-
-    Shows the simulated next to the published numbers. What the paper leaves open is guessed; the
-    notes list the guesses, and further rows show how much depends on them.
-    """
+    """Repeat Dudina2013: Block Tridiagonal on 16 VMs, random against bunch-aware placement."""
 
     NAME, RUNS = "dudina2013", 10
     EPILOG = _EPILOG.format(name=NAME, trace="", runs=3 * RUNS, failed="failed")
@@ -108,11 +105,7 @@ class Dudina2013(OneTable):
 
 
 class Gupta2012(OneTable):
-    """Repeat Gupta2012: 8 VMs placed with regard to racks, and on processors of one type.
-
-    Shows the simulated next to the published numbers. What the paper leaves open is guessed; the
-    notes list the guesses, and further rows show how much depends on them.
-    """
+    """Repeat Gupta2012: 8 VMs placed with regard to racks, and on processors of one type."""
 
     NAME, RUNS = "gupta2012", 10
     EPILOG = _EPILOG.format(name=NAME, trace="", runs=3 * RUNS, failed="failed")
@@ -123,8 +116,7 @@ class Gupta2012(OneTable):
 class Gupta2013(Experiment):
     """Repeat Gupta2013: a trace under MDOBP and with interference limits (Table II, Figure 9).
 
-    Shows the simulated next to the published numbers. What the paper leaves open is guessed; the
-    notes list the guesses, and further rows show how much depends on them. Takes about a minute.
+    Takes about a minute.
     """
 
     NAME, RUNS = "gupta2013", 3

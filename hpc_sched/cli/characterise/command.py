@@ -8,7 +8,7 @@ from pathlib import Path
 from hpc_sched import conf, decimals, exceptions, files, table_file
 from hpc_sched.cli.characterise import perf_output
 from hpc_sched.cli.common import argument_types, output
-from hpc_sched.cli.common.command import HPCSchedCommand
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.sharing import characterisation, interference_file
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 

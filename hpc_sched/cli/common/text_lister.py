@@ -15,7 +15,7 @@ from cliff.lister import Lister
 from stevedore.extension import Extension, ExtensionManager
 
 from hpc_sched.cli.common import output
-from hpc_sched.cli.common.command import HPCSchedCommand
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 
 TEXT = "text"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import cloud_source, nova_conf, output
-from hpc_sched.cli.common.command import HPCSchedCommand
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.snapshot import lookup
 from hpc_sched.snapshot.decisions import decision_text, log_reader
 from hpc_sched.snapshot.model import Group, Server, Snapshot

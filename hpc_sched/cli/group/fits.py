@@ -8,7 +8,7 @@ from typing import Any
 from hpc_sched import enabling, exceptions
 from hpc_sched.cli.common import cloud_source, output
 from hpc_sched.cli.common.argument_types import ONE_OR_MORE, ZERO_OR_MORE, parsed_by
-from hpc_sched.cli.common.command import HPCSchedLister
+from hpc_sched.cli.common.base_command import HPCSchedLister
 from hpc_sched.cli.group import fit_rows
 from hpc_sched.core import extra_specs
 from hpc_sched.core.plan.result import Plan

@@ -6,7 +6,7 @@ from typing import Any
 
 from hpc_sched import terminal_text
 from hpc_sched.cli.common import cloud_source, output
-from hpc_sched.cli.common.command import HPCSchedLister
+from hpc_sched.cli.common.base_command import HPCSchedLister
 from hpc_sched.snapshot import group_placement, group_requests
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.topology import plurals

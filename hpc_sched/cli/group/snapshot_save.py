@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import argument_types, cloud_source, nova_conf, output, topology_source
-from hpc_sched.cli.common.command import HPCSchedCommand
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.snapshot.decisions import log_reader
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.snapshot.source import anonymous, live, snapshot_file

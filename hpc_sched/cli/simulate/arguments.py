@@ -17,6 +17,17 @@ ALL = "all"
 POLICIES = ("nova-default", "dudina2013", "exact-plan")
 SYNTHETIC_JOBS = 1000
 FABRIC = "levels=3,radix=16,oversubscription=1,hosts=256"
+# Options of drawn jobs: the field of Synthetic that each sets, and its help.
+DRAWN = {
+    "interarrival": (
+        "interarrivals",
+        "seconds between two arrivals (default: exponential:15)",
+    ),
+    "size": ("sizes", "VMs of a job (default: choice:4:8:16:32:64:128)"),
+    "runtime": ("runtimes", "seconds that a job takes (default: lognormal:600:1.5)"),
+    "walltime": ("walltimes", "requested walltime, in runtimes (default: constant:2)"),
+    "vm-memory": ("memory_mb", "MB of a VM (default: constant:0)"),
+}
 _HOST = f"vcpus={host_types.DEFAULT.vcpus},memory={host_types.DEFAULT.memory_mb}"
 
 _Value = TypeVar("_Value")
@@ -76,14 +87,8 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         "--synthetic",
         help=f"draw N jobs in place of a trace (default without TRACE: {SYNTHETIC_JOBS})",
     )
-    for name, what in (
-        ("interarrival", "seconds between two arrivals (default: exponential:15)"),
-        ("size", "VMs of a job (default: choice:4:8:16:32:64:128)"),
-        ("runtime", "seconds that a job takes (default: lognormal:600:1.5)"),
-        ("walltime", "requested walltime, in runtimes (default: constant:2)"),
-        ("vm-memory", "MB of a VM (default: constant:0)"),
-    ):
-        drawn.add_argument(f"--{name}", type=_drawn(name), metavar="DIST", help=what)
+    for name, (field, what) in DRAWN.items():
+        drawn.add_argument(f"--{name}", dest=field, type=_drawn(name), metavar="DIST", help=what)
     both = parser.add_argument_group("drawn for jobs of either kind")
     both.add_argument(
         "--classes",

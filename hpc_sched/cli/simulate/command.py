@@ -12,7 +12,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import argument_types, output
-from hpc_sched.cli.common.command import HPCSchedLister
+from hpc_sched.cli.common.base_command import HPCSchedLister
 from hpc_sched.cli.simulate import arguments
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
 from hpc_sched.sim import result_files

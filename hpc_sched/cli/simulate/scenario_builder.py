@@ -4,11 +4,10 @@ import argparse
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import cloud_source, topology_source
-from hpc_sched.cli.simulate.arguments import ALL, FABRIC, POLICIES, SYNTHETIC_JOBS
+from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster import fat_tree, host_types, snapshot_cluster
@@ -103,12 +102,10 @@ def _cluster(
         if found.unknown:
             notes = (*notes, cloud_source.unknown_hosts(found))
         return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
-    named = args.topology is not None
-    topology = (
-        topology_source.topology_of(args, args.topology)
-        if named
-        else (args.generate or fat_tree.read(FABRIC, "--generate")).topology()
-    )
+    if args.topology is not None:
+        topology = topology_source.topology_of(args, args.topology)
+    else:
+        topology = (args.generate or fat_tree.read(FABRIC, "--generate")).topology()
     cluster = uniform(topology, *host_types.read(args.host, "--host"))
     return cluster, _size(cluster), ()
 
@@ -128,14 +125,13 @@ def _jobs(
     args: argparse.Namespace,
 ) -> tuple[TraceJobs | DrawnJobs, int, str, tuple[str, ...]]:
     """Return the jobs, their number, their description, and notes on what was left out."""
-    drawn = ("interarrival", "size", "runtime", "walltime", "vm_memory")
+    drawn = {name: getattr(args, field) for name, (field, _help) in DRAWN.items()}
     if args.trace is not None:
-        named = ["synthetic", *drawn]
-        wrong = [name for name in named if getattr(args, name) is not None]
-        if wrong:
-            raise exceptions.SimulationError(
-                f"--{wrong[0].replace('_', '-')} is for drawn jobs: it does not go with a trace"
-            )
+        for name, value in {"synthetic": args.synthetic, **drawn}.items():
+            if value is not None:
+                raise exceptions.SimulationError(
+                    f"--{name} is for drawn jobs: it does not go with a trace"
+                )
         trace = TraceJobs(
             args.trace,
             Workload(
@@ -157,16 +153,14 @@ def _jobs(
         raise exceptions.SimulationError(
             "--limit, --partition, --load and --memory are for a trace: name one"
         )
-    stated: dict[str, Any] = {
-        key: getattr(args, name)
-        for name, key in zip(
-            drawn, ("interarrivals", "sizes", "runtimes", "walltimes", "memory_mb"), strict=True
-        )
-        if getattr(args, name) is not None
-    }
     count = args.synthetic or SYNTHETIC_JOBS
-    stated |= {"classes": args.classes, "scores": args.scores}
-    synthetic = Synthetic(count, vcpus=args.cores_per_vm, **stated)
+    synthetic = Synthetic(
+        count,
+        vcpus=args.cores_per_vm,
+        classes=args.classes,
+        scores=args.scores,
+        **{DRAWN[name][0]: value for name, value in drawn.items() if value is not None},
+    )
     return DrawnJobs(synthetic), count, f"{counted(count, 'job')}, drawn", ()
 
 

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from hpc_sched.cli.common import cloud_source, output
-from hpc_sched.cli.common.command import HPCSchedCommand
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.cli.topology.validate import summary
 from hpc_sched.topology.writers import formats
 
