@@ -1,15 +1,16 @@
 """The runs of the demo as child processes, and their results."""
 
 import contextlib
+import functools
 import json
 import os
 import signal
 import subprocess  # nosec B404
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -37,35 +38,33 @@ def run_all(
     :param verbose: log of Nova to standard error
     :raises DemoError: where a run fails or takes longer than ``timeout`` seconds
     """
+    deadline = time.monotonic() + timeout
     results: dict[str, dict[str, Any]] = {}
     with contextlib.ExitStack() as stack:
-        children = {}
+        # Entered first, to end last: its threads read until the children are stopped.
+        pool = stack.enter_context(ThreadPoolExecutor(len(runs)))
+        logs, readers = {}, {}
         for name, settings in runs.items():
             # The log of a failed run is kept.
             log = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by the stack
                 prefix=f"hpc-sched-demo-{name.split()[0].lower()}-", suffix=".log", delete=False
             )
             stack.callback(log.close)
-            children[name] = (_start(settings, None if verbose else log.fileno()), log.name)
-            stack.callback(_stop, children[name][0])
-        readers = [
-            threading.Thread(target=_read, args=(name, child, progress, results), daemon=True)
-            for name, (child, _log) in children.items()
-        ]
-        deadline = time.monotonic() + timeout
-        for reader in readers:
-            reader.start()
-        for reader in readers:
-            reader.join(max(deadline - time.monotonic(), 0))
-        for name, (_child, log_name) in children.items():
-            found = results.get(name)
-            if found is None or "error" in found:
-                why = found["error"] if found else f"no result within {timeout:.0f} s"
-                where = "" if verbose else f"; its log: {log_name}"
-                raise DemoError(f"{name}: {why}{where}")
-        for _child, log_name in children.values():
+            child = _start(settings, None if verbose else log.fileno())
+            stack.callback(_stop, child)
+            logs[name] = log.name
+            readers[name] = pool.submit(_result, child, functools.partial(progress, name))
+        for name, reader in readers.items():
+            where = "" if verbose else f"; its log: {logs[name]}"
+            try:
+                results[name] = reader.result(max(deadline - time.monotonic(), 0))
+            except TimeoutError:
+                raise DemoError(f"{name}: no result within {timeout:.0f} s{where}") from None
+            except DemoError as error:
+                raise DemoError(f"{name}: {error}{where}") from None
+        for log_name in logs.values():
             os.unlink(log_name)
-    return {name: results[name] for name in runs}
+    return results
 
 
 def _start(settings: Settings, stderr: int | None) -> "subprocess.Popen[str]":
@@ -88,20 +87,19 @@ def _stop(child: "subprocess.Popen[str]") -> None:
     child.wait()
 
 
-def _read(
-    name: str,
-    child: "subprocess.Popen[str]",
-    progress: Callable[[str, str], None],
-    results: dict[str, dict[str, Any]],
-) -> None:
+def _result(child: "subprocess.Popen[str]", progress: Callable[[str], None]) -> dict[str, Any]:
+    """Return the result that a child reports.
+
+    :raises DemoError: with its error, or its exit code
+    """
     assert child.stdout is not None
     for line in child.stdout:
-        message = json.loads(line)
+        message: dict[str, Any] = json.loads(line)
         if "progress" in message:
-            progress(name, message["progress"])
+            progress(message["progress"])
         elif "error" in message:
-            results[name] = message
+            raise DemoError(message["error"])
         else:
-            results[name] = message["result"]
-    if name not in results:
-        results[name] = {"error": f"ended with exit code {child.wait()} before it had a result"}
+            result: dict[str, Any] = message["result"]
+            return result
+    raise DemoError(f"ended with exit code {child.wait()} before it had a result")

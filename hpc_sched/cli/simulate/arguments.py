@@ -112,7 +112,12 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
         "cluster", f"By default a generated fat tree: {FABRIC}, {_HOST}."
     )
     fabric = cluster.add_mutually_exclusive_group()
-    fabric.add_argument("--topology", metavar="SOURCE", help=topology_source.HELP)
+    fabric.add_argument(
+        "--topology",
+        metavar="SOURCE",
+        help=f"{topology_source.SOURCE} (default: with --snapshot that of the snapshot, else that "
+        "of nova.conf; without it a generated fat tree)",
+    )
     fabric.add_argument(
         "--generate",
         type=_stated("--generate", fat_tree.read),
