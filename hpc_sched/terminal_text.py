@@ -1,5 +1,7 @@
 """Texts for a terminal."""
 
+import math
+
 
 def text_of(found: str) -> str:
     """Return a text on one line, with an escape such as ``\\x1b`` for each control character.
@@ -14,5 +16,5 @@ def text_of(found: str) -> str:
 
 
 def hop_bytes(cost: float | None) -> str:
-    """Return a Hop-Byte cost; None is that of VMs on several islands of the fabric."""
-    return "infinite (islands)" if cost is None else f"{cost:.0f}"
+    """Return a Hop-Byte cost; None or infinite is that of VMs on several islands of the fabric."""
+    return "infinite (islands)" if cost is None or math.isinf(cost) else f"{cost:.0f}"

@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from hpc_sched import decimals, exceptions
-from hpc_sched.cli.common import argument_types, output
+from hpc_sched.cli.common import output
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.cli.common.text_lister import Answer, TextLister
 from hpc_sched.experiments import (
@@ -54,20 +55,8 @@ class Experiment(TextLister):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments of all experiments."""
-        parser.add_argument(
-            "--seed",
-            type=argument_types.ZERO_OR_MORE,
-            default=1,
-            metavar="N",
-            help="seed of the random numbers (default: 1)",
-        )
-        parser.add_argument(
-            "--runs",
-            type=argument_types.ONE_OR_MORE,
-            default=self.RUNS,
-            metavar="N",
-            help=f"number of runs in each setting (default: {self.RUNS})",
-        )
+        add_number(parser, "--seed", "seed of the random numbers", ZERO_OR_MORE, default=1)
+        add_number(parser, "--runs", "number of runs in each setting", default=self.RUNS)
 
     @abc.abstractmethod
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hpc_sched import conf, decimals, exceptions, files, table_file
 from hpc_sched.cli.characterise import perf_output
-from hpc_sched.cli.common import argument_types, output
+from hpc_sched.cli.common import output
+from hpc_sched.cli.common.argument_types import above_zero, add_number, at_least_zero, share
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.sharing import characterisation, interference_file
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
@@ -53,26 +54,15 @@ exit codes: 0 done, 1 failed, 2 wrong usage
             metavar="FILE",
             help=f"output of {perf_output.COMMAND}; - for standard input",
         )
-        parser.add_argument(
-            "--misses",
-            type=argument_types.at_least_zero,
-            metavar="N",
-            help="last-level cache misses, loads plus stores, in place of FILE; needs --seconds",
+        what = "last-level cache misses, loads plus stores, in place of FILE; needs --seconds"
+        add_number(parser, "--misses", what, at_least_zero)
+        what = (
+            "wall time in which the misses were counted (default: from FILE, the event "
+            "duration_time, the time stamps of -I or the run time of a counter)"
         )
-        parser.add_argument(
-            "--seconds",
-            type=argument_types.above_zero,
-            metavar="S",
-            help="wall time in which the misses were counted (default: from FILE, the event "
-            "duration_time, the time stamps of -I or the run time of a counter)",
-        )
-        parser.add_argument(
-            "--vms",
-            type=argument_types.ONE_OR_MORE,
-            metavar="N",
-            help="number of alike VMs that caused the misses; the score is that of one (default: "
-            "1)",
-        )
+        add_number(parser, "--seconds", what, above_zero, "S")
+        what = "number of alike VMs with these misses; the score is that of one (default: 1)"
+        add_number(parser, "--vms", what)
         parser.add_argument(
             "--timings",
             metavar="FILE",
@@ -87,7 +77,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage
         )
         parser.add_argument(
             "--tolerance",
-            type=argument_types.share,
+            type=share,
             metavar="LOSS",
             help="with --timings: mark pairs of which one loses at least this much, 0 to 1 "
             f"(default: {conf.INTERFERENCE_TOLERANCE})",

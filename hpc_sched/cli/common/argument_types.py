@@ -1,4 +1,4 @@
-"""Types of command-line arguments."""
+"""Types of command-line arguments, and options with numbers."""
 
 import argparse
 from collections.abc import Callable
@@ -39,6 +39,22 @@ def at_least(least: int) -> Callable[[str], int]:
 
 ZERO_OR_MORE = at_least(0)
 ONE_OR_MORE = at_least(1)
+
+
+def add_number(
+    group: argparse._ActionsContainer,
+    name: str,
+    what: str,
+    type_: Callable[[str], float] = ONE_OR_MORE,
+    metavar: str = "N",
+    default: float | None = None,
+) -> None:
+    """Add an option with a number; its default becomes part of the help.
+
+    :param what: help text without the default
+    """
+    shown = "" if default is None else f" (default: {default:g})"
+    group.add_argument(name, type=type_, metavar=metavar, default=default, help=what + shown)
 
 
 def parsed_by(read: Callable[[str], _Value], prefix: str = "") -> Callable[[str], _Value]:

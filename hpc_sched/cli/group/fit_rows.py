@@ -11,35 +11,22 @@ from hpc_sched.topology import hostlist, plurals
 
 PLACES = ("Leaf", "Above", "VMs", "Hosts")
 GANGS = ("Level", "VMs", "Switch")
-SUMMARY = (
-    "Fits",
-    "Count",
-    "Members",
-    "Hosts",
-    "Leaves",
-    "Switch",
-    "Hop-Byte",
-    "Least possible",
-    "Reason",
-)
 
 
-def summary(state: request_builder.State, fit: group_fit.Fit) -> tuple[Any, ...]:
-    """Return the row of :data:`SUMMARY`."""
-    answer = fit.answer
-    plan = answer if isinstance(answer, Plan) else None
-    leaves = _leaves(state.cloud, plan) if plan is not None else None
-    return (
-        fit.fits,
-        state.request.count,
-        len(state.request.members),
-        None if plan is None else len(plan.hosts),
-        None if leaves is None else len(leaves),
-        None if plan is None else _top(state, plan),
-        _finite(fit.hop_bytes),
-        _finite(fit.least),
-        fit.reason,
-    )
+def summary(state: request_builder.State, fit: group_fit.Fit) -> dict[str, Any]:
+    """Return the columns of the summary with their values."""
+    plan = fit.answer if isinstance(fit.answer, Plan) else None
+    return {
+        "Fits": fit.fits,
+        "Count": state.request.count,
+        "Members": len(state.request.members),
+        "Hosts": None if plan is None else len(plan.hosts),
+        "Leaves": None if plan is None else len(_leaves(state.cloud, plan)),
+        "Switch": None if plan is None else _top(state, plan),
+        "Hop-Byte": _finite(fit.hop_bytes),
+        "Least possible": _finite(fit.least),
+        "Reason": fit.reason,
+    }
 
 
 def sentence(state: request_builder.State, fit: group_fit.Fit, plan: Plan) -> str:
@@ -54,8 +41,8 @@ def sentence(state: request_builder.State, fit: group_fit.Fit, plan: Plan) -> st
         f"fits: {plurals.text(plan.count, 'VM')}{beside} "
         f"on {plurals.text(len(plan.hosts), 'host')} "
         f"in {plurals.text(len(_leaves(state.cloud, plan)), 'leaf switch')}{where}{on}; Hop-Byte "
-        f"{terminal_text.hop_bytes(_finite(fit.hop_bytes))}, least possible "
-        f"{terminal_text.hop_bytes(_finite(fit.least))}"
+        f"{terminal_text.hop_bytes(fit.hop_bytes)}, least possible "
+        f"{terminal_text.hop_bytes(fit.least)}"
     )
 
 

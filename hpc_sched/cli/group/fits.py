@@ -7,7 +7,7 @@ from typing import Any
 
 from hpc_sched import enabling, exceptions
 from hpc_sched.cli.common import cloud_source, output
-from hpc_sched.cli.common.argument_types import ONE_OR_MORE, ZERO_OR_MORE, parsed_by
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number, parsed_by
 from hpc_sched.cli.common.base_command import HPCSchedLister
 from hpc_sched.cli.group import fit_rows
 from hpc_sched.core import extra_specs
@@ -57,9 +57,9 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         parser.add_argument("--flavor", metavar="NAME", help="flavor of the VMs")
-        parser.add_argument("--vcpus", type=ZERO_OR_MORE, metavar="N", help="in place of --flavor")
-        parser.add_argument("--ram", type=ZERO_OR_MORE, metavar="MB", help="with --vcpus")
-        parser.add_argument("--disk", type=ZERO_OR_MORE, metavar="GB", help="with --vcpus")
+        add_number(parser, "--vcpus", "in place of --flavor", ZERO_OR_MORE)
+        add_number(parser, "--ram", "with --vcpus", ZERO_OR_MORE, "MB")
+        add_number(parser, "--disk", "with --vcpus", ZERO_OR_MORE, "GB")
         parser.add_argument(
             "--property",
             action="append",
@@ -71,23 +71,14 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         parser.add_argument(
             "--volume", action="store_true", help="the VMs boot from volumes: no root disk"
         )
-        parser.add_argument("--count", type=ONE_OR_MORE, metavar="N", help="number of VMs")
+        add_number(parser, "--count", "number of VMs")
         parser.add_argument(
             "--level", metavar="LEVEL", help="all under one switch of this level (hpc:require)"
         )
-        parser.add_argument(
-            "--max-leaves",
-            type=ONE_OR_MORE,
-            metavar="N",
-            help="under at most N leaf switches (hpc:max_leaves)",
-        )
+        add_number(parser, "--max-leaves", "under at most N leaf switches (hpc:max_leaves)")
         parser.add_argument("--policy", choices=POLICIES, help="policy of their server group")
-        parser.add_argument(
-            "--max-per-host",
-            type=ONE_OR_MORE,
-            metavar="N",
-            help="with --policy anti-affinity: rule max_server_per_host (default: 1)",
-        )
+        what = "with --policy anti-affinity: rule max_server_per_host (default: 1)"
+        add_number(parser, "--max-per-host", what)
         parser.add_argument(
             "--group", metavar="ID_OR_NAME", help="existing server group that they will join"
         )
@@ -147,7 +138,8 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         if not fit.fits:
             self.exit_code = DOES_NOT_FIT
         if parsed_args.summary:
-            return fit_rows.SUMMARY, [fit_rows.summary(state, fit)]
+            summary = fit_rows.summary(state, fit)
+            return tuple(summary), [tuple(summary.values())]
         if isinstance(fit.answer, Plan):
             self.above = [fit_rows.sentence(state, fit, fit.answer)]
             return fit_rows.PLACES, fit_rows.place_rows(found, fit.answer)

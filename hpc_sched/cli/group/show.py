@@ -13,17 +13,6 @@ from hpc_sched.topology import plurals
 from hpc_sched.topology.writers import leaf_rows
 
 _COLUMNS = ("Name", "ID", "Status", "Host", "Leaf", "Above")
-_SUMMARY = (
-    "Group",
-    "ID",
-    "Policy",
-    "VMs",
-    "Placed",
-    "Hosts",
-    "Leaves",
-    "Hop-Byte",
-    "Least possible",
-)
 _LEGEND = "1-9 + VMs of the group   x VMs of others   . none   ! takes no VMs   ? not in Nova"
 # Above this number only leaves with VMs of the group have a row: more would fill several screens.
 _MAX_LEAVES = 48
@@ -68,19 +57,18 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
             output.say(f"note: {note}")
         if parsed_args.summary:
             group = shown.group
-            return _SUMMARY, [
-                (
-                    group.name,
-                    group.uuid,
-                    group_requests.policy_of(group),
-                    len(shown.servers),
-                    sum(shown.counts.values()),
-                    len(shown.counts),
-                    len(shown.leaves),
-                    shown.hop_bytes,
-                    shown.least,
-                )
-            ]
+            summary = {
+                "Group": group.name,
+                "ID": group.uuid,
+                "Policy": group_requests.policy_of(group),
+                "VMs": len(shown.servers),
+                "Placed": sum(shown.counts.values()),
+                "Hosts": len(shown.counts),
+                "Leaves": len(shown.leaves),
+                "Hop-Byte": shown.hop_bytes,
+                "Least possible": shown.least,
+            }
+            return tuple(summary), [tuple(summary.values())]
         self.below = _picture(found, shown)
         return _COLUMNS, [
             (server.name, server.uuid, server.status, *_place(found, server.uuid))

@@ -6,7 +6,8 @@ from dataclasses import replace
 from oslo_config import cfg
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import argument_types, cloud_source, nova_conf, output, topology_source
+from hpc_sched.cli.common import cloud_source, nova_conf, output, topology_source
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.snapshot.decisions import log_reader
 from hpc_sched.snapshot.model import Snapshot
@@ -31,8 +32,8 @@ examples:
   hpc-sched explain --snapshot state.json.gz 2b4ab4ae-3b44-4a3c-9d3f-36c1c4a1b0e1
 
 The file holds hosts and their resources, the servers, groups, flavors and host aggregates of all
-projects, the topology, [hpc_sched] of nova.conf and the newest records of the decision log. Off
-the scheduler's host name a copy of its nova.conf with --config-file, or the topology with
+projects, the topology, [hpc_sched] of nova.conf and the newest records of the decision log. Where
+the scheduler's nova.conf is missing, give a copy of it with --config-file, or the topology with
 --topology.
 
 exit codes: 0 saved, 1 failed, 2 wrong usage
@@ -49,13 +50,8 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
             help="replace the names of servers, server groups and projects; hosts, host "
             "aggregates, flavors and uuids stay",
         )
-        parser.add_argument(
-            "--decisions",
-            type=argument_types.ZERO_OR_MORE,
-            default=DECISIONS,
-            metavar="N",
-            help=f"number of newest records of the decision log to keep (default: {DECISIONS})",
-        )
+        what = "number of newest records of the decision log to keep"
+        add_number(parser, "--decisions", what, ZERO_OR_MORE, default=DECISIONS)
         cloud_source.add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:

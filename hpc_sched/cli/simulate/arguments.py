@@ -2,10 +2,16 @@
 
 import argparse
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from hpc_sched.cli.common import argument_types, topology_source
-from hpc_sched.cli.common.argument_types import ONE_OR_MORE, ZERO_OR_MORE
+from hpc_sched.cli.common import topology_source
+from hpc_sched.cli.common.argument_types import (
+    ZERO_OR_MORE,
+    above_zero,
+    add_number,
+    at_least_zero,
+    parsed_by,
+)
 from hpc_sched.sim.cluster import fat_tree, host_types
 from hpc_sched.sim.jobs import class_mix, distributions
 from hpc_sched.sim.policies import registry
@@ -51,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_trace(parser: argparse.ArgumentParser) -> None:
     trace = parser.add_argument_group("jobs of a trace")
-    _add_count(trace, "--limit", help="the first N usable rows")
+    add_number(trace, "--limit", "the first N usable rows")
     trace.add_argument(
         "--partition",
         type=ZERO_OR_MORE,
@@ -60,13 +66,8 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="rows of this partition (field 16); may be given several times",
     )
-    trace.add_argument(
-        "--load",
-        type=argument_types.above_zero,
-        default=1.0,
-        metavar="X",
-        help="jobs arrive X times as fast as in the trace (default: 1)",
-    )
+    what = "jobs arrive X times as fast as in the trace"
+    add_number(trace, "--load", what, above_zero, "X", default=1.0)
     trace.add_argument(
         "--memory",
         choices=("none", "per-processor", "total"),
@@ -74,19 +75,14 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         help="meaning of the trace's used memory: that of a processor, as the format says, or of "
         "the whole job, as in some traces; none: VMs need no memory (default)",
     )
-    _add_count(
-        trace, "--cores-per-vm", default=1, help="processors of a job that share a VM (default: 1)"
-    )
+    add_number(trace, "--cores-per-vm", "processors of a job that share a VM", default=1)
     drawn = parser.add_argument_group(
         "drawn jobs",
         "Distributions: constant:X, uniform:LOW:HIGH, exponential:MEAN, lognormal:MEDIAN:SIGMA, "
         "choice:X:Y=WEIGHT:...",
     )
-    _add_count(
-        drawn,
-        "--synthetic",
-        help=f"draw N jobs in place of a trace (default without TRACE: {SYNTHETIC_JOBS})",
-    )
+    what = f"draw N jobs in place of a trace (default without TRACE: {SYNTHETIC_JOBS})"
+    add_number(drawn, "--synthetic", what)
     for name, (field, what) in DRAWN.items():
         drawn.add_argument(f"--{name}", dest=field, type=_drawn(name), metavar="DIST", help=what)
     both = parser.add_argument_group("drawn for jobs of either kind")
@@ -138,19 +134,10 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
         help="start from a file of hpc-sched snapshot save: its hosts with what is free there, and "
         "its topology if it has one; the VMs of the snapshot stay",
     )
-    cluster.add_argument(
-        "--mtbf",
-        type=argument_types.above_zero,
-        metavar="SECONDS",
-        help="hosts fail: mean time between two failures of one host (default: never)",
-    )
-    cluster.add_argument(
-        "--repair",
-        type=argument_types.above_zero,
-        default=3600.0,
-        metavar="SECONDS",
-        help="mean time until a failed host is back (default: 3600)",
-    )
+    what = "hosts fail: mean time between two failures of one host (default: never)"
+    add_number(cluster, "--mtbf", what, above_zero, "SECONDS")
+    what = "mean time until a failed host is back"
+    add_number(cluster, "--repair", what, above_zero, "SECONDS", default=3600.0)
     cluster.add_argument(
         "--no-requeue",
         action="store_true",
@@ -174,27 +161,11 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         default="fcfs",
         help="first come, first served, or EASY backfilling (default: fcfs)",
     )
-    _add_count(
-        rules,
-        "--backfill-depth",
-        default=DEPTH,
-        help=f"waiting jobs that backfilling looks at (default: {DEPTH})",
-    )
-    _add_count(
-        rules,
-        "--seeds",
-        default=1,
-        help="number of runs of each policy, with the seeds from --seed on (default: 1)",
-    )
-    rules.add_argument(
-        "--seed", type=ZERO_OR_MORE, default=1, metavar="N", help="the first seed (default: 1)"
-    )
-    rules.add_argument(
-        "--until",
-        type=argument_types.above_zero,
-        metavar="SECONDS",
-        help="stop each run at this time",
-    )
+    add_number(rules, "--backfill-depth", "waiting jobs that backfilling looks at", default=DEPTH)
+    what = "number of runs of each policy, with the seeds from --seed on"
+    add_number(rules, "--seeds", what, default=1)
+    add_number(rules, "--seed", "the first seed", ZERO_OR_MORE, default=1)
+    add_number(rules, "--until", "stop each run at this time", above_zero, "SECONDS")
     rules.add_argument(
         "--homogeneous",
         choices=("true", "prefer", "false"),
@@ -210,20 +181,14 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         help="processor types, best first (default: those with most vcpus a host)",
     )
     rules.add_argument("--require", metavar="LEVEL", help="every job under one switch of a level")
-    _add_count(rules, "--max-leaves", help="every job under at most N leaves")
-    rules.add_argument(
-        "--alpha",
-        type=argument_types.at_least_zero,
-        metavar="SCORE",
-        help="limit of the cache score on a host, for policies that limit interference (default: "
-        "that of the snapshot, else 100)",
+    add_number(rules, "--max-leaves", "every job under at most N leaves")
+    what = (
+        "limit of the cache score on a host, for policies that limit interference (default: that "
+        "of the snapshot, else 100)"
     )
-    rules.add_argument(
-        "--beta",
-        type=argument_types.at_least_zero,
-        metavar="SCORE",
-        help="the same on hosts with a VM of class sync (default: likewise, else 60)",
-    )
+    add_number(rules, "--alpha", what, at_least_zero, "SCORE")
+    what = "the same on hosts with a VM of class sync (default: likewise, else 60)"
+    add_number(rules, "--beta", what, at_least_zero, "SCORE")
 
 
 def _add_runtimes(parser: argparse.ArgumentParser) -> None:
@@ -241,12 +206,8 @@ def _add_runtimes(parser: argparse.ArgumentParser) -> None:
         metavar="TYPE=X,...",
         help="speed of processor types; the slowest one of a job counts",
     )
-    runtimes.add_argument(
-        "--interference",
-        type=argument_types.above_zero,
-        metavar="X",
-        help="factor per unit of cache score of a job's neighbours, as in 1.002",
-    )
+    what = "factor per unit of cache score of a job's neighbours, as in 1.002"
+    add_number(runtimes, "--interference", what, above_zero, "X")
     runtimes.add_argument(
         "--calibrate",
         metavar="FILE",
@@ -255,14 +216,10 @@ def _add_runtimes(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_count(group: argparse._ArgumentGroup, name: str, **options: Any) -> None:
-    group.add_argument(name, type=ONE_OR_MORE, metavar="N", **options)
-
-
 def _drawn(name: str) -> Callable[[str], distributions.Distribution]:
     return _stated(f"--{name}", lambda text, what: distributions.read(text, what, at_least=0))
 
 
 def _stated(name: str, read: Callable[[str, str], _Value]) -> Callable[[str], _Value]:
     """Return the type of an argument that a function of text and name reads."""
-    return argument_types.parsed_by(lambda text: read(text, name), prefix=f"{name}: ")
+    return parsed_by(lambda text: read(text, name), prefix=f"{name}: ")

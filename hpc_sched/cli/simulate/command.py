@@ -11,7 +11,8 @@ from types import FrameType
 from typing import Any
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import argument_types, output
+from hpc_sched.cli.common import output
+from hpc_sched.cli.common.argument_types import add_number
 from hpc_sched.cli.common.base_command import HPCSchedLister
 from hpc_sched.cli.simulate import arguments
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
@@ -80,13 +81,8 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         group.add_argument(
             "--events", action="store_true", help="with --output: write a line for every event too"
         )
-        group.add_argument(
-            "--jobs",
-            type=argument_types.ONE_OR_MORE,
-            default=1,
-            metavar="N",
-            help="number of runs at a time, each in its own process (default: 1)",
-        )
+        what = "number of runs at a time, each in its own process"
+        add_number(group, "--jobs", what, default=1)
         group.add_argument(
             "--dask",
             metavar="ADDRESS",

@@ -3,7 +3,8 @@
 import argparse
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import argument_types, cloud_source, output
+from hpc_sched.cli.common import cloud_source, output
+from hpc_sched.cli.common.argument_types import add_number
 from hpc_sched.cli.common.text_lister import Answer, TextLister
 from hpc_sched.cli.topology import switch_tree
 from hpc_sched.topology import plurals
@@ -47,12 +48,7 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
         """Add the command's own arguments."""
         parser.add_argument("--switch", metavar="NAME", help="this switch and all below it")
         cut = parser.add_mutually_exclusive_group()
-        cut.add_argument(
-            "--depth",
-            type=argument_types.ONE_OR_MORE,
-            metavar="N",
-            help="N levels of switches from the top",
-        )
+        add_number(cut, "--depth", "N levels of switches from the top")
         cut.add_argument(
             "--level", metavar="NAME", help="nothing below this level, such as leaf or pod"
         )
