@@ -21,7 +21,7 @@ def add_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the arguments that name the files of nova.conf."""
     for option, metavar, what in (
         ("--config-file", "FILE", "nova.conf to read [hpc_sched] from"),
-        ("--config-dir", "DIR", "folder whose *.conf files are read after it"),
+        ("--config-dir", "DIR", "folder whose .conf files are read after those of --config-file"),
     ):
         parser.add_argument(
             option,
