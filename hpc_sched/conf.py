@@ -17,49 +17,42 @@ GROUP = cfg.OptGroup(
 INTERFERENCE_TOLERANCE = 0.1
 TOPOLOGY_RELOAD_INTERVAL = 60
 
+_OVERRIDE = "Aggregate metadata of the same name overrides it for the hosts of the aggregate."
+_REPLACE = (
+    "The file is read again when it changes. Replace it by mv: a file that is being written could "
+    "be read half. "
+)
+
 OPTS = [
     cfg.StrOpt(
         "topology_driver",
         default="yaml",
         mutable=True,
-        help="""
-Where the fabric's description comes from: the name of a driver in
-the stevedore group hpc_sched.topology.
-
-* ``yaml``: a file of nested switches, see
-  etc/topology.yaml.sample
-* ``slurm``: Slurm's topology.conf or topology.yaml
-* ``ibnetdiscover``: what ibnetdiscover prints, saved or run
-* ``aggregates``: host aggregates with metadata ``hpc:leaf``,
-  ``hpc:pod`` and further levels; needs neither a file nor a
-  command
-""",
+        help="Driver that reads the topology of the fabric: a name in the stevedore group "
+        "hpc_sched.topology.\n\n"
+        "* ``yaml``: a file of nested switches, see etc/topology.yaml.sample\n"
+        "* ``slurm``: Slurm's topology.conf or topology.yaml\n"
+        "* ``ibnetdiscover``: output of ibnetdiscover, a file or a command\n"
+        "* ``aggregates``: host aggregates with metadata ``hpc:leaf``,\n"
+        "  ``hpc:pod`` and further levels; needs neither file nor command",
     ),
     cfg.StrOpt(
         "topology_file",
         mutable=True,
-        help="""
-The file that describes the fabric, for drivers that read one;
-start from etc/topology.yaml.sample. nova-scheduler does not start
-when it is missing or wrong.
-
-The file is read again when it changes; replace it as a whole, by
-mv, so that no half of it is read. One that becomes missing or
-wrong changes nothing: the last good fabric stays in use and the
-log names the line that is wrong. ``hpc-sched topology validate``
-tells beforehand.
-""",
+        help="File with the topology, for drivers that read one; start from "
+        "etc/topology.yaml.sample. nova-scheduler does not start if it is missing or wrong: check "
+        f"it with ``hpc-sched topology validate``.\n\n{_REPLACE}"
+        "If it is missing or wrong later, the last good topology stays in use, and the log names "
+        "the wrong line.",
     ),
     cfg.ListOpt(
         "topology_command",
         default=[],
         mutable=True,
-        help="""
-A command in place of ``topology_file``, program and arguments
-separated by commas: what it prints is the description. It is run
-without a shell, as the user of nova-scheduler, at start and every
-``topology_reload_interval``. Example: sudo,ibnetdiscover
-""",
+        help="Command whose output is the topology, in place of ``topology_file``: program and "
+        "arguments, separated by commas. It is run without a shell, as the user of "
+        "nova-scheduler, at start and every ``topology_reload_interval``. Example: "
+        "sudo,ibnetdiscover",
     ),
     cfg.FloatOpt(
         "topology_command_timeout",
@@ -67,10 +60,8 @@ without a shell, as the user of nova-scheduler, at start and every
         min=0.1,
         max=3600,
         mutable=True,
-        help="""
-Seconds after which ``topology_command`` is killed; the last good
-fabric then stays in use.
-""",
+        help="Time limit of ``topology_command``, in seconds. A command that exceeds it is killed, "
+        "and the last good topology stays in use.",
     ),
     cfg.IntOpt(
         "topology_reload_interval",
@@ -78,127 +69,92 @@ fabric then stays in use.
         min=0,
         max=86400,
         mutable=True,
-        help="""
-Seconds between two looks at whether the description has changed.
-A change is taken over in the background, as a whole: requests
-that are being scheduled keep the fabric that they began with. 0
-looks only on SIGHUP.
-""",
+        help="Time between two checks for a changed topology, in seconds; 0 checks only on SIGHUP. "
+        "A changed topology is loaded in the background; a request keeps the one it began with.",
     ),
     cfg.StrOpt(
         "topology_name_map",
         mutable=True,
-        help="""
-A file that gives hosts of the description the names that Nova has
-for them: a line has a name, or the GUID of a host channel
-adapter, and the nodename (on bare metal the node's UUID). The
-node name map of OpenSM and infiniband-diags is such a file and
-names switches too. Not used by ``aggregates``.
-""",
+        help="File that maps names in the topology to the names of hosts in Nova. A line has a "
+        "name, or the GUID of a host channel adapter, and the nodename (on bare metal the UUID of "
+        "the node). A node name map of OpenSM and infiniband-diags has this format and names "
+        "switches too. Not used by ``aggregates``.",
     ),
     cfg.StrOpt(
         "topology_name",
         mutable=True,
-        help="""
-For ``slurm``: which tree of a topology.yaml is read, by its name
-there. By default the first topology with
-``cluster_default: true``, or the only tree of the file.
-""",
+        help="Name of the tree to read from a topology.yaml with several, for ``slurm``. By "
+        "default the first topology with ``cluster_default: true``, or the only tree of the file.",
     ),
     cfg.StrOpt(
         "topology_host_pattern",
         mutable=True,
-        help=r"""
-For ``ibnetdiscover``: a regular expression for the descriptions
-of host channel adapters; what its first group matches, or all of
-it without a group, is the host's name, and an adapter that it
-does not match belongs to no host. By default a description is a
-host name and the adapter's, as in "node0001 HCA-1" and "node0001
-mlx5_0", or a host name alone. Example: ^(\S+) mlx5_[0-3]$
-""",
+        help="Regular expression for the descriptions of host channel adapters, for "
+        "``ibnetdiscover``. The host name is the match of its first group, or the whole match "
+        "without a group; an adapter that does not match belongs to no host. By default a "
+        'description is a host name, alone or with that of the adapter: "node0001 HCA-1" or '
+        r'"node0001 mlx5_0". Example: ^(\S+) mlx5_[0-3]$',
     ),
     cfg.FloatOpt(
         "bunch_weight_multiplier",
         default=100000.0,
-        help="""
-Multiplier of BunchWeigher (Listing 1 of Dudina et al. 2013).
-
-The default lets topology decide for groups before Nova's resource
-weighers, whose default multipliers add up to about 8, on up to
-10,000 hosts, and stays below Nova's 1,000,000 for build failures
-and cross-cell moves. With H hosts to choose from, the weigher
-decides strictly where multiplier / (H - 1) is more than the sum
-of the other multipliers; smaller values make topology one
-preference among others, 0 switches it off. Aggregate metadata of
-the same name overrides it for the hosts of the aggregate.
-""",
+        help="Multiplier of BunchWeigher (Listing 1 of Dudina et al. 2013). Enable one topology "
+        "weigher only.\n\n"
+        "With the default, topology decides for groups before Nova's resource weighers, whose "
+        "default multipliers add up to about 8, on up to 10,000 hosts; Nova's 1,000,000 for build "
+        "failures and cross-cell moves still decides first. With H candidate hosts the weigher "
+        "decides strictly if multiplier / (H - 1) exceeds the sum of the other multipliers; "
+        f"smaller values weigh topology against them, 0 disables it. {_OVERRIDE}",
     ),
     cfg.FloatOpt(
         "hop_byte_weight_multiplier",
         default=100000.0,
-        help="""
-Multiplier of HopByteWeigher, the recommended one (the exact plan).
-The same rules hold as for ``bunch_weight_multiplier``; enable one of
-the topology weighers.
-""",
+        help="Multiplier of HopByteWeigher (the exact plan), the recommended topology weigher. "
+        "Choose it like ``bunch_weight_multiplier``.",
     ),
     cfg.FloatOpt(
         "rack_capacity_weight_multiplier",
         default=100000.0,
-        help="""
-Multiplier of RackCapacityWeigher (the build plan of Gupta et al. 2012).
-The same rules hold as for ``bunch_weight_multiplier``; enable one of
-the topology weighers.
-""",
+        help="Multiplier of RackCapacityWeigher (the build plan of Gupta et al. 2012). Choose it "
+        "like ``bunch_weight_multiplier``.",
     ),
     cfg.FloatOpt(
         "mdobp_weight_multiplier",
         default=180.0,
-        help="""
-Multiplier of MDOBPWeigher (multi-dimensional online bin packing, Gupta
-et al. 2013), which chooses among the hosts of a leaf for groups of class
-``sync``, and among all hosts for class ``async``.
-
-The default decides before Nova's resource weighers, whose default
-multipliers add up to about 8, and after the topology with its default
-of 100,000 on up to 500 leaves and 10,000 hosts. 0 switches it off: the
-fewest hosts of a leaf are then filled. Aggregate metadata of the same
-name overrides it for the hosts of the aggregate.
-""",
+        help="Multiplier of MDOBPWeigher (multi-dimensional online bin packing, Gupta et al. "
+        "2013), which chooses among the hosts of a leaf for groups of class ``sync``, and among "
+        "all hosts for class ``async``.\n\n"
+        "With the default it decides before Nova's resource weighers, whose default multipliers "
+        "add up to about 8, and after the topology with its default of 100,000, on up to 500 "
+        "leaves and 10,000 hosts. 0 disables it: the fewest hosts of a leaf are then filled. "
+        f"{_OVERRIDE}",
     ),
     cfg.BoolOpt(
         "mdobp_disk",
         default=False,
-        help="""
-Whether MDOBPWeigher packs by disk beside vcpus and memory. Turn it on
-where VMs have their disks on the hosts and disk is what runs out.
-""",
+        help="If true, MDOBPWeigher packs by disk too, not only by vcpus and memory. Enable it "
+        "where VMs have their disks on the hosts and disk runs out first.",
     ),
     cfg.StrOpt(
         "rack_selection",
         default="largest",
         choices=[
-            ("largest", "racks by capacity, largest first: the build plan as published"),
-            ("best_fit", "the rack or racks with the least capacity left over come first"),
+            ("largest", "by capacity, largest rack first: the build plan as published"),
+            ("best_fit", "by the capacity left over, least first"),
         ],
-        help="""
-In which order RackCapacityWeigher takes the racks, that is, the leaf
-switches. ``largest`` breaks up a large rack for every small group;
-``best_fit`` is the remedy that the paper names as future work.
-""",
+        help="Order in which RackCapacityWeigher takes racks, that is, leaf switches. ``largest`` "
+        "breaks up a large rack for every small group; the paper names ``best_fit`` as future "
+        "work.",
     ),
     cfg.StrOpt(
         "bunch_weight_scale",
         default="rank",
         choices=[
-            ("rank", "the dense rank of the hosts: every step is equally large"),
+            ("rank", "dense rank of the hosts: all steps have the same size"),
             ("listing1", "the published number, the same for all hosts of a leaf"),
         ],
-        help="""
-What BunchWeigher hands to Nova. Nova maps the weights of all
-hosts to 0..1; the raw number's small steps then drown in other
-weighers, ranks keep them apart.
-""",
+        help="Weight that BunchWeigher returns. Nova scales the weights of all hosts to 0..1: "
+        "small steps of the published number then count less than other weighers, ranks do not.",
     ),
     cfg.StrOpt(
         "default_app_class",
@@ -207,159 +163,117 @@ weighers, ranks keep them apart.
             ("extreme", "tightly coupled, on dedicated hosts: packed by leaf"),
             ("sync", "tightly coupled: packed by leaf, little interference"),
             ("async", "loosely coupled: consolidated, not placed by topology"),
-            ("none", "not HPC: placed as if hpc_sched were not there"),
+            ("none", "not HPC: placed as without hpc_sched"),
         ],
-        help="""
-The application class of groups whose flavor says nothing (extra
-spec ``hpc:app_class``).
-
-As delivered every server group is packed under as few leaf
-switches as possible, including groups that were made for
-availability. Where such groups exist, give their flavors
-``hpc:app_class=none``, or set this option to ``none`` and let HPC
-flavors speak up with ``hpc:app_class=sync``.
-""",
+        help="Application class of groups whose flavor has no extra spec ``hpc:app_class``.\n\n"
+        "With the default every server group is packed under as few leaf switches as possible, "
+        "even one that was created for availability. If there are such groups, give their flavors "
+        "``hpc:app_class=none``, or set this option to ``none`` and give HPC flavors "
+        "``hpc:app_class=sync``.",
     ),
     cfg.StrOpt(
         "default_homogeneous",
         default="prefer",
         choices=[
             ("true", "a group that no single processor type can hold is refused"),
-            ("prefer", "one processor type where it holds the group, else mixed"),
-            ("false", "processor types do not matter"),
+            ("prefer", "one processor type if it can hold the group, else mixed"),
+            ("false", "processor types are ignored"),
         ],
-        help="""
-What HPCHomogeneityFilter does with groups whose flavor says nothing
-(extra spec ``hpc:homogeneous``).
-
-The type of a host is the metadata ``hpc:processor`` of its aggregates,
-else the ``processor`` of the topology file, else what its hypervisor
-tells of vendor, model, sockets, cores, threads and features.
-""",
+        help="Effect of HPCHomogeneityFilter on groups whose flavor has no extra spec "
+        "``hpc:homogeneous``.\n\n"
+        "The processor type of a host is the metadata ``hpc:processor`` of its aggregates, else "
+        "the ``processor`` of the topology file, else vendor, model, sockets, cores, threads and "
+        "features as its hypervisor reports them.",
     ),
     cfg.ListOpt(
         "processor_order",
         default=[],
-        help="""
-Processor types, best first, separated by commas: a group without
-members goes to the first type that can hold it. Types that are not
-named follow, those with more cores a host first.
-""",
+        help="Processor types, best first, separated by commas. A group without members is placed "
+        "on the first type that can hold it. Other types follow, those with more cores per host "
+        "first.",
     ),
     cfg.BoolOpt(
         "implicit_groups",
         default=True,
-        help="""
-Whether the VMs of one request (min_count, max_count) without a
-server group are treated as a group.
-""",
+        help="If true, the VMs of one request (min_count, max_count) without a server group are "
+        "placed as a group.",
     ),
     cfg.BoolOpt(
         "allow_user_hints",
         default=False,
-        help="""
-Whether scheduler hints count beside the flavor's extra specs of
-the same name. The flavor is the operator's word and wins; hints
-are the user's, who can then take whole hosts with small flavors
-(hpc:app_class=extreme) and get out of the limits of cache scores.
-""",
+        help="If true, scheduler hints count like extra specs of the same name; the flavor's extra "
+        "specs take precedence. Users can then occupy whole hosts with small flavors "
+        "(hpc:app_class=extreme) and evade the limits of cache scores.",
     ),
     cfg.FloatOpt(
         "cache_score_limit",
         default=100.0,
         min=0,
-        help="""
-The most cache score that the VMs of a host may have together for
-HPCInterferenceFilter to let another one in: alpha of Gupta et al. 2013. 1
-is 100,000 misses of the last-level cache a second; flavors state it as
-``hpc:cache_score``, and ``hpc-sched characterise`` measures it.
-
-Aggregate metadata of the same name overrides it for the hosts of the
-aggregate, the lowest value where there are several.
-""",
+        help="Maximum sum of the cache scores of the VMs of a host, for HPCInterferenceFilter: "
+        "alpha of Gupta et al. 2013. A score of 1 is 100,000 misses of the last-level cache per "
+        "second; flavors state it as ``hpc:cache_score``, and ``hpc-sched characterise`` measures "
+        f"it.\n\n{_OVERRIDE} The lowest value of several aggregates counts.",
     ),
     cfg.FloatOpt(
         "sync_cache_score_limit",
         default=60.0,
         min=0,
-        help="""
-The same for hosts that have, or are to get, a VM of class ``sync``: beta
-of Gupta et al. 2013. Less than ``cache_score_limit``, for one VM that is
-slowed down makes all VMs of such an application wait. Aggregate metadata
-of the same name overrides it.
-""",
+        help="The same for hosts that have, or would get, a VM of class ``sync``: beta of Gupta et "
+        "al. 2013. Set it lower than ``cache_score_limit``: one slow VM delays all VMs of such an "
+        f"application. {_OVERRIDE}",
     ),
     cfg.StrOpt(
         "interference_file",
-        help="""
-The interference index of HPCInterferenceFilter: how fast applications run
-beside each other on one host, 1 being the speed alone. CSV, or YAML where
-the name ends in .yaml or .yml; a row is an application, another one, the
-performance of the first beside the second and of the second beside the
-first. ``hpc-sched characterise --timings`` writes it. Applications are
-those that flavors name in ``hpc:app_name``.
-
-The file is read again when it changes; replace it as a whole, by mv, so
-that no half of it is read. One that is missing, empty or wrong stops the
-start of nova-scheduler; later the last good one stays in use and the log
-names the line that is wrong. Where there are no pairs yet write a comment.
-""",
+        help="File with the interference index of HPCInterferenceFilter: the performance of "
+        "applications that share a host, 1 being that alone on the host. CSV, or YAML if the name "
+        "ends in .yaml or .yml. A row has two applications, the performance of the first with the "
+        "second, and of the second with the first. ``hpc-sched characterise --timings`` writes "
+        "it. Flavors name their application as ``hpc:app_name``.\n\n"
+        f"{_REPLACE}"
+        "nova-scheduler does not start if it is missing, empty or wrong; later the last good "
+        "index stays in use, and the log names the wrong line. A file without pairs needs a "
+        "comment.",
     ),
     cfg.FloatOpt(
         "interference_tolerance",
         default=INTERFERENCE_TOLERANCE,
         min=0,
         max=1,
-        help="""
-From which loss of performance on, of either of the two, a pair of
-applications of the interference index is not put on one host: 0.1 is a
-tenth. With 0 every pair that loses anything is kept apart.
-""",
+        help="Loss of performance from which two applications of the interference index do not "
+        "share a host, if either of them loses that much. 0.1 is a tenth; with 0 every pair with "
+        "a loss is kept apart.",
     ),
     cfg.IntOpt(
         "in_flight_lookups",
         default=64,
         min=0,
         max=10000,
-        help="""
-How many VMs of a group, of those being built right now, are looked
-up in Placement per request, one call each, and how many of all VMs
-where their neighbours matter (HPCDedicatedHostFilter,
-HPCInterferenceFilter, class ``extreme``). Of the VMs beyond it,
-those that have no instance in a cell yet count as if they had no
-place, the others not at all; a new VM of class ``extreme`` is refused
-meanwhile, for nobody knows where it would be alone. 0 looks none up and
-refuses nothing.
-""",
+        help="Maximum number of VMs being built that are looked up in Placement per request, one "
+        "call each: among the members of a group, and again among all VMs if their neighbours "
+        "matter (HPCDedicatedHostFilter, HPCInterferenceFilter, class ``extreme``).\n\n"
+        "VMs beyond the limit count as unplaced if they have no instance in a cell yet, else not "
+        "at all. A new VM of class ``extreme`` is refused meanwhile, because exclusive hosts "
+        "cannot be verified. 0 disables look-ups and these refusals.",
     ),
     cfg.IntOpt(
         "cell_timeout",
         default=5,
         min=1,
         max=600,
-        help="""
-Seconds that a request waits at most for what it reads at a time in
-the cells' databases, in the API database or, of VMs on their way, in
-Placement; for all that it reads together it waits twice as long at
-most. What has not answered by then is left out with a warning and
-left alone for a minute, and the choice falls back to what the
-scheduler knows by itself.
-""",
+        help="Time limit of one read of a request from the databases of the cells, the API "
+        "database or, for VMs being built, Placement, in seconds; all reads of a request may take "
+        "twice as long together. A source that exceeds it is skipped with a warning and not read "
+        "for a minute; the request is placed by what the scheduler has in memory.",
     ),
     cfg.StrOpt(
         "decision_log",
-        help="""
-A file that gets one JSON object a line for every group that is
-planned or refused:
-the candidates of each leaf, what removed hosts, the plan with its
-cost, or why there is none and what would have fitted. None is
-written by default.
-
-Every line is one append to the file, opened anew: several workers
-may share it, and it may be rotated at any time. Where it cannot be
-written lines are lost: one warning says so, a line on INFO when it
-is over, and nothing else changes. A pipe is not waited for.
-""",
+        help="File to which one JSON object a line is appended for every group that is planned or "
+        "refused: the candidates of each leaf, the hosts that filters removed, the plan with its "
+        "cost, or the reason of the refusal and what would have fitted. By default none is "
+        "written.\n\n"
+        "Each line is one append to a newly opened file: several workers may share the file, and "
+        "it may be rotated at any time. If it cannot be written, lines are lost: one warning "
+        "reports it, an INFO line its end. A pipe is never waited for.",
     ),
 ]
 
@@ -371,23 +285,23 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def topology_source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:
-    """Return the name of the topology driver and the options that are set for it."""
-    ours = conf.hpc_sched
+    """Return the name of the topology driver and its options that are set."""
+    section = conf.hpc_sched
     options: dict[str, Any] = {
-        "path": ours.topology_file,
-        "command": ours.topology_command,
-        "timeout": ours.topology_command_timeout if ours.topology_command else None,
-        "name_map": ours.topology_name_map,
-        "host_pattern": ours.topology_host_pattern,
-        "tree": ours.topology_name,
+        "path": section.topology_file,
+        "command": section.topology_command,
+        "timeout": section.topology_command_timeout if section.topology_command else None,
+        "name_map": section.topology_name_map,
+        "host_pattern": section.topology_host_pattern,
+        "tree": section.topology_name,
     }
-    return ours.topology_driver, {name: value for name, value in options.items() if value}
+    return section.topology_driver, {name: value for name, value in options.items() if value}
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Read every option of the section once, so that a wrong value stops the start.
+    """Read every option of the section, so that a wrong value stops the start.
 
-    oslo.config judges a value of a file when it is first used, which may be hours later.
+    oslo.config checks the value of a file at its first use, which may be hours later.
 
     :raises ValueError: naming the option, its value and what was expected
     """

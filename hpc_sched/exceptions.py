@@ -1,4 +1,4 @@
-"""Every exception that hpc_sched raises on purpose."""
+"""The exceptions of hpc_sched."""
 
 
 class HPCSchedError(Exception):
@@ -6,9 +6,9 @@ class HPCSchedError(Exception):
 
 
 class TopologyError(HPCSchedError, ValueError):
-    """The fabric's description is missing or wrong; the text names file, line or key.
+    """The topology is missing or wrong; the text names file, line or key.
 
-    :attr:`problems` holds a sentence for everything that was found wrong, ``str`` says the first.
+    :attr:`problems` has a sentence for each problem, ``str`` is the first.
     """
 
     def __init__(self, *problems: str) -> None:
@@ -30,14 +30,14 @@ class InterferenceError(HPCSchedError, ValueError):
 
 
 class TraceError(HPCSchedError, ValueError):
-    """A job trace is missing or damaged, or cannot be read for what it holds.
+    """A job trace is missing, damaged or unusable.
 
     The text names file, line and what was expected.
     """
 
 
 class CalibrationError(HPCSchedError, ValueError):
-    """Measured times cannot be read, or no model of runtimes follows from them.
+    """Measured times cannot be read, or do not determine a model of runtimes.
 
     The text names file, line and what was expected.
     """
@@ -51,11 +51,11 @@ class SnapshotError(HPCSchedError, ValueError):
 
 
 class SimulationError(HPCSchedError, ValueError):
-    """A simulation was asked for that cannot be run: the text says what was expected."""
+    """A simulation cannot be run; the text names what was expected."""
 
 
 class ConservationError(HPCSchedError):
-    """The simulator has used a slot twice or lost a job: an error of its own."""
+    """The simulator used a slot twice or lost a job: a defect of the simulator."""
 
 
 class ConfigError(HPCSchedError, ValueError):
@@ -63,11 +63,11 @@ class ConfigError(HPCSchedError, ValueError):
 
 
 class RequestError(HPCSchedError, ValueError):
-    """A flavor or a scheduler hint asks for something in a form that cannot be understood."""
+    """A flavor or a scheduler hint has a value that cannot be parsed."""
 
 
 class RefusedError(HPCSchedError):
-    """A request asks for a guarantee that cannot be given.
+    """A request needs a guarantee that cannot be given.
 
     ``str`` is the operator's text with names; ``tenant`` has counts and levels only.
     """
@@ -78,11 +78,11 @@ class RefusedError(HPCSchedError):
 
 
 class UnansweredError(HPCSchedError):
-    """A database or Placement has not answered in time, or is left alone since it did not."""
+    """A database or Placement did not answer in time, or is skipped because it did not before."""
 
 
 class DatabaseError(HPCSchedError):
-    """Nova's databases do not say what a command wants to know of them."""
+    """Nova's databases lack what a command needs."""
 
 
 class UnknownHostError(HPCSchedError, LookupError):

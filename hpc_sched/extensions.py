@@ -1,4 +1,4 @@
-"""Classes that a site can add to, by entry point."""
+"""Classes that sites can add by entry point."""
 
 from typing import Any
 
@@ -8,8 +8,7 @@ import stevedore
 def classes(namespace: str) -> list[type]:
     """Return the classes of a stevedore group, sorted by entry point name.
 
-    :raises Exception: whatever loading a broken entry point raises; a class that is named
-        and cannot be had must not go missing silently
+    :raises Exception: that of loading a broken entry point: no class goes missing silently
     """
 
     def broken(_manager: Any, _entry_point: Any, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""Files of the operator: read whole with errors that name them, written whole or not at all."""
+"""Files: read whole, with errors that name them; written whole or not at all."""
 
 import os
 import secrets
@@ -11,23 +11,22 @@ from hpc_sched import exceptions
 Path = str | os.PathLike[str]
 Error = type[exceptions.HPCSchedError]
 
-# The mode of new files, less what the umask takes: those that hold what tenants have, names,
-# projects and places of their servers, are the writer's alone.
+# Modes of new files, before the umask. Files with data of tenants (names, projects and hosts of
+# servers) are private.
 PUBLIC, PRIVATE = 0o666, 0o600
-_EVERYBODYS = stat.S_ISVTX | stat.S_IWOTH
-_PART = 1 << 20
-_MAX_LINKS = 40  # as many as Linux follows
+_SHARED = stat.S_ISVTX | stat.S_IWOTH  # mode of /tmp
+_CHUNK = 1 << 20  # bytes
+_MAX_LINKS = 40  # the limit of Linux
 
 
 def read_bytes(path: Path, error: Error, max_bytes: int | None = None) -> bytes:
-    """Return what a file holds.
+    """Return the content of a file.
 
-    :param error: what to raise
-    :param max_bytes: the most that is read; None for any length
+    :param max_bytes: maximum length; None for any
     :raises error: naming the file that cannot be read or is longer
     """
     try:
-        # A pipe that nobody writes to is empty: it must not hold a service for ever.
+        # Not blocking: a pipe without a writer would hold a service for ever.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             os.set_blocking(stream.fileno(), True)
             return read_stream(stream, os.fspath(path), error, max_bytes)
@@ -38,12 +37,12 @@ def read_bytes(path: Path, error: Error, max_bytes: int | None = None) -> bytes:
 
 
 def read_stream(stream: BinaryIO, name: str, error: Error, max_bytes: int | None = None) -> bytes:
-    """Return what is left in a stream that errors call ``name``; see :func:`read_bytes`."""
+    """Return the rest of a stream, ``name`` in errors; see :func:`read_bytes`."""
     if max_bytes is None:
         return stream.read()
-    # A size would say nothing of a pipe; and read() makes room for all that it is asked for.
+    # In chunks: a pipe has no size, and read(n) allocates n bytes at once.
     parts, found = [], 0
-    while part := stream.read(_PART):
+    while part := stream.read(_CHUNK):
         parts.append(part)
         found += len(part)
         if found > max_bytes:
@@ -67,20 +66,20 @@ def decode(content: bytes, name: str, error: Error) -> str:
 def write_atomically(path: Path, content: bytes, error: Error, mode: int = PUBLIC) -> None:
     """Write a file so that a reader finds the old content or the new, never a part.
 
-    A file that exists keeps its mode, and its owner where we may give it back: a file that root
-    has written must still be readable for Nova's user. A symbolic link stays one. In a folder
-    that everybody may write, such as /tmp, neither a file nor a link of another user is taken.
+    An existing file keeps its mode, and its owner if permitted: Nova's user must still be able to
+    read a file that root has rewritten. A symbolic link stays one. In a world-writable folder,
+    such as /tmp, a file or link of another user is refused.
 
-    :param mode: of a file that does not exist, less what the umask takes
-    :raises error: naming the file that cannot be written; the old content is then still there
+    :param mode: of a new file, before the umask
+    :raises error: naming the file that cannot be written; the old content then remains
     """
     try:
         target, old = _target(path)
         folder, name = os.path.split(target)
-        beside = os.path.join(folder, f".{name}.{secrets.token_hex(4)}")
-        # What nobody else could read before, nobody else reads while it is being written.
+        temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}")
+        # Private until it has the mode of the old file.
         first = mode if old is None else PRIVATE
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, first)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, first)
         try:
             with open(descriptor, "wb") as stream:
                 stream.write(content)
@@ -90,10 +89,10 @@ def write_atomically(path: Path, content: bytes, error: Error, mode: int = PUBLI
                     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
                 stream.flush()
                 os.fsync(descriptor)
-            os.replace(beside, target)
+            os.replace(temporary, target)
         except BaseException:
             with suppress(FileNotFoundError):
-                os.unlink(beside)
+                os.unlink(temporary)
             raise
         _sync_folder(folder)
     except (OSError, ValueError) as failure:
@@ -101,10 +100,10 @@ def write_atomically(path: Path, content: bytes, error: Error, mode: int = PUBLI
 
 
 def _target(path: Path) -> tuple[str, os.stat_result | None]:
-    """Return the file that a name stands for, its links followed, and what is there already.
+    """Return the file behind symbolic links, and its status or None.
 
-    The kernel keeps open() from what others have laid into /tmp (protected_symlinks,
-    protected_regular), but not one who reads links and renames.
+    The kernel protects open() against files and links that others put into /tmp
+    (protected_symlinks, protected_regular), but not readlink() and rename().
     """
     name = os.fspath(path)
     for _ in range(_MAX_LINKS):
@@ -115,7 +114,7 @@ def _target(path: Path) -> tuple[str, os.stat_result | None]:
         except FileNotFoundError:
             return name, None
         around = os.stat(folder)
-        is_shared = around.st_mode & _EVERYBODYS == _EVERYBODYS
+        is_shared = around.st_mode & _SHARED == _SHARED
         if is_shared and found.st_uid not in (os.geteuid(), around.st_uid):
             raise ValueError(f"{name} is another user's, in a folder that everybody may write")
         if stat.S_ISREG(found.st_mode):
@@ -127,7 +126,7 @@ def _target(path: Path) -> tuple[str, os.stat_result | None]:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the new name survive a loss of power."""
+    """Write the new name to disk, to survive a loss of power."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Rows of text cells, from CSV or YAML, that know the line they stand on."""
+"""Tables of text cells, from CSV or YAML, with the line of each row."""
 
 import csv
 import re
@@ -14,22 +14,22 @@ from hpc_sched.core import extra_spec_names
 MAX_BYTES = 10_000_000
 # A list of lists.
 _MAX_NESTING = 4
-# splitlines() would also count breaks that no editor counts, and the lines in errors be wrong.
+# splitlines() also counts breaks that no editor counts: line numbers in errors would be wrong.
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
-# Neither names nor numbers hold a '#'. As in YAML, a comment begins a line or follows a blank.
+# Names and numbers have no '#'. As in YAML, a comment begins a line or follows a blank.
 _COMMENT = re.compile(r"(^|\s)#.*")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Some cells on one line of a file."""
+class TableRow:
+    """The cells on one line of a file."""
 
     file: str
     line: int
     cells: tuple[str, ...]
 
     def error(self, text: str) -> exceptions.InterferenceError:
-        """Return an error that names file and line."""
+        """Return an error with file and line."""
         return exceptions.InterferenceError(f"{self.file}:{self.line}: {text}")
 
     def check_width(self, columns: Sequence[str]) -> None:
@@ -40,9 +40,9 @@ class Row:
             )
 
     def name(self, column: int) -> str:
-        """Return the application in a column.
+        """Return the name of an application in a column.
 
-        :raises exceptions.InterferenceError: where it is empty or cannot be one
+        :raises exceptions.InterferenceError: where there is none
         """
         text = self.cells[column]
         if not extra_spec_names.is_name(text):
@@ -54,8 +54,8 @@ class Row:
     def number(self, column: int, expected: str, most: float) -> float:
         """Return the number in a column, above 0 and at most ``most``.
 
-        :param expected: what an error says of that
-        :raises exceptions.InterferenceError: where it is none, or outside of that
+        :param expected: description of such a number, for the error
+        :raises exceptions.InterferenceError: where there is none
         """
         text = self.cells[column]
         number = decimals.number_in(text)
@@ -64,26 +64,25 @@ class Row:
         return number
 
 
-def csv_rows(text: str, file: str, number_columns: Sequence[int]) -> list[Row]:
+def csv_rows(text: str, file: str, number_columns: Sequence[int]) -> list[TableRow]:
     """Return the rows of a CSV text, without comments, blank lines and the header.
 
-    A header is a first row that begins with ``app`` (application) and has words where all
-    others have numbers: any other word there is taken for a mistake, not for a heading.
+    A header is a first row that begins with ``app`` (application) and has words in the number
+    columns; any other word there is an error.
 
     :param number_columns: the columns, from 0, that hold numbers
     :raises exceptions.InterferenceError: naming file and line of bad quotes
     """
     error = exceptions.InterferenceError
-    rows = [Row(file, line, cells) for line, cells in csv_lines(text, file, error)]
+    rows = [TableRow(file, line, cells) for line, cells in csv_lines(text, file, error)]
     return rows[1:] if rows and _is_header(rows[0], number_columns) else rows
 
 
 def csv_lines(
     text: str, file: str, error: type[exceptions.HPCSchedError]
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Return the lines of a CSV text with their cells, without comments and blank lines.
+    """Yield line numbers and cells of a CSV text, without comments and blank lines.
 
-    :param error: what to raise
     :raises error: naming file and line of bad quotes
     """
     for number, line in enumerate(_LINE_BREAK.split(text), start=1):
@@ -91,15 +90,15 @@ def csv_lines(
         if not content.strip():
             continue
         try:
-            # A line at a time: names hold no line breaks, and an open quote ends with its line.
+            # Line by line: names have no line breaks, and an open quote ends with its line.
             [cells] = csv.reader([content], strict=True, skipinitialspace=True)
         except csv.Error as failure:
             raise error(f"{file}:{number}: not CSV: {failure}") from failure
         yield number, tuple(cell.strip() for cell in cells)
 
 
-def yaml_rows(content: bytes, file: str) -> list[Row]:
-    """Return the rows of a YAML list of lists; cells are taken as they are written.
+def yaml_rows(content: bytes, file: str) -> list[TableRow]:
+    """Return the rows of a YAML list of lists; cells keep their spelling.
 
     :raises exceptions.InterferenceError: naming file and line
     """
@@ -108,25 +107,25 @@ def yaml_rows(content: bytes, file: str) -> list[Row]:
     return [] if root is None else [_yaml_row(item, file) for item in _items(root, file)]
 
 
-def _yaml_row(node: yaml.Node, file: str) -> Row:
+def _yaml_row(node: yaml.Node, file: str) -> TableRow:
     cells: list[str] = []
     for item in _items(node, file):
         if not isinstance(item, yaml.ScalarNode):
             line, kind = yaml_nodes.line_of(item), yaml_nodes.kind_of(item)
-            raise Row(file, line, ()).error(f"expected a name or a number, found {kind}")
+            raise TableRow(file, line, ()).error(f"expected a name or a number, found {kind}")
         cells.append("" if yaml_nodes.is_null(item) else str(item.value).strip())
-    return Row(file, yaml_nodes.line_of(node), tuple(cells))
+    return TableRow(file, yaml_nodes.line_of(node), tuple(cells))
 
 
 def _items(node: yaml.Node, file: str) -> list[yaml.Node]:
     if not isinstance(node, yaml.SequenceNode):
         line, kind = yaml_nodes.line_of(node), yaml_nodes.kind_of(node)
-        raise Row(file, line, ()).error(f"expected a list of lists, found {kind}")
+        raise TableRow(file, line, ()).error(f"expected a list of lists, found {kind}")
     items: list[yaml.Node] = node.value
     return items
 
 
-def _is_header(row: Row, number_columns: Sequence[int]) -> bool:
+def _is_header(row: TableRow, number_columns: Sequence[int]) -> bool:
     cells = [row.cells[column] for column in number_columns if column < len(row.cells)]
     return (
         len(cells) == len(number_columns)
@@ -136,7 +135,7 @@ def _is_header(row: Row, number_columns: Sequence[int]) -> bool:
 
 
 def _is_float(text: str) -> bool:
-    """Tell whether it is meant for a number, nan and inf included."""
+    """True for a number, nan and inf included."""
     try:
         float(text)
     except ValueError:
@@ -145,5 +144,4 @@ def _is_float(text: str) -> bool:
 
 
 def _found(text: str) -> str:
-    # Enough to recognise it, however long it is.
     return f"found {text[:60]!r}" if text else "found nothing"

@@ -1,13 +1,20 @@
-"""Texts of a snapshot or a log as a terminal may show them."""
+"""Texts for a terminal."""
+
+import math
 
 
 def text_of(found: str) -> str:
     """Return a text on one line, with an escape such as ``\\x1b`` for each control character.
 
-    A file that somebody has sent may hold names that would steer the terminal.
+    Names in a snapshot or a log may steer the terminal.
     """
     if found.isprintable():
         return found
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in found
     )
+
+
+def hop_bytes(cost: float | None) -> str:
+    """Return a Hop-Byte cost; None or infinite is that of VMs on several islands of the fabric."""
+    return "infinite (islands)" if cost is None or math.isinf(cost) else f"{cost:.0f}"

@@ -1,4 +1,4 @@
-"""YAML files as trees of nodes rather than of values, so that every error can name its line."""
+"""YAML files as trees of nodes, so that every error can name its line."""
 
 from typing import Any
 
@@ -15,14 +15,13 @@ _NULL = "tag:yaml.org,2002:null"
 def compose(
     content: bytes, name: str, error: type[exceptions.HPCSchedError], max_nesting: int
 ) -> yaml.Node | None:
-    """Return the root of a YAML document, None where there is none; linear in its length.
+    """Return the root of a YAML document, or None; linear in its length.
 
-    Aliases are not unfolded: an alias is the node that it stands for.
+    Aliases are not expanded: an alias is the node that it names.
 
-    :param name: what errors call the file
-    :param error: what to raise
-    :param max_nesting: how deep lists and keys may nest. libyaml overflows the stack of the
-        whole process on some ten thousand open brackets, so it is counted before it composes.
+    :param name: of the file, in errors
+    :param max_nesting: maximum depth of lists and keys, counted before composing: libyaml
+        overflows the stack of the process on some ten thousand open brackets
     :raises error: naming file and line
     """
     try:
@@ -47,7 +46,7 @@ def line_of(node: yaml.Node | yaml.Event) -> int:
 
 
 def kind_of(node: yaml.Node) -> str:
-    """Return what an error says was found."""
+    """Return a description of a node for errors."""
     if isinstance(node, yaml.SequenceNode):
         return "a list"
     if isinstance(node, yaml.MappingNode):
@@ -56,12 +55,12 @@ def kind_of(node: yaml.Node) -> str:
 
 
 def is_null(node: yaml.Node) -> bool:
-    """Tell whether a node says nothing."""
+    """True for a null node."""
     return bool(node.tag == _NULL)
 
 
 def _too_deep(content: bytes, max_nesting: int) -> int | None:
-    """Return the line on which a text nests deeper than that, or None."""
+    """Return the first line that nests deeper than ``max_nesting``, or None."""
     depth = 0
     for event in yaml.parse(content, Loader=LOADER):
         if isinstance(event, yaml.CollectionStartEvent):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hpc_sched.cli import experiment_command as experiment
 from hpc_sched.cli import main
-from hpc_sched.cli.simulate import experiment, experiment_tables
 from hpc_sched.experiments import gupta2013_tables
 from hpc_sched.experiments.table import Table
 
@@ -154,7 +154,8 @@ def test_arguments_that_make_no_sense_are_wrong_usage(call, arguments: list[str]
 
 
 @pytest.mark.parametrize(
-    "command", [experiment.Dudina2013, experiment.Gupta2012, experiment.Gupta2013]
+    "command",
+    [experiment.Dudina2013, experiment.Gupta2012, experiment.Gupta2013],
 )
 def test_the_help_has_examples_and_exit_codes(call, command: type[experiment.Experiment]):
     code, out, _ = call(command.NAME, "--help")
@@ -170,7 +171,7 @@ def test_columns_are_as_wide_as_their_cells_and_those_without_any_are_left_out()
         rows=(("one", 10, None, 1.5), ("another", None, None, 10.0)),
         notes=("A note.",),
     )
-    assert experiment_tables.render([table]) == (
+    assert experiment.render([table]) == (
         "T\n"
         "\n"
         "            jobs\n"

@@ -11,65 +11,54 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-import yaml
-from cliff.command import Command
-
 from hpc_sched import exceptions, topology
-from hpc_sched.cli.common.progress_line import StatusLine
+from hpc_sched.cli.common.base_command import HPCSchedCommand
+from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.demo import picture, runs
 from hpc_sched.demo.scenario import Settings
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.writers import yaml_writer
 
 STOCK, LISTING1, PLUGIN = "stock Nova", "Listing 1 alone", "with hpc_sched"
 HOSTS, GROUP_SIZE = 36, 16
 MAX_HOSTS = 256
-# Against a Nova that hangs; a slow machine only takes its time.
+# Seconds. Ends a Nova that hangs, but not a slow machine.
 TIMEOUT = 900.0
-TIMEOUT_PER_HOST = 20.0  # beyond those of the default
+TIMEOUT_PER_HOST = 20.0  # and per VM, for each above the default
 
 
-class Demo(Command):
+class Demo(HPCSchedCommand):
     """Place a group on a real Nova in this machine, without and with hpc_sched.
 
     Starts Nova's API, conductor, scheduler, Placement and fake computes three times: with
     stock filters and weighers, with the published Listing 1 as the only addition, and as
     etc/nova.conf.sample enables hpc_sched. Occupies some hosts, creates a server group with
-    its VMs in one request through the API, lets it grow by half, and prints where the VMs
-    are and what that costs. Needs the extra 'demo'.
+    its VMs in one request through the API, grows it by half, and prints the places of the VMs
+    and their cost. Needs the extra 'demo'.
     """
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        parser.add_argument(
-            "--hosts",
-            type=int,
-            default=HOSTS,
-            metavar="N",
-            help=f"hosts in all (default: {HOSTS})",
-        )
-        parser.add_argument(
-            "--leaves", type=int, default=4, metavar="N", help="leaf switches (default: 4)"
-        )
-        parser.add_argument(
-            "--pods",
-            type=int,
-            default=2,
-            metavar="N",
-            help="switches above the leaves, below the root; 1 for none (default: 2)",
-        )
-        parser.add_argument(
-            "--group-size",
-            type=int,
-            default=GROUP_SIZE,
-            metavar="N",
-            help=f"VMs of the first request; half as many follow (default: {GROUP_SIZE})",
-        )
+    EPILOG = "exit codes: 0 done, 1 failed, 2 wrong usage"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        for name, default, what in (
+            ("hosts", HOSTS, "number of hosts"),
+            ("leaves", 4, "number of leaf switches"),
+            ("pods", 2, "number of switches between leaves and root; 1 for none"),
+            ("group-size", GROUP_SIZE, "VMs of the first request; half as many follow"),
+        ):
+            parser.add_argument(
+                f"--{name}",
+                type=int,
+                default=default,
+                metavar="N",
+                help=f"{what} (default: {default})",
+            )
         parser.add_argument(
             "--topology",
             type=Path,
             metavar="FILE",
-            help="a topology file of the driver yaml, in place of --hosts, --leaves and --pods",
+            help="topology file of the driver yaml, in place of --hosts, --leaves and --pods",
         )
         parser.add_argument(
             "--json", action="store_true", help="print the result as JSON on standard output"
@@ -77,24 +66,24 @@ class Demo(Command):
         parser.add_argument(
             "-v", dest="nova_log", action="store_true", help="show Nova's log on standard error"
         )
-        return parser
-
-    def get_epilog(self) -> str:
-        """Return the exit codes."""
-        return "exit codes: 0 done, 1 failed, 2 wrong usage"
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Run the demo and print its result; return the exit code."""
         _require_demo_extra()
         with tempfile.TemporaryDirectory(prefix="hpc-sched-demo-") as folder:
-            path = parsed_args.topology or _write_topology(parsed_args, Path(folder))
-            fabric = topology.load("yaml", path=path)
+            path = parsed_args.topology
+            if path is not None:
+                fabric = topology.load("yaml", path=path)
+            else:
+                fabric = _generated(parsed_args)
+                path = Path(folder, "topology.yaml")
+                path.write_text(yaml_writer.text_of(fabric))
             growth = parsed_args.group_size // 2
             _check_size(fabric, parsed_args.group_size, growth)
             sample = str(path_of("nova.conf.sample"))
             settings = {
                 name: Settings(
-                    topology_file=str(Path(path).resolve()),
+                    topology_file=str(path.resolve()),
                     nova_conf=snippet,
                     listing1=name == LISTING1,
                     group_size=parsed_args.group_size,
@@ -108,10 +97,7 @@ class Demo(Command):
             verbose = parsed_args.nova_log or self.app.options.verbose_level > 1
             progress = _Progress(self.app.stderr)
             results = runs.run_all(
-                settings,
-                progress.show,
-                timeout=TIMEOUT + TIMEOUT_PER_HOST * extra,
-                verbose=verbose,
+                settings, progress.show, timeout=TIMEOUT + TIMEOUT_PER_HOST * extra, verbose=verbose
             )
             progress.line.end()
         if parsed_args.json:
@@ -123,7 +109,7 @@ class Demo(Command):
 
 
 class _Progress:
-    """What each run is doing, on one line of a terminal, or a line a change elsewhere."""
+    """The stage of each run, on one line of a terminal; elsewhere a line for each stage."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self.line = StatusLine(stream or sys.stderr)
@@ -133,15 +119,13 @@ class _Progress:
     def show(self, run: str, text: str) -> None:
         if self.doing.get(run) == text:
             return
-        stage_changed = self.doing.get(run, "").rstrip("0123456789/ ") != text.rstrip(
-            "0123456789/ "
-        )
+        before, now = (what.rstrip("0123456789/ ") for what in (self.doing.get(run, ""), text))
         self.doing[run] = text
         seconds = f"{time.monotonic() - self.began:3.0f} s"
         if self.line.in_place:
             line = " | ".join(f"{name}: {what}" for name, what in self.doing.items())
             self.line.show(f"{seconds}  {line}")
-        elif stage_changed:
+        elif before != now:
             self.line.show(f"{seconds}  {run}: {text}")
 
 
@@ -157,9 +141,9 @@ def _require_demo_extra() -> None:
         )
 
 
-def _write_topology(parsed_args: argparse.Namespace, folder: Path) -> Path:
-    """Write the fabric of --hosts, --leaves and --pods, all of a kind of equal size."""
-    hosts, leaves, pods = parsed_args.hosts, parsed_args.leaves, parsed_args.pods
+def _generated(args: argparse.Namespace) -> Topology:
+    """Return the topology of --hosts, --leaves and --pods, of nearly equal switches."""
+    hosts, leaves, pods = args.hosts, args.leaves, args.pods
     if leaves < 1 or hosts < leaves:
         raise exceptions.ConfigError(
             f"--hosts {hosts} --leaves {leaves}: expected at least one leaf and a host a leaf"
@@ -168,27 +152,20 @@ def _write_topology(parsed_args: argparse.Namespace, folder: Path) -> Path:
         raise exceptions.ConfigError(
             f"--leaves {leaves} --pods {pods}: expected at least one pod and a leaf a pod"
         )
-    width = len(str(hosts))
-    switches: list[dict[str, Any]] = [
-        {
-            "name": f"leaf{number + 1:02d}",
-            "hosts": f"node[{low + 1:0{width}d}-{high:0{width}d}]",
-        }
-        for number, (low, high) in enumerate(itertools.pairwise(_shares(hosts, leaves)))
-    ]
+    names = [f"node{number:0{len(str(hosts))}d}" for number in range(1, hosts + 1)]
+    tree: dict[str, Any] = {
+        f"leaf{number:02d}": part for number, part in enumerate(_parts(names, leaves), 1)
+    }
     if pods > 1:
-        switches = [
-            {"name": f"pod{number + 1}", "switches": switches[low:high]}
-            for number, (low, high) in enumerate(itertools.pairwise(_shares(leaves, pods)))
-        ]
-    path = folder / "topology.yaml"
-    path.write_text(yaml.safe_dump({"switches": [{"name": "core1", "switches": switches}]}))
-    return path
+        parts = _parts(list(tree.items()), pods)
+        tree = {f"pod{number}": dict(part) for number, part in enumerate(parts, 1)}
+    return Topology.from_tree({"core1": tree})
 
 
-def _shares(things: int, parts: int) -> list[int]:
-    """Return the bounds that divide a number of things into nearly equal parts."""
-    return [number * things // parts for number in range(parts + 1)]
+def _parts(things: list[Any], number: int) -> list[list[Any]]:
+    """Return a list in nearly equal parts."""
+    bounds = [part * len(things) // number for part in range(number + 1)]
+    return [things[low:high] for low, high in itertools.pairwise(bounds)]
 
 
 def _check_size(fabric: Topology, group_size: int, growth: int) -> None:
@@ -209,15 +186,15 @@ def _check_size(fabric: Topology, group_size: int, growth: int) -> None:
 def path_of(name: str) -> Path:
     """Return the path of a sample file.
 
-    :raises exceptions.HPCSchedError: naming the places looked at
+    :raises exceptions.HPCSchedError: naming the places that were searched
     """
+    data = (
+        sysconfig.get_path("data"),
+        sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")),
+    )
     places = [
         Path(__file__).resolve().parents[2] / "etc" / name,
-        Path(sysconfig.get_path("data")) / "etc" / "hpc_sched" / name,
-        Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")))
-        / "etc"
-        / "hpc_sched"
-        / name,
+        *(Path(folder) / "etc" / "hpc_sched" / name for folder in data),
     ]
     for place in places:
         if place.is_file():

@@ -13,15 +13,15 @@ from cliff.commandmanager import CommandManager
 import hpc_sched
 from hpc_sched import exceptions
 
-# What a shell reports of a program that a closed pipe has ended: 128 + SIGPIPE.
+# Exit code that a shell reports after a closed pipe: 128 + SIGPIPE.
 CLOSED_PIPE = 141
 
 
 class HPCSchedApp(App):
-    """hpc-sched: where Nova puts groups of HPC VMs on a fat tree."""
+    """The application hpc-sched."""
 
-    NAME = "hpc-sched"  # cliff would take it from sys.argv
-    # Messages for people, without the logger's name in front.
+    NAME = "hpc-sched"  # cliff's default is sys.argv[0]
+    # Without the logger's name.
     CONSOLE_MESSAGE_FORMAT = "%(message)s"
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class HPCSchedApp(App):
         )
 
     def clean_up(self, cmd: Command, result: int, err: BaseException | None) -> None:
-        """Tell what else was wrong: cliff has told the first problem."""
+        """Log the further problems of an error; cliff has logged the first."""
         for problem in getattr(err, "problems", ())[1:]:
             self.LOG.error(problem)
 
@@ -45,23 +45,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: arguments without the program's name; those of this process by default
     """
     if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: SIM115 - stays open, as the other would
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - stays open like the original
     if sys.stdout is None:
         print("standard output: is closed", file=sys.stderr)
         return 1
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names may hold letters that the terminal's encoding has not.
+        # Names may hold letters that the terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     handlers = list(logging.root.handlers)
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))
     finally:
-        # cliff adds one a run: who calls this twice would read the second run's errors twice.
+        # cliff adds a handler in every run; a second run in this process would log errors twice.
         logging.root.handlers[:] = handlers
     try:
         sys.stdout.flush()
     except OSError as error:
-        # What is left would be written, and fail once more, when the interpreter ends.
+        # The interpreter would write the rest at its end, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return CLOSED_PIPE
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        # cliff would open a shell of its own; a command without arguments wants help.
+        # Without arguments cliff would open a shell of its own.
         return int(HPCSchedApp().run(arguments or ["--help"]))
     except KeyboardInterrupt:
         return 130

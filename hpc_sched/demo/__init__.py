@@ -1,1 +1,1 @@
-"""The project's main job on a real Nova in one process, for someone without a cloud."""
+"""A demonstration on a real Nova in one process."""

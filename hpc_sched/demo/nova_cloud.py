@@ -1,8 +1,7 @@
 """A real Nova in one process: API, conductor, scheduler, Placement and fake computes.
 
-Built from the fixtures that Nova ships for its own functional tests; the demo and this
-project's functional tests use it. Import it before anything else of Nova: it chooses what Nova's
-scheduler runs on, native threads or, before release 33, eventlet.
+Built from the fixtures of Nova's own functional tests, for the demo and the functional tests.
+Import it before anything else of Nova: it chooses native threads or, before release 33, eventlet.
 """
 
 import os
@@ -15,13 +14,13 @@ from typing import Any
 from hpc_sched.nova_glue import nova_release
 
 if nova_release.is_threaded():
-    # Nova's fixtures choose once more, and would take eventlet.
+    # Nova's fixtures choose again, and would choose eventlet.
     os.environ.setdefault("OS_NOVA_DISABLE_EVENTLET_PATCHING", "true")
 nova_release.choose_threads()
 
 import fixtures
 import nova.conf
-import numpy  # noqa: F401 - asks for the machine when imported, which Nova's fixtures forbid
+import numpy  # noqa: F401 - reads platform data at import, which Nova's fixtures forbid
 from futurist import _thread
 from nova import test as nova_test
 from nova.tests import fixtures as nova_fixtures
@@ -31,24 +30,28 @@ from nova.tests.functional.api.client import OpenStackApiNotFoundException
 from oslo_config import iniparser
 
 from hpc_sched import conf
-from hpc_sched.demo.cell_databases import CellDatabases
-from hpc_sched.demo.native_threads import LACKS_THREADS, DatabaseFiles, NotificationsOfThreads
+from hpc_sched.demo.thread_fixtures import (
+    LACKS_THREADS,
+    CellDatabases,
+    DatabaseFiles,
+    NotificationsOfThreads,
+)
 
 CONF = nova.conf.CONF
 
 DRIVER = "fake.FakeLiveMigrateDriver"
-#: how often to look for what takes its time, twice a second
-PATIENCE = 240
+#: at two polls a second
+MAX_POLLS = 240
 SETTLED = frozenset({"ACTIVE", "ERROR", "SHELVED_OFFLOADED"})
 
 
 class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestCase):
-    """Nova's services in this process, started with :meth:`setUp`, ended with ``doCleanups``.
+    """Nova's services in this process, from :meth:`setUp` to ``doCleanups``.
 
-    Set the attributes below before ``setUp``; what computes there are is up to the caller.
+    Set the attributes below before ``setUp``; start computes after it.
     """
 
-    __test__ = False  # a cloud for tests, not a test that pytest should collect
+    __test__ = False  # not a test for pytest to collect
 
     vcpus = 16
     memory_mb = 65536
@@ -58,7 +61,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
     with_scheduler = True
 
     def runTest(self) -> None:
-        """Let the class be built without a test method."""
+        """Do nothing: TestCase needs a test method."""
 
     def setUp(self) -> None:
         """Start everything but computes."""
@@ -68,11 +71,11 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
             self.useFixture(NotificationsOfThreads(self.id()))
         self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
         super().setUp()
-        # Nova 34 has each idle thread look for work 100 times a second, and there are hundreds.
+        # Hundreds of idle threads of Nova 34 would poll for work 100 times a second.
         _thread.ThreadWorker.MAX_IDLE_FOR = 1
         conf.register_opts(CONF)
         self.flags(compute_driver=DRIVER)
-        # The wheel of Nova installs the API's pipeline under the environment's etc.
+        # The wheel of Nova installs the pipeline of the API under the environment's etc.
         self.flags(
             api_paste_config=os.path.join(sys.prefix, "etc", "nova", "api-paste.ini"), group="wsgi"
         )
@@ -110,7 +113,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
     def doCleanups(self) -> None:
         """End everything."""
-        # Each service waits until its idle threads look for work and find that they are to end.
+        # Each service waits until its idle threads poll for work, and end.
         _thread.ThreadWorker.MAX_IDLE_FOR = 0.05  # type: ignore[assignment] # futurist says int
         super().doCleanups()
 
@@ -119,30 +122,30 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         return self._cell_databases
 
     def _clear_attrs(self) -> None:
-        # Nova empties the instance; pytest wants to find the test's name afterwards.
+        # Nova empties the instance, but pytest reads the name of the test afterwards.
         name = self.__dict__.get("_testMethodName")
         super()._clear_attrs()
         if name is not None:
             self._testMethodName = name
 
-    # Nova's own tests give up after 5 seconds; here many services share what cores there are.
+    # Nova's own tests give up after 5 seconds; many services on few cores need longer.
 
     def _wait_for_server_parameter(
-        self, server: Any, expected_params: Any, max_retries: int = 10, **said: Any
+        self, server: Any, expected_params: Any, max_retries: int = 10, **others: Any
     ) -> Any:
         return super()._wait_for_server_parameter(
-            server, expected_params, max(max_retries, PATIENCE), **said
+            server, expected_params, max(max_retries, MAX_POLLS), **others
         )
 
     def _wait_for_assert(self, assert_func: Any, max_retries: int = 10, sleep: float = 0.5) -> Any:
-        return super()._wait_for_assert(assert_func, max(max_retries, PATIENCE), sleep)
+        return super()._wait_for_assert(assert_func, max(max_retries, MAX_POLLS), sleep)
 
     def _wait_for_server_allocations(self, consumer_id: str, max_retries: int = 20) -> Any:
-        return super()._wait_for_server_allocations(consumer_id, max(max_retries, PATIENCE))
+        return super()._wait_for_server_allocations(consumer_id, max(max_retries, MAX_POLLS))
 
     def _wait_until_deleted(self, server: Mapping[str, Any]) -> None:
-        # One that was in ERROR shows that until its compute has come to delete it.
-        for _ in range(PATIENCE):
+        # A server in ERROR keeps that status until its compute has deleted it.
+        for _ in range(MAX_POLLS):
             try:
                 self.api.get_server(server["id"])
             except OpenStackApiNotFoundException:
@@ -161,7 +164,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
     @property
     def weighers(self) -> list[Any]:
-        """The weigher objects of the running scheduler."""
+        """The weighers of the running scheduler."""
         return list(self.scheduler.manager.host_manager.weighers)
 
     def start_computes(
@@ -219,9 +222,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         host: str | None = None,
         name: str = "vm",
     ) -> list[str]:
-        """Ask for servers in one request and return their ids, without waiting.
+        """Create servers in one request; return their ids, without waiting.
 
-        :param host: force them onto a host, past all filters and weighers
+        :param host: force them onto a host, without filters and weighers
         """
         server = {
             "name": name,
@@ -235,19 +238,13 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         if host:
             server["availability_zone"] = f"nova:{host}"
         body: dict[str, Any] = {"server": server}
-        asked = dict(hints or {})
-        if group:
-            asked["group"] = group
-        if asked:
-            body["os:scheduler_hints"] = asked
+        all_hints = dict(hints or {}) | ({"group": group} if group else {})
+        if all_hints:
+            body["os:scheduler_hints"] = all_hints
         answer = self.api.post_server(body)
         if count == 1:
             return [answer["id"]]
-        reservation = answer["reservation_id"]
-        found = self.api.get_servers(
-            detail=False, search_opts={"reservation_id": reservation, "all_tenants": True}
-        )
-        return [server["id"] for server in found]
+        return [server["id"] for server in self._list(reservation_id=answer["reservation_id"])]
 
     def wait(
         self,
@@ -255,7 +252,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         timeout: float = 400,
         progress: Callable[[str], None] = lambda _text: None,
     ) -> dict[str, dict[str, Any]]:
-        """Return the servers by id as the API shows them, once none is being built.
+        """Wait until no server is being built; return them by id as the API shows them.
 
         :raises TimeoutError: naming the servers that did not settle
         """
@@ -274,7 +271,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
                     return {uuid: shown[uuid] for uuid in servers}
             if time.monotonic() > deadline:
                 raise TimeoutError(f"still not settled: {sorted(building or wanted - done)}")
-            # All of Nova shares this process: what asks it most of the time slows it down.
+            # All of Nova shares this process: frequent polls slow it down.
             time.sleep(max(0.3, 3 * (time.monotonic() - began)))
 
     def _list(self, *, detail: bool = False, **filters: str) -> list[dict[str, Any]]:
@@ -285,7 +282,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         return found
 
     def hosts_of(self, servers: Sequence[str]) -> dict[str, str]:
-        """Return where the API says each active server is."""
+        """Return the host of each active server."""
         return {
             uuid: server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
             for uuid, server in self.wait(servers).items()
@@ -294,9 +291,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
 
 def read_options(path: Path) -> dict[tuple[str, str], Any]:
-    """Return the options of a nova.conf file, parsed as their registered types.
+    """Return the options of a nova.conf file, as their registered types.
 
-    :raises oslo_config.iniparser.ParseError: where the file is no configuration
+    :raises oslo_config.iniparser.ParseError: for a file that is no configuration
     """
     sections: dict[tuple[str, str], list[str]] = {}
 

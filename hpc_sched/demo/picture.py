@@ -1,8 +1,9 @@
-"""The demo's result for the screen."""
+"""The result of the demo, for a terminal."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hpc_sched import terminal_text
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import leaf_rows
 
@@ -10,7 +11,7 @@ LEGEND = "1 first request   2 growth   x other tenants   . free"
 
 
 def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the leaves with the group's VMs for each run, side by side, and the costs below."""
+    """Return the leaves with the group's VMs, the runs side by side, and the costs below."""
     names = list(results)
     titles = {leaf: leaf_rows.title_of(topology, leaf) for leaf in topology.leaves}
     label = max(len("  least possible"), *map(len, titles.values())) + 2
@@ -34,8 +35,8 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
         count = max(step["count"] for step in steps)
         lines.append(f"{'placed' if not number else 'grown'} to {count} VMs")
         for title, text in (
-            ("Hop-Byte cost", lambda step: _number(step["hop_bytes"])),
-            ("least possible", lambda step: _number(step["least"])),
+            ("Hop-Byte cost", lambda step: terminal_text.hop_bytes(step["hop_bytes"])),
+            ("least possible", lambda step: terminal_text.hop_bytes(step["least"])),
             ("leaves used", lambda step: str(_leaves(topology, step["hosts"]))),
             ("time", lambda step: f"{step['seconds']} s"),
         ):
@@ -62,7 +63,3 @@ def _cells(topology: Topology, leaf: str, result: Mapping[str, Any]) -> str:
 
 def _leaves(topology: Topology, hosts: Mapping[str, int]) -> int:
     return len({topology.leaf_of(host) for host in hosts})
-
-
-def _number(cost: float | None) -> str:
-    return "infinite (islands)" if cost is None else f"{cost:.0f}"

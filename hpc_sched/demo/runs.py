@@ -1,28 +1,28 @@
-"""Starts the demo's runs as child processes and collects what they report."""
+"""The runs of the demo as child processes, and their results."""
 
 import contextlib
+import functools
 import json
 import os
 import signal
 import subprocess  # nosec B404
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.demo.scenario import Settings
 
-# Hosts of equal weight come in the order of a Python set in Nova: fix it, so that stock
-# Nova's result is the same every time.
+# Nova sorts hosts of equal weight in the order of a Python set. Fixed, for reproducible results.
 _HASH_SEED = "0"
 
 
 class DemoError(exceptions.HPCSchedError):
-    """A run of the demo failed; the text says what and where its log is."""
+    """A run of the demo failed; the text has the reason and the path of the log."""
 
 
 def run_all(
@@ -32,45 +32,43 @@ def run_all(
     timeout: float,
     verbose: bool,
 ) -> dict[str, dict[str, Any]]:
-    """Return the result of each run by name; all run at the same time.
+    """Run all runs at the same time; return their results by name.
 
-    :param progress: called with a run's name and what it is doing
-    :param verbose: whether the log of Nova goes to standard error
+    :param progress: called with a run's name and its stage
+    :param verbose: log of Nova to standard error
     :raises DemoError: where a run fails or takes longer than ``timeout`` seconds
     """
+    deadline = time.monotonic() + timeout
     results: dict[str, dict[str, Any]] = {}
     with contextlib.ExitStack() as stack:
-        children = {}
+        # Entered first, to end last: its threads read until the children are stopped.
+        pool = stack.enter_context(ThreadPoolExecutor(len(runs)))
+        logs, readers = {}, {}
         for name, settings in runs.items():
-            # Kept where a run fails: its log is then the evidence.
+            # The log of a failed run is kept.
             log = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed by the stack
                 prefix=f"hpc-sched-demo-{name.split()[0].lower()}-", suffix=".log", delete=False
             )
             stack.callback(log.close)
-            children[name] = (_start(settings, None if verbose else log.fileno()), log.name)
-            stack.callback(_stop, children[name][0])
-        readers = [
-            threading.Thread(target=_read, args=(name, child, progress, results), daemon=True)
-            for name, (child, _log) in children.items()
-        ]
-        deadline = time.monotonic() + timeout
-        for reader in readers:
-            reader.start()
-        for reader in readers:
-            reader.join(max(deadline - time.monotonic(), 0))
-        for name, (_child, log_name) in children.items():
-            found = results.get(name)
-            if found is None or "error" in found:
-                why = found["error"] if found else f"no result within {timeout:.0f} s"
-                where = "" if verbose else f"; its log: {log_name}"
-                raise DemoError(f"{name}: {why}{where}")
-        for _child, log_name in children.values():
+            child = _start(settings, None if verbose else log.fileno())
+            stack.callback(_stop, child)
+            logs[name] = log.name
+            readers[name] = pool.submit(_result, child, functools.partial(progress, name))
+        for name, reader in readers.items():
+            where = "" if verbose else f"; its log: {logs[name]}"
+            try:
+                results[name] = reader.result(max(deadline - time.monotonic(), 0))
+            except TimeoutError:
+                raise DemoError(f"{name}: no result within {timeout:.0f} s{where}") from None
+            except DemoError as error:
+                raise DemoError(f"{name}: {error}{where}") from None
+        for log_name in logs.values():
             os.unlink(log_name)
-    return {name: results[name] for name in runs}
+    return results
 
 
 def _start(settings: Settings, stderr: int | None) -> "subprocess.Popen[str]":
-    # No shell, and this very Python; the settings are one argument, JSON of the demo's own.
+    # No shell, this Python; the settings are one argument, JSON written here.
     return subprocess.Popen(  # nosec B603
         [sys.executable, "-m", "hpc_sched.demo.scenario", json.dumps(asdict(settings))],
         stdin=subprocess.DEVNULL,
@@ -89,20 +87,19 @@ def _stop(child: "subprocess.Popen[str]") -> None:
     child.wait()
 
 
-def _read(
-    name: str,
-    child: "subprocess.Popen[str]",
-    progress: Callable[[str, str], None],
-    results: dict[str, dict[str, Any]],
-) -> None:
+def _result(child: "subprocess.Popen[str]", progress: Callable[[str], None]) -> dict[str, Any]:
+    """Return the result that a child reports.
+
+    :raises DemoError: with its error, or its exit code
+    """
     assert child.stdout is not None
     for line in child.stdout:
-        message = json.loads(line)
+        message: dict[str, Any] = json.loads(line)
         if "progress" in message:
-            progress(name, message["progress"])
+            progress(message["progress"])
         elif "error" in message:
-            results[name] = message
+            raise DemoError(message["error"])
         else:
-            results[name] = message["result"]
-    if name not in results:
-        results[name] = {"error": f"ended with exit code {child.wait()} before it had a result"}
+            result: dict[str, Any] = message["result"]
+            return result
+    raise DemoError(f"ended with exit code {child.wait()} before it had a result")

@@ -1,7 +1,7 @@
 """One run of the demo: a busy cloud, a group, the group grown. Runs in a process of its own.
 
-Nova logs, warns and leaves threads behind; a child process keeps all of that from the screen.
-Reports one JSON object a line on the descriptor that standard output was at start.
+The process keeps Nova's logs, warnings and threads off the screen. It reports one JSON object a
+line on the descriptor that was standard output at its start.
 """
 
 import json
@@ -24,11 +24,11 @@ LISTING1 = ["nova.scheduler.weights.all_weighers", "hpc_sched.weighers.bunch.Bun
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What one run needs to know."""
+    """The settings of one run."""
 
     topology_file: str
-    nova_conf: str  # the snippet to enable the plugin with; empty for stock Nova
-    listing1: bool  # whether the published weigher alone takes the place of plan and filters
+    nova_conf: str  # path of the options that enable the plugin; empty for stock Nova
+    listing1: bool  # the published weigher alone, without plan and filters
     group_size: int
     growth: int
     policy: str
@@ -41,18 +41,18 @@ class Step:
     count: int  # VMs of the group that are ACTIVE
     hosts: dict[str, int]
     hop_bytes: float | None  # None where the group is spread over islands
-    least: float | None  # the least possible with the room there was before the group
+    least: float | None  # the least possible on the free hosts without the group
     failed: int
     seconds: float
 
 
 def busy_hosts(fabric: Topology, spare: int) -> list[str]:
-    """Return the hosts that other tenants occupy beforehand: a different share of each leaf.
+    """Return the hosts that other tenants occupy: a different share of each leaf.
 
-    Of four leaves the first two lose one host of nine, the third none and the last six: the
-    roomiest leaf then has a full neighbour, which only those see who know the levels above.
+    Of four leaves the first two lose one host of nine, the third none and the last six: the leaf
+    with most free hosts then has a full neighbour, visible only from the levels above.
 
-    :param spare: how many hosts must stay free
+    :param spare: number of hosts that must stay free
     """
     busy: list[str] = []
     for number, leaf in enumerate(fabric.leaves):
@@ -63,19 +63,19 @@ def busy_hosts(fabric: Topology, spare: int) -> list[str]:
 
 
 def _finite(cost: float) -> float | None:
-    """Return a cost, or None for infinity, which JSON cannot say."""
+    """Return a cost, or None if it is infinite, which JSON cannot express."""
     return cost if math.isfinite(cost) else None
 
 
 def run(settings: Settings, report: TextIO) -> None:
-    """Run the scenario, writing progress and at the end the result to ``report``."""
+    """Run the scenario; write progress and then the result to ``report``."""
 
-    def tell(**message: Any) -> None:
+    def send(**message: Any) -> None:
         report.write(json.dumps(message) + "\n")
         report.flush()
 
-    tell(progress="loading Nova")
-    from hpc_sched.demo import nova_cloud  # chooses native threads: first of all Nova
+    send(progress="loading Nova")
+    from hpc_sched.demo import nova_cloud  # chooses native threads: before anything else of Nova
 
     fabric = topology.load("yaml", path=settings.topology_file)
     cloud = nova_cloud.NovaCloud("runTest")
@@ -86,15 +86,15 @@ def run(settings: Settings, report: TextIO) -> None:
             del options["filter_scheduler", "enabled_filters"]
             options["filter_scheduler", "weight_classes"] = LISTING1
         cloud.options = options
-    tell(progress="starting API, conductor, scheduler, Placement")
+    send(progress="starting API, conductor, scheduler, Placement")
     cloud.setUp()
-    cloud.start_computes(fabric.hosts, lambda text: tell(progress=text))
+    cloud.start_computes(fabric.hosts, lambda text: send(progress=text))
 
     whole = cloud.flavor("hpc.whole-host", vcpus=cloud.vcpus, memory_mb=cloud.memory_mb // 2)
     half = cloud.flavor("other.half-host", vcpus=cloud.vcpus // 2, memory_mb=cloud.memory_mb // 2)
     busy = busy_hosts(fabric, settings.group_size + settings.growth)
     others = [uuid for host in busy for uuid in cloud.boot(half, host=host, name="other")]
-    cloud.wait(others, progress=lambda text: tell(progress=f"other tenants' {text}"))
+    cloud.wait(others, progress=lambda text: send(progress=f"other tenants' {text}"))
 
     free = {host: 1 for host in fabric.hosts if host not in set(busy)}
     group = cloud.server_group("job", settings.policy)
@@ -105,7 +105,7 @@ def run(settings: Settings, report: TextIO) -> None:
             continue
         began = time.monotonic()
         members += cloud.boot(whole, count=count, group=group, name="rank")
-        shown = cloud.wait(members, progress=lambda text: tell(progress=f"the group's {text}"))
+        shown = cloud.wait(members, progress=lambda text: send(progress=f"the group's {text}"))
         seconds = time.monotonic() - began
         placed: dict[str, int] = {}
         for server in shown.values():
@@ -123,7 +123,7 @@ def run(settings: Settings, report: TextIO) -> None:
                 seconds=round(seconds, 1),
             )
         )
-    tell(result={"busy": busy, "steps": [asdict(step) for step in steps]})
+    send(result={"busy": busy, "steps": [asdict(step) for step in steps]})
 
 
 def main() -> None:
@@ -140,7 +140,7 @@ def main() -> None:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-    # Nova's pollers would keep the process for long after all is said.
+    # Nova's pollers would keep the process alive.
     os._exit(0)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_sched.core.sharing.characterisation import Run, cache_score, index_of, timings_of
+from hpc_sched.core.sharing.characterisation import TimedRun, cache_score, index_of, timings_of
 from hpc_sched.exceptions import InterferenceError
 
 
@@ -38,12 +38,12 @@ def test_what_cannot_have_been_counted_is_refused(arguments, error):
         cache_score(*arguments)
 
 
-def alone(name: str, *seconds: float) -> list[Run]:
-    return [Run(name, None, each) for each in seconds]
+def alone(name: str, *seconds: float) -> list[TimedRun]:
+    return [TimedRun(name, None, each) for each in seconds]
 
 
-def beside(name: str, neighbour: str, *seconds: float) -> list[Run]:
-    return [Run(name, neighbour, each) for each in seconds]
+def beside(name: str, neighbour: str, *seconds: float) -> list[TimedRun]:
+    return [TimedRun(name, neighbour, each) for each in seconds]
 
 
 def test_performance_is_the_time_alone_over_the_time_beside_the_neighbour():
@@ -87,9 +87,9 @@ def test_timings_are_read_in_the_order_of_the_file(tmp_path: Path):
         "\ufeffapplication,neighbour,seconds\n# May\nWRF,,312.4\nWRF, - ,310\n\nWRF,LU,3.6e2\n"
     )
     assert timings_of(path.read_bytes(), str(path)) == [
-        Run("WRF", None, 312.4),
-        Run("WRF", None, 310.0),
-        Run("WRF", "LU", 360.0),
+        TimedRun("WRF", None, 312.4),
+        TimedRun("WRF", None, 310.0),
+        TimedRun("WRF", "LU", 360.0),
     ]
 
 

@@ -1,11 +1,11 @@
-"""Last-level cache misses from what ``perf stat -x,`` has written.
+"""Last-level cache misses from the output of ``perf stat -x,``.
 
 A line is, after perf-stat(1), "CSV FORMAT"::
 
     [time stamp of -I,][CPU, core or socket of -A and --per-*,[CPUs in it,]]
     value,unit,event[,cgroup][,variance of -r],run time of the counter,percentage[,metric...]
 
-perf does not quote: a line is read around the event's name, whatever stands before.
+perf does not quote: a line is read around the name of the event, whatever comes before it.
 """
 
 import re
@@ -16,7 +16,7 @@ from hpc_sched import decimals, exceptions
 
 LOADS, STORES = "LLC-load-misses", "LLC-store-misses"
 COMMAND = f"perf stat -e {LOADS},{STORES},duration_time -x, -o FILE"
-# perf estimates what it did not count; below this share of the time it is said aloud.
+# perf estimates what it did not count; below this share of the time that is a warning.
 ENOUGH_PERCENT = 50.0
 
 # With modifiers (LLC-load-misses:u) and the PMU of hybrid processors (cpu_core/LLC-load-misses/).
@@ -27,21 +27,21 @@ _LINE = "value,unit,event,... as perf stat -x, writes them"
 
 @dataclass(frozen=True, slots=True)
 class PerfOutput:
-    """What was counted, summed over CPUs, sockets and intervals."""
+    """Counts, summed over CPUs, sockets and intervals."""
 
     misses: float  # loads plus stores
-    seconds: float | None  # wall time, where the output tells it
-    run_seconds: float | None  # the counters' own time, where nothing tells the wall time
+    seconds: float | None  # wall time, if the output has it
+    run_seconds: float | None  # the counters' own time, used where the wall time is missing
     warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """One line that counts an event we know."""
+    """One line with the count of a known event."""
 
     line: int
     event: str
-    pmu: str  # what counted it, on processors with cores of two kinds
+    pmu: str  # performance monitoring unit, on processors with cores of two kinds
     modifier: str  # such as u for user space alone
     value: float
     stamp: float | None  # seconds since perf began, at the end of the interval
@@ -50,18 +50,18 @@ class _Count:
 
 
 def read(text: str, name: str) -> PerfOutput:
-    """Return what an output of perf says.
+    """Return the counts in an output of perf.
 
     The seconds are those of the event ``duration_time``, else the last time stamp of ``-I``.
-    The run times of counters are the wall time of a process of one thread alone: perf adds
-    them up over all threads or CPUs that it counted on.
+    The run times of counters equal the wall time only for a process of one thread: perf adds
+    them up over all threads or CPUs.
 
-    :param name: what errors call the output
+    :param name: of the output, in errors
     :raises exceptions.InterferenceError: naming the line and what was expected
     """
     counts = list(_counts(text, name))
     if any(count.stamp is not None for count in counts):
-        # With --summary the intervals' sums follow them, without a time stamp.
+        # --summary adds the sums of all intervals, without a time stamp.
         counts = [count for count in counts if count.stamp is not None]
     loads, stores = (
         [count for count in counts if count.event == event] for event in (LOADS, STORES)
@@ -91,7 +91,7 @@ def _counts(text: str, name: str) -> Iterator[_Count]:
         found = next(
             ((i, m) for i, cell in enumerate(cells) if (m := _EVENT.fullmatch(cell))), None
         )
-        # A line of another event is no concern of ours, one that is no CSV is.
+        # Lines of other events are skipped, lines that are no CSV are errors.
         if len(cells) < 3 or (found is None and (LOADS in content or STORES in content)):
             raise _error(name, number, f"expected {_LINE}, found {content[:60]!r}")
         if found is not None:
@@ -99,7 +99,7 @@ def _counts(text: str, name: str) -> Iterator[_Count]:
 
 
 def _count(cells: list[str], place: int, named: re.Match[str], where: str, line: int) -> _Count:
-    """Return the count of a line whose event stands in the cell ``place``."""
+    """Return the count of a line whose event is in the cell ``place``."""
     pmu, event, *modifiers = named.groups("")
     value = cells[place - 2] if place >= 2 else ""
     if value.startswith("<not "):
@@ -122,9 +122,9 @@ def _count(cells: list[str], place: int, named: re.Match[str], where: str, line:
 
 
 def _run_time(cells: list[str], place: int) -> tuple[float | None, float | None]:
-    """Return the seconds for which a counter was enabled, and the share that it counted.
+    """Return the seconds in which a counter was enabled, and the percentage that it counted.
 
-    The cells behind the event's: ns, the first whole number, and a percentage.
+    They follow the event's cell: the first whole number, in ns, and a percentage.
     """
     for run_time, share in zip(cells[place + 1 :], cells[place + 2 :], strict=False):
         if run_time.isdecimal() and len(run_time) < 20:
@@ -135,7 +135,7 @@ def _run_time(cells: list[str], place: int) -> tuple[float | None, float | None]
 
 
 def _check_modes(counts: list[_Count], name: str) -> None:
-    """Check that nothing was counted twice, as it is with and without the modifier u.
+    """Check that no miss was counted twice, as with :u and without modifier.
 
     :raises exceptions.InterferenceError: naming the line
     """
@@ -153,10 +153,10 @@ def _check_modes(counts: list[_Count], name: str) -> None:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Tell whether two different modifiers count the same misses.
+    """True if two different modifiers count the same misses.
 
-    User space, kernel and hypervisor are apart, and so are guests and the host; who names none
-    of them counts them all.
+    User space, kernel and hypervisor are disjoint, and so are guests and the host. A modifier
+    that names none of them counts all.
     """
     apart = any(
         not (set(of) & set(one) or set(of)) & (set(of) & set(other) or set(of))
@@ -175,7 +175,7 @@ def _why(value: str) -> str:
 
 
 def _multiplexed(counts: list[_Count], name: str) -> list[str]:
-    """Return a warning for an event that was mostly estimated."""
+    """Return a warning if an event was mostly estimated."""
     least = min(counts, key=lambda c: 100.0 if c.percent is None else c.percent, default=None)
     if least is None or least.percent is None or least.percent >= ENOUGH_PERCENT:
         return []

@@ -1,1 +1,1 @@
-"""What several commands share: sources of data, output, argument types."""
+"""Shared by the commands: base classes, sources of data, output, argument types."""

@@ -1,100 +1,127 @@
-"""Where a command takes a cloud from: its state, its fabric and the options of nova.conf."""
+"""The cloud of a command: its state from its APIs or a snapshot, its topology, its nova.conf."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any
+import sys
+import time
 
-from msgspec.structs import replace
-from oslo_config import cfg
-
-from hpc_sched import conf, exceptions, terminal_text
-from hpc_sched.cli.common import output, snapshot_source, topology_source
-from hpc_sched.core.sharing import interference_file
+from hpc_sched.cli.common import nova_conf, output, topology_source
+from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.snapshot.model import Snapshot
-from hpc_sched.topology import hostlist
+from hpc_sched.snapshot.source import live, snapshot_file
+from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.model import Topology
 
-# Folding many names without a pattern takes its time.
+# Folding many names that follow no pattern is slow.
 _MAX_LISTED = 200
+# Shorter reads are not reported where standard error is no terminal.
+_QUIET_SECONDS = 10.0
+
+
+def add_state_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name the cloud."""
+    group = parser.add_argument_group("cloud").add_mutually_exclusive_group()
+    group.add_argument(
+        "--cloud",
+        metavar="NAME",
+        help="cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)",
+    )
+    group.add_argument(
+        "--snapshot",
+        metavar="FILE",
+        help="read a file of hpc-sched snapshot save in place of the cloud",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say which cloud is asked, and on which fabric."""
-    snapshot_source.add_arguments(parser)
-    topology_source.add_arguments(parser)
+    """Add the arguments that name the cloud and its topology."""
+    add_state_arguments(parser)
+    topology_source.add_arguments(parser, "--topology")
+    parser.add_argument("--topology", metavar="SOURCE", help=topology_source.HELP_WITH_SNAPSHOT)
+
+
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add SOURCE, and the arguments that name the cloud on it."""
     parser.add_argument(
-        "--topology",
-        metavar="SOURCE",
-        help=topology_source.HELP.replace("(default: ", "(default: what the snapshot holds, else "),
+        "source", nargs="?", metavar="SOURCE", help=topology_source.HELP_WITH_SNAPSHOT
     )
+    topology_source.add_arguments(parser)
+    add_state_arguments(parser)
 
 
-def cloud_of(args: argparse.Namespace) -> Cloud:
-    """Return the cloud that a command's arguments name; what is odd in it goes to stderr.
+def snapshot_of(args: argparse.Namespace) -> Snapshot:
+    """Return the state of the cloud; report progress and notes on standard error.
 
-    :raises exceptions.HPCSchedError: where state, fabric or nova.conf cannot be read
+    :param args: parsed arguments, with those of :func:`add_state_arguments`
+    :raises exceptions.SnapshotError: where it cannot be read
     """
-    snapshot = snapshot_source.snapshot_of(args)
-    options: cfg.ConfigOpts | None = None
-    if args.snapshot is None or args.config_file:
-        options = configuration(args)
-        if options is not None:
-            snapshot = with_options(snapshot, options)
-    found = Cloud.of(snapshot, topology_source.fabric_of(args, args.topology, snapshot))
-    if found.unknown:
-        output.say(f"note: {told_of(found.unknown)} not in the topology, each a leaf of its own")
+    if args.snapshot is not None:
+        found = snapshot_file.read(args.snapshot)
+    else:
+        line = output.StatusLine(sys.stderr)
+        shown = time.monotonic()
+
+        def progress(text: str) -> None:
+            nonlocal shown
+            if line.in_place:
+                line.show(text)
+            elif time.monotonic() - shown > _QUIET_SECONDS:
+                shown = time.monotonic()
+                line.show(f"reading {text}")
+
+        try:
+            found = live.take(args.cloud, progress)
+        finally:
+            line.end()
+    for note in found.notes:
+        output.say(f"note: {note}")
     return found
 
 
-def configuration(args: argparse.Namespace) -> cfg.ConfigOpts | None:
-    """Return nova.conf, None where none is named and none can be found.
+def cloud_of(args: argparse.Namespace) -> Cloud:
+    """Return the cloud with its topology and options; report unknown hosts on standard error.
 
-    :raises exceptions.ConfigError: where it cannot be read
+    :param args: parsed arguments, with those of :func:`add_arguments`
+    :raises exceptions.HPCSchedError: where state, topology or nova.conf cannot be read
     """
-    if not args.config_file and not cfg.find_config_files(project="nova", prog="nova-scheduler"):
-        return None
-    return topology_source.configuration(args)
+    snapshot = snapshot_of(args)
+    if args.snapshot is None or nova_conf.is_named(args):
+        options = nova_conf.read_if_any(args)
+        if options is not None:
+            snapshot = nova_conf.with_options(snapshot, options)
+    found = Cloud.of(snapshot, topology_source.fabric_of(args, args.topology, snapshot))
+    if found.unknown:
+        output.say(f"note: {unknown_hosts(found)}")
+    return found
 
 
-def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
-    """Return a snapshot with what nova.conf says: our options, filters, weighers, the index.
-
-    :raises exceptions.ConfigError: for an option with a value that cannot be used
-    """
-    # Nova's own, without Nova: their defaults do not matter where they do not name ours.
-    options.register_opts(
-        [cfg.ListOpt("enabled_filters", default=[]), cfg.ListOpt("weight_classes", default=[])],
-        group="filter_scheduler",
-    )
-    try:
-        ours = {opt.dest: getattr(options.hpc_sched, opt.dest) for opt in conf.OPTS}
-        filters = tuple(options.filter_scheduler.enabled_filters)
-        weighers = tuple(options.filter_scheduler.weight_classes)
-    except (cfg.Error, ValueError) as error:
-        raise exceptions.ConfigError(str(error)) from error
-    interference: dict[str, dict[str, float]] = {}
-    if ours["interference_file"]:
-        try:
-            index = interference_file.read_index(ours["interference_file"])
-            for (one, other), speed in sorted(index.performance.items()):
-                interference.setdefault(one, {})[other] = speed
-        except exceptions.InterferenceError as error:
-            output.say(f"note: the interference index is left out: {error}")
-    return replace(
-        snapshot, options=ours, filters=filters, weighers=weighers, interference=interference
-    )
-
-
-def told_of(hosts: tuple[str, ...]) -> str:
-    """Return how many hosts there are and, folded, which."""
+def unknown_hosts(cloud: Cloud) -> str:
+    """Return a sentence about the hosts that the topology does not name."""
+    hosts = cloud.unknown
     shown = hostlist.fold(hosts[:_MAX_LISTED])
     more = f" and {len(hosts) - _MAX_LISTED} more" if len(hosts) > _MAX_LISTED else ""
-    return f"{len(hosts)} host{'' if len(hosts) == 1 else 's'} ({shown}{more})"
+    number = plurals.text(len(hosts), "host")
+    return f"{number} ({shown}{more}) not in the topology, each a leaf of its own"
 
 
-def printable_rows(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Return rows whose texts a terminal may show."""
-    return [
-        [terminal_text.text_of(cell) if isinstance(cell, str) else cell for cell in row]
-        for row in rows
-    ]
+def topology_of_source(args: argparse.Namespace) -> tuple[Topology, FabricUsage | None]:
+    """Return the topology, and what runs on it if a cloud or a snapshot is named.
+
+    :param args: parsed arguments, with those of :func:`add_source_arguments`
+    :raises exceptions.HPCSchedError: where one of them cannot be read
+    """
+    if args.cloud is None and args.snapshot is None:
+        return topology_source.topology_of(args, args.source), None
+    return topology_of_cloud(args)
+
+
+def topology_of_cloud(args: argparse.Namespace) -> tuple[Topology, FabricUsage]:
+    """Return the topology and what runs on it; without a named cloud that of OS_CLOUD.
+
+    :param args: parsed arguments, with those of :func:`add_source_arguments`
+    :raises exceptions.HPCSchedError: where one of them cannot be read
+    """
+    snapshot = snapshot_of(args)
+    topology = topology_source.fabric_of(args, args.source, snapshot)
+    return topology, host_usage.of(topology, snapshot)

@@ -1,18 +1,21 @@
-"""Where a command's text goes: to standard output or into a file."""
+"""Output of a command: data on standard output or in a file, messages on standard error."""
 
 import re
 import sys
+from collections.abc import Collection, Sequence
 from typing import TextIO
 
 from hpc_sched import exceptions, files, terminal_text
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_MAX_STATUS = 200
+_CLEAR_LINE = "\r\x1b[K"
 
 
 def write(text: str, stream: TextIO) -> None:
-    """Write text to a stream; what its encoding does not have comes out escaped.
+    """Write text to a stream; escape letters that its encoding lacks, and control characters.
 
-    So do control characters: names of switches come from the fabric, and a terminal obeys them.
+    Switch names come from the fabric, and a terminal obeys control characters.
     """
     encoding = stream.encoding or "utf-8"
     text = _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
@@ -20,7 +23,7 @@ def write(text: str, stream: TextIO) -> None:
 
 
 def write_utf8(text: str, stream: TextIO) -> None:
-    """Write what is a file's content, whatever the encoding that people read in."""
+    """Write the content of a file to a stream as UTF-8, whatever the stream's encoding."""
     binary = getattr(stream, "buffer", None)
     if binary is None:
         stream.write(text)
@@ -38,7 +41,7 @@ def save(text: str, path: str) -> None:
 
 
 def takes(text: str, stream: TextIO) -> bool:
-    """Tell whether a stream's encoding has all letters of a text."""
+    """True if a stream's encoding has all letters of a text."""
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:
@@ -46,6 +49,39 @@ def takes(text: str, stream: TextIO) -> bool:
     return True
 
 
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
+    """Return rows as lines with aligned columns, to the right for the columns of ``right``."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
 def say(text: str) -> None:
-    """Write a line of talk to standard error; a terminal does not obey what stands in it."""
+    """Write a line to standard error; escape what a terminal would obey."""
     print(terminal_text.text_of(text), file=sys.stderr)
+
+
+class StatusLine:
+    """One line of a terminal that each text overwrites; elsewhere every text is a line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.in_place = stream.isatty()
+
+    def show(self, text: str) -> None:
+        """Write a text in place of the last one."""
+        self._write(f"{_CLEAR_LINE}{text}"[:_MAX_STATUS] if self.in_place else f"{text}\n")
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self.in_place:
+            self._write(_CLEAR_LINE)
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

@@ -1,4 +1,4 @@
-"""Commands whose answer is text for people, or rows for programs."""
+"""Commands that print text for people, or rows for programs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
-from typing import Any, TextIO
+from typing import Any
 
 from cliff.formatters.base import ListFormatter
+from cliff.formatters.value import ValueFormatter
 from cliff.lister import Lister
 from stevedore.extension import Extension, ExtensionManager
 
 from hpc_sched.cli.common import output
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 
 TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command has to say."""
+    """Result of a command."""
 
     text: str  # for people
     columns: tuple[str, ...]
@@ -28,8 +30,8 @@ class Answer:
     code: int = 0  # the command's exit code
 
 
-class TextLister(Lister):
-    """A command with the format ``text``, the default, beside those of cliff."""
+class TextLister(HPCSchedCommand, Lister):
+    """A command with the format ``text``, the default, in addition to those of cliff."""
 
     @property
     def formatter_default(self) -> str:
@@ -37,31 +39,30 @@ class TextLister(Lister):
         return TEXT
 
     def _load_formatter_plugins(self) -> ExtensionManager[ListFormatter]:
-        # As an entry point the format would turn up in every other command built on cliff.
+        # In this class only: an entry point would add the format to all commands built on cliff.
+        # The formatter is a placeholder, because produce_output() writes the text.
         plugins = super()._load_formatter_plugins()
-        point = EntryPoint(TEXT, f"{__name__}:{_TextFormatter.__name__}", self.formatter_namespace)
-        plugins.extensions.append(Extension(TEXT, point, _TextFormatter, _TextFormatter()))
+        value = f"{ValueFormatter.__module__}:{ValueFormatter.__name__}"
+        point = EntryPoint(TEXT, value, self.formatter_namespace)
+        plugins.extensions.append(Extension(TEXT, point, ValueFormatter, ValueFormatter()))
         return plugins
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        self.parser = parser
-        return parser
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse columns of a text."""
+        if args.formatter == TEXT and (args.columns or args.sort_columns):
+            self.parser.error("columns need a format that has them, such as -f table")
 
     @abc.abstractmethod
     def answer(self, args: argparse.Namespace) -> Answer:
-        """Return what the command has to say."""
+        """Return the result."""
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
-        """Return the rows."""
-        if parsed_args.formatter == TEXT and (parsed_args.columns or parsed_args.sort_columns):
-            self.parser.error("columns need a format that has them, such as -f table")
-        self.said = self.answer(parsed_args)
-        return self.said.columns, self.said.rows
+        """Return columns and rows."""
+        found = self.answer(parsed_args)
+        self.text, self.exit_code = found.text, found.code
+        return found.columns, found.rows
 
     def produce_output(
         self,
@@ -69,30 +70,8 @@ class TextLister(Lister):
         column_names: Sequence[str],
         data: Iterable[Sequence[Any]],
     ) -> int:
-        """Write the text, or the rows in the format that was asked for."""
+        """Write the text, or the rows in the requested format."""
         if parsed_args.formatter == TEXT:
-            output.write(self.said.text, self.app.stdout)
+            output.write(self.text, self.app.stdout)
             return 0
         return int(super().produce_output(parsed_args, column_names, data))
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Return the command's exit code."""
-        super().run(parsed_args)
-        return self.said.code
-
-
-class _TextFormatter(ListFormatter):
-    """A name among the formats; the text does not come from rows."""
-
-    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
-        """Add nothing: the text has no options of its own."""
-
-    def emit_list(
-        self,
-        column_names: Sequence[str],
-        data: Iterable[Sequence[Any]],
-        stdout: TextIO,
-        parsed_args: argparse.Namespace,
-    ) -> None:
-        """Refuse: a command writes its text itself."""
-        raise NotImplementedError

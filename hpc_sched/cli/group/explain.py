@@ -4,16 +4,23 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 
-from cliff.command import Command
-
 from hpc_sched import exceptions
-from hpc_sched.cli.common import output, snapshot_source, topology_source
+from hpc_sched.cli.common import cloud_source, nova_conf, output
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.decision_entry import DecisionEntry
 from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.decisions import decision_text, log_reader
 from hpc_sched.snapshot.model import Group, Server, Snapshot
 
-_EPILOG = """\
+
+class Explain(HPCSchedCommand):
+    """Explain why VMs were placed where they are, or were refused.
+
+    Shows the request, the candidate hosts, the hosts that each filter of hpc_sched removed, the
+    plan with its cost and the least possible, or what would have fitted.
+    """
+
+    EPILOG = """\
 examples:
 
   hpc-sched explain 2b4ab4ae-3b44-4a3c-9d3f-36c1c4a1b0e1
@@ -22,25 +29,15 @@ examples:
   hpc-sched explain --snapshot state.json.gz job17 --json
 
 Records come from --decision-log, else from the snapshot, else from the decision_log of
-nova.conf; rotated files beside it (FILE.1, FILE.2.gz, FILE-20260131) are read too. The state of
-the cloud is asked only where the records do not know the ID: for a name, and for a VM that was
-made together with others, whose request or server group is then looked for.
+nova.conf; its rotated files (FILE.1, FILE.2.gz, FILE-20260131) are read too. The state of the
+cloud is read only if the records do not have the ID: for a name, and for a VM that was created
+together with others, whose request or server group is then looked up.
 
 exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
 """
 
-
-class Explain(Command):
-    """Tell in words why VMs were put where they are, or were refused.
-
-    What was asked, which hosts there were to choose from, what our filters removed and why, the
-    plan with its cost against the least possible, or what would have fitted.
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
         parser.add_argument(
             "id",
             metavar="ID",
@@ -55,19 +52,8 @@ class Explain(Command):
         parser.add_argument(
             "--json", action="store_true", help="print the records, one JSON object a line"
         )
-        snapshot_source.add_arguments(parser)
-        parser.add_argument(
-            "--config-file",
-            metavar="FILE",
-            action="append",
-            help="nova.conf to read decision_log from; may be given several times (default: where "
-            "Nova's services look)",
-        )
-        return parser
-
-    def get_epilog(self) -> str:
-        """Return the examples."""
-        return _EPILOG
+        cloud_source.add_state_arguments(parser)
+        nova_conf.add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Print the decisions, newest last; return the exit code."""
@@ -86,17 +72,18 @@ class Explain(Command):
 
 
 class _Search:
-    """Looks for the decisions on one thing, in ever wider circles."""
+    """Search for the decisions on one ID: its own, those that list it, those on its group."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.wanted: str = args.id
         self.last: bool = args.last
         self.hint = ""
         self._args = args
-        self._snapshot = snapshot_source.snapshot_of(args) if args.snapshot is not None else None
+        self._snapshot = cloud_source.snapshot_of(args) if args.snapshot is not None else None
         self._path: str | None = args.decision_log
         if self._path is None and self._snapshot is None:
-            self._path = topology_source.configuration(args).hpc_sched.decision_log
+            options = nova_conf.read(args, "a file of records with --decision-log")
+            self._path = options.hpc_sched.decision_log
             if not self._path:
                 raise exceptions.ConfigError(
                     "[hpc_sched] decision_log is not set: no decisions are kept; name a file "
@@ -106,40 +93,49 @@ class _Search:
 
     def run(self) -> list[log_reader.Record]:
         """Return the decisions, oldest first."""
-        own = self._records(self.wanted, _is_about(self.wanted))
+        own = self._about(self.wanted)
         if own or self.wanted.startswith("req-"):
             return own
-        named = self._records(self.wanted, _names(self.wanted))
-        if named:
-            return named
+        listed = self._records(self.wanted, _lists)
+        if listed:
+            return listed
         snapshot = self._state()
         if snapshot is None:
             return []
-        for uuid in _wider(snapshot, self.wanted):
+        for uuid in _related(snapshot, self.wanted):
             if uuid == self.wanted:
                 continue
             output.say(f"note: looking for decisions on {uuid}")
-            found = self._records(uuid, _is_about(uuid))
+            found = self._about(uuid)
             if found:
                 return found
         return []
 
+    def _about(self, uuid: str) -> list[log_reader.Record]:
+        """Return the decisions on a request, a group or the first VM of a request."""
+        return self._records(uuid, _is_about)
+
     def _records(
-        self, needle: str, is_wanted: Callable[[DecisionEntry], bool]
+        self, uuid: str, is_wanted: Callable[[DecisionEntry, str], bool]
     ) -> list[log_reader.Record]:
         if self._path is not None:
-            return log_reader.found_in(self._path, needle, is_wanted, last=self.last)
+            return log_reader.found_in(
+                self._path, uuid, lambda entry: is_wanted(entry, uuid), last=self.last
+            )
         assert self._snapshot is not None
-        entry_of = log_reader.entry_of
-        found = [record for record in self._snapshot.decisions if is_wanted(entry_of(record))]
+        found = [
+            record
+            for record in self._snapshot.decisions
+            if is_wanted(log_reader.entry_of(record), uuid)
+        ]
         return found[-1:] if self.last else found
 
     def _state(self) -> Snapshot | None:
-        """Return the state of the cloud, None where that cannot be had."""
+        """Return the state of the cloud, or None if it cannot be read and no cloud is named."""
         if self._snapshot is not None:
             return self._snapshot
         try:
-            return snapshot_source.snapshot_of(self._args)
+            return cloud_source.snapshot_of(self._args)
         except exceptions.SnapshotError as error:
             if self._args.cloud is not None:
                 raise
@@ -147,36 +143,28 @@ class _Search:
             return None
 
 
-def _is_about(wanted: str) -> Callable[[DecisionEntry], bool]:
-    """Return a test whether an entry is that of a request, a group or its first VM."""
-    return lambda entry: wanted in (entry.request_id, entry.group, entry.instance)
+def _is_about(entry: DecisionEntry, uuid: str) -> bool:
+    return uuid in (entry.request_id, entry.group, entry.instance)
 
 
-def _names(wanted: str) -> Callable[[DecisionEntry], bool]:
-    """Return a test whether an entry names a VM among those that awaited a place."""
-    return lambda entry: wanted in (entry.instances or ())
+def _lists(entry: DecisionEntry, uuid: str) -> bool:
+    """True if an entry has a VM among those to place."""
+    return uuid in (entry.instances or ())
 
 
-def _wider(snapshot: Snapshot, wanted: str) -> Iterator[str]:
-    """Yield the uuids by which there may be a decision on a name or a VM, nearest first.
+def _related(snapshot: Snapshot, wanted: str) -> Iterator[str]:
+    """Yield the uuids whose decisions may cover a name or a VM, nearest first.
 
-    :raises exceptions.SnapshotError: where nothing is called so, naming what is called much so
+    :raises exceptions.SnapshotError: for an unknown name, with similar ones, or an ambiguous one
     """
     things: list[Group | Server] = [*snapshot.groups, *snapshot.servers]
-    find_one(wanted, "server or server group", things)
-    groups = [group for group in snapshot.groups if wanted in (group.uuid, group.name)]
-    servers = [server for server in snapshot.servers if wanted in (server.uuid, server.name)]
-    for group in groups:
-        yield group.uuid
-    for server in servers:
-        yield server.uuid
-        yield from _made_with(snapshot, server)
-        yield from (group.uuid for group in snapshot.groups if server.uuid in group.members)
-
-
-def _made_with(snapshot: Snapshot, server: Server) -> Iterator[str]:
-    """Yield the VMs that the same request made: a record has the first one's uuid."""
-    if server.reservation_id is not None:
+    found = find_one(wanted, "server or server group", things)
+    yield found.uuid
+    if isinstance(found, Group):
+        return
+    if found.reservation_id is not None:
+        # The record of a request has the uuid of its first VM.
         for other in snapshot.servers:
-            if other.reservation_id == server.reservation_id and other.uuid != server.uuid:
+            if other.reservation_id == found.reservation_id and other.uuid != found.uuid:
                 yield other.uuid
+    yield from (group.uuid for group in snapshot.groups if found.uuid in group.members)

@@ -1,9 +1,9 @@
-"""What hpc-sched fits prints: columns, rows and the sentence above them."""
+"""Output of hpc-sched fits: columns, rows and the sentence above them."""
 
 import math
 from typing import Any
 
-from hpc_sched.cli.group import leaf_picture
+from hpc_sched import terminal_text
 from hpc_sched.core.plan.result import Gang, Plan
 from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
@@ -11,55 +11,43 @@ from hpc_sched.topology import hostlist, plurals
 
 PLACES = ("Leaf", "Above", "VMs", "Hosts")
 GANGS = ("Level", "VMs", "Switch")
-SUMMARY = (
-    "Fits",
-    "Count",
-    "Members",
-    "Hosts",
-    "Leaves",
-    "Switch",
-    "Hop-Byte",
-    "Least possible",
-    "Reason",
-)
 
 
-def summary(state: request_builder.State, fit: group_fit.Fit) -> tuple[Any, ...]:
-    """Return the row of :data:`SUMMARY`."""
+def summary(state: request_builder.State, fit: group_fit.Fit) -> dict[str, Any]:
+    """Return the columns of the summary with their values."""
     plan = fit.plan
-    leaves = _leaves(state.cloud, plan) if plan is not None else None
-    return (
-        plan is not None,
-        state.request.count,
-        len(state.request.members),
-        None if plan is None else len(plan.hosts),
-        None if leaves is None else len(leaves),
-        None if plan is None else _top(state, plan),
-        finite(fit.hop_bytes),
-        finite(fit.least),
-        fit.reason,
-    )
+    return {
+        "Fits": plan is not None,
+        "Count": state.request.count,
+        "Members": len(state.request.members),
+        "Hosts": None if plan is None else len(plan.hosts),
+        "Leaves": None if plan is None else len(_leaves(state.cloud, plan)),
+        "Switch": None if plan is None else _top(state, plan),
+        "Hop-Byte": _finite(fit.hop_bytes),
+        "Least possible": _finite(fit.least),
+        "Reason": fit.reason,
+    }
 
 
 def sentence(state: request_builder.State, fit: group_fit.Fit, plan: Plan) -> str:
-    """Return what fits, on what and at what cost."""
+    """Return a sentence with the number of VMs, their hosts and the cost."""
     number = len(state.request.members)
     beside = f" beside {plurals.text(number, 'member')}" if number else ""
     top = _top(state, plan)
     where = "" if top is None else f" under {top}"
     on = f", all on {fit.processor}" if fit.processor is not None else ""
-    # More than were asked for where the flavor says how large the group will become.
+    # The plan has more VMs than requested where the flavor names the final size of the group.
     return (
         f"fits: {plurals.text(plan.count, 'VM')}{beside} "
         f"on {plurals.text(len(plan.hosts), 'host')} "
         f"in {plurals.text(len(_leaves(state.cloud, plan)), 'leaf switch')}{where}{on}; Hop-Byte "
-        f"{leaf_picture.number(finite(fit.hop_bytes))}, least possible "
-        f"{leaf_picture.number(finite(fit.least))}"
+        f"{terminal_text.hop_bytes(fit.hop_bytes)}, least possible "
+        f"{terminal_text.hop_bytes(fit.least)}"
     )
 
 
 def _top(state: request_builder.State, plan: Plan) -> str | None:
-    """Return the lowest switch above all VMs, members included; None where there is none."""
+    """Return the lowest switch above all VMs, members included, or None."""
     topology, host_of = state.cloud.topology, state.cloud.host_of
     hosts = {*plan.hosts, *(host_of[server.uuid] for server in state.request.members)}
     above = [topology.ancestors(host) for host in sorted(hosts)]
@@ -67,7 +55,7 @@ def _top(state: request_builder.State, plan: Plan) -> str | None:
 
 
 def _leaves(found: Cloud, plan: Plan) -> dict[str, dict[str, int]]:
-    """Return, per leaf of the fabric, the planned VMs per host, in the order of the plan."""
+    """Return leaf to host to number of planned VMs, in the order of the plan."""
     leaves: dict[str, dict[str, int]] = {}
     for host, count in plan.hosts.items():
         leaves.setdefault(found.topology.leaf_of(host), {})[host] = count
@@ -90,6 +78,6 @@ def gang_row(gang: Gang) -> tuple[Any, ...]:
     return gang.level, gang.vms, gang.switch if gang.vms else None
 
 
-def finite(cost: float | None) -> float | None:
-    """Return a cost, None where it is infinite: JSON has no word for that."""
+def _finite(cost: float | None) -> float | None:
+    """Return a cost, or None if it is infinite, which JSON cannot express."""
     return None if cost is None or math.isinf(cost) else cost

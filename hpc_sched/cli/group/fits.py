@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from cliff.lister import Lister
 
-from hpc_sched import exceptions, terminal_text
-from hpc_sched.cli.common import cloud_source, number_types, output
+from hpc_sched import exceptions
+from hpc_sched.cli.common import cloud_source, output
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number, parsed_by
+from hpc_sched.cli.common.base_command import HPCSchedLister
 from hpc_sched.cli.group import fit_rows
 from hpc_sched.core import extra_specs
 from hpc_sched.core.largest_gangs import gangs
@@ -18,15 +19,20 @@ from hpc_sched.snapshot import group_fit, request_builder, server_groups, what_i
 from hpc_sched.snapshot.cloud import Cloud, similar
 from hpc_sched.snapshot.model import Flavor
 
-# What a script asks for: told apart from an error and from wrong usage.
+# Exit code that scripts distinguish from an error and from wrong usage.
 DOES_NOT_FIT = 3
 
 POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 
-_ONE_OR_MORE = number_types.at_least(1)
-_NONE_OR_MORE = number_types.at_least(0)
 
-_EPILOG = f"""\
+class Fits(HPCSchedLister):
+    """Show whether a group of VMs fits now, where, and at what cost.
+
+    Without --count: the largest group that fits under one switch of each level. Nothing is
+    claimed or reserved.
+    """
+
+    EPILOG = f"""\
 examples:
 
   The largest group that fits under one switch of each level:
@@ -42,31 +48,20 @@ examples:
   In a script:
     hpc-sched fits --flavor hpc.large --count 64 --summary -f value -c Hop-Byte || echo no
 
-What is asked is what the scheduler asks: free resources as Placement counts them, the state of
-compute services, the group's policy, the flavor's hpc: extra specs, and the VMs on the hosts
-where nova.conf (or the snapshot) says that HPCDedicatedHostFilter, HPCInterferenceFilter and
-HPCHomogeneityFilter are enabled. What other filters of Nova remove is not seen: availability
-zones, traits, images, aggregates of flavors, quotas.
+The answer depends on what the scheduler reads: free resources in Placement, the state of compute
+services, the group's policy, the flavor's hpc: extra specs, and the VMs on the hosts if nova.conf
+(or the snapshot) enables HPCDedicatedHostFilter, HPCInterferenceFilter or HPCHomogeneityFilter.
+It ignores Nova's other filters: availability zones, traits, images, aggregates of flavors, quotas.
 
 exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} it does not fit
 """
 
-
-class Fits(Lister):
-    """Tell whether a group of VMs fits now, where, and at what cost.
-
-    Without --count the largest group that fits under one switch of each level. Nothing is
-    claimed or reserved.
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
         parser.add_argument("--flavor", metavar="NAME", help="flavor of the VMs")
-        parser.add_argument("--vcpus", type=_NONE_OR_MORE, metavar="N", help="in place of --flavor")
-        parser.add_argument("--ram", type=_NONE_OR_MORE, metavar="MB", help="with --vcpus")
-        parser.add_argument("--disk", type=_NONE_OR_MORE, metavar="GB", help="with --vcpus")
+        add_number(parser, "--vcpus", "in place of --flavor", ZERO_OR_MORE)
+        add_number(parser, "--ram", "with --vcpus", ZERO_OR_MORE, "MB")
+        add_number(parser, "--disk", "with --vcpus", ZERO_OR_MORE, "GB")
         parser.add_argument(
             "--property",
             action="append",
@@ -78,104 +73,42 @@ class Fits(Lister):
         parser.add_argument(
             "--volume", action="store_true", help="the VMs boot from volumes: no root disk"
         )
-        parser.add_argument("--count", type=_ONE_OR_MORE, metavar="N", help="how many VMs")
+        add_number(parser, "--count", "number of VMs")
         parser.add_argument(
             "--level", metavar="LEVEL", help="all under one switch of this level (hpc:require)"
         )
+        add_number(parser, "--max-leaves", "under at most N leaf switches (hpc:max_leaves)")
+        parser.add_argument("--policy", choices=POLICIES, help="policy of their server group")
+        what = "with --policy anti-affinity: rule max_server_per_host (default: 1)"
+        add_number(parser, "--max-per-host", what)
         parser.add_argument(
-            "--max-leaves",
-            type=_ONE_OR_MORE,
-            metavar="N",
-            help="under at most so many leaf switches (hpc:max_leaves)",
-        )
-        parser.add_argument(
-            "--policy", choices=POLICIES, help="policy of the server group that they will be in"
-        )
-        parser.add_argument(
-            "--max-per-host",
-            type=_ONE_OR_MORE,
-            metavar="N",
-            help="with --policy anti-affinity: rule max_server_per_host (default: 1)",
-        )
-        parser.add_argument(
-            "--group", metavar="ID_OR_NAME", help="server group that they will join; has a policy"
+            "--group", metavar="ID_OR_NAME", help="existing server group that they will join"
         )
         parser.add_argument(
             "--drain",
             action="append",
             default=[],
             metavar="HOST_OR_SWITCH",
-            help="as if these hosts, folded or not, or those below a switch, took no new VMs; "
-            "may be given several times",
+            help="assume that these hosts, folded or not, or those below a switch, take no new "
+            "VMs; may be given several times",
         )
         parser.add_argument(
             "--add",
             action="append",
             default=[],
-            type=_addition,
+            type=parsed_by(what_if.addition_in),
             metavar=what_if.ADDITION,
-            help="as if a leaf had these hosts too, without VMs and as large as HOST (default: "
-            "as the leaf's first); PARENT is the switch above a leaf that is new; may be given "
+            help="assume that a leaf has these hosts too, without VMs and as large as HOST "
+            "(default: the leaf's first); PARENT is the switch above a new leaf; may be given "
             "several times",
         )
         parser.add_argument(
             "--summary", action="store_true", help="with --count: one row with the numbers"
         )
         cloud_source.add_arguments(parser)
-        self.parser = parser
-        return parser
 
-    def get_epilog(self) -> str:
-        """Return the examples."""
-        return _EPILOG
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Print the answer; return the exit code that tells it."""
-        self._check(parsed_args)
-        self._code = 0
-        self._above: list[str] = []
-        return super().run(parsed_args) or self._code
-
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Return columns and rows."""
-        found = cloud_source.cloud_of(parsed_args)
-        found = what_if.drained(what_if.added(found, parsed_args.add), parsed_args.drain)
-        state = request_builder.of(found, _request(parsed_args, found))
-        _say_notes(state)
-        if parsed_args.count is None:
-            return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
-        fit = group_fit.fit(state)
-        if fit.plan is None:
-            self._code = DOES_NOT_FIT
-        if parsed_args.summary:
-            return fit_rows.SUMMARY, [fit_rows.summary(state, fit)]
-        if fit.plan is not None:
-            if parsed_args.formatter == "table":
-                self._above.append(fit_rows.sentence(state, fit, fit.plan))
-            return fit_rows.PLACES, fit_rows.place_rows(found, fit.plan)
-        why = fit.reason or ""
-        if parsed_args.formatter != "table":
-            output.say(why)
-            return fit_rows.PLACES, []
-        self._above += [why, "", "largest groups that fit:"]
-        return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
-
-    def produce_output(
-        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
-    ) -> int:
-        """Print the sentence and the rows."""
-        if parsed_args.formatter == "table":
-            data = cloud_source.printable_rows(data)
-            self.app.stdout.write(
-                "".join(f"{terminal_text.text_of(line)}\n" for line in self._above)
-            )
-        super().produce_output(parsed_args, column_names, data)
-        return 0
-
-    def _check(self, args: argparse.Namespace) -> None:
-        """Refuse, with exit code 2, arguments that make no sense together."""
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, arguments that exclude each other."""
         by_hand = {"--vcpus": args.vcpus, "--ram": args.ram, "--disk": args.disk}
         given = [name for name, value in by_hand.items() if value is not None]
         if args.flavor is not None and given:
@@ -193,11 +126,37 @@ class Fits(Lister):
         if args.level is not None and args.count is None:
             self.parser.error("--level means nothing without --count: all levels are shown")
 
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Return columns and rows."""
+        found = cloud_source.cloud_of(parsed_args)
+        found = what_if.drained(what_if.added(found, parsed_args.add), parsed_args.drain)
+        state = request_builder.of(found, _request(parsed_args, found))
+        _say_notes(state)
+        if parsed_args.count is None:
+            return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
+        fit = group_fit.fit(state)
+        if fit.plan is None:
+            self.exit_code = DOES_NOT_FIT
+        if parsed_args.summary:
+            summary = fit_rows.summary(state, fit)
+            return tuple(summary), [tuple(summary.values())]
+        if fit.plan is not None:
+            self.above = [fit_rows.sentence(state, fit, fit.plan)]
+            return fit_rows.PLACES, fit_rows.place_rows(found, fit.plan)
+        why = fit.reason or ""
+        if parsed_args.formatter != "table":
+            output.say(why)
+            return fit_rows.PLACES, []
+        self.above = [why, "", "largest groups that fit:"]
+        return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
+
 
 def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
-    """Return what is asked for.
+    """Return the request of the arguments.
 
-    :raises exceptions.HPCSchedError: for a flavor, group or level that there is not
+    :raises exceptions.HPCSchedError: for an unknown flavor, group or level
     """
     group = found.group(args.group) if args.group is not None else None
     placed = server_groups.placed_of(found, group) if group is not None else ()
@@ -245,14 +204,14 @@ def _flavor(name: str, found: Cloud) -> Flavor:
 
 
 def _say_notes(state: request_builder.State) -> None:
-    """Tell what of the request is not as it may be thought."""
-    asked, snapshot = state.hpc_specs, state.cloud.snapshot
-    for fault in asked.faults:
+    """Write notes on parts of the request that are ignored or have less effect than expected."""
+    hpc_specs, snapshot = state.hpc_specs, state.cloud.snapshot
+    for fault in hpc_specs.faults:
         output.say(f"note: {fault}")
     if state.is_flat:
         output.say(
-            f"note: class {asked.app_class} is not placed by topology: what is shown is one way "
-            "that the room allows"
+            f"note: class {hpc_specs.app_class} is not placed by topology: what is shown is one "
+            "way that the room allows"
         )
     if snapshot.filters is None:
         specs = state.request.flavor.extra_specs
@@ -273,10 +232,3 @@ def _property(text: str) -> tuple[str, str]:
     if not (key and equals):
         raise argparse.ArgumentTypeError(f"expected KEY=VALUE, found {text!r}")
     return key, value
-
-
-def _addition(text: str) -> what_if.Addition:
-    try:
-        return what_if.addition_in(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

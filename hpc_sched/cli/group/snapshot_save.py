@@ -1,13 +1,14 @@
-"""hpc-sched snapshot."""
+"""hpc-sched snapshot save."""
 
 import argparse
 
-from cliff.command import Command
 from msgspec.structs import replace
 from oslo_config import cfg
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import cloud_source, output, snapshot_source, topology_source
+from hpc_sched.cli.common import cloud_source, nova_conf, output, topology_source
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.snapshot.decisions import log_reader
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.snapshot.source import anonymous, live, snapshot_file
@@ -16,30 +17,30 @@ from hpc_sched.topology.writers import yaml_writer
 
 DECISIONS = 1000
 
-_EPILOG = """\
+
+class SnapshotSave(HPCSchedCommand):
+    """Save the state of a cloud as one file.
+
+    Other commands read it with --snapshot, elsewhere and later; attach it to a bug report.
+    """
+
+    EPILOG = """\
 examples:
 
   hpc-sched snapshot save --cloud mycloud state.json.gz
   hpc-sched fits --snapshot state.json.gz --flavor hpc.large --count 64
   hpc-sched explain --snapshot state.json.gz 2b4ab4ae-3b44-4a3c-9d3f-36c1c4a1b0e1
 
-The file holds hosts and what they have, the servers, groups, flavors and host aggregates of all
-projects, the fabric, [hpc_sched] of nova.conf and the newest records of the decision log.
+The file holds hosts and their resources, the servers, groups, flavors and host aggregates of all
+projects, the topology, [hpc_sched] of nova.conf and the newest records of the decision log. Where
+the scheduler's nova.conf is missing, give a copy of it with --config-file, or the topology with
+--topology.
 
 exit codes: 0 saved, 1 failed, 2 wrong usage
 """
 
-
-class SnapshotSave(Command):
-    """Save the state of a cloud as one file.
-
-    Other commands answer from it with --snapshot, elsewhere and later; a bug report carries it.
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
         parser.add_argument(
             "file", metavar="FILE", help="file to write; compressed where it ends in .gz"
         )
@@ -49,34 +50,32 @@ class SnapshotSave(Command):
             help="replace the names of servers, server groups and projects; hosts, host "
             "aggregates, flavors and uuids stay",
         )
-        parser.add_argument(
-            "--decisions",
-            type=int,
-            default=DECISIONS,
-            metavar="N",
-            help=f"how many of the newest records of the decision log (default: {DECISIONS})",
-        )
+        what = "number of newest records of the decision log to keep"
+        add_number(parser, "--decisions", what, ZERO_OR_MORE, default=DECISIONS)
         cloud_source.add_arguments(parser)
-        return parser
-
-    def get_epilog(self) -> str:
-        """Return the examples."""
-        return _EPILOG
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Save the file; return the exit code."""
-        found = snapshot_source.snapshot_of(parsed_args)
-        count = max(parsed_args.decisions, 0)
-        options = cloud_source.configuration(parsed_args)
+        found = cloud_source.snapshot_of(parsed_args)
+        count = parsed_args.decisions
+        options = nova_conf.read_if_any(parsed_args)
         if options is not None:
-            found = cloud_source.with_options(found, options)
+            found = nova_conf.with_options(found, options)
             found = replace(found, decisions=_decisions(options, count))
         else:
-            # Those of a snapshot that is saved anew.
+            # The records of the snapshot that is the source.
             found = replace(found, decisions=found.decisions[-count:] if count else ())
             if not found.options:
-                output.say("note: no nova.conf here: saved without its options and decision log")
+                output.say(
+                    "note: no nova.conf here: saved without its options and decision log (looked "
+                    f"for {nova_conf.PLACES}; name a copy of the scheduler's with --config-file)"
+                )
         found = replace(found, topology=_topology(parsed_args, options, found))
+        if found.topology is None:
+            output.say(
+                "note: the snapshot has no topology: commands that read it will need --topology "
+                "(topology show, check and convert: SOURCE)"
+            )
         if parsed_args.no_names:
             found = anonymous.without_names(found)
         snapshot_file.write(parsed_args.file, found)
@@ -104,13 +103,16 @@ def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
 def _topology(
     args: argparse.Namespace, options: cfg.ConfigOpts | None, found: Snapshot
 ) -> str | None:
-    """Return the fabric as a file of driver yaml; one that is named must be readable."""
-    if args.topology is not None:
-        return yaml_writer.text_of(topology_source.topology_of(args, args.topology, found))
-    if options is None:
+    """Return the topology as a file of driver yaml, or None.
+
+    :raises exceptions.TopologyError: if one that --topology names cannot be read
+    """
+    if args.topology is None and options is None:
         return found.topology
     try:
-        return yaml_writer.text_of(topology_source.topology_of(args, None, found))
+        return yaml_writer.text_of(topology_source.topology_of(args, args.topology, found))
     except exceptions.TopologyError as error:
+        if args.topology is not None:
+            raise
         output.say(f"note: saved without the fabric of nova.conf: {error}")
         return found.topology

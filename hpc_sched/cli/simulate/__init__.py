@@ -1,1 +1,1 @@
-"""hpc-sched simulate and hpc-sched experiment."""
+"""hpc-sched simulate."""

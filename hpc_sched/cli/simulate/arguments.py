@@ -4,8 +4,14 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
-from hpc_sched import exceptions
-from hpc_sched.cli.common import number_types, topology_source
+from hpc_sched.cli.common import topology_source
+from hpc_sched.cli.common.argument_types import (
+    ZERO_OR_MORE,
+    above_zero,
+    add_number,
+    at_least_zero,
+    parsed_by,
+)
 from hpc_sched.sim.cluster import fat_tree, host_types
 from hpc_sched.sim.jobs import class_mix, distributions
 from hpc_sched.sim.policies import registry
@@ -13,85 +19,72 @@ from hpc_sched.sim.queue_disciplines import DEPTH
 from hpc_sched.sim.scenario import QUEUES
 
 ALL = "all"
-# A quick start shows what the plan changes: stock Nova, the paper that came first, the plan.
+# The default comparison: stock Nova, Dudina2013, the exact plan.
 POLICIES = ("nova-default", "dudina2013", "exact-plan")
 SYNTHETIC_JOBS = 1000
 FABRIC = "levels=3,radix=16,oversubscription=1,hosts=256"
+# Options of drawn jobs: the field of Synthetic that each sets, and its help.
+DRAWN = {
+    "interarrival": (
+        "interarrivals",
+        "seconds between two arrivals (default: exponential:15)",
+    ),
+    "size": ("sizes", "VMs of a job (default: choice:4:8:16:32:64:128)"),
+    "runtime": ("runtimes", "seconds that a job takes (default: lognormal:600:1.5)"),
+    "walltime": ("walltimes", "requested walltime, in runtimes (default: constant:2)"),
+    "vm-memory": ("memory_mb", "MB of a VM (default: constant:0)"),
+}
 _HOST = f"vcpus={host_types.DEFAULT.vcpus},memory={host_types.DEFAULT.memory_mb}"
 
-_ONE_OR_MORE = number_types.at_least(1)
-_NONE_OR_MORE = number_types.at_least(0)
+_Value = TypeVar("_Value")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add all arguments that say what is simulated."""
+    """Add all arguments that describe the scenario."""
     parser.add_argument(
         "trace",
         nargs="?",
         metavar="TRACE",
         help="job trace in the Standard Workload Format, gzipped or not (default: "
-        f"{SYNTHETIC_JOBS} jobs that are drawn, see --synthetic)",
+        f"{SYNTHETIC_JOBS} drawn jobs, see --synthetic)",
     )
     _add_trace(parser)
     _add_cluster(parser)
     _add_rules(parser)
     _add_runtimes(parser)
-    topology_source.add_arguments(parser)
+    topology_source.add_arguments(parser, "--topology")
 
 
 def _add_trace(parser: argparse.ArgumentParser) -> None:
     trace = parser.add_argument_group("jobs of a trace")
-    trace.add_argument(
-        "--limit", type=_ONE_OR_MORE, metavar="N", help="the first N rows that can be used"
-    )
+    add_number(trace, "--limit", "the first N usable rows")
     trace.add_argument(
         "--partition",
-        type=_NONE_OR_MORE,
+        type=ZERO_OR_MORE,
         action="append",
         default=[],
         metavar="N",
         help="rows of this partition (field 16); may be given several times",
     )
-    trace.add_argument(
-        "--load",
-        type=number_types.above_zero,
-        default=1.0,
-        metavar="X",
-        help="jobs arrive X times as fast as in the trace (default: 1)",
-    )
+    what = "jobs arrive X times as fast as in the trace"
+    add_number(trace, "--load", what, above_zero, "X", default=1.0)
     trace.add_argument(
         "--memory",
         choices=("none", "per-processor", "total"),
         default="none",
-        help="what the trace's used memory is that of: a processor, as the format says, or the "
-        "whole job, as in some traces; none: VMs need no memory (default)",
+        help="meaning of the trace's used memory: that of a processor, as the format says, or of "
+        "the whole job, as in some traces; none: VMs need no memory (default)",
     )
-    trace.add_argument(
-        "--cores-per-vm",
-        type=_ONE_OR_MORE,
-        default=1,
-        metavar="N",
-        help="processors of a job that share a VM (default: 1)",
-    )
+    add_number(trace, "--cores-per-vm", "processors of a job that share a VM", default=1)
     drawn = parser.add_argument_group(
         "drawn jobs",
         "Distributions: constant:X, uniform:LOW:HIGH, exponential:MEAN, lognormal:MEDIAN:SIGMA, "
         "choice:X:Y=WEIGHT:...",
     )
-    drawn.add_argument(
-        "--synthetic",
-        type=_ONE_OR_MORE,
-        metavar="N",
-        help=f"draw N jobs in place of a trace (default without TRACE: {SYNTHETIC_JOBS})",
-    )
-    for name, what in (
-        ("interarrival", "seconds between two arrivals (default: exponential:15)"),
-        ("size", "VMs of a job (default: choice:4:8:16:32:64:128)"),
-        ("runtime", "seconds that a job takes (default: lognormal:600:1.5)"),
-        ("walltime", "what users ask for, in runtimes (default: constant:2)"),
-        ("vm-memory", "MB of a VM (default: constant:0)"),
-    ):
-        drawn.add_argument(f"--{name}", type=_drawn(name), metavar="DIST", help=what)
+    what = f"draw N jobs in place of a trace (default without TRACE: {SYNTHETIC_JOBS})"
+    add_number(drawn, "--synthetic", what)
+    for name, (field, what) in DRAWN.items():
+        drawn.add_argument(f"--{name}", dest=field, type=_drawn(name), metavar="DIST", help=what)
     both = parser.add_argument_group("drawn for jobs of either kind")
     both.add_argument(
         "--classes",
@@ -112,10 +105,15 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
     cluster = parser.add_argument_group(
-        "cluster", f"By default a fat tree that is generated: {FABRIC}, {_HOST}."
+        "cluster", f"By default a generated fat tree: {FABRIC}, {_HOST}."
     )
     fabric = cluster.add_mutually_exclusive_group()
-    fabric.add_argument("--topology", metavar="SOURCE", help=topology_source.HELP)
+    fabric.add_argument(
+        "--topology",
+        metavar="SOURCE",
+        help=f"{topology_source.SOURCE} (default: with --snapshot that of the snapshot, else that "
+        "of nova.conf; without it a generated fat tree)",
+    )
     fabric.add_argument(
         "--generate",
         type=_stated("--generate", fat_tree.read),
@@ -127,31 +125,23 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar=host_types.FORM,
-        help="what hosts have; with :HOSTS, a folded list, only those; may be given several times",
+        help="size of the hosts; with :HOSTS, a folded list, of those only; may be given several "
+        "times",
     )
     cluster.add_argument(
         "--snapshot",
         metavar="FILE",
-        help="start from what hpc-sched snapshot save has written of a cloud: its hosts, what is "
-        "free there, and its fabric where it holds one; the VMs that are there stay",
+        help="start from a file of hpc-sched snapshot save: its hosts with what is free there, and "
+        "its topology if it has one; the VMs of the snapshot stay",
     )
-    cluster.add_argument(
-        "--mtbf",
-        type=number_types.above_zero,
-        metavar="SECONDS",
-        help="hosts fail: mean time between two failures of one host (default: never)",
-    )
-    cluster.add_argument(
-        "--repair",
-        type=number_types.above_zero,
-        default=3600.0,
-        metavar="SECONDS",
-        help="mean time until a failed host is back (default: 3600)",
-    )
+    what = "hosts fail: mean time between two failures of one host (default: never)"
+    add_number(cluster, "--mtbf", what, above_zero, "SECONDS")
+    what = "mean time until a failed host is back"
+    add_number(cluster, "--repair", what, above_zero, "SECONDS", default=3600.0)
     cluster.add_argument(
         "--no-requeue",
         action="store_true",
-        help="a job that loses a host is lost (default: it starts again, first in the queue)",
+        help="drop a job that loses a host (default: it starts again, first in the queue)",
     )
 
 
@@ -171,29 +161,11 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         default="fcfs",
         help="first come, first served, or EASY backfilling (default: fcfs)",
     )
-    rules.add_argument(
-        "--backfill-depth",
-        type=_ONE_OR_MORE,
-        default=DEPTH,
-        metavar="N",
-        help=f"waiting jobs that backfilling looks at (default: {DEPTH})",
-    )
-    rules.add_argument(
-        "--seeds",
-        type=_ONE_OR_MORE,
-        default=1,
-        metavar="N",
-        help="runs of each policy, with the seeds --seed and on (default: 1)",
-    )
-    rules.add_argument(
-        "--seed", type=_NONE_OR_MORE, default=1, metavar="N", help="the first seed (default: 1)"
-    )
-    rules.add_argument(
-        "--until",
-        type=number_types.above_zero,
-        metavar="SECONDS",
-        help="stop each run at this time",
-    )
+    add_number(rules, "--backfill-depth", "waiting jobs that backfilling looks at", default=DEPTH)
+    what = "number of runs of each policy, with the seeds from --seed on"
+    add_number(rules, "--seeds", what, default=1)
+    add_number(rules, "--seed", "the first seed", ZERO_OR_MORE, default=1)
+    add_number(rules, "--until", "stop each run at this time", above_zero, "SECONDS")
     rules.add_argument(
         "--homogeneous",
         choices=("true", "prefer", "false"),
@@ -209,45 +181,33 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         help="processor types, best first (default: those with most vcpus a host)",
     )
     rules.add_argument("--require", metavar="LEVEL", help="every job under one switch of a level")
-    rules.add_argument(
-        "--max-leaves", type=_ONE_OR_MORE, metavar="N", help="every job under at most N leaves"
+    add_number(rules, "--max-leaves", "every job under at most N leaves")
+    what = (
+        "limit of the cache score on a host, for policies that limit interference (default: that "
+        "of the snapshot, else 100)"
     )
-    rules.add_argument(
-        "--alpha",
-        type=number_types.at_least_zero,
-        metavar="SCORE",
-        help="most cache score on a host, for policies that mind neighbours (default: what the "
-        "snapshot says, else 100)",
-    )
-    rules.add_argument(
-        "--beta",
-        type=number_types.at_least_zero,
-        metavar="SCORE",
-        help="the same on hosts with a VM of class sync (default: likewise, else 60)",
-    )
+    add_number(rules, "--alpha", what, at_least_zero, "SCORE")
+    what = "the same on hosts with a VM of class sync (default: likewise, else 60)"
+    add_number(rules, "--beta", what, at_least_zero, "SCORE")
 
 
 def _add_runtimes(parser: argparse.ArgumentParser) -> None:
     runtimes = parser.add_argument_group(
-        "runtimes", "By default a placement makes no job longer: the trace's runtimes hold."
+        "runtimes", "By default a placement does not change the runtimes of the trace."
     )
     runtimes.add_argument(
         "--hop-factors",
         metavar="LEVEL=X,...",
-        help="how much longer a job takes whose VMs meet on a level, averaged over pairs of VMs, "
-        "as in host=1,leaf=1,pod=1.1,core=1.25",
+        help="factor of a job's runtime for each level on which two of its VMs meet, averaged over "
+        "pairs of VMs, as in host=1,leaf=1,pod=1.1,core=1.25",
     )
     runtimes.add_argument(
         "--speeds",
         metavar="TYPE=X,...",
-        help="speed of processor types; a job is as slow as its slowest",
+        help="speed of processor types; the slowest one of a job counts",
     )
-    runtimes.add_argument(
-        "--interference",
-        type=number_types.above_zero,
-        metavar="X",
-        help="factor per unit of cache score of a job's neighbours, as in 1.002",
-    )
+    what = "factor per unit of cache score of a job's neighbours, as in 1.002"
+    add_number(runtimes, "--interference", what, above_zero, "X")
     runtimes.add_argument(
         "--calibrate",
         metavar="FILE",
@@ -260,17 +220,6 @@ def _drawn(name: str) -> Callable[[str], distributions.Distribution]:
     return _stated(f"--{name}", lambda text, what: distributions.read(text, what, at_least=0))
 
 
-_Value = TypeVar("_Value")
-
-
 def _stated(name: str, read: Callable[[str, str], _Value]) -> Callable[[str], _Value]:
-    """Return the type of an argument that is read by a function of text and name."""
-
-    def typed(text: str) -> _Value:
-        try:
-            return read(text, name)
-        except (exceptions.ConfigError, exceptions.SimulationError) as failure:
-            # argparse names the argument itself.
-            raise argparse.ArgumentTypeError(str(failure).removeprefix(f"{name}: ")) from failure
-
-    return typed
+    """Return the type of an argument that a function of text and name reads."""
+    return parsed_by(lambda text: read(text, name), prefix=f"{name}: ")

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from hpc_sched.cli.common import topology_with_cloud
+from hpc_sched.cli.common import cloud_source
 from hpc_sched.cli.common.text_lister import Answer, TextLister
 from hpc_sched.cli.topology.validate import summary
 from hpc_sched.snapshot.host_usage import FabricUsage
@@ -13,35 +13,34 @@ from hpc_sched.topology.compare import lint
 MISSING, ABSENT, DOUBLED = "missing", "absent", "doubled"
 KINDS = (MISSING, ABSENT, DOUBLED, *lint.KINDS)
 
-_EPILOG = f"""\
+
+class TopologyCheck(TextLister):
+    """Compare a topology with the hosts of Nova, and report what is unusual in it."""
+
+    EPILOG = f"""\
 examples:
 
     hpc-sched topology check --cloud mycloud
     hpc-sched topology check topology.yaml --snapshot cloud.json.gz
     hpc-sched topology check topology.yaml --ignore {lint.SIZE} --ignore {lint.SINGLE}
 
-what is looked for:
+kinds of findings:
 
     {MISSING}   hosts in Nova that the topology does not name: each counts as a leaf of its own
     {ABSENT}    hosts in the topology that Nova does not know
     {DOUBLED}   hosts in the topology that are several hypervisors in Nova
     {lint.ISLANDS}   parts of the fabric without a link between them
     {lint.LEVELS}    switches directly below one that is more than a level higher
-    {lint.SINGLE}    leaves with one host beside larger ones
+    {lint.SINGLE}    leaves with one host where others have more
     {lint.SIZE}      leaves with more or fewer hosts than most
-    {lint.LINKS}     switches oversubscribed otherwise than most of their level
+    {lint.LINKS}     switches with another oversubscription than most of their level
 
 exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be read,
 2 wrong usage
 """
 
-
-class TopologyCheck(TextLister):
-    """Compare a topology with the hosts that Nova has, and look for what is odd in it."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
         parser.add_argument(
             "--ignore",
             metavar="KIND",
@@ -50,16 +49,11 @@ class TopologyCheck(TextLister):
             default=[],
             help="do not look for this (may be given several times): " + ", ".join(KINDS),
         )
-        topology_with_cloud.add_arguments(parser)
-        return parser
-
-    def get_epilog(self) -> str:
-        """Return the examples and the exit codes."""
-        return _EPILOG
+        cloud_source.add_source_arguments(parser)
 
     def answer(self, args: argparse.Namespace) -> Answer:
-        """Return what was found."""
-        topology, uses = topology_with_cloud.cloud_of(args)
+        """Return the findings."""
+        topology, uses = cloud_source.topology_of_cloud(args)
         every = [
             *_hosts(uses),
             *((finding.kind, finding.sentence) for finding in lint.of(topology)),
@@ -76,17 +70,11 @@ class TopologyCheck(TextLister):
 
 
 def _hosts(uses: FabricUsage) -> Iterator[tuple[str, str]]:
-    if uses.unnamed:
-        yield (
-            MISSING,
-            f"{plurals.text(len(uses.unnamed), 'host')} in Nova, but not in the topology: "
-            f"{hostlist.fold(uses.unnamed)}",
-        )
-    if uses.absent:
-        yield (
-            ABSENT,
-            f"{plurals.text(len(uses.absent), 'host')} in the topology, but not in Nova: "
-            f"{hostlist.fold(uses.absent)}",
-        )
+    for kind, hosts, where in (
+        (MISSING, uses.unnamed, "in Nova, but not in the topology"),
+        (ABSENT, uses.absent, "in the topology, but not in Nova"),
+    ):
+        if hosts:
+            yield kind, f"{plurals.text(len(hosts), 'host')} {where}: {hostlist.fold(hosts)}"
     for host, nodes in uses.doubled.items():
         yield DOUBLED, f"host {host} of the topology is {len(nodes)} in Nova: {', '.join(nodes)}"

@@ -3,13 +3,20 @@
 import argparse
 from typing import Any
 
-from cliff.command import Command
-
-from hpc_sched.cli.common import output, topology_with_cloud
+from hpc_sched.cli.common import cloud_source, output
+from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.cli.topology.validate import summary
 from hpc_sched.topology.writers import formats
 
-_EPILOG = """\
+
+class TopologyConvert(HPCSchedCommand):
+    """Write a topology as a file (yaml, slurm) or a picture (svg, dot).
+
+    Warns on standard error about what the format cannot hold. With --cloud or --snapshot svg
+    shows which hosts are free.
+    """
+
+    EPILOG = """\
 examples:
 
     ibnetdiscover | hpc-sched topology convert - --to yaml --output topology.yaml
@@ -22,18 +29,8 @@ examples:
 exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong usage
 """
 
-
-class TopologyConvert(Command):
-    """Write a fabric as a topology file (yaml, slurm) or a picture (svg, dot).
-
-    What the format cannot say is told on standard error. With --cloud or --snapshot svg shows
-    which hosts are free.
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
         parser.add_argument("--to", choices=formats.NAMES, required=True, help="the format")
         parser.add_argument(
             "--output",
@@ -41,24 +38,19 @@ class TopologyConvert(Command):
             default="-",
             help="file to write, as a whole or not at all (default: standard output)",
         )
-        parser.add_argument(
-            "--title", help="with --to svg: what stands above the picture (default: nothing)"
-        )
-        topology_with_cloud.add_arguments(parser)
-        self.parser = parser
-        return parser
+        parser.add_argument("--title", help="with --to svg: title of the picture (default: none)")
+        cloud_source.add_source_arguments(parser)
 
-    def get_epilog(self) -> str:
-        """Return the examples and the exit codes."""
-        return _EPILOG
-
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Write the fabric; return the exit code."""
-        args = parsed_args
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, options of another format."""
         for option, value in (("--cloud", args.cloud), ("--title", args.title)):
             if value is not None and args.to != "svg":
                 self.parser.error(f"{option} means nothing with --to {args.to}")
-        topology, uses = topology_with_cloud.fabric_of(args)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Write the topology; return the exit code."""
+        args = parsed_args
+        topology, uses = cloud_source.topology_of_source(args)
         options: dict[str, Any] = {"title": args.title} if args.title else {}
         if uses and args.to == "svg":
             options |= {"states": uses.states(), "notes": uses.notes()}

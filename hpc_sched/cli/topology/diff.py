@@ -10,13 +10,22 @@ from hpc_sched.topology import hostlist
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.compare.difference import Difference
 
-# As diff(1) does, for scripts that know it.
+# The exit codes of diff(1).
 SAME, DIFFERENT, TROUBLE = 0, 1, 2
 
-_EPILOG = """\
+
+class TopologyDiff(TextLister):
+    """Show the differences between two topologies.
+
+    Hosts and switches that were added, removed or moved, renamed switches, levels, processors
+    and links, and how many pairs of hosts are nearer or farther than before. The order of a
+    description is no difference.
+    """
+
+    EPILOG = """\
 examples:
 
-  What has changed since a file was written; without B it is compared with what nova.conf names:
+  Changes since a file was written; without B it is compared with the topology of nova.conf:
 
     hpc-sched topology diff topology.yaml
     hpc-sched topology diff old.yaml new.yaml
@@ -28,37 +37,22 @@ examples:
 exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usage
 """
 
-
-class TopologyDiff(TextLister):
-    """Tell what differs between two fabrics, or a fabric at two times.
-
-    Hosts and switches that came, went or hang elsewhere, switches with another name, levels,
-    processors and links, and how many pairs of hosts are nearer or farther than before. The
-    order of a description is no difference.
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument("old", metavar="A", help=f"the older one: {topology_source.HELP}")
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        parser.add_argument("old", metavar="A", help=f"the older one: {topology_source.SOURCE}")
         parser.add_argument(
             "new",
             nargs="?",
             metavar="B",
-            help="the newer one, likewise (default: what [hpc_sched] of nova.conf says)",
+            help="the newer one, likewise (default: the topology of nova.conf)",
         )
         parser.add_argument(
             "--brief", action="store_true", help="one line, as the scheduler logs it"
         )
-        topology_source.add_arguments(parser)
-        return parser
-
-    def get_epilog(self) -> str:
-        """Return the examples and the exit codes."""
-        return _EPILOG
+        topology_source.add_arguments(parser, "B")
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Return the command's exit code."""
+        """Run the command; return the exit code."""
         try:
             return super().run(parsed_args)
         except exceptions.HPCSchedError as error:
@@ -66,10 +60,14 @@ class TopologyDiff(TextLister):
                 output.say(problem)
             return TROUBLE
 
-    def answer(self, args: argparse.Namespace) -> Answer:
-        """Return a sentence for each change."""
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, to read standard input twice."""
+        super().check(args)
         if args.old == args.new == "-":
             self.parser.error("A and B are both -: standard input can be read once only")
+
+    def answer(self, args: argparse.Namespace) -> Answer:
+        """Return a sentence for each change."""
         old = topology_source.topology_of(args, args.old)
         found = difference.between(old, topology_source.topology_of(args, args.new))
         lines = [found.summary()] if args.brief and found else found.sentences()
@@ -82,13 +80,15 @@ class TopologyDiff(TextLister):
 
 
 def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
-    for what in ("hosts", "switches"):
-        for change in getattr(found, what):
-            yield what, hostlist.fold(change.names), change.old or "", change.new or ""
+    yield from _changes(found, "hosts", "switches")
     for before, after in found.renamed:
         yield "renamed", after, before, after
-    for what in ("levels", "processors", "members", "links"):
-        for change in getattr(found, what):
-            yield what, hostlist.fold(change.names), change.old or "", change.new or ""
+    yield from _changes(found, "levels", "processors", "members", "links")
     for hops in found.hops:
         yield "hops", f"{hops.pairs} pairs of hosts", f"{hops.old}", f"{hops.new}"
+
+
+def _changes(found: Difference, *kinds: str) -> Iterator[tuple[str, str, str, str]]:
+    for kind in kinds:
+        for change in getattr(found, kind):
+            yield kind, hostlist.fold(change.names), change.old or "", change.new or ""

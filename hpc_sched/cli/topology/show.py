@@ -3,28 +3,36 @@
 import argparse
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import number_types, output, topology_with_cloud
+from hpc_sched.cli.common import cloud_source, output
+from hpc_sched.cli.common.argument_types import add_number
 from hpc_sched.cli.common.text_lister import Answer, TextLister
 from hpc_sched.cli.topology import switch_tree
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 
-_EPILOG = """\
+
+class TopologyShow(TextLister):
+    """Show a topology: its switches as a tree, with folded host names.
+
+    With another --format than text: a row for each of the lowest switches that are shown.
+    """
+
+    EPILOG = """\
 examples:
 
-  The fabric that nova.conf names, and that of a file:
+  The topology of nova.conf, and that of a file:
 
     hpc-sched topology show
     hpc-sched topology show /etc/slurm/topology.conf
 
-  What a command prints, one pod of it, and nothing below the level pod:
+  The output of a command, one pod of it, and nothing below the level pod:
 
     ibnetdiscover | hpc-sched topology show -
     hpc-sched topology show topology.yaml --switch pod1
     hpc-sched topology show topology.yaml --level pod
 
-  With what runs on it: VMs, vcpus used of all, hosts without VMs, and hosts that take none
-  (disabled, down or unknown to Nova):
+  With its use: VMs, vcpus used of all, hosts without VMs, and hosts that take none (disabled, down
+  or unknown to Nova):
 
     hpc-sched topology show --cloud mycloud
 
@@ -36,37 +44,19 @@ examples:
 exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such switch, 2 wrong usage
 """
 
-
-class TopologyShow(TextLister):
-    """Show a fabric: its switches as a tree, with folded host names.
-
-    With another --format than text: a row for each of the lowest switches that are shown.
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
         parser.add_argument("--switch", metavar="NAME", help="this switch and all below it")
         cut = parser.add_mutually_exclusive_group()
-        cut.add_argument(
-            "--depth",
-            type=number_types.at_least(1),
-            metavar="N",
-            help="so many levels of switches from the top",
-        )
+        add_number(cut, "--depth", "N levels of switches from the top")
         cut.add_argument(
             "--level", metavar="NAME", help="nothing below this level, such as leaf or pod"
         )
-        topology_with_cloud.add_arguments(parser)
-        return parser
-
-    def get_epilog(self) -> str:
-        """Return the examples and the exit codes."""
-        return _EPILOG
+        cloud_source.add_source_arguments(parser)
 
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the tree, and the rows of its lowest switches."""
-        topology, uses = topology_with_cloud.fabric_of(args)
+        topology, uses = cloud_source.topology_of_source(args)
         cut = switch_tree.Cut(args.switch, args.depth, _level(topology, args.level))
         shown = switch_tree.nodes(topology, cut)
         if topology.remarks:

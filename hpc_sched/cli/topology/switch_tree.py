@@ -1,16 +1,18 @@
-"""A fabric as a tree of switches for the screen, and as rows for programs."""
+"""A topology as a tree of switches for the screen, and as rows for programs."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hpc_sched.cli.common import output
 from hpc_sched.snapshot.host_usage import FabricUsage, Totals
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.compare import lint
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Switch
 
-# More processor types than these are counted.
+# Above this number the processor types are counted, not named.
 _MAX_PROCESSORS = 2
 
 UNICODE = ("├─ ", "└─ ", "│  ", "   ")
@@ -19,82 +21,74 @@ ASCII = ("|- ", "`- ", "|  ", "   ")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What part of the tree is looked at."""
+    """The part of the tree to show."""
 
     switch: str | None = None  # this one and all below it
-    depth: int | None = None  # so many levels of switches from the top
+    depth: int | None = None  # number of levels of switches from the top
     level: int = 1  # nothing below this level
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One switch that is shown."""
+    """One shown switch."""
 
     switch: Switch
     above: tuple[str, ...]  # names, from the top
     hosts: tuple[str, ...]
     leaves: int
     lowest: bool  # nothing below it is shown
-    last: tuple[bool, ...]  # for each level on the way down: whether it is the last one there
+    last: tuple[bool, ...]  # for each level on the way down: True if it is the last one there
 
 
 def nodes(topology: Topology, cut: Cut) -> list[Node]:
-    """Return the switches that are shown, each before those below it.
+    """Return the shown switches, each before those below it.
 
-    :raises exceptions.UnknownHostError: for a switch that the fabric does not have
+    :raises exceptions.UnknownHostError: for an unknown switch
     """
-    children: list[list[int]] = [[] for _ in topology.switches]
-    roots: list[int] = []
-    for i, switch in enumerate(topology.switches):
-        (children[switch.parent] if switch.parent >= 0 else roots).append(i)
-    below: list[list[str]] = [[] for _ in topology.switches]
-    for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
-        above = leaf
-        while above >= 0:
-            below[above].append(host)
-            above = topology.switches[above].parent
-    leaves = [int(switch.level == 1) for switch in topology.switches]
-    for i in sorted(range(len(leaves)), key=lambda i: topology.switches[i].level):
-        if topology.switches[i].parent >= 0:
-            leaves[topology.switches[i].parent] += leaves[i]
+    leaves = Counter(name for leaf in topology.leaves for name in _path(topology, leaf))
 
-    def walk(index: int, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[Node]:
-        switch = topology.switches[index]
+    def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[Node]:
+        switch = topology.switches[topology.switch_index(name)]
         lowest = switch.level <= cut.level or (cut.depth is not None and len(last) + 1 >= cut.depth)
-        yield Node(switch, above, tuple(below[index]), leaves[index], lowest, last)
+        yield Node(switch, above, topology.hosts_of(name), leaves[name], lowest, last)
         if not lowest:
-            for child in children[index]:
-                end = child == children[index][-1]
-                yield from walk(child, (*above, switch.name), (*last, end))
+            children = topology.children_of(name)
+            for child in children:
+                yield from walk(child, (*above, name), (*last, child == children[-1]))
 
     if cut.switch is not None:
-        top = topology.switch_index(cut.switch)
-        names: list[str] = []
-        parent = topology.switches[top].parent
-        while parent >= 0:
-            names.insert(0, topology.switches[parent].name)
-            parent = topology.switches[parent].parent
-        return list(walk(top, tuple(names), ()))
-    return [node for root in roots for node in walk(root, (), ())]
+        _, *above = _path(topology, cut.switch)
+        return list(walk(cut.switch, tuple(reversed(above)), ()))
+    return [node for root in topology.roots for node in walk(root, (), ())]
+
+
+def _path(topology: Topology, name: str) -> list[str]:
+    """Return a switch and those above it, bottom up."""
+    found, index = [], topology.switch_index(name)
+    while index >= 0:
+        switch = topology.switches[index]
+        found.append(switch.name)
+        index = switch.parent
+    return found
 
 
 def text_of(
     topology: Topology,
     shown: Sequence[Node],
-    usage: FabricUsage | None,
+    occupancy: FabricUsage | None,
     lines: Sequence[str] = UNICODE,
 ) -> str:
     """Return the switches as a tree with a heading and aligned columns.
 
-    :param lines: what the branches are drawn with, as ``UNICODE``
+    :param lines: characters of the branches, :data:`UNICODE` or :data:`ASCII`
     """
-    names = ["hosts", *(("vms", "vcpus", "free", "off") if usage else ())]
+    names = ["hosts", *(("vms", "vcpus", "free", "off") if occupancy else ())]
     heading = ("switch", "level", *names, "processor", "below")
     table = [heading]
     for node in shown:
         numbers = [str(len(node.hosts))]
-        if usage:
-            numbers += _numbers(usage.totals(node.hosts))
+        if occupancy:
+            numbers += _numbers(occupancy.totals(node.hosts))
         table.append(
             (
                 _branch(node, lines) + node.switch.name,
@@ -106,16 +100,7 @@ def text_of(
         )
     if not any(row[-2] for row in table[1:]):
         table = [(*row[:-2], row[-1]) for row in table]
-    right = range(2, 2 + len(names))
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    return "".join(
-        "  ".join(
-            cell.rjust(widths[i]) if i in right else cell.ljust(widths[i])
-            for i, cell in enumerate(row)
-        ).rstrip()
-        + "\n"
-        for row in table
-    )
+    return "".join(f"{line}\n" for line in output.aligned(table, range(2, 2 + len(names))))
 
 
 COLUMNS: tuple[tuple[str, Callable[[Topology, Node], Any]], ...] = (
@@ -140,18 +125,18 @@ _STATE_COLUMNS: tuple[tuple[str, Callable[[Totals], Any]], ...] = (
 
 
 def rows(
-    topology: Topology, shown: Sequence[Node], usage: FabricUsage | None
+    topology: Topology, shown: Sequence[Node], occupancy: FabricUsage | None
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return names of columns, and a row for each switch below which nothing is shown."""
+    """Return names of columns, and a row for each of the lowest shown switches."""
     columns = [name for name, _ in COLUMNS]
-    if usage:
+    if occupancy:
         columns += [name for name, _ in _STATE_COLUMNS]
     table = []
     for node in shown:
         if node.lowest:
             row = [value(topology, node) for _, value in COLUMNS]
-            if usage:
-                totals = usage.totals(node.hosts)
+            if occupancy:
+                totals = occupancy.totals(node.hosts)
                 row += [value(totals) for _, value in _STATE_COLUMNS]
             table.append(tuple(row))
     return tuple(columns), table
@@ -179,7 +164,7 @@ def _processors(topology: Topology, node: Node) -> str:
 
 
 def _below(node: Node) -> str:
-    """Return what a line says of the hosts below a switch."""
+    """Return the last column: leaves and hosts below a switch."""
     leaves = "" if node.switch.level == 1 else plurals.text(node.leaves, "leaf")
     names = hostlist.fold(node.hosts) if node.lowest else ""
     text = ": ".join(part for part in (leaves, names) if part)

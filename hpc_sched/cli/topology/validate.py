@@ -12,7 +12,11 @@ from hpc_sched.topology.model import Topology
 
 PROBLEM, REMARK, MERGED, OK, FAILED = "problem", "remark", "merged", "ok", "failed"
 
-_EPILOG = """\
+
+class TopologyValidate(TextLister):
+    """Check that a topology can be used: print every problem and every remark, one a line."""
+
+    EPILOG = """\
 examples:
 
     hpc-sched topology validate
@@ -20,40 +24,34 @@ examples:
     hpc-sched topology validate --strict slurm:/etc/slurm/topology.conf ibnetdiscover.out
     ibnetdiscover | hpc-sched topology validate -
 
-A problem is what a scheduler would not start with. A remark is legal, and may still be a mistake:
-what was put right while reading, islands, leaves of odd size, unequal oversubscription.
+A problem would stop the start of a scheduler. A remark is legal, and may still be a mistake: what
+was corrected while reading, islands, leaves of odd size, unequal oversubscription.
 
 exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wrong usage
 """
 
-
-class TopologyValidate(TextLister):
-    """Tell whether a topology can be used: every problem and every remark, one a line."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the command's own arguments."""
-        parser = super().get_parser(prog_name)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
         parser.add_argument("sources", nargs="*", metavar="SOURCE", help=topology_source.HELP)
         parser.add_argument("--strict", action="store_true", help="remarks count as problems")
         topology_source.add_arguments(parser)
-        return parser
 
-    def get_epilog(self) -> str:
-        """Return the examples and the exit codes."""
-        return _EPILOG
-
-    def answer(self, args: argparse.Namespace) -> Answer:
-        """Return what is to be said of each source."""
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, to read standard input twice."""
+        super().check(args)
         if args.sources.count("-") > 1:
             self.parser.error("SOURCE -: standard input can be read once only")
+
+    def answer(self, args: argparse.Namespace) -> Answer:
+        """Return the problems and remarks of each source."""
         counted = {PROBLEM, REMARK} if args.strict else {PROBLEM}
         rows = []
         for source in args.sources or [None]:
             name = source or "nova.conf"
-            found = list(_said(args, source))
+            found = list(_findings(args, source))
             failed = sum(kind in counted for kind, _ in found)
             if failed:
-                # A problem ends the reading: there are no counts to be told of.
+                # A problem ends the reading: there are no counts to report.
                 found = [(kind, text) for kind, text in found if kind != OK]
                 found.append((FAILED, plurals.text(failed, "problem")))
             rows += [(name, kind, text) for kind, text in found]
@@ -65,8 +63,8 @@ class TopologyValidate(TextLister):
         )
 
 
-def _said(args: argparse.Namespace, source: str | None) -> Iterator[tuple[str, str]]:
-    """Yield kind and sentence of all that is to be said of a source."""
+def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[str, str]]:
+    """Yield kind and sentence of each problem and remark of a source."""
     try:
         topology = topology_source.topology_of(args, source)
     except exceptions.HPCSchedError as error:
@@ -88,7 +86,7 @@ def _said(args: argparse.Namespace, source: str | None) -> Iterator[tuple[str, s
 
 
 def summary(topology: Topology) -> str:
-    """Return a fabric's counts, and its oversubscription where links are known."""
+    """Return a topology's counts, and its oversubscription if links are known."""
     text = topology.summary()
     usual = lint.oversubscription(topology)
     if not usual:

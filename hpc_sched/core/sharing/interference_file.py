@@ -1,6 +1,6 @@
-"""The interference index as a file: how fast applications run beside each other (Gupta2013).
+"""The interference index as a file: performance of applications that share a host (Gupta2013).
 
-CSV, a pair of applications a row, 1.0 being the speed alone on the host::
+CSV, one pair of applications a row, 1.0 being the performance alone on the host::
 
     # application, application, the first beside the second, the second beside the first
     WRF, LU, 0.87, 0.98
@@ -19,7 +19,7 @@ from hpc_sched import decimals, exceptions, files, table_file
 from hpc_sched.core import extra_spec_names
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 
-# Noise makes an application a little faster beside another than alone, not ten times.
+# Noise can make a shared host a little faster than a dedicated one, not ten times.
 MAX_PERFORMANCE = 10.0
 
 _COLUMNS = (
@@ -32,11 +32,10 @@ _EXPECTED = f"a performance above 0 and at most {decimals.text_of(MAX_PERFORMANC
 
 
 def read_index(path: files.Path) -> InterferenceIndex:
-    """Return the index that a file holds; linear in its length.
+    """Return the index of a file; linear in its length.
 
-    A pair may be given more than once where the numbers are the same. A file of comments or a
-    header alone is an index without applications; one without a byte is a mistake, or is just
-    being written.
+    A pair may occur more than once with the same numbers. A file of comments or a header alone is
+    an index without applications; an empty file is an error, because it may just be written.
 
     :raises exceptions.InterferenceError: naming file, line and what was expected
     """
@@ -68,10 +67,10 @@ def read_index(path: files.Path) -> InterferenceIndex:
 
 
 def write_index(path: files.Path, index: InterferenceIndex) -> None:
-    """Write an index so that :func:`read_index` gives it back, pairs sorted by their names.
+    """Write an index for :func:`read_index`, pairs sorted by their names.
 
-    :raises exceptions.InterferenceError: for an index that the file cannot hold, and naming a
-        file that cannot be written; the old one is then still there
+    :raises exceptions.InterferenceError: for an index that the format cannot express, or naming a
+        file that cannot be written; the old file then remains
     """
     name = os.fspath(path)
     lines = []
@@ -79,7 +78,7 @@ def write_index(path: files.Path, index: InterferenceIndex) -> None:
         speeds = [_speed(index, name, one, other), _speed(index, name, other, one)]
         numbers = [decimals.text_of(speed) for speed in speeds]
         if _is_yaml(name):
-            # Quoted, for YAML would have other readers take an application NO for false.
+            # Quoted: YAML readers take an application NO for false.
             lines.append(f"- [{', '.join([json.dumps(one), json.dumps(other), *numbers])}]")
         else:
             lines.append(",".join([one, other, *numbers]))
@@ -93,7 +92,7 @@ def _is_yaml(name: str) -> bool:
 
 
 def _contradiction(
-    row: table_file.Row, pair: tuple[str, str], speed: float, before: float, line: int | None
+    row: table_file.TableRow, pair: tuple[str, str], speed: float, before: float, line: int | None
 ) -> exceptions.InterferenceError:
     where = "in the same row" if line is None else f"on line {line}"
     return row.error(
@@ -103,7 +102,10 @@ def _contradiction(
 
 
 def _speed(index: InterferenceIndex, file: str, one: str, other: str) -> float:
-    """Return the performance of one application beside the other, if it can be written."""
+    """Return the performance of one application with the other.
+
+    :raises exceptions.InterferenceError: if the file format cannot express it
+    """
     for name in (one, other):
         if not extra_spec_names.is_name(name):
             raise exceptions.InterferenceError(

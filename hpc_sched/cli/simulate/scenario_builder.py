@@ -1,14 +1,13 @@
-"""From the arguments of hpc-sched simulate to what is simulated."""
+"""The scenario and the runs that the arguments of hpc-sched simulate describe."""
 
 import argparse
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import cloud_source, topology_source
-from hpc_sched.cli.simulate.arguments import ALL, FABRIC, POLICIES, SYNTHETIC_JOBS
+from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster import fat_tree, host_types, snapshot_cluster
@@ -29,26 +28,26 @@ from hpc_sched.topology.plurals import text as counted
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
-    """What a command has to do."""
+class RequestedRuns:
+    """The runs of one command."""
 
     scenario: Scenario
     runs: tuple[Run, ...]
     jobs: int  # of each run
-    about: tuple[tuple[str, str], ...]  # what is simulated, for people
+    about: tuple[tuple[str, str], ...]  # heading and description, for people
     notes: tuple[str, ...]  # what was left out, a sentence each
 
 
-def sweep_of(args: argparse.Namespace) -> Sweep:
-    """Return what the arguments ask for; reads trace, fabric and snapshot.
+def requested_runs(args: argparse.Namespace) -> RequestedRuns:
+    """Return the runs of the arguments; read trace, topology and snapshot.
 
-    :raises exceptions.HPCSchedError: saying what cannot be read, or what was expected
+    :raises exceptions.HPCSchedError: naming what cannot be read, or what was expected
     """
     runs = _runs(args)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)
-    source, jobs, said, more = _jobs(args)
-    model, told = _model(args, cluster)
+    source, jobs, description, more = _jobs(args)
+    model, model_notes = _model(args, cluster)
     constraints = Constraints(require=args.require, max_leaves=args.max_leaves)
     level_of(cluster.topology, args.require)
     scenario = Scenario(
@@ -70,11 +69,13 @@ def sweep_of(args: argparse.Namespace) -> Sweep:
         events=args.events,
     )
     queue = args.queue if args.queue == "fcfs" else f"EASY, {args.backfill_depth} jobs deep"
-    about = [("Jobs", said), ("Cluster", fabric), ("Queue", queue)]
+    about = [("Jobs", description), ("Cluster", fabric), ("Queue", queue)]
     if args.mtbf is not None:
         about.append(("Failures", f"a host every {args.mtbf:g} s, back after {args.repair:g} s"))
-    about.append(("Runtimes", "as the trace has them" if model is None else _told(model, cluster)))
-    return Sweep(scenario, runs, jobs, tuple(about), (*notes, *more, *told))
+    about.append(
+        ("Runtimes", "as the trace has them" if model is None else _description(model, cluster))
+    )
+    return RequestedRuns(scenario, runs, jobs, tuple(about), (*notes, *more, *model_notes))
 
 
 def _runs(args: argparse.Namespace) -> tuple[Run, ...]:
@@ -90,7 +91,7 @@ def _runs(args: argparse.Namespace) -> tuple[Run, ...]:
 def _cluster(
     args: argparse.Namespace, snapshot: Snapshot | None
 ) -> tuple[Cluster, str, tuple[str, ...]]:
-    """Return the cluster, what it is in words, and what was left out of it."""
+    """Return the cluster, its description, and notes on what was left out of it."""
     if snapshot is not None:
         if args.generate is not None or args.host:
             raise exceptions.SimulationError(
@@ -99,15 +100,12 @@ def _cluster(
         found = Cloud.of(snapshot, topology_source.fabric_of(args, args.topology, snapshot))
         cluster, notes = snapshot_cluster.cluster_of(found)
         if found.unknown:
-            told = cloud_source.told_of(found.unknown)
-            notes = (*notes, f"{told} not in the topology, each a leaf of its own")
+            notes = (*notes, cloud_source.unknown_hosts(found))
         return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
-    named = args.topology is not None
-    topology = (
-        topology_source.topology_of(args, args.topology)
-        if named
-        else (args.generate or fat_tree.read(FABRIC, "--generate")).topology()
-    )
+    if args.topology is not None:
+        topology = topology_source.topology_of(args, args.topology)
+    else:
+        topology = (args.generate or fat_tree.read(FABRIC, "--generate")).topology()
     cluster = uniform(topology, *host_types.read(args.host, "--host"))
     return cluster, _size(cluster), ()
 
@@ -126,15 +124,14 @@ def _size(cluster: Cluster) -> str:
 def _jobs(
     args: argparse.Namespace,
 ) -> tuple[TraceJobs | DrawnJobs, int, str, tuple[str, ...]]:
-    """Return the jobs, how many there are, what they are in words, and what was left out."""
-    drawn = ("interarrival", "size", "runtime", "walltime", "vm_memory")
+    """Return the jobs, their number, their description, and notes on what was left out."""
+    drawn = {name: getattr(args, field) for name, (field, _help) in DRAWN.items()}
     if args.trace is not None:
-        named = ["synthetic", *drawn]
-        wrong = [name for name in named if getattr(args, name) is not None]
-        if wrong:
-            raise exceptions.SimulationError(
-                f"--{wrong[0].replace('_', '-')} is for drawn jobs: it does not go with a trace"
-            )
+        for name, value in {"synthetic": args.synthetic, **drawn}.items():
+            if value is not None:
+                raise exceptions.SimulationError(
+                    f"--{name} is for drawn jobs: it does not go with a trace"
+                )
         trace = TraceJobs(
             args.trace,
             Workload(
@@ -148,31 +145,29 @@ def _jobs(
             tuple(args.partition),
         )
         rows = trace.statistics()
-        left_out = tuple(f"left out of {args.trace}: {told}" for told in rows.sentences())
+        left_out = tuple(f"left out of {args.trace}: {text}" for text in rows.sentences())
         load = f", {args.load:g} times as fast" if args.load != 1 else ""
-        said = f"{counted(rows.usable, 'job')} of {Path(args.trace).name}{load}"
-        return trace, rows.usable, said, left_out
+        description = f"{counted(rows.usable, 'job')} of {Path(args.trace).name}{load}"
+        return trace, rows.usable, description, left_out
     if args.limit is not None or args.partition or args.load != 1 or args.memory != "none":
         raise exceptions.SimulationError(
             "--limit, --partition, --load and --memory are for a trace: name one"
         )
-    stated: dict[str, Any] = {
-        key: getattr(args, name)
-        for name, key in zip(
-            drawn, ("interarrivals", "sizes", "runtimes", "walltimes", "memory_mb"), strict=True
-        )
-        if getattr(args, name) is not None
-    }
     count = args.synthetic or SYNTHETIC_JOBS
-    stated |= {"classes": args.classes, "scores": args.scores}
-    synthetic = Synthetic(count, vcpus=args.cores_per_vm, **stated)
+    synthetic = Synthetic(
+        count,
+        vcpus=args.cores_per_vm,
+        classes=args.classes,
+        scores=args.scores,
+        **{DRAWN[name][0]: value for name, value in drawn.items() if value is not None},
+    )
     return DrawnJobs(synthetic), count, f"{counted(count, 'job')}, drawn", ()
 
 
 def _model(
     args: argparse.Namespace, cluster: Cluster
 ) -> tuple[RuntimeModel | None, tuple[str, ...]]:
-    """Return the model of runtimes, None where placements change none, and notes."""
+    """Return the model of runtimes, or None if placements change none, and notes."""
     stated = (args.hop_factors, args.speeds, args.interference)
     levels = cluster.topology.levels
     if args.calibrate is not None:
@@ -182,8 +177,8 @@ def _model(
                 "expected the one or the others"
             )
         found = calibration.read(args.calibrate, levels)
-        told = f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %"
-        return found.model(levels), (told, *found.notes)
+        error = f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %"
+        return found.model(levels), (error, *found.notes)
     if all(given is None for given in stated):
         return None, ()
     types = sorted({name for name in cluster.processors if name is not None})
@@ -198,7 +193,7 @@ def _model(
     ), ()
 
 
-def _told(model: RuntimeModel, cluster: Cluster) -> str:
+def _description(model: RuntimeModel, cluster: Cluster) -> str:
     names = (runtime_model.HOST, *cluster.topology.levels)
     parts = [f"{name} x {factor:g}" for name, factor in zip(names, model.hop_factors, strict=False)]
     parts += [f"{name} at speed {speed:g}" for name, speed in sorted(model.speeds.items())]

@@ -1,7 +1,7 @@
-"""What the in-process Nova lacks on native threads where its fixtures expect eventlet.
+"""Fixtures of the in-process Nova for services on native threads.
 
-Nova 33 runs its scheduler on native threads, but only from 34 on do the fixtures that Nova ships
-know of that. Nova 31 and 32 run on eventlet, with their own fixtures as they are.
+Nova 33 runs its scheduler on native threads, but its own fixtures support them from 34 on. Nova 31
+and 32 run on eventlet, with their own fixtures.
 """
 
 import itertools
@@ -21,18 +21,18 @@ from sqlalchemy import pool
 from hpc_sched.nova_glue import nova_release
 
 IN_MEMORY = "sqlite://"
-#: 34.0.0 brought databases for threads, and with them all that is here
+#: True for Nova 33: 34.0.0 added database fixtures for threads
 LACKS_THREADS = nova_release.is_threaded() and not hasattr(nova_fixtures, "DatabaseWriteLock")
 
 
 class DatabaseFiles(fixtures.Fixture):
-    """Has threads share the databases: each in a file, with connections that are kept.
+    """Keep each database in a file, with pooled connections, so that threads can share it.
 
-    In memory all threads share one connection, and one's transaction ends another's. A file has a
-    connection each; like memory it is empty once its engine is disposed of, which is what Nova's
-    fixtures rely on. SQLite takes one writer at a time and fails the one who began to read before
-    another wrote: whole transactions that write wait for each other here. Nova 34 has such files
-    and locks of its own.
+    A database in memory has one connection for all threads, and a transaction of one thread ends
+    those of others. A file is emptied when its engine is disposed of, as Nova's fixtures expect of
+    memory. SQLite has one writer at a time and fails a writer that began to read before another
+    one wrote: here writing transactions wait for each other. Nova 34 has such files and locks of
+    its own.
     """
 
     def _setUp(self) -> None:
@@ -50,7 +50,7 @@ class DatabaseFiles(fixtures.Fixture):
             )
 
     def _new(self, sql_connection: object, **options: Any) -> Any:
-        # A text, or for Placement SQLAlchemy's URL.
+        # A string, or the URL object of SQLAlchemy in Placement.
         url = str(sql_connection)
         if url == IN_MEMORY and LACKS_THREADS:
             return self._new_file(options)
@@ -75,10 +75,10 @@ class DatabaseFiles(fixtures.Fixture):
     def _new_engine(self, url: str, options: dict[str, Any]) -> Any:
         if not url.startswith("sqlite:///"):
             return self._create_engine(url, **options)
-        # What is written is gone with the process anyway: no disk is waited for.
+        # The data ends with the process: no need to wait for the disk.
         engine = self._create_engine(url, **options | {"sqlite_synchronous": False})
-        # oslo.db opens the file anew for each transaction, a quarter of all that is done here. A
-        # pool of our own begins empty: oslo.db has connected already, to test the engine.
+        # oslo.db opens the file for each transaction, a quarter of the whole run time. The new pool
+        # starts empty; the old one has the connection of oslo.db's test of the engine.
         engine.pool.dispose()
         engine.pool = pool.QueuePool(
             engine.pool._creator,
@@ -103,13 +103,12 @@ class DatabaseFiles(fixtures.Fixture):
 
 
 class NotificationsOfThreads(fixtures.Fixture):
-    """Takes every notification as this cloud's: a thread has no parent that says whose it is."""
+    """Assign all notifications to one cloud: a native thread has no parent with the test's id.
+
+    :param cloud: test id of the cloud
+    """
 
     def __init__(self, cloud: str) -> None:
-        """Take notifications for one cloud.
-
-        :param cloud: what the cloud's fixtures call their test
-        """
         super().__init__()
         self._cloud = cloud
 
@@ -120,3 +119,35 @@ class NotificationsOfThreads(fixtures.Fixture):
                 lambda: self._cloud,
             )
         )
+
+
+class CellDatabases(nova_fixtures.CellDatabases):
+    """Nova's fixture, with one database for all code that targets no cell.
+
+    Nova's fixture sends untargeted reads to the cell that was targeted last, under a
+    readers-writer lock around every use of a cell. A pending writer stops new readers, one of
+    which may hold the database's write lock that the current reader waits for: a dead-lock with
+    native threads. Here untargeted code always reads the default cell, and a service of another
+    cell is started under :meth:`default_cell`.
+    """
+
+    _default_ctxt_mgr: Any
+    _ctxt_mgrs: dict[str, Any]
+
+    @contextmanager
+    def _wrap_target_cell(self, context: Any, cell_mapping: Any) -> Iterator[Any]:
+        with self._real_target_cell(context, cell_mapping) as targeted:
+            yield targeted
+
+    def _wrap_get_context_manager(self, context: Any) -> Any:
+        return getattr(context, "db_connection", None) or self._default_ctxt_mgr
+
+    @contextmanager
+    def default_cell(self, cell_mapping: Any) -> Iterator[None]:
+        """Send untargeted reads to another cell in this block."""
+        before = self._default_ctxt_mgr
+        self._default_ctxt_mgr = self._ctxt_mgrs[cell_mapping.database_connection]
+        try:
+            yield
+        finally:
+            self._default_ctxt_mgr = before

@@ -1,0 +1,222 @@
+"""hpc-sched characterise."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from hpc_sched import conf, decimals, exceptions, files, table_file
+from hpc_sched.cli.characterise import perf_output
+from hpc_sched.cli.common import output
+from hpc_sched.cli.common.argument_types import above_zero, add_number, at_least_zero, share
+from hpc_sched.cli.common.base_command import HPCSchedCommand
+from hpc_sched.core.sharing import characterisation, interference_file
+from hpc_sched.core.sharing.cache_interference import InterferenceIndex
+
+# Further digits are noise.
+SCORE_DIGITS = 4
+PERFORMANCE_DIGITS = 6
+
+
+class Characterise(HPCSchedCommand):
+    """Turn measurements of an application into cache scores and an interference index.
+
+    Prints the cache score (1 = 100,000 last-level cache misses per second) from the output of
+    perf stat -x, and the flavor's property to set; or, with --timings, how fast applications
+    run with each other on a host, and which of them would be kept apart.
+    """
+
+    EPILOG = f"""\
+examples:
+
+  A cache score, counted on a host that runs 4 alike VMs of the application and nothing else:
+
+    {perf_output.COMMAND.replace("FILE", "perf.csv")} -a sleep 60
+    hpc-sched characterise perf.csv --vms 4
+
+  The same from known numbers:
+
+    hpc-sched characterise --misses 176400000 --seconds 60
+
+  An interference index, from the seconds that each application took alone (- as its neighbour)
+  and with each other, one row a run (application,neighbour,seconds):
+
+    hpc-sched characterise --timings runs.csv --output index.csv
+
+exit codes: 0 done, 1 failed, 2 wrong usage
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        parser.add_argument(
+            "file",
+            nargs="?",
+            metavar="FILE",
+            help=f"output of {perf_output.COMMAND}; - for standard input",
+        )
+        what = "last-level cache misses, loads plus stores, in place of FILE; needs --seconds"
+        add_number(parser, "--misses", what, at_least_zero)
+        what = (
+            "wall time in which the misses were counted (default: from FILE, the event "
+            "duration_time, the time stamps of -I or the run time of a counter)"
+        )
+        add_number(parser, "--seconds", what, above_zero, "S")
+        what = "number of alike VMs with these misses; the score is that of one (default: 1)"
+        add_number(parser, "--vms", what)
+        parser.add_argument(
+            "--timings",
+            metavar="FILE",
+            help="CSV of runs: application, neighbour (empty or - for a dedicated run), seconds; "
+            "- for standard input",
+        )
+        parser.add_argument(
+            "--output",
+            metavar="FILE",
+            help="with --timings: write the index to this file, as YAML if it ends in .yaml or "
+            ".yml, else as CSV; keeps its other pairs, but not its comments",
+        )
+        parser.add_argument(
+            "--tolerance",
+            type=share,
+            metavar="LOSS",
+            help="with --timings: mark pairs of which one loses at least this much, 0 to 1 "
+            f"(default: {conf.INTERFERENCE_TOLERANCE})",
+        )
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, arguments that exclude each other."""
+        sources = {"FILE": args.file, "--misses": args.misses, "--timings": args.timings}
+        given = [name for name, value in sources.items() if value is not None]
+        if len(given) != 1:
+            found = " and ".join(given) or "none"
+            self.parser.error(f"expected one of {', '.join(sources)}, found {found}")
+        if args.timings is None:
+            useless = {"--output": args.output, "--tolerance": args.tolerance}
+        else:
+            useless = {"--seconds": args.seconds, "--vms": args.vms}
+        for name, value in useless.items():
+            if value is not None:
+                self.parser.error(f"{name} means nothing with {given[0]}")
+        if args.misses is not None and args.seconds is None:
+            self.parser.error("--misses needs --seconds")
+        if args.output == "-":
+            self.parser.error("--output -: expected a file; the table is on standard output")
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Print the score or the index; return the exit code."""
+        if parsed_args.timings is None:
+            self.app.stdout.write(_score_text(parsed_args))
+            return 0
+        index = _measured(parsed_args.timings)
+        tolerance = parsed_args.tolerance
+        if tolerance is None:
+            tolerance = conf.INTERFERENCE_TOLERANCE
+        self.app.stdout.write(_index_table(index, tolerance) + "\n")
+        if parsed_args.output is not None:
+            output.say(_merge(Path(parsed_args.output), index))
+        return 0
+
+
+def _score_text(args: argparse.Namespace) -> str:
+    """Return what is printed for a cache score; warnings go to standard error."""
+    misses, seconds = args.misses, args.seconds
+    if args.file is not None:
+        content, name = _content(args.file)
+        text = files.decode(content, name, exceptions.InterferenceError)
+        counted = perf_output.read(text, name)
+        for warning in counted.warnings:
+            output.say(f"warning: {warning}")
+        misses = counted.misses
+        seconds = seconds or counted.seconds
+        if not seconds and counted.run_seconds:
+            seconds = counted.run_seconds
+            output.say(
+                f"warning: {name}: no wall time (the event duration_time, or -I): took the "
+                f"counter's {decimals.text_of(seconds)} s, which perf adds up over threads "
+                "and CPUs; for more than one of them give --seconds"
+            )
+        if not seconds:
+            raise exceptions.InterferenceError(
+                f"{name}: expected the wall time, found neither the event duration_time nor "
+                "time stamps of -I nor a counter's run time: give --seconds"
+            )
+    score = characterisation.cache_score(misses, seconds, args.vms or 1)
+    shown = decimals.text_of(round(score, SCORE_DIGITS))
+    return (
+        f"misses:              {decimals.text_of(misses)}\n"
+        f"seconds:             {decimals.text_of(seconds)}\n"
+        f"cache score per VM:  {shown}\n"
+        f"openstack flavor set --property hpc:cache_score={shown} FLAVOR\n"
+    )
+
+
+def _measured(path: str) -> InterferenceIndex:
+    """Return the index of a file of timings, rounded as the index file will be."""
+    content, name = _content(path)
+    runs = characterisation.timings_of(content, name)
+    try:
+        measured = characterisation.index_of(runs)
+    except exceptions.InterferenceError as error:
+        raise exceptions.InterferenceError(f"{name}: {error}") from error
+    if not measured.performance:
+        raise exceptions.InterferenceError(
+            f"{name}: expected runs beside a neighbour, found none: nothing to compare"
+        )
+    return InterferenceIndex(
+        {pair: round(speed, PERFORMANCE_DIGITS) for pair, speed in measured.performance.items()}
+    )
+
+
+def _index_table(index: InterferenceIndex, tolerance: float) -> str:
+    """Return an index as a table (Gupta2013, Figure 2): rows applications, columns neighbours.
+
+    1.00 is the speed alone. Pairs that would be kept apart have a ``*`` in both rows, because the
+    loss of one is enough; pairs without a measurement are ``-``.
+    """
+    bad = index.bad_company(tolerance)
+    names = sorted(index.applications)
+    # Headings end above the last digit, not above the mark.
+    cells = [["application", *(f"{name} " for name in names)]]
+    for name in names:
+        row = [name]
+        for neighbour in names:
+            speed = index.performance.get((name, neighbour))
+            mark = "*" if neighbour in bad.get(name, ()) else " "
+            row.append("- " if speed is None else f"{speed:.2f}{mark}")
+        cells.append(row)
+    lines = ["performance beside a neighbour on the same host, 1.00 = alone"]
+    lines += output.aligned(cells, right=range(1, len(names) + 1))
+    limit = decimals.text_of(tolerance)
+    apart = sorted({(min(a, b), max(a, b)) for a, others in bad.items() for b in others})
+    if apart:
+        pairs = ", ".join(f"{one} + {other}" for one, other in apart)
+        lines.append(f"* kept apart at a tolerance of {limit}: {pairs}")
+    else:
+        lines.append(f"no pair is kept apart at a tolerance of {limit}")
+    return "\n".join(lines)
+
+
+def _merge(path: Path, index: InterferenceIndex) -> str:
+    """Write the index into a file, keep the file's other pairs; return a summary."""
+    has_content = path.exists() and path.stat().st_size > 0
+    old = interference_file.read_index(path).performance if has_content else {}
+    merged = InterferenceIndex({**old, **index.performance})
+    interference_file.write_index(path, merged)
+    before, now = _pairs(old), _pairs(index.performance)
+    return (
+        f"{path}: wrote {len(before | now)} pairs: {len(now - before)} new, "
+        f"{len(now & before)} replaced, {len(before - now)} kept"
+    )
+
+
+def _pairs(performance: Mapping[tuple[str, str], float]) -> set[tuple[str, str]]:
+    return {(min(pair), max(pair)) for pair in performance}
+
+
+def _content(path: str) -> tuple[bytes, str]:
+    """Return the content of a file or of standard input, and its name in errors."""
+    error = exceptions.InterferenceError
+    if path == "-":
+        name = "<stdin>"
+        return files.read_stream(sys.stdin.buffer, name, error, table_file.MAX_BYTES), name
+    return files.read_bytes(path, error, table_file.MAX_BYTES), path

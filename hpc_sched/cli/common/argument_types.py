@@ -1,0 +1,73 @@
+"""Types of command-line arguments, and options with numbers."""
+
+import argparse
+from collections.abc import Callable
+from typing import TypeVar
+
+from hpc_sched import decimals
+
+_MOST_DIGITS = 9
+_Value = TypeVar("_Value")
+
+
+def _number(expected: str, is_valid: Callable[[float], bool]) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        found = decimals.number_in(text)
+        if found is None or not is_valid(found):
+            raise argparse.ArgumentTypeError(f"expected a number {expected}, found {text!r}")
+        return found
+
+    return number
+
+
+above_zero = _number("> 0", lambda number: number > 0)
+at_least_zero = _number(">= 0", lambda number: number >= 0)
+share = _number("from 0 to 1", lambda number: 0 <= number <= 1)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Return the type of a whole number that is not smaller."""
+
+    def number(text: str) -> int:
+        is_number = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+        if not is_number or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number >= {least}, found {text!r}")
+        return int(text)
+
+    return number
+
+
+ZERO_OR_MORE = at_least(0)
+ONE_OR_MORE = at_least(1)
+
+
+def add_number(
+    group: argparse._ActionsContainer,
+    name: str,
+    what: str,
+    type_: Callable[[str], float] = ONE_OR_MORE,
+    metavar: str = "N",
+    default: float | None = None,
+) -> None:
+    """Add an option with a number; its default becomes part of the help.
+
+    :param what: help text without the default
+    """
+    shown = "" if default is None else f" (default: {default:g})"
+    group.add_argument(name, type=type_, metavar=metavar, default=default, help=what + shown)
+
+
+def parsed_by(read: Callable[[str], _Value], prefix: str = "") -> Callable[[str], _Value]:
+    """Return the type of an argument that a function reads.
+
+    :param read: raises ValueError, whose text becomes the usage error
+    :param prefix: removed from the error's start, because argparse names the argument itself
+    """
+
+    def typed(text: str) -> _Value:
+        try:
+            return read(text)
+        except ValueError as failure:
+            raise argparse.ArgumentTypeError(str(failure).removeprefix(prefix)) from failure
+
+    return typed

@@ -1,0 +1,196 @@
+"""hpc-sched experiment dudina2013, gupta2012 and gupta2013."""
+
+import abc
+import argparse
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+
+from hpc_sched import decimals, exceptions
+from hpc_sched.cli.common import output
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
+from hpc_sched.cli.common.output import StatusLine
+from hpc_sched.cli.common.text_lister import Answer, TextLister
+from hpc_sched.experiments import (
+    dudina2013,
+    gupta2012,
+    gupta2013,
+    gupta2013_curves,
+    gupta2013_tables,
+)
+from hpc_sched.experiments.table import Cell, Table
+from hpc_sched.topology import plurals
+
+TRACE = "METACENTRUM-2009-2.swf"
+ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload/l_metacentrum/"
+
+WIDTH = 100  # of the notes; a table is as wide as its cells
+
+_EPILOG = """\
+The simulated numbers are shown next to the published ones. What the paper leaves open is guessed;
+notes list the guesses, and further rows show how much depends on them.
+
+examples:
+
+    hpc-sched experiment {name}{trace}
+
+  Other runs, and more of them; the same seed gives the same numbers:
+
+    hpc-sched experiment {name}{trace} --seed 2 --runs {runs}
+
+  Rows for programs; without the notes, which say what is guessed:
+
+    hpc-sched experiment {name}{trace} -f csv
+
+exit codes: 0 done, 1 {failed}, 2 wrong usage
+"""
+
+
+class Experiment(TextLister):
+    """An experiment of a paper, repeated in the simulator."""
+
+    NAME: str
+    RUNS: int  # by default
+    TRACE = ""  # further arguments of the examples
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments of all experiments."""
+        add_number(parser, "--seed", "seed of the random numbers", ZERO_OR_MORE, default=1)
+        add_number(parser, "--runs", "number of runs in each setting", default=self.RUNS)
+
+    @abc.abstractmethod
+    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
+        """Return the tables; report progress on the line."""
+
+    def answer(self, args: argparse.Namespace) -> Answer:
+        """Return the tables as text and as rows."""
+        line = StatusLine(self.app.stderr or sys.stderr)
+        try:
+            tables = self.tables(args, line)
+        finally:
+            line.end()
+        columns, rows = table_rows(tables)
+        return Answer(render(tables), columns, rows)
+
+
+class OneTable(Experiment):
+    """An experiment that has one table and needs no trace."""
+
+    table: Callable[[int, int], Table]  # of seed and runs
+
+    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
+        """Return the one table."""
+        line.show(f"{self.NAME}: {plurals.text(args.runs, 'run')} in each setting")
+        return [self.table(args.seed, args.runs)]
+
+
+class Dudina2013(OneTable):
+    """Repeat Dudina2013: Block Tridiagonal on 16 VMs, random against bunch-aware placement."""
+
+    NAME, RUNS = "dudina2013", 10
+    EPILOG = _EPILOG.format(name=NAME, trace="", runs=3 * RUNS, failed="failed")
+
+    table = staticmethod(dudina2013.table)
+
+
+class Gupta2012(OneTable):
+    """Repeat Gupta2012: 8 VMs placed with regard to racks, and on processors of one type."""
+
+    NAME, RUNS = "gupta2012", 10
+    EPILOG = _EPILOG.format(name=NAME, trace="", runs=3 * RUNS, failed="failed")
+
+    table = staticmethod(gupta2012.table)
+
+
+class Gupta2013(Experiment):
+    """Repeat Gupta2013: a trace under MDOBP and with interference limits (Table II, Figure 9).
+
+    Takes about a minute.
+    """
+
+    NAME, RUNS = "gupta2013", 3
+    TRACE = f" --trace {TRACE}.gz"
+    EPILOG = _EPILOG.format(
+        name=NAME, trace=TRACE, runs=3 * RUNS, failed="the trace cannot be read"
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--trace",
+            metavar="FILE",
+            help=f"{TRACE} of the Parallel Workloads Archive, compressed with gzip or not",
+        )
+        parser.add_argument(
+            "--curves",
+            metavar="FILE",
+            help="also write the jobs completed over time, the curves of Figure 9 for the first "
+            f"seed, to this file: CSV with the columns {', '.join(gupta2013_curves.COLUMNS)}",
+        )
+
+    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
+        """Return Table II and the two figures."""
+        if args.trace is None:
+            raise exceptions.TraceError(
+                f"--trace: expected the file {TRACE}, or {TRACE}.gz, which is at {ARCHIVE}"
+            )
+        line.show(f"{self.NAME}: Table II")
+        memory = gupta2013_tables.memory_table(args.trace)
+        rows = gupta2013.records(args.trace)
+        figures = [
+            figure(rows, args.seed, args.runs, tell=lambda text: line.show(f"{self.NAME}: {text}"))
+            for figure in (gupta2013_tables.figure_9a, gupta2013_tables.figure_9b)
+        ]
+        if args.curves is not None:
+            line.show(f"{self.NAME}: curves")
+            found = gupta2013_curves.curves(rows, args.seed)
+            output.save(gupta2013_curves.as_csv(found), args.curves)
+        return [memory, *figures]
+
+
+def render(tables: Sequence[Table]) -> str:
+    """Return tables with their titles and notes, a blank line between them."""
+    return "\n\n".join("\n".join(_lines(table)) for table in tables) + "\n"
+
+
+def table_rows(tables: Sequence[Table]) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
+    """Return columns and rows of one table with the columns of all; missing cells are None."""
+    columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
+    found = []
+    for table in tables:
+        for row in table.rows:
+            cells = dict(zip(table.columns, row, strict=True))
+            found.append(tuple(cells.get(name) for name in columns))
+    return columns, found
+
+
+def _lines(table: Table) -> list[str]:
+    """Return the lines of a table, without empty columns."""
+    columns = [
+        (name.split(), cells)
+        for name, *cells in zip(table.columns, *table.rows, strict=True)
+        if any(cell is not None for cell in cells)
+    ]
+    is_number = [not any(isinstance(cell, str) for cell in cells) for _, cells in columns]
+    shown = [list(row) for row in zip(*(map(_text, cells) for _, cells in columns), strict=True)]
+    # Headings are wider than their cells: one word a line, aligned at the bottom.
+    words = [name for name, _ in columns]
+    height = max(map(len, words))
+    heading = [list(line) for line in zip(*(_down(each, height) for each in words), strict=True)]
+    rule = ["-" * max(map(len, column)) for column in zip(*heading, *shown, strict=True)]
+    right = [i for i, number in enumerate(is_number) if number]
+    lines = [table.title, "", *output.aligned([*heading, rule, *shown], right), ""]
+    for note in table.notes:
+        lines += textwrap.wrap(note, WIDTH, initial_indent="* ", subsequent_indent="  ")
+    return lines
+
+
+def _down(words: list[str], height: int) -> list[str]:
+    return [""] * (height - len(words)) + words
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return "-"
+    return cell if isinstance(cell, str) else decimals.text_of(cell)

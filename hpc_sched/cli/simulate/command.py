@@ -1,0 +1,191 @@
+"""hpc-sched simulate."""
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, fields
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from hpc_sched import exceptions
+from hpc_sched.cli.common import output
+from hpc_sched.cli.common.argument_types import add_number
+from hpc_sched.cli.common.base_command import HPCSchedLister
+from hpc_sched.cli.simulate import arguments
+from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
+from hpc_sched.sim import result_files
+from hpc_sched.sim.scenario import Run
+from hpc_sched.sim.summary import Result, Summary
+
+INTERRUPTED = 130
+
+# Columns of the format table; -c and -f csv have all.
+_SHORT = (
+    "policy",
+    "seed",
+    "done",
+    "refused",
+    "left",
+    "makespan",
+    "wait_mean",
+    "slowdown_mean",
+    "vcpu_use",
+    "hops_per_pair",
+    "hop_byte_ratio",
+    "leaf_ratio",
+    "factor_mean",
+)
+
+
+class Simulate(HPCSchedLister):
+    """Simulate placement policies on the jobs of a trace and a topology.
+
+    A discrete-event simulation with the algorithms of the filters and weighers, and with the
+    published rules of stock Nova, Slurm and Kueue. The same arguments give the same results.
+    """
+
+    EPILOG = """\
+examples:
+
+  What stock Nova, Dudina2013 and the exact plan do to a thousand drawn jobs, on 256 hosts:
+    hpc-sched simulate
+
+  A trace on a topology of yours, every policy, with a report:
+    hpc-sched simulate jobs.swf.gz --topology topology.yaml --host vcpus=64,memory=262144 \\
+      --policy all --queue easy --output results
+
+  How much a placement costs, with measured factors, ten seeds on four processors:
+    hpc-sched simulate jobs.swf --calibrate measured.csv --classes sync=0.6,async=0.4 \\
+      --scores uniform:0:30 --seeds 10 --jobs 4 --output results
+
+  A cloud as it is now, with the jobs of a day on top of what runs there:
+    hpc-sched snapshot save state.json.gz && \\
+      hpc-sched simulate jobs.swf --snapshot state.json.gz
+
+One row a run; times in seconds. hop_byte_ratio and leaf_ratio are relative to the least that the
+same jobs could have alone on the cluster. --output writes runs.csv, results.json, report.html, and
+for each run a CSV with a row for every job. Ctrl-C ends the current run and writes the results so
+far; a second one ends the command.
+
+exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        arguments.add_arguments(parser)
+        group = parser.add_argument_group("results")
+        group.add_argument("--output", metavar="FOLDER", help="write all results into this folder")
+        group.add_argument(
+            "--events", action="store_true", help="with --output: write a line for every event too"
+        )
+        what = "number of runs at a time, each in its own process"
+        add_number(group, "--jobs", what, default=1)
+        group.add_argument(
+            "--dask",
+            metavar="ADDRESS",
+            help="run on the Dask cluster with this scheduler; its workers need the trace and the "
+            "output folder at the same paths",
+        )
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, arguments that exclude each other."""
+        if args.events and args.output is None:
+            self.parser.error("--events needs --output")
+        if args.dask is not None and args.jobs != 1:
+            self.parser.error("--dask has workers of its own: --jobs does not go with it")
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        """Simulate; return columns and rows."""
+        self._interrupted = False
+        requested = requested_runs(parsed_args)
+        for note in requested.notes:
+            output.say(f"note: {note}")
+        folder = (
+            None if parsed_args.output is None else result_files.prepared(Path(parsed_args.output))
+        )
+        found = self._results(parsed_args, requested)
+        if folder is not None:
+            result_files.write(folder, found, requested.about, requested.notes)
+            output.say(f"written to {folder}: {', '.join(result_files.FILES)}, and each run's jobs")
+        if self._interrupted:
+            self.exit_code = INTERRUPTED
+            output.say(f"interrupted: {len(found)} of {len(requested.runs)} runs have results")
+        names = [field.name for field in fields(Summary)]
+        rows = [dict(zip(names, astuple(result.summary), strict=True)) for result in found]
+        if parsed_args.formatter == "table" and not parsed_args.columns:
+            names = list(_SHORT)
+        return names, [[_shown(row[name], parsed_args.formatter) for name in names] for row in rows]
+
+    def _results(self, args: argparse.Namespace, requested: RequestedRuns) -> list[Result]:
+        """Return the results in the order of the runs; fewer if interrupted."""
+        # joblib and tqdm come with an extra that other commands do without.
+        try:
+            from tqdm import tqdm
+
+            from hpc_sched.sim import sweep
+        except ImportError as failure:
+            raise exceptions.SimulationError(
+                f"{failure.name} is missing: pip install 'hpc-sched[sim]'"
+            ) from failure
+        found: dict[tuple[str, int], Result] = {}
+        total = len(requested.runs) * requested.jobs
+        interval = 0.5 if sys.stderr.isatty() else 30.0  # seconds
+        with tqdm(total=total, unit=" jobs", file=sys.stderr, mininterval=interval, delay=1) as bar:
+            if args.jobs == 1 and args.dask is None:
+                offsets = {run: i * requested.jobs for i, run in enumerate(requested.runs)}
+
+                def progress(run: Run, jobs: int) -> None:
+                    bar.set_description(run.name, refresh=False)
+                    bar.update(offsets[run] + jobs - bar.n)
+
+                with self._stoppable():
+                    runs = sweep.in_turn(
+                        requested.scenario,
+                        requested.runs,
+                        stopped=lambda: self._interrupted,
+                        progress=progress,
+                    )
+                    for result in runs:
+                        found[result.summary.policy, result.summary.seed] = result
+            else:
+                try:
+                    parallel = sweep.in_parallel(
+                        requested.scenario, requested.runs, processes=args.jobs, dask=args.dask
+                    )
+                    for result in parallel:
+                        found[result.summary.policy, result.summary.seed] = result
+                        bar.update(requested.jobs)
+                except KeyboardInterrupt:
+                    self._interrupted = True
+        return [found[key] for run in requested.runs if (key := (run.policy, run.seed)) in found]
+
+    @contextlib.contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """Let the first Ctrl-C end the current run, and the second one the command."""
+
+        def stop(_signal: int, _frame: FrameType | None) -> None:
+            if self._interrupted:
+                raise KeyboardInterrupt
+            self._interrupted = True
+
+        try:
+            before = signal.signal(signal.SIGINT, stop)
+        except ValueError:  # not the main thread: it gets no Ctrl-C
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _shown(value: Any, formatter: str) -> Any:
+    """Return a cell; in the format table with four digits."""
+    if isinstance(value, float) and formatter == "table":
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+    return "" if value is None and formatter in ("table", "csv", "value") else value
