@@ -82,6 +82,15 @@ def set_(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture
+def class_unset(cloud: NovaCloud) -> Iterator[None]:
+    """Leave default_app_class out of nova.conf for one test; the sample has it."""
+    info = CONF._get_opt_info("default_app_class", "hpc_sched")
+    kept = {key: info.pop(key) for key in ("override", "location") if key in info}
+    yield
+    info.update(kept)
+
+
+@pytest.fixture
 def aggregate(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
     """Make host aggregates with metadata for one test."""
     made: list[tuple[int, list[str]]] = []
@@ -134,6 +143,7 @@ def test_the_worst_check_is_the_exit_code(set_, capsys):
     assert "Result: Failure" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("class_unset")
 def test_a_uuid_is_not_broken_over_lines_and_each_finding_begins_a_line(cloud, capsys):
     group = cloud.server_group("a-group-with-a-name-that-fills-the-rest-of-the-line", "affinity")
     upgrade_check.UpgradeCommands().check()
@@ -648,12 +658,14 @@ def group(cloud: NovaCloud) -> Iterator[Callable[..., str]]:
         cloud.api.delete_server_group(uuid)
 
 
+@pytest.mark.usefixtures("class_unset")
 def test_without_groups_an_unset_class_is_success_that_says_so():
     code, text = judged(default_class.check)
     assert code == Code.SUCCESS
     assert "default_app_class is not set, but there is no server group" in text
 
 
+@pytest.mark.usefixtures("class_unset")
 def test_groups_that_would_be_packed_are_a_failure_and_listed(group):
     empty = group("empty", "affinity")
     web = group("web", "anti-affinity", "plain")
@@ -682,6 +694,7 @@ def test_a_class_that_is_set_is_success_be_it_the_default(group, set_, value):
     assert judged(default_class.check) == (Code.SUCCESS, f"default_app_class = {value} is set.")
 
 
+@pytest.mark.usefixtures("class_unset")
 def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
     uuid = group("gone", "anti-affinity", "hpc")
     assert judged(default_class.check)[0] == Code.SUCCESS
@@ -692,6 +705,7 @@ def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
     assert "0 VMs" in text
 
 
+@pytest.mark.usefixtures("class_unset")
 def test_hints_name_a_class_where_they_count(group, set_):
     group("hinted", "soft-affinity", "plain", hints={"hpc:app_class": "sync"})
     assert judged(default_class.check)[0] == Code.FAILURE
@@ -699,6 +713,7 @@ def test_hints_name_a_class_where_they_count(group, set_):
     assert judged(default_class.check)[0] == Code.SUCCESS
 
 
+@pytest.mark.usefixtures("class_unset")
 def test_of_very_many_groups_twenty_are_listed(group):
     for number in range(23):
         group(f"g{number:02d}", "soft-affinity")
@@ -924,6 +939,7 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
     assert tried == [1]
 
 
+@pytest.mark.usefixtures("class_unset")
 def test_a_run_costs_six_queries_whatever_there_is(group, aggregate, capsys):
     def cost() -> int:
         with collected() as sent:
