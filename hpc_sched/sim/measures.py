@@ -199,8 +199,9 @@ class Measures:
     def _sums(self, per_host: NDArray[np.int64]) -> Reals:
         """Return the sum over the hosts of each leaf. Shape (leaves,)."""
         size = len(self.cluster.topology.switches)
-        sums: Reals = np.bincount(self._leaf, weights=per_host, minlength=size)[self._leaves]
-        return sums
+        sums = np.bincount(self._leaf, weights=per_host.astype(np.float64), minlength=size)
+        per_leaf: Reals = sums[self._leaves].astype(np.float64)
+        return per_leaf
 
     def _gangs(self, state: ClusterState) -> tuple[int, ...]:
         topology = self.cluster.topology
