@@ -43,7 +43,7 @@ def test_the_first_runs_do_not_depend_on_how_many_follow():
 
 
 def test_the_numbers_of_seed_one():
-    """They change with the model only: who changes it looks at them again."""
+    """They change with the model only; review them after a change of it."""
     rows = dudina2013.run(1)
     before, after = PlacementTimes.of(rows, RANDOM), PlacementTimes.of(rows, BUNCH)
     assert percent(gain(before.mean, after.mean)) == 4.5
