@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from hpc_sched.sim.summary import Result, Series, Summary
+from hpc_sched.sim.measures import Series
+from hpc_sched.sim.summary import Result, Summary
 
 # A run without a job.
 _NOTHING = Summary(
