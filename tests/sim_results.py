@@ -1,11 +1,12 @@
-"""Results of runs that nobody has simulated, for tests of what is made of results."""
+"""Made-up results of runs, for tests of what is made of results."""
 
 from dataclasses import replace
 from typing import Any
 
-from hpc_sched.sim.summary import Result, Series, Summary
+from hpc_sched.sim.measures import Series
+from hpc_sched.sim.summary import Result, Summary
 
-# A run of which nothing is known but that it was.
+# A run without a job.
 _NOTHING = Summary(
     policy="",
     seed=1,

@@ -121,7 +121,7 @@ def test_everything_is_visible_and_nothing_is_loaded(browser, path, width):
 
 
 def requests(browser: "webdriver.Chrome") -> Iterator[str]:
-    """Yield the addresses that the page has asked for."""
+    """Yield the addresses that the page has requested."""
     for entry in browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]
         if message["method"] == "Network.requestWillBeSent":

@@ -15,7 +15,6 @@ from hpc_sched.experiments import (
     dudina2013,
     gupta2012,
     gupta2013,
-    gupta2013_curves,
     gupta2013_tables,
 )
 from hpc_sched.experiments.table import Cell, Table
@@ -126,7 +125,7 @@ class Gupta2013(Experiment):
             "--curves",
             metavar="FILE",
             help="also write the jobs completed over time, the curves of Figure 9 for the first "
-            f"seed, to this file: CSV with the columns {', '.join(gupta2013_curves.COLUMNS)}",
+            f"seed, to this file: CSV with the columns {', '.join(gupta2013.CURVE_COLUMNS)}",
         )
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
@@ -139,13 +138,15 @@ class Gupta2013(Experiment):
         memory = gupta2013_tables.memory_table(args.trace)
         rows = gupta2013.records(args.trace)
         figures = [
-            figure(rows, args.seed, args.runs, tell=lambda text: line.show(f"{self.NAME}: {text}"))
+            figure(
+                rows, args.seed, args.runs, report=lambda text: line.show(f"{self.NAME}: {text}")
+            )
             for figure in (gupta2013_tables.figure_9a, gupta2013_tables.figure_9b)
         ]
         if args.curves is not None:
             line.show(f"{self.NAME}: curves")
-            found = gupta2013_curves.curves(rows, args.seed)
-            output.save(gupta2013_curves.as_csv(found), args.curves)
+            found = gupta2013.curves(rows, args.seed)
+            output.save(gupta2013.curves_csv(found), args.curves)
         return [memory, *figures]
 
 

@@ -19,9 +19,12 @@ def gangs(request: GroupRequest) -> list[Gang]:
     """
     kinds = [request]
     if request.homogeneous == "true" and request.processors is not None:
-        nothing = request.among(np.zeros(len(request.room), dtype=np.bool_))
-        is_unknown = request.processors.fault_of_members() is not None
-        kinds = [nothing] if is_unknown else [kind for _, kind in request.by_processor()]
+        kinds = []
+        if request.processors.fault_of_members() is None:
+            kinds = [kind for _, kind in request.by_processor()]
+        if not kinds:
+            # No hypervisor may be used: every level has room for none.
+            kinds = [request.among(np.zeros(len(request.room), dtype=np.bool_))]
     levels = range(1, request.topology.depth + 1)
     found = [_largest(level, kinds) for level in levels]
     return [gang for gang in found if gang is not None]

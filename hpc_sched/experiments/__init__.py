@@ -1,1 +1,1 @@
-"""Experiments of the papers, repeated on models, beside the published figures."""
+"""Experiments of the papers, repeated on models and compared with the published figures."""

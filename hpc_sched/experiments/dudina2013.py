@@ -2,8 +2,8 @@
 
 Published: of 11 benchmarks one changed, Block Tridiagonal. Bunch-aware placement took 14 % off
 the mean of its run times and 40 % off the maximum, and the difference of maximum and minimum
-fell from 42 % to 3 %. The class of the benchmark, the cluster's size and links, and what else
-ran there are not known to us: they are guessed here, and the table says so.
+fell from 42 % to 3 %. The class of the benchmark, the cluster's size and links, and its other
+jobs are not published: they are guessed here, and the table says so.
 """
 
 import random
@@ -21,7 +21,7 @@ from hpc_sched.sim.runtime import traffic
 
 RANDOM, BUNCH = "random", "bunch-aware"
 
-# What is varied to show how much hangs on a guess.
+# Varied, to show how much depends on a guess.
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
 OVERSUBSCRIPTIONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 TALKING = (0.0, 0.6, 1.0)
@@ -46,32 +46,32 @@ class BenchmarkSetup:
     """The job, and the cluster that it shares with others."""
 
     cluster: SharedCluster = GUESSED
-    side: int = 4  # 4 * 4 processes, one a VM
+    side: int = 4  # 4 * 4 processes, one per VM
     points: int = 162  # class C, guessed
-    share: float = 0.3  # of an iteration that is communication, alone under one leaf; guessed
-    iterations: int = 20  # that one run is taken from; class C has 200
+    share: float = 0.3  # communication in an iteration, alone under one leaf; guessed
+    iterations: int = 20  # of one run; class C has 200
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRun:
-    """One run of the job."""
+    """One run of the job under one placement."""
 
     run: int
     placement: str
-    leaves: int  # that the VMs stand under
+    leaves: int  # with VMs of the job
     hop_bytes: float  # one byte a pair, as the paper evaluates the metric
     computation: float  # s an iteration
     communication: float  # s an iteration, mean of the run
 
     @property
     def time(self) -> float:
-        """How long an iteration takes, s; in a run all take part alike."""
+        """Duration of an iteration, s; equal for all processes."""
         return self.computation + self.communication
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementTimes:
-    """What the paper tells of a placement's runs."""
+    """The numbers that the paper states for a placement."""
 
     mean: float
     maximum: float
@@ -80,81 +80,63 @@ class PlacementTimes:
 
     @classmethod
     def of(cls, rows: Sequence[BenchmarkRun], placement: str) -> "PlacementTimes":
-        """Return the summary of one placement's runs.
+        """Return the numbers of one placement's runs.
 
-        Of the three ways to refer maximum minus minimum to something, only the maximum agrees
-        with the paper's other numbers. With the random maximum 1 their minimum is 0.58; bunch-
-        aware runs lie between 0.58 and 0.6, and the random mean is 0.68 to 0.70. Referred to
-        the minimum or the mean, the random runs' mean would come out below their minimum.
+        Of the three possible references for maximum minus minimum, only the maximum agrees with
+        the paper's other numbers. With the random maximum 1 their minimum is 0.58; bunch-aware
+        runs lie between 0.58 and 0.6, and the random mean is 0.68 to 0.70. Referred to the
+        minimum or the mean, the random runs' mean would be below their minimum.
         """
-        times = [row.time for row in rows if row.placement == placement]
+        chosen = [row for row in rows if row.placement == placement]
+        times = [row.time for row in chosen]
         return cls(
             mean=statistics.fmean(times),
             maximum=max(times),
             spread=(max(times) - min(times)) / max(times),
-            hop_bytes=statistics.fmean(r.hop_bytes for r in rows if r.placement == placement),
+            hop_bytes=statistics.fmean(row.hop_bytes for row in chosen),
         )
 
 
 def run(
     seed: int, runs: int = 10, setting: BenchmarkSetup = BenchmarkSetup()
 ) -> tuple[BenchmarkRun, ...]:
-    """Return two rows a run, random placement and bunch-aware placement.
-
-    Both meet the same neighbours on the same hosts, who communicate in the same iterations. The
-    same seed gives the same rows.
-    """
-    cluster = setting.cluster
-    topology = shared_cluster.fabric(cluster)
-    network = shared_cluster.wires(cluster, topology)
+    """Return two rows a run, random placement and bunch-aware placement."""
     sent = traffic.block_tridiagonal(setting.side, setting.points)
-    computation = compute_time(setting)
-    rows = []
-    for number in range(1, runs + 1):
-        draw = random.Random(f"{seed} {number}")
-        others = shared_cluster.neighbours(cluster, topology, draw)
-        problem = shared_cluster.group_problem(topology, others, len(sent), f"group{number}")
-        placed = {
-            RANDOM: shared_cluster.random_places(problem, draw),
-            BUNCH: group_places(problem),
-        }
-        heard = [shared_cluster.chatter(cluster, others, draw) for _ in range(setting.iterations)]
-        for placement, places in placed.items():
-            took = [shared_cluster.communication(network, sent, places, c) for c in heard]
-            rows.append(
-                BenchmarkRun(
-                    run=number,
-                    placement=placement,
-                    leaves=shared_cluster.leaves_used(topology, places),
-                    hop_bytes=_hop_bytes(problem, places),
-                    computation=computation,
-                    communication=statistics.fmean(took),
-                )
-            )
-    return tuple(rows)
+    found = shared_cluster.measured(
+        setting.cluster, sent, seed, runs, setting.iterations, _placements
+    )
+    return tuple(
+        BenchmarkRun(
+            run=each.run,
+            placement=each.name,
+            leaves=each.leaves,
+            hop_bytes=_hop_bytes(each.problem, each.places),
+            computation=_compute_time(setting),
+            communication=statistics.fmean(each.times),
+        )
+        for each in found
+    )
 
 
-def compute_time(setting: BenchmarkSetup) -> float:
-    """Return how long an iteration computes, s.
+def _placements(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
+    return {RANDOM: shared_cluster.random_places(problem, draw), BUNCH: group_places(problem)}
 
-    So long that communication has its share of the iteration where the job has a leaf for
-    itself: each VM then sends and receives at the rate of its host's link.
-    """
+
+def _compute_time(setting: BenchmarkSetup) -> float:
     sent = traffic.block_tridiagonal(setting.side, setting.points)
-    alone = float(sent.sum(axis=1).max()) / setting.cluster.host_rate
-    return alone * (1 - setting.share) / setting.share
+    return shared_cluster.compute_time(sent, setting.cluster.host_rate, setting.share)
 
 
 def table(seed: int, runs: int = 10, setting: BenchmarkSetup = BenchmarkSetup()) -> Table:
-    """Return the published numbers, ours, and ours where the guesses are varied."""
+    """Return the published numbers, the simulated ones, and those with varied guesses."""
     rows = [PUBLISHED, _line("simulated", setting, run(seed, runs, setting))]
     for ratio in OVERSUBSCRIPTIONS:
         varied = replace(setting, cluster=replace(setting.cluster, oversubscription=ratio))
-        # What messages meet does not depend on how long the job computes between them.
+        # Communication does not depend on how long the job computes between messages.
         measured = run(seed, runs, varied)
         for share in SHARES:
             other = replace(varied, share=share)
-            computed = compute_time(other)
+            computed = _compute_time(other)
             found = [replace(row, computation=computed) for row in measured]
             rows.append(_line("varied", other, found))
     for talking in TALKING:

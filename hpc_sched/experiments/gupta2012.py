@@ -1,8 +1,8 @@
-"""Gupta2012, section 5: what a job of 8 VMs gains by topology and by equal processors.
+"""Gupta2012, section 5: gains of a job of 8 VMs by topology and by equal processors.
 
 Published: placement that knows the racks gains up to 5 %, and placement on processors of one
-type up to 20 % against 2 of the 8 VMs on slower ones. Which applications communicate how much,
-and what the racks' uplinks carried, is not known to us: it is guessed, and the table says so.
+type up to 20 % against 2 of the 8 VMs on slower ones. How much applications communicate, and
+the load of the racks' uplinks, is not published: it is guessed, and the table says so.
 """
 
 import random
@@ -25,7 +25,7 @@ from hpc_sched.topology.model import Topology
 VMS = 8
 FAST, SLOW = "fast", "slow"
 
-# What is varied to show how much hangs on a guess.
+# Varied, to show how much depends on a guess.
 SHARES = (0.05, 0.1, 0.2, 0.3)
 OVERSUBSCRIPTIONS = (4.0, 8.0, 16.0, 32.0)
 SPEEDS = (0.7, 0.8, 0.9)
@@ -46,60 +46,45 @@ class RackSetup:
     """The job, the cluster that it shares with others, and the slower processors."""
 
     cluster: SharedCluster = GUESSED
-    share: float = 0.1  # of an iteration that is communication, alone in one rack; guessed
-    # Of a slow processor, a fast one's being 1: clocks of 2.13 and 3.00 GHz, guessed.
+    share: float = 0.1  # communication in an iteration, alone in one rack; guessed
+    # Of a slow processor relative to a fast one: clocks of 2.13 and 3.00 GHz, guessed.
     speed: float = 0.71
     iterations: int = 20
 
 
 @dataclass(frozen=True, slots=True)
 class RackRun:
-    """What one run gains, as a part of the time of the placement that knows less."""
+    """The times of both placements in one run."""
 
-    run: int
-    spread: float  # s an iteration where the VMs stand in all racks in turn
-    packed: float  # s an iteration where they stand by the build plan
-    racks: int  # that the build plan uses
+    spread: float  # s an iteration with the VMs in all racks in turn
+    packed: float  # s an iteration with the VMs placed by the build plan
 
     @property
     def gain(self) -> float:
-        """The part of the spread placement's time that the build plan saves."""
+        """Fraction of the spread placement's time that the build plan saves."""
         return gain(self.spread, self.packed)
 
 
 def run(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> tuple[RackRun, ...]:
-    """Return what topology gains in each run: racks in turn against the build plan.
+    """Return the gain by topology in each run: racks in turn against the build plan.
 
-    Both meet the same neighbours. The job is a stencil on a torus of 2 * 4 processes. The same
-    seed gives the same rows.
+    The job is a stencil on a torus of 2 * 4 processes.
     """
     cluster = setting.cluster
-    topology = shared_cluster.fabric(cluster)
-    network = shared_cluster.wires(cluster, topology)
     # Only ratios matter: no latency is modelled.
     sent = traffic.torus(2, VMS // 2, cluster.host_rate)
-    alone = float(sent.sum(axis=1).max()) / cluster.host_rate
-    computation = alone * (1 - setting.share) / setting.share
-    rows = []
-    for number in range(1, runs + 1):
-        draw = random.Random(f"{seed} {number}")
-        others = shared_cluster.neighbours(cluster, topology, draw)
-        problem = shared_cluster.group_problem(topology, others, VMS, f"group{number}")
-        spread, packed = rack_by_rack(problem, draw), planned(problem)
-        heard = [shared_cluster.chatter(cluster, others, draw) for _ in range(setting.iterations)]
-        took = [
-            statistics.fmean(
-                computation + shared_cluster.communication(network, sent, places, noise)
-                for noise in heard
-            )
-            for places in (spread, packed)
-        ]
-        rows.append(RackRun(number, took[0], took[1], shared_cluster.leaves_used(topology, packed)))
-    return tuple(rows)
+    computation = shared_cluster.compute_time(sent, cluster.host_rate, setting.share)
+    found = shared_cluster.measured(cluster, sent, seed, runs, setting.iterations, _placements)
+    times = [statistics.fmean(computation + time for time in each.times) for each in found]
+    return tuple(map(RackRun, times[::2], times[1::2]))  # spread and packed of each run
+
+
+def _placements(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
+    return {"spread": rack_by_rack(problem, draw), "packed": planned(problem)}
 
 
 def rack_by_rack(problem: Problem, draw: random.Random) -> Places:
-    """Return a host for each VM, one rack after the other in turn, at random in the rack."""
+    """Return a random host for each VM, from the racks in turn."""
     racks: dict[int, list[int]] = {}
     for host in np.flatnonzero(problem.capacity).tolist():
         racks.setdefault(int(problem.topology.leaf_index[host]), []).append(host)
@@ -113,7 +98,7 @@ def rack_by_rack(problem: Problem, draw: random.Random) -> Places:
 def planned(problem: Problem) -> Places:
     """Return a host for each VM by the build plan.
 
-    :raises ValueError: where they do not fit
+    :raises ValueError: if they do not fit
     """
     places = filled(problem, build_plan(problem))
     if not isinstance(places, tuple):
@@ -122,7 +107,7 @@ def planned(problem: Problem) -> Places:
 
 
 def two_racks() -> Topology:
-    """Return a rack that holds the group on mixed processors, and one that does on fast ones.
+    """Return a rack that holds the group on mixed processors, and one with fast ones only.
 
     ::
 
@@ -142,10 +127,7 @@ def two_racks() -> Topology:
 
 
 def on_one_type(problem: Problem) -> Problem:
-    """Return the problem with the hosts of the best processor type that holds the group.
-
-    The same problem where no type does.
-    """
+    """Return the problem on the hosts of the best processor type that holds the group, if any."""
     types = np.array([problem.topology.processor_of(host) for host in problem.topology.hosts])
     for name in best_first({FAST: 4, SLOW: 4}, order=(FAST, SLOW)):
         capacity = np.where(types == name, problem.capacity, 0)
@@ -155,11 +137,11 @@ def on_one_type(problem: Problem) -> Problem:
 
 
 def homogeneity(share: float, speed: float) -> float:
-    """Return the part of the time that is saved where all VMs run on fast processors.
+    """Return the fraction of the time saved by placing all VMs on fast processors.
 
-    By the build plan alone 2 of the 8 stand on slow ones, and in each iteration the others wait
-    for them. Computation takes as much longer as the processor is slower, communication does
-    not: both placements are in one rack.
+    The build plan alone places 2 of the 8 on slow ones, and in each iteration the others wait for
+    them. Computation is slower by the speed of the processor, communication is not: both
+    placements are in one rack.
     """
     topology = two_racks()
     problem = Problem.from_counts(
@@ -176,13 +158,13 @@ def homogeneity(share: float, speed: float) -> float:
 
 
 def slowest(problem: Problem, places: Sequence[int], speed: float) -> float:
-    """Return the speed of the slowest processor that a VM has."""
+    """Return the speed of the slowest processor of the VMs."""
     names = [problem.topology.processor_of(problem.topology.hosts[place]) for place in places]
     return speed if SLOW in names else 1.0
 
 
 def table(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> Table:
-    """Return the published numbers, ours, and ours where the guesses are varied."""
+    """Return the published numbers, the simulated ones, and those with varied guesses."""
     rows: list[tuple[Cell, ...]] = [("topology", "published", *[None] * 4, 5.0)]
     rows.append(_topology_line("simulated", seed, runs, setting))
     for ratio in OVERSUBSCRIPTIONS:

@@ -1,16 +1,18 @@
 """Gupta2013, trace simulation: the first jobs of METACENTRUM-2009-2 on 1,024 cores.
 
 Published: when the default placement has completed 801 of 1,500 jobs, MDOBP has completed 910
-(Figure 9a), and MDOBP that minds interference up to 1,060, if jobs thereby run 10 % or 20 %
-shorter (Figure 9b; beta 40 and 60). How much memory which node has, when jobs arrive, what
-happens to those that do not fit, and which job misses the cache how often is not known to us: it
-is guessed here, and the tables of gupta2013_tables say so.
+(Figure 9a), and MDOBP with limited interference up to 1,060, if jobs thereby run 10 % or 20 %
+shorter (Figure 9b; beta 40 and 60). The memory of each node, the times of arrival, the queue, and
+the cache misses of each job are not published: they are guessed here, and the tables of
+gupta2013_tables say so.
 """
 
 import bisect
+import csv
+import io
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -40,18 +42,18 @@ _INTERVAL = 6 * 3600.0  # s between checks that no slot is used twice
 
 @dataclass(frozen=True, slots=True)
 class TraceSetup:
-    """What the paper leaves open, as guessed."""
+    """What the paper does not state, as guessed."""
 
     nodes: int = 256  # published: 1,024 cores, 4 a node
     cores: int = 4
     memories: tuple[int, ...] = (2, 4, 8, 16)  # GB of a node; equally many nodes of each
-    memory: Memory = "total"  # what the trace's memory is that of; it goes by processors
+    memory: Memory = "total"  # what the trace's memory is of; divided by processors
     arrivals: Literal["at once", "full load", "trace"] = "at once"
-    queue: Literal["fcfs", "easy", "none"] = "fcfs"  # none: what does not fit at once is lost
+    queue: Literal["fcfs", "easy", "none"] = "fcfs"  # none: a job that does not fit at once is lost
     sync: Literal["parallel", "all", "none"] = "parallel"  # jobs of class sync; others are async
     scores: Distribution = SCORES  # cache score of a job's VMs
     alpha: float = 100.0
-    quicker: Literal["all", "sync"] = "all"  # jobs that run shorter where interference is minded
+    quicker: Literal["all", "sync"] = "all"  # jobs that run shorter if interference is limited
 
 
 GUESSED = TraceSetup()
@@ -59,11 +61,11 @@ GUESSED = TraceSetup()
 
 @dataclass(frozen=True, slots=True)
 class PlacementRule:
-    """A rule, and what it does to runtimes."""
+    """A policy, and its assumed effect on runtimes."""
 
     policy: Policy
-    beta: float = math.inf  # the most cache score beside sync VMs, if the policy minds it
-    less: float = 0.0  # part of its runtime that a job is spared
+    beta: float = math.inf  # limit of cache scores on hosts with sync VMs, if the policy keeps it
+    less: float = 0.0  # fraction by which jobs run shorter
 
     @property
     def name(self) -> str:
@@ -77,6 +79,12 @@ LEAST_FREE = PlacementRule(host_order.LEAST_FREE_PE)
 MOST_FREE = PlacementRule(host_order.MOST_FREE_PE)
 MDOBP = PlacementRule(plugin.MDOBP)
 IN_LIMITS = replace(plugin.MDOBP, name="mdobp in limits", minds_neighbours=True)
+BETAS = (40.0, 60.0)
+LESS = (0.0, 0.1, 0.2)
+# Compared by Figure 9b.
+LIMITED = tuple(PlacementRule(IN_LIMITS, beta, less) for beta in BETAS for less in LESS)
+
+CURVE_COLUMNS = ("placement", "seconds", "jobs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +94,14 @@ class Curve:
     placement: str
     seed: int
     ends: tuple[float, ...]  # s since the start, ascending; one a completed job
-    refused: int  # jobs that no empty cluster of this kind could hold
+    refused: int  # jobs that do not fit on the empty cluster
 
     def done_by(self, time: float) -> int:
-        """Return how many jobs have been completed by a time, s. O(log jobs)."""
+        """Return the number of jobs completed by a time, s. O(log jobs)."""
         return bisect.bisect_right(self.ends, time)
 
     def time_of(self, count: int) -> float:
-        """Return when so many jobs were completed, s; infinity where that never happens."""
+        """Return when a number of jobs was completed, s, or infinity."""
         return self.ends[count - 1] if 0 < count <= len(self.ends) else math.inf
 
 
@@ -107,7 +115,7 @@ def records(trace: files.Path, count: int = JOBS) -> tuple[TraceRow, ...]:
 
 def curve(
     rows: Sequence[TraceRow],
-    placement: PlacementRule,
+    rule: PlacementRule,
     seed: int,
     setting: TraceSetup = GUESSED,
     *,
@@ -119,17 +127,17 @@ def curve(
     The seed deals the memories to the nodes and draws the cache scores; both are the same for
     all placements.
 
-    :param until: time, s, after which nobody looks
-    :param enough: completed jobs after which nobody looks
+    :param until: time at which to stop, s
+    :param enough: number of completed jobs at which to stop
     """
     nodes = cluster(setting, seed)
     simulation = Simulation(
         SimulationInput(
             cluster=nodes,
-            policy=placement.policy,
+            policy=rule.policy,
             seed=seed,
-            limits=Limits(setting.alpha, placement.beta),
-            slowdown=_slowdown(placement, setting),
+            limits=Limits(setting.alpha, rule.beta),
+            slowdown=_slowdown(rule, setting),
         ),
         _discipline(setting),
         jobs(rows, setting, seed),
@@ -139,14 +147,13 @@ def curve(
     simulation.run(until, lambda: len(ends) >= enough)
     simulation.conclude()
     refused = simulation.measures.outcomes[Outcome.REFUSED]
-    return Curve(placement.name, seed, tuple(ends), refused)
+    return Curve(rule.name, seed, tuple(ends), refused)
 
 
 def cluster(setting: TraceSetup, seed: int) -> Cluster:
-    """Return nodes under one switch, as topology plays no part; memories are dealt by the seed.
+    """Return nodes under one switch, as topology does not matter; memories are dealt by the seed.
 
-    Equally many nodes have each of the memories, the first ones one more where it does not come
-    out even.
+    Each of the memories has equally many nodes, the first ones one more if there is a remainder.
     """
     topology = FatTree(levels=1, radix=setting.nodes).topology()
     sizes = [setting.memories[i % len(setting.memories)] for i in range(setting.nodes)]
@@ -159,7 +166,7 @@ def cluster(setting: TraceSetup, seed: int) -> Cluster:
 
 
 def jobs(rows: Sequence[TraceRow], setting: TraceSetup, seed: int) -> Iterator[Job]:
-    """Return the jobs: one VM of one core a processor, with its share of the memory used."""
+    """Return the jobs: one VM of one core per processor, with its share of the memory used."""
     stretch = _stretch(rows, setting)
     drawn = Workload(memory=setting.memory, scores=setting.scores, seed=seed)
     for job in workload.jobs(rows, drawn):
@@ -173,28 +180,27 @@ def jobs(rows: Sequence[TraceRow], setting: TraceSetup, seed: int) -> Iterator[J
 
 
 def offered_load(rows: Sequence[TraceRow], cores: int) -> float:
-    """Return how busy the jobs would keep so many cores while they arrive, 1 being all of them."""
+    """Return the offered load of the jobs on a number of cores, 1 for full load."""
     span = max(rows[-1].submit - rows[0].submit, 1.0)
     return math.fsum(row.processors * row.runtime for row in rows) / (cores * span)
 
 
 def _stretch(rows: Sequence[TraceRow], setting: TraceSetup) -> float:
-    """Return by what the times of submission are multiplied."""
+    """Return the factor on the times of submission."""
     if setting.arrivals == "at once":
         return 0.0
     return 1.0 if setting.arrivals == "trace" else offered_load(rows, setting.nodes * setting.cores)
 
 
-class Once:
+class NoQueue:
     """No queue: a job starts when it is submitted or never."""
 
     def __init__(self) -> None:
-        self._last = 0  # number of the job that was looked at last
+        self._last = 0  # number of the last job seen
 
     def __call__(self, simulation: Simulation) -> None:
-        """Start what can be started of the jobs that are new."""
-        new = [job for number, job in simulation.waiting.items() if number > self._last]
-        for job in new:
+        """Start the new jobs that can be started."""
+        for job in [job for number, job in simulation.waiting.items() if number > self._last]:
             self._last = job.number
             simulation.start(job)
 
@@ -202,12 +208,33 @@ class Once:
 def _discipline(setting: TraceSetup) -> Discipline:
     if setting.queue == "fcfs":
         return Fcfs()
-    return Easy() if setting.queue == "easy" else Once()
+    return Easy() if setting.queue == "easy" else NoQueue()
 
 
-def _slowdown(placement: PlacementRule, setting: TraceSetup) -> Slowdown:
-    def factor(_occupancy: ClusterState, standing: PlacedJob) -> float:
-        spared = setting.quicker == "all" or standing.job.application.app_class == "sync"
-        return 1.0 - placement.less if spared else 1.0
+def _slowdown(rule: PlacementRule, setting: TraceSetup) -> Slowdown:
+    def factor(_state: ClusterState, placed: PlacedJob) -> float:
+        is_spared = setting.quicker == "all" or placed.job.application.app_class == "sync"
+        return 1.0 - rule.less if is_spared else 1.0
 
     return factor
+
+
+def curves(rows: Sequence[TraceRow], seed: int) -> Iterator[Curve]:
+    """Yield the curves of Figures 9a and 9b, with the setup as guessed.
+
+    :param rows: the first jobs of the trace
+    """
+    for rule in (LEAST_FREE, MOST_FREE, MDOBP, *LIMITED):
+        yield curve(rows, rule, seed)
+
+
+def curves_csv(found: Iterable[Curve]) -> str:
+    """Return CSV with one row per completed job: its end, and the number of jobs until then."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CURVE_COLUMNS)
+    for each in found:
+        writer.writerows(
+            (each.placement, f"{end:g}", number) for number, end in enumerate(each.ends, start=1)
+        )
+    return text.getvalue()

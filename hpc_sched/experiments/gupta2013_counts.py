@@ -1,4 +1,4 @@
-"""Completed jobs of several placements at one moment, as Gupta2013's Figure 9 has them."""
+"""Completed jobs of several placements at one moment, as in Gupta2013's Figure 9."""
 
 import math
 import statistics
@@ -36,22 +36,16 @@ COLUMNS = (
     "gain, highest, %",
 )
 
-Tell = Callable[[str], None]
-
-
-def quiet(_text: str) -> None:
-    """Say nothing."""
-
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Placements beside defaults, in one setting."""
+    """Placements to compare with defaults, in one setup."""
 
     placements: tuple[PlacementRule, ...]
     setting: TraceSetup = GUESSED
     numbers: str = "simulated"
-    varied: str | None = None  # what differs from what was guessed; None: nothing
-    after: float | None = None  # h; None: when a default has completed as many as published
+    varied: str | None = None  # what differs from the guesses; None: nothing
+    after: float | None = None  # h; None: when a default has completed the published number
     defaults: tuple[PlacementRule, ...] = (LEAST_FREE, MOST_FREE)
 
 
@@ -59,34 +53,38 @@ class Study:
 class Count:
     """Completed jobs of a default and of a placement at one moment of one run."""
 
-    time: float  # s; infinity: at the end, as the default never completes as many as published
+    time: float  # s; infinity: at the end, as the default never completes the published number
     before: int
     after: int
 
     @property
     def gain(self) -> float:
-        """The part of the default's jobs by which the placement has completed more."""
+        """Fraction of the default's jobs by which the placement completed more."""
         return self.after / self.before - 1 if self.before else 0.0
 
 
 def published(figure: str, placement: str, jobs: int) -> tuple[Cell, ...]:
-    """Return the row of what the paper tells."""
+    """Return the published row."""
     blank: tuple[Cell, ...] = (None, None, None)
     seen = (DEFAULT_DONE, jobs, percent(jobs / DEFAULT_DONE - 1), None, None)
     return figure, "published", None, LEAST_FREE.name, placement, *blank, *seen
 
 
 def lines(
-    figure: str, studies: Sequence[Study], rows: Sequence[TraceRow], seeds: range, tell: Tell
+    figure: str,
+    studies: Sequence[Study],
+    rows: Sequence[TraceRow],
+    seeds: range,
+    report: Callable[[str], None],
 ) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each default and placement of each study.
 
     :param rows: the first jobs of the trace
-    :param seeds: rows are their means; where something is varied, of the first seed alone
-    :param tell: told what is being done
+    :param seeds: rows are their means; where a guess is varied, of the first seed alone
+    :param report: called with each step
     """
     for number, study in enumerate(studies, start=1):
-        tell(f"Figure {figure}: setting {number} of {len(studies)}")
+        report(f"Figure {figure}: setting {number} of {len(studies)}")
         runs = [counts(study, rows, seed) for seed in (seeds[:1] if study.varied else seeds)]
         for pair in runs[0]:
             yield (figure, *_line(study, *pair, [run[pair] for run in runs]))

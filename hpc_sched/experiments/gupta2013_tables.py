@@ -1,14 +1,17 @@
-"""The tables of Gupta2013's trace simulation: Table II, Figures 9a and 9b, beside ours."""
+"""The tables of Gupta2013's trace simulation: Table II, Figures 9a and 9b."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from hpc_sched import files
 from hpc_sched.experiments.gupta2013 import (
+    BETAS,
     GUESSED,
     IN_LIMITS,
     JOBS,
     LEAST_FREE,
+    LESS,
+    LIMITED,
     MDOBP,
     PlacementRule,
     TraceSetup,
@@ -17,10 +20,8 @@ from hpc_sched.experiments.gupta2013_counts import (
     COLUMNS,
     DEFAULT_DONE,
     Study,
-    Tell,
     lines,
     published,
-    quiet,
 )
 from hpc_sched.experiments.table import Cell, Table
 from hpc_sched.sim.jobs import distributions, swf
@@ -33,16 +34,12 @@ PUBLISHED_JOBS, PUBLISHED_ABOVE_8 = 103_656, 33
 BOUNDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # GB per core
 _KB = 1024 * 1024  # in a GB
 
-BETAS = (40.0, 60.0)
-LESS = (0.0, 0.1, 0.2)
-# What Figure 9b compares.
-LIMITED = tuple(PlacementRule(IN_LIMITS, beta, less) for beta in BETAS for less in LESS)
 HOURS = (12.0, 24.0, 48.0)
 SCARCE, RARE = (2, 2, 2, 8), (2, 2, 2, 2, 2, 2, 2, 8)  # GB of nodes, where memory is scarce
 
 
 def memory_table(trace: files.Path) -> Table:
-    """Return Table II: how many jobs of a trace use more memory per core than some bounds.
+    """Return Table II: numbers of jobs that use more memory per core than some bounds.
 
     Reads the whole trace.
 
@@ -72,15 +69,15 @@ def figure_9a(
     seed: int,
     runs: int = 3,
     setting: TraceSetup = GUESSED,
-    tell: Tell = quiet,
+    report: Callable[[str], None] = lambda text: None,
 ) -> Table:
-    """Return Figure 9a: the jobs completed with MDOBP beside those with the default.
+    """Return Figure 9a: the jobs completed with MDOBP and with the default.
 
     :param rows: the first jobs of the trace
-    :param tell: told what is being done
+    :param report: called with each step
     """
     known = published("9a", MDOBP.name, MDOBP_DONE)
-    found = lines("9a", tuple(_packed(setting)), rows, range(seed, seed + runs), tell)
+    found = lines("9a", tuple(_packed(setting)), rows, range(seed, seed + runs), report)
     return Table(
         title="Gupta2013, Figure 9a: jobs completed on 1,024 cores, MDOBP against the default",
         columns=COLUMNS,
@@ -105,7 +102,7 @@ def _packed(setting: TraceSetup) -> Iterator[Study]:
         ("EASY backfilling", replace(setting, queue="easy")),
     ):
         yield Study(only, varied, "varied", text)
-    # Memory that is scarcer than was guessed; see the notes.
+    # Memory scarcer than guessed; see the notes.
     whole = replace(setting, memory="per-processor")
     large = "VMs with the job's whole memory"
     for text, scarce in (
@@ -122,15 +119,15 @@ def figure_9b(
     seed: int,
     runs: int = 3,
     setting: TraceSetup = GUESSED,
-    tell: Tell = quiet,
+    report: Callable[[str], None] = lambda text: None,
 ) -> Table:
-    """Return Figure 9b: the same with MDOBP that keeps cache scores in limits.
+    """Return Figure 9b: the same for MDOBP that keeps cache scores in limits.
 
     :param rows: the first jobs of the trace
-    :param tell: told what is being done
+    :param report: called with each step
     """
     known = published("9b", IN_LIMITS.name, IN_LIMITS_DONE)
-    found = lines("9b", tuple(_limited(setting)), rows, range(seed, seed + runs), tell)
+    found = lines("9b", tuple(_limited(setting)), rows, range(seed, seed + runs), report)
     return Table(
         title="Gupta2013, Figure 9b: the same with cache interference minded",
         columns=COLUMNS,

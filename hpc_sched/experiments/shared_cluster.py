@@ -1,7 +1,7 @@
-"""The model cluster of the network experiments: leaves, uplinks, and jobs of others on them."""
+"""The model cluster of the network experiments: leaves, uplinks, and other jobs on them."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,15 +9,17 @@ import numpy as np
 from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.sim.runtime import network as links
 from hpc_sched.sim.runtime import traffic
-from hpc_sched.sim.runtime.network import Flows, Network, fat_tree, together
+from hpc_sched.sim.runtime.network import Flows, together
 from hpc_sched.topology.model import Topology
+
+OtherJobs = tuple[tuple[int, ...], ...]  # per job, the hosts of its VMs in the order of its ring
 
 
 @dataclass(frozen=True, slots=True)
 class SharedCluster:
-    """A cluster with one VM a host, and how busy the jobs of others keep it.
+    """A cluster with one VM per host, and the load of other jobs on it.
 
-    All of it is guessed. 48-port switches with 32 hosts leave room for a group of 16 under one
+    All values are guessed. 48-port switches with 32 hosts leave room for a group of 16 under one
     leaf of a cluster that is 40 % full. Oversubscription is the upper end of what Al-Fares et
     al. ("A scalable, commodity data center network architecture", 2008) call typical, 2.5:1 to
     8:1; at 4:1 the mean load of such a cluster does not fill its uplinks.
@@ -27,23 +29,73 @@ class SharedCluster:
     hosts_a_leaf: int = 32
     host_rate: float = 125e6  # bytes/s, gigabit Ethernet
     oversubscription: float = 8.0
-    taken: float = 0.4  # part of the hosts with a VM of others
-    neighbour_vms: int = 8  # of one job of others
-    talking: float = 0.3  # part of the time in which such a job communicates
+    taken: float = 0.4  # fraction of the hosts with a VM of another job
+    neighbour_vms: int = 8  # of one other job
+    talking: float = 0.3  # fraction of the time in which such a job communicates
 
 
 GUESSED = SharedCluster()
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The jobs of others: per job, the hosts of its VMs in the order of its ring."""
+class MeasuredPlacement:
+    """One placement of the job in one run."""
 
-    jobs: tuple[tuple[int, ...], ...]
+    run: int
+    name: str
+    problem: Problem
+    places: Sequence[int]
+    times: tuple[float, ...]  # s of communication, per iteration
+
+    @property
+    def leaves(self) -> int:
+        """Number of leaves with VMs of the job."""
+        return len(set(self.problem.topology.leaf_index[list(self.places)].tolist()))
+
+
+def measured(
+    cluster: SharedCluster,
+    sent: traffic.Traffic,
+    seed: int,
+    runs: int,
+    iterations: int,
+    place: Callable[[Problem, random.Random], Mapping[str, Sequence[int]]],
+) -> Iterator[MeasuredPlacement]:
+    """Yield the placements of each run, with their times. The same seed gives the same ones.
+
+    All placements of a run have the same neighbours, which communicate in the same iterations.
+
+    :param sent: traffic of the job; it has one VM per process
+    :param place: returns the placements of a problem by name
+    """
+    topology = fabric(cluster)
+    network = links.fat_tree(
+        topology, host_rate=cluster.host_rate, oversubscription=cluster.oversubscription
+    )
+    for run in range(1, runs + 1):
+        draw = random.Random(f"{seed} {run}")
+        others = neighbours(cluster, topology, draw)
+        problem = group_problem(topology, others, len(sent), f"group{run}")
+        placed = place(problem, draw)
+        noise = [chatter(cluster, others, draw) for _ in range(iterations)]
+        for name, places in placed.items():
+            flows = traffic.flows(sent, places)
+            times = tuple(links.makespan(network, together([flows, heard])) for heard in noise)
+            yield MeasuredPlacement(run, name, problem, places, times)
+
+
+def compute_time(sent: traffic.Traffic, host_rate: float, share: float) -> float:
+    """Return the computation of an iteration, s.
+
+    Communication takes its share of an iteration when the job has a leaf for itself: each VM then
+    sends and receives at the rate of its host's link.
+    """
+    alone = float(sent.sum(axis=1).max()) / host_rate
+    return alone * (1 - share) / share
 
 
 def fabric(cluster: SharedCluster) -> Topology:
-    """Return the two levels of the cluster; ``n1-07`` is a host under ``leaf1``."""
+    """Return the topology, two levels; ``n1-07`` is a host under ``leaf1``."""
     return Topology.from_tree(
         {
             "core": {
@@ -54,38 +106,31 @@ def fabric(cluster: SharedCluster) -> Topology:
     )
 
 
-def wires(cluster: SharedCluster, topology: Topology) -> Network:
-    """Return the links of the cluster."""
-    return fat_tree(
-        topology, host_rate=cluster.host_rate, oversubscription=cluster.oversubscription
-    )
-
-
-def neighbours(cluster: SharedCluster, topology: Topology, draw: random.Random) -> Neighbours:
-    """Return jobs of others on hosts drawn at random, until their part of the hosts is taken."""
+def neighbours(cluster: SharedCluster, topology: Topology, draw: random.Random) -> OtherJobs:
+    """Return other jobs on random hosts, up to their fraction of the hosts."""
     hosts = range(len(topology.hosts))
     drawn = draw.sample(hosts, round(cluster.taken * len(hosts)))
     size = cluster.neighbour_vms
-    return Neighbours(tuple(tuple(drawn[i : i + size]) for i in range(0, len(drawn), size)))
+    return tuple(tuple(drawn[i : i + size]) for i in range(0, len(drawn), size))
 
 
-def chatter(cluster: SharedCluster, others: Neighbours, draw: random.Random) -> Flows:
-    """Return what the jobs of others send while one iteration communicates.
+def chatter(cluster: SharedCluster, others: OtherJobs, draw: random.Random) -> Flows:
+    """Return the flows of the other jobs during one iteration.
 
-    Each job is at that moment communicating or not, by the part of its time that it does. One
-    that is sends around its ring as fast as it can, and without end.
+    Each job communicates with the probability ``talking``. It then sends around its ring as fast
+    as it can, endlessly.
     """
-    heard = [job for job in others.jobs if draw.random() < cluster.talking]
+    heard = [job for job in others if draw.random() < cluster.talking]
     return together(traffic.flows(traffic.ring(len(job), np.inf), job) for job in heard)
 
 
-def group_problem(topology: Topology, others: Neighbours, vms: int, group_id: str) -> Problem:
-    """Return the problem of a group of VMs that wants the hosts which others leave free.
+def group_problem(topology: Topology, others: OtherJobs, vms: int, group_id: str) -> Problem:
+    """Return the problem of a group of VMs on the hosts that other jobs leave free.
 
-    :raises ValueError: where they leave too few
+    :raises ValueError: if these are too few
     """
     capacity = np.ones(len(topology.hosts), dtype=np.int64)
-    capacity[[host for job in others.jobs for host in job]] = 0
+    capacity[[host for job in others for host in job]] = 0
     if capacity.sum() < vms:
         raise ValueError(f"{vms} VMs, but {capacity.sum()} free hosts")
     return Problem(
@@ -98,18 +143,6 @@ def group_problem(topology: Topology, others: Neighbours, vms: int, group_id: st
 
 
 def random_places(problem: Problem, draw: random.Random) -> list[int]:
-    """Return a host for each awaiting VM, drawn from all places that are free."""
+    """Return a random free host for each awaiting VM."""
     places = np.repeat(np.arange(len(problem.capacity)), problem.capacity)
     return draw.sample(places.tolist(), problem.awaiting)
-
-
-def communication(
-    network: Network, sent: traffic.Traffic, places: Sequence[int], others: Flows
-) -> float:
-    """Return how long one iteration's messages take, s, beside the flows of others."""
-    return links.makespan(network, together([traffic.flows(sent, places), others]))
-
-
-def leaves_used(topology: Topology, places: Sequence[int]) -> int:
-    """Return under how many leaves the places are."""
-    return len(set(topology.leaf_index[list(places)].tolist()))

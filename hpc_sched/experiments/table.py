@@ -1,4 +1,4 @@
-"""What an experiment has to show: rows of plain values, and what they rest on."""
+"""The table of an experiment: rows of plain values, and notes."""
 
 from dataclasses import dataclass
 
@@ -7,19 +7,19 @@ Cell = str | int | float | None  # None: nothing was published or measured
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Results beside what was published, for somebody else to print."""
+    """Published and simulated results; printed by the command."""
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]  # as long as columns, each
-    notes: tuple[str, ...]  # a sentence each; settings that are guessed say so
+    rows: tuple[tuple[Cell, ...], ...]  # each as long as columns
+    notes: tuple[str, ...]  # a sentence each; guesses say so
 
 
 def percent(part: float) -> float:
-    """Return a part of one as a percentage with one digit after the point."""
+    """Return a fraction in percent, with one decimal."""
     return round(100 * part, 1) + 0.0  # no minus before a zero
 
 
 def gain(before: float, after: float) -> float:
-    """Return by which part of ``before`` the time ``after`` is shorter."""
+    """Return the fraction of ``before`` by which ``after`` is shorter."""
     return 1 - after / before

@@ -59,11 +59,10 @@ class IdealPlacements:
             problem = request(room).problem
             bare = replace(problem, constraints=NO_CONSTRAINTS, packing=None, pack_hosts=True)
             plan = solve(bare, problem.awaiting)
-            has_plan = isinstance(plan, Plan)
             found = self._known[key] = IdealPlacement(
                 refusal=answer if isinstance(answer, Rejection) else None,
-                hop_bytes=plan.hop_bytes if has_plan else None,
-                leaves=len(plan.leaves) if has_plan else None,
+                hop_bytes=plan.hop_bytes if isinstance(plan, Plan) else None,
+                leaves=len(plan.leaves) if isinstance(plan, Plan) else None,
             )
             if len(self._known) > KEPT:
                 self._known.popitem(last=False)

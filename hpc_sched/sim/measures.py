@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +24,18 @@ FIRST_INTERVAL = 60.0  # s
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """The cluster at one moment."""
+class Series:
+    """Samples of the cluster over time, one list per measure."""
 
-    time: float  # s
-    vcpus: float  # share in use
-    memory: float  # share in use
-    running: int  # jobs
-    waiting: int  # jobs
-    done: int  # jobs so far
-    gangs: tuple[int, ...]  # largest group that fits under one switch, per level, bottom up
-    crossing: float  # jobs with VMs under a leaf and under others, mean over leaves
-    leaves: Reals  # share of each leaf's vcpus in use. Shape (leaves,)
+    time: list[float]  # s
+    vcpus: list[float]  # share in use
+    memory: list[float]  # share in use
+    running: list[int]  # jobs
+    waiting: list[int]  # jobs
+    done: list[int]  # jobs so far
+    crossing: list[float]  # jobs with VMs under a leaf and under others, mean over leaves
+    gangs: dict[str, list[int]]  # level to the largest group that fits under one of its switches
+    leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
 
 
 @dataclass(slots=True)
@@ -70,7 +70,8 @@ class Measures:
         self.refusals: Counter[str] = Counter()
         self.restarts = 0
         self.done = DoneJobs()
-        self.samples: list[Sample] = []
+        gangs: dict[str, list[int]] = {level: [] for level in cluster.topology.levels}
+        self.series = Series([], [], [], [], [], [], [], gangs, [])
         # Sums over the jobs that were done.
         self.hop_bytes = self.least_hop_bytes = 0.0
         self.pairs = 0
@@ -141,25 +142,24 @@ class Measures:
     def sample(self, now: float, state: ClusterState, waiting: int) -> float:
         """Take a sample, and return when the next one is due. O(hosts * levels)."""
         used = self._per_leaf - self._sums(state.free[:, VCPUS])
-        self.samples.append(
-            Sample(
-                time=now,
-                vcpus=self._share(self._taken[VCPUS], VCPUS),
-                memory=self._share(self._taken[MEMORY_MB], MEMORY_MB),
-                running=self._running,
-                waiting=waiting,
-                done=self.outcomes[Outcome.DONE],
-                gangs=self._gangs(state),
-                crossing=self._crossings / len(self._leaves),
-                leaves=np.divide(
-                    used, self._per_leaf, out=np.zeros_like(used), where=self._per_leaf > 0
-                ),
-            )
-        )
-        if len(self.samples) >= MOST_SAMPLES:
-            del self.samples[1::2]
+        shares = np.divide(used, self._per_leaf, out=np.zeros_like(used), where=self._per_leaf > 0)
+        series = self.series
+        series.time.append(now)
+        series.vcpus.append(self._share(self._taken[VCPUS], VCPUS))
+        series.memory.append(self._share(self._taken[MEMORY_MB], MEMORY_MB))
+        series.running.append(self._running)
+        series.waiting.append(waiting)
+        series.done.append(self.outcomes[Outcome.DONE])
+        series.crossing.append(self._crossings / len(self._leaves))
+        for found, size in zip(series.gangs.values(), self._gangs(state), strict=True):
+            found.append(size)
+        series.leaves.append([round(share, 4) for share in shares.tolist()])
+        if len(series.time) >= MOST_SAMPLES:
+            lists = (getattr(series, each.name) for each in fields(series) if each.name != "gangs")
+            for samples in (*lists, *series.gangs.values()):
+                del samples[1::2]
             self._interval *= 2
-        return self.samples[-1].time + self._interval
+        return series.time[-1] + self._interval
 
     def conclude(self) -> None:
         """Count jobs that still run as running until now."""
@@ -199,8 +199,9 @@ class Measures:
     def _sums(self, per_host: NDArray[np.int64]) -> Reals:
         """Return the sum over the hosts of each leaf. Shape (leaves,)."""
         size = len(self.cluster.topology.switches)
-        sums: Reals = np.bincount(self._leaf, weights=per_host, minlength=size)[self._leaves]
-        return sums
+        sums = np.bincount(self._leaf, weights=per_host.astype(np.float64), minlength=size)
+        per_leaf: Reals = sums[self._leaves].astype(np.float64)
+        return per_leaf
 
     def _gangs(self, state: ClusterState) -> tuple[int, ...]:
         topology = self.cluster.topology

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -17,7 +18,7 @@ from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.host_failures import drawn
 from hpc_sched.sim.cluster.processor_types import ProcessorTypes
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.job_record import JobRecord, LogEntry
+from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queue_disciplines import DEPTH, Easy, Fcfs
@@ -122,12 +123,18 @@ def simulate(
         if scenario.mtbf is not None
         else ()
     )
-    with _folder_named(scenario), ExitStack() as stack:
-        write = None if scenario.folder is None else _job_rows(scenario.folder, run, stack)
+    with _errors_of_writing(scenario.folder), ExitStack() as stack:
+        rows = log = None
+        if scenario.folder is not None:
+            rows = csv.writer(stack.enter_context(_opened(scenario.folder, f"{run.name}-jobs.csv")))
+            rows.writerow(field.name for field in fields(JobRecord))
+            if scenario.events:
+                events = stack.enter_context(_opened(scenario.folder, f"{run.name}-events.txt"))
+                log = partial(print, file=events)
 
         def record(found: JobRecord) -> None:
-            if write is not None:
-                write(found)
+            if rows is not None:
+                rows.writerow(astuple(found))
             if progress is not None:
                 progress(simulation.recorded)
 
@@ -139,51 +146,25 @@ def simulate(
             failures=failures,
             measures=Measures(scenario.cluster, vcpus=vcpus, memory_mb=memory_mb),
             on_record=record,
-            log=_event_lines(scenario, run, stack),
+            log=log,
         )
         simulation.run(scenario.until, stopped)
         simulation.conclude()
     return result_of(run.policy, run.seed, simulation)
 
 
-def _job_rows(folder: Path, run: Run, stack: ExitStack) -> Callable[[JobRecord], None]:
-    """Return a function that writes a row per job."""
-    writer = csv.writer(stack.enter_context(_opened(folder / f"{run.name}-jobs.csv")))
-    writer.writerow(field.name for field in fields(JobRecord))
-
-    def write(record: JobRecord) -> None:
-        writer.writerow(astuple(record))
-
-    return write
-
-
-def _event_lines(
-    scenario: Scenario, run: Run, stack: ExitStack
-) -> Callable[[LogEntry], None] | None:
-    """Return a function that writes a line per event, or None if not wanted."""
-    if scenario.folder is None or not scenario.events:
-        return None
-    stream = stack.enter_context(_opened(scenario.folder / f"{run.name}-events.txt"))
-    return lambda entry: print(entry, file=stream)
+def _opened(folder: Path, name: str) -> IO[str]:
+    return open(folder / name, "w", newline="", encoding="utf-8")
 
 
 @contextmanager
-def _folder_named(scenario: Scenario) -> Iterator[None]:
-    """Name the folder in errors of writing, such as a full disk."""
+def _errors_of_writing(folder: Path | None) -> Iterator[None]:
+    """Name the file that cannot be opened, or the folder if it can be written no further."""
     try:
         yield
     except OSError as failure:
-        if scenario.folder is None:
+        if folder is None:
             raise
         raise exceptions.SimulationError(
-            f"{scenario.folder}: cannot be written: {failure.strerror}"
-        ) from failure
-
-
-def _opened(path: Path) -> IO[str]:
-    try:
-        return open(path, "w", newline="", encoding="utf-8")
-    except OSError as failure:
-        raise exceptions.SimulationError(
-            f"{path}: cannot be written: {failure.strerror}"
+            f"{failure.filename or folder}: cannot be written: {failure.strerror}"
         ) from failure

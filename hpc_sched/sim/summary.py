@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.sim.jobs.job_record import Outcome
-from hpc_sched.sim.measures import Measures
+from hpc_sched.sim.measures import Series
 from hpc_sched.sim.simulation import Simulation
 
 # Quantiles kept of each distribution: 0 %, 0.5 % .. 100 %.
@@ -44,21 +44,6 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """Samples over time, one list per measure."""
-
-    time: list[float]
-    vcpus: list[float]
-    memory: list[float]
-    running: list[int]
-    waiting: list[int]
-    done: list[int]
-    crossing: list[float]
-    gangs: dict[str, list[int]]  # level to the largest group under one of its switches
-    leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
     """Everything kept of a run."""
 
@@ -80,7 +65,7 @@ def result_of(policy: str, seed: int, simulation: Simulation) -> Result:
         waits=_quantiles(measures.done.waits),
         slowdowns=_quantiles(measures.done.slowdowns),
         leaves=[switches[leaf].name for leaf in measures.leaves_sampled],
-        series=_series(measures),
+        series=measures.series,
     )
 
 
@@ -112,21 +97,6 @@ def _summary(policy: str, seed: int, simulation: Simulation) -> Summary:
         crossing=measures.crossing,
         most_crossing=measures.most_crossing,
         factor_mean=_mean(done.factors),
-    )
-
-
-def _series(measures: Measures) -> Series:
-    samples, levels = measures.samples, measures.cluster.topology.levels
-    columns = {
-        name: [getattr(sample, name) for sample in samples]
-        for name in ("time", "vcpus", "memory", "running", "waiting", "done", "crossing")
-    }
-    return Series(
-        **columns,
-        gangs={
-            name: [sample.gangs[level] for sample in samples] for level, name in enumerate(levels)
-        },
-        leaves=[[round(share, 4) for share in sample.leaves.tolist()] for sample in samples],
     )
 
 

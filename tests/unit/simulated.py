@@ -20,7 +20,7 @@ def cluster(vcpus: int = 2, memory_mb: int = 0, topology: Topology | None = None
 
 
 class Simulated:
-    """A simulation that has run, with everything that it told."""
+    """A simulation that has run, with its log and records."""
 
     def __init__(
         self,
@@ -48,5 +48,5 @@ class Simulated:
 
     @property
     def starts(self) -> list[str]:
-        """The lines that tell where jobs started."""
+        """The log lines of starts."""
         return [line for line in self.log if " start " in line]

@@ -139,4 +139,4 @@ def test_hosts_that_are_down_or_unknown_take_no_job():
     assert [record.outcome for record in found.records] == ["done", "refused"]
     assert "n03" not in found.starts[0]
     # 14 hosts are all in use; the two others count for nothing.
-    assert found.simulation.measures.samples[0].leaves.tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert found.simulation.measures.series.leaves[0] == [1.0, 1.0, 1.0, 1.0]

@@ -43,7 +43,7 @@ def test_the_first_runs_do_not_depend_on_how_many_follow():
 
 
 def test_the_numbers_of_seed_one():
-    """They change with the model only: who changes it looks at them again."""
+    """They change with the model only; review them after a change of it."""
     rows = dudina2013.run(1)
     before, after = PlacementTimes.of(rows, RANDOM), PlacementTimes.of(rows, BUNCH)
     assert percent(gain(before.mean, after.mean)) == 4.5
@@ -82,8 +82,8 @@ def test_neighbours_take_their_part_of_the_hosts_and_no_host_twice():
     cluster = SharedCluster(leaves=2, hosts_a_leaf=10, taken=0.5, neighbour_vms=4)
     topology = shared_cluster.fabric(cluster)
     others = shared_cluster.neighbours(cluster, topology, random.Random(1))
-    assert [len(job) for job in others.jobs] == [4, 4, 2]
-    assert len({host for job in others.jobs for host in job}) == 10
+    assert [len(job) for job in others] == [4, 4, 2]
+    assert len({host for job in others for host in job}) == 10
     problem = shared_cluster.group_problem(topology, others, 10, "group")
     assert sorted(shared_cluster.random_places(problem, random.Random(1))) == sorted(
         group_places(problem)
@@ -171,7 +171,7 @@ def test_a_slower_processor_costs_less_where_there_is_less_to_compute():
 
 def test_the_build_plan_alone_takes_two_slow_processors_and_with_types_none():
     topology = gupta2012.two_racks()
-    problem = shared_cluster.group_problem(topology, shared_cluster.Neighbours(()), 8, "group")
+    problem = shared_cluster.group_problem(topology, (), 8, "group")
     mixed = [topology.hosts[place] for place in gupta2012.planned(problem)]
     equal = [topology.hosts[place] for place in gupta2012.planned(gupta2012.on_one_type(problem))]
     assert mixed == ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8"]
@@ -181,7 +181,7 @@ def test_the_build_plan_alone_takes_two_slow_processors_and_with_types_none():
 
 def test_a_placement_that_knows_no_racks_takes_them_in_turn():
     topology = shared_cluster.fabric(GUESSED)
-    problem = shared_cluster.group_problem(topology, shared_cluster.Neighbours(()), 8, "group")
+    problem = shared_cluster.group_problem(topology, (), 8, "group")
     places = gupta2012.rack_by_rack(problem, random.Random(1))
     assert Counter(topology.leaf_index[list(places)].tolist()) == {1: 2, 2: 2, 3: 2, 4: 2}
     assert len(set(places)) == 8
@@ -189,6 +189,6 @@ def test_a_placement_that_knows_no_racks_takes_them_in_turn():
 
 def test_a_group_that_does_not_fit_has_no_build_plan():
     topology = gupta2012.two_racks()
-    problem = shared_cluster.group_problem(topology, shared_cluster.Neighbours(()), 8, "group")
+    problem = shared_cluster.group_problem(topology, (), 8, "group")
     with pytest.raises(ValueError, match="does not fit"):
         gupta2012.planned(replace(problem, awaiting=18))

@@ -49,7 +49,7 @@ def test_table_2_has_the_published_33_of_103_656_jobs():
     table = gupta2013_tables.memory_table(sample_data.path(TRACE))
     assert table.rows[0] == ("all jobs", 103_656, 103_656, 1500)
     assert table.rows[-1] == ("above 8 GB", 33, 33, 0)
-    # What is not known as published does not stand there as published.
+    # Numbers that are not known to be published are not listed as published.
     assert {line[1] for line in table.rows[1:-1]} == {None}
     ours = [line[2] for line in table.rows]
     assert ours == sorted(ours, reverse=True)

@@ -114,10 +114,13 @@ def test_samples_tell_the_largest_group_under_one_switch_of_each_level():
 def test_long_runs_are_sampled_evenly_in_bounded_memory(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(measures, "MOST_SAMPLES", 16)
     jobs = [Job(number, number * 60.0, 30, 1) for number in range(1, 1000)]
-    samples = Simulated("first-fit", jobs).simulation.measures.samples
-    assert 8 <= len(samples) < 16
-    assert len({after.time - before.time for before, after in pairwise(samples)}) == 1
-    assert samples[-1].time > 50_000
+    series = Simulated("first-fit", jobs).simulation.measures.series
+    assert 8 <= len(series.time) < 16
+    assert len({after - before for before, after in pairwise(series.time)}) == 1
+    assert series.time[-1] > 50_000
+    assert {len(series.done), len(series.leaves), *map(len, series.gangs.values())} == {
+        len(series.time)
+    }
 
 
 def test_memory_bounds_jobs_and_is_measured():

@@ -449,11 +449,9 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_five_policies_make_a_page_below_two_megabytes():
-    one, two = (
-        len(report.page([lived(f"{i}", samples=512, leaves=100) for i in range(n)], [], []))
-        for n in (1, 2)
-    )
-    assert one + 4 * (two - one) < 2e6
+    two = report.page([lived(f"{i}", samples=512, leaves=100) for i in range(2)], [], [])
+    # What does not grow with the policies counts more than once, so this is an upper bound.
+    assert len(two) / 2 * 5 < 2e6
 
 
 @pytest.mark.parametrize("package", ["jinja2", "matplotlib"])

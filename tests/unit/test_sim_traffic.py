@@ -1,4 +1,4 @@
-"""Communication patterns: who talks to whom, and how much."""
+"""Communication patterns: senders, receivers and bytes."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hpc_sched.sim.runtime import traffic
 
 
 def partners(sent: traffic.Traffic, process: int) -> dict[int, float]:
-    """Return whom a process sends to, and how much."""
+    """Return the receivers of a process, with their bytes."""
     return {int(q): float(sent[process, q]) for q in np.flatnonzero(sent[process])}
 
 

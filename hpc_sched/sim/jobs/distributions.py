@@ -114,13 +114,9 @@ def read(text: str, what: str = "distribution", at_least: float | None = None) -
         return exceptions.ConfigError(f"{what}: expected {expected}, found {text[:80]!r}")
 
     name, *stated = text.strip().split(":")
-    weights: Numbers | None = ()
     if name == "choice":
-        pairs = [each.partition("=") for each in stated]
-        numbers = _numbers([number for number, _, _ in pairs])
-        has_weights = any(equals for _, equals, _ in pairs)
-        weights = _numbers([w for _, _, w in pairs]) if has_weights else (1.0,) * len(pairs)
-        if not numbers or not weights or min(weights) < _LEAST:
+        found = _choice(stated)
+        if found is None:
             raise error(f"{_CHOICE} with weights above 0")
     elif name in _KINDS:
         kind, numbers = _KINDS[name], _numbers(stated)
@@ -128,12 +124,23 @@ def read(text: str, what: str = "distribution", at_least: float | None = None) -
             raise error(kind.form)
         if not kind.is_valid(numbers):
             raise error(f"{kind.form} with {kind.valid}")
+        found = Distribution(name, numbers)
     else:
         raise error(f"one of {_FORMS}")
-    found = Distribution(name, numbers, weights)
     if at_least is not None and found.lowest < at_least:
         raise error(f"numbers of at least {decimals.text_of(at_least)}")
     return found
+
+
+def _choice(stated: Sequence[str]) -> Distribution | None:
+    pairs = [each.partition("=") for each in stated]
+    numbers = _numbers([number for number, _, _ in pairs])
+    weights: Numbers | None = (1.0,) * len(pairs)
+    if any(equals for _, equals, _ in pairs):
+        weights = _numbers([weight for _, _, weight in pairs])
+    if not numbers or not weights or min(weights) < _LEAST:
+        return None
+    return Distribution("choice", numbers, weights)
 
 
 def _numbers(texts: Sequence[str]) -> Numbers | None:

@@ -1,32 +1,31 @@
 """Kueue's Topology Aware Scheduling, with BestFit and with LeastFreeCapacity.
 
 Restated from Kueue v0.19.2 (pkg/cache/scheduler/tas_flavor_snapshot.go) and its KEP 2724, with
-the feature gates that are on by default. What a pod is there is a VM here; the levels of the
-topology are the fabric's, top down, and below the leaf switch the host.
+the feature gates that are on by default. A pod is a VM here; the levels of the topology are those
+of the fabric, top down, and below the leaf switch the host.
 
 BestFit serves jobs with the annotation ``preferred`` or ``required``:
 
-1. The search begins at the level that the job names. Where no domain of it holds the job, a job
-   that requires the level waits; one that prefers it is tried on the level above, and so on.
+1. The search begins at the level that the job names. If no domain of it holds the job, a job that
+   requires the level waits; one that prefers it is tried on the level above, and so on.
 2. Of the domains that hold the whole job the one with least room is taken. On the top level, and
-   on every level below, several may be needed: those with most room, as long as each takes less
-   than what is left, then of the others the one with the least room that takes all the rest.
-3. Then a level down: the candidates are all domains below those just taken, together, however
-   much each of these was to hold. This goes on down to the hosts.
+   on every level below, several may be needed: those with most room, while each takes less than
+   the rest of the job, then of the others the one with least room that takes all the rest.
+3. Then a level down: the candidates are all domains below those just taken, together, whatever
+   number of VMs each of these was to hold. This goes on down to the hosts.
 
 A plain job is simulated as one that prefers the leaf switch; a group's ``prefer`` and ``require``
 name other levels. LeastFreeCapacity serves the annotation ``unconstrained`` only (until v0.14 that
-was BestFit too, and the gate that had all jobs placed so is gone since v0.17): the topology plays
-no part, the host with the least room that holds the whole job is taken, or else hosts from the one
-with least room on. A group that requires or prefers a level is not unconstrained, so it is placed
-by BestFit under either policy.
+was BestFit too; the gate for all jobs is gone since v0.17). It ignores the topology: it takes the
+host with least room that holds the whole job, or else hosts in ascending order of room. A group
+that requires or prefers a level is placed by BestFit under either policy.
 
-Equal domains come in the order of their names from the top level down, as in Kueue. A job that
-prefers a level, or is unconstrained, may be spread over islands, since these are domains of the top
-level like others; one that requires a level never is. Members do not count: Kueue places a job at
-once, and in the simulator no group has any; ``max_leaves`` does not either, as Kueue has no word
-for it. Left out: slices and multi-layer constraints, leaders, preferred node affinity, replacement
-of failed nodes, quotas and preemption, and TASBalancedPlacement, which is off by default.
+Equal domains are ordered by their names from the top level down, as in Kueue. A job that prefers
+a level, or is unconstrained, may be spread over islands, which are domains of the top level; one
+that requires a level never is. Kueue has no equivalent of ``max_leaves``, which is ignored. No
+group has members in the simulator. Left out: slices and multi-layer constraints, leaders,
+preferred node affinity, replacement of failed nodes, quotas and preemption, and
+TASBalancedPlacement, which is off by default.
 """
 
 from functools import partial
@@ -43,13 +42,13 @@ from hpc_sched.topology.tree import name_rank
 
 Array = NDArray[np.int64]
 
-HOST, LEAF = 0, 1  # levels: leaf switches are on the first one, hosts one below
+HOST, LEAF = 0, 1  # levels: leaf switches are on level 1
 
 
 def _place(request: PlacementRequest, *, unconstrained: bool) -> Places | Rejection:
-    """Return the places by what the group says of levels.
+    """Return the places by the group's constraints on levels.
 
-    :param unconstrained: whether a group that says nothing is; else it prefers the leaf
+    :param unconstrained: whether a group without them is unconstrained; else it prefers the leaf
     """
     problem = request.problem
     named = problem.constraints.require or problem.constraints.prefer
@@ -62,8 +61,8 @@ def _place(request: PlacementRequest, *, unconstrained: bool) -> Places | Reject
 def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Rejection:
     """Return the places by BestFit. O(hosts log hosts * levels).
 
-    :param level: where the whole group is wanted below one switch, 1 for leaves
-    :param required: whether it must be
+    :param level: the whole group is wanted below one switch of this level, 1 for leaves
+    :param required: whether it must be there
     """
     topology, wanted = problem.topology, problem.awaiting
     if not wanted:
@@ -80,7 +79,7 @@ def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Reject
         rooms = _rooms(topology, number, problem.capacity)
         domain = _domains(topology, number)[hosts]
         found, below = np.unique(domain, return_index=True)
-        # The names of a domain from the top down, read off one of the hosts below it.
+        # Sorted by the names from the top down, which any host below the domain has.
         order = np.lexsort((*path[number:, hosts[below]], -rooms[found]))
         chosen = found[order][fewest(rooms[found[order]], wanted)]
         hosts = hosts[np.isin(domain, chosen)]
@@ -88,17 +87,17 @@ def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Reject
 
 
 def least_free(problem: Problem) -> Places | Rejection:
-    """Return the places by LeastFreeCapacity, which looks at hosts alone. O(hosts log hosts)."""
+    """Return the places by LeastFreeCapacity. O(hosts log hosts)."""
     order = np.lexsort((*_paths(problem.topology), problem.capacity))
     alone = order[problem.capacity[order] >= problem.awaiting]
     return filled(problem, alone if len(alone) else order)
 
 
 def fewest(rooms: Array, wanted: int) -> Array:
-    """Return which domains BestFit takes, the one that is not filled last. O(domains).
+    """Return the indices of the domains that BestFit takes, the partly filled one last. O(domains).
 
-    :param rooms: what domains take, the most first; together at least ``wanted``
-    :param wanted: how many VMs they have to hold, at least 1
+    :param rooms: room of the domains, descending; together at least ``wanted``
+    :param wanted: number of VMs, at least 1
     """
     left = wanted - (np.cumsum(rooms) - rooms)  # when the domains before are full
     last = int(np.argmax(rooms >= left))
@@ -108,12 +107,12 @@ def fewest(rooms: Array, wanted: int) -> Array:
 
 
 def _domains(topology: Topology, level: int) -> Array:
-    """Return per host its domain on a level: the index of a switch, or of the host itself."""
+    """Return each host's domain on a level: the index of a switch, or of the host itself."""
     return np.arange(len(topology.hosts)) if level == HOST else topology.groups[level - 1]
 
 
 def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
-    """Return how many VMs each domain of a level takes, by its index."""
+    """Return the number of VMs that each domain of a level takes, by its index."""
     if level == HOST:
         return capacity
     sums = np.bincount(topology.groups[level - 1], capacity, len(topology.switches))
@@ -121,7 +120,7 @@ def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
 
 
 def _paths(topology: Topology) -> Array:
-    """Return, per level from the host up, the place of each host's domain in the order of names.
+    """Return the name rank of each host's domain, per level from the host up.
 
     Shape (depth + 1, hosts).
     """

@@ -1,22 +1,22 @@
-"""Stock Nova: one VM after the other on the host that its default weighers like best.
+"""Stock Nova: one VM after the other, each on the host with the highest weight.
 
 Restated from Nova 34.0.0 (nova/weights.py, nova/scheduler/weights/ram.py, cpu.py, io_ops.py and
-affinity.py). A weigher's raw numbers are scaled to 0..1 over the hosts that pass and added up,
-the multipliers being 1.0. RAMWeigher and CPUWeigher pin the lower end of their scale to 0, so
-theirs is the share of what the host with most has free, not of the span between the hosts; raw
-numbers below 0 count as 0. ServerGroupSoftAffinityWeigher pins nothing: 0 is the host with the
-fewest VMs of the group, 1 the one with most.
+affinity.py). A weigher's raw numbers are scaled to 0..1 over the hosts that pass and added up; all
+multipliers are 1.0. RAMWeigher and CPUWeigher pin the lower end of their scale to 0: their weight
+is the share of the most that a host has free. Negative raw numbers count as 0.
+ServerGroupSoftAffinityWeigher pins nothing: 0 is the host with the fewest VMs of the group, 1 the
+one with most.
 
 Left out: the weighers of disk, build failures, PCI devices, metrics, cells, versions of computes
-and hypervisors, all taken to be equal on all hosts; those whose multiplier is 0 by default;
+and hypervisors, assumed to be equal on all hosts; those whose multiplier is 0 by default;
 ``host_subset_size`` and ``shuffle_best_same_weighed_hosts``; Placement's limit on candidates.
-IoOpsWeigher, which has the multiplier -1.0, is there for the VMs of the request alone: a host
-counts those it has just been given as I/O operations until it reports again, which drives them
-apart and cancels most of what soft-affinity adds.
+IoOpsWeigher, with the multiplier -1.0, counts the VMs of the request only: a host counts those it
+has just received as I/O operations until it reports again, which drives them apart and cancels
+most of what soft-affinity adds.
 
 Nova weighs the memory that a compute reports as free, without allocation ratio; here it is what
-the host can still give. Hosts of equal weight come from Nova in the order of a set; here the first
-by name is taken. Members do not count: in the simulator no group has any.
+the host can still give. Nova returns hosts of equal weight in the order of a set; here the first by
+name is taken. No group has members in the simulator.
 """
 
 from functools import partial
@@ -31,7 +31,7 @@ Reals = NDArray[np.float64]
 
 
 def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Rejection:
-    """Return the hosts of VMs that are weighed one after the other. O(awaiting * hosts).
+    """Return the hosts of VMs that are scheduled one after the other. O(awaiting * hosts).
 
     :param soft_affinity: whether the group is a server group of this policy
     """
@@ -40,7 +40,7 @@ def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Reject
     assert packing is not None
     if int(problem.capacity.sum()) < problem.awaiting:
         return refused(problem)
-    # In the order of names, so that the first of equal weights is the first by name.
+    # In the order of names: argmax returns the first of equal weights.
     hosts = np.argsort(problem.topology.name_rank)
     hosts = hosts[problem.capacity[hosts] > 0]
     room = problem.capacity[hosts]
@@ -58,7 +58,7 @@ def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Reject
         of_group[best] += 1
         room[best] -= 1
         if not room[best]:
-            # A full host does not pass the filters, so that it is no end of any scale either.
+            # A full host does not pass the filters, and so has no influence on any scale.
             hosts, room, processors, memory, of_group = (
                 np.delete(hosts, best),
                 np.delete(room, best),
@@ -70,14 +70,14 @@ def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Reject
 
 
 def shares(free: Reals) -> Reals:
-    """Return what is free as shares of the most there is, as a weigher with minval 0 has it."""
+    """Return free resources as shares of the largest, as a weigher with minval 0."""
     weights = np.maximum(free, 0.0)
     most = weights.max()
     return weights / most if most > 0 else weights
 
 
 def spans(raw: Reals) -> Reals:
-    """Return numbers scaled to 0..1 between the least and the most; 0 where all are equal."""
+    """Return numbers scaled to 0..1 between the least and the most; 0 if all are equal."""
     least, most = raw.min(), raw.max()
     return (raw - least) / (most - least) if most > least else np.zeros_like(raw)
 

@@ -1,34 +1,33 @@
 """Slurm's topology/tree: best fit over leaf switches.
 
 Restated from Slurm 26.05.3 (src/plugins/topology/tree/eval_nodes_tree.c and switch_record.c). Its
-page doc/html/topology.shtml says it in a sentence: the lowest switch that can satisfy the job, then
-leaf switches below it by best fit. In the code this is a comparison of leaves, two at a time:
+page doc/html/topology.shtml describes it as: the lowest switch that can satisfy the job, then leaf
+switches below it by best fit. The code compares two leaves at a time:
 
-1. All VMs stand under one root: of those with enough room the highest, of equals the last. So no
-   job is spread over islands.
-2. Leaves are taken one after the other until the job is satisfied. To compare two, a walk goes up
-   from each, a switch a step, to the first that has enough for the rest of the job. The shorter
-   walk wins; of two that are as long, the one to the switch with fewer free hosts. Where both
-   lead to one switch, the branches by which they reach it are compared: more free hosts win. So
-   the first leaf is below the lowest switch that has enough, of several such switches below the
-   one with the fewest free hosts, and there in the branch with the most.
+1. All VMs are under one root: of those with enough room the highest, of equals the last. So no job
+   is spread over islands.
+2. Leaves are taken one by one until the job is satisfied. To compare two, a walk goes up from
+   each, a switch a step, to the first that has enough for the rest of the job. The shorter walk
+   wins; of two equally long ones, the one to the switch with fewer free hosts. If both lead to one
+   switch, the branches by which they reach it are compared: more free hosts win. So the first
+   leaf is below the lowest switch that has enough, of several such switches below the one with
+   the fewest free hosts, and there in the branch with the most.
 3. From the second leaf on distance counts too, in links to all leaves taken before. The code goes
    once through the leaves and keeps the best so far. A farther one never replaces it; a nearer
-   one does where its walk is shorter, or as long and to another switch; one as far does where it
-   wins as in 2. So the order of the leaves matters, and the job may leave the lowest switch that
-   could have held it.
-4. The hosts of a leaf are taken in order, each as full as the job needs.
+   one does if its walk is shorter, or equally long and to another switch; an equally distant one
+   does if it wins as in 2. So the order of the leaves matters, and the job may leave the lowest
+   switch that could have held it.
+4. The hosts of a leaf are taken in order, each filled as far as the job needs.
 
-The order of switches and hosts is that of Slurm's files; here it is that of their names. As in
-Slurm, the hosts of leaves that were taken no longer count as free below the switches above them,
-but their processors do.
+Slurm orders switches and hosts as its files do; here they are ordered by name. As in Slurm, the
+hosts of leaves that were taken no longer count as free below the switches above them, but their
+processors do.
 
-A group is a job of as many tasks, which the hosts share (``-n`` and ``-c``); where no host has room
-for two VMs it is a job of as many hosts (``-N``). Left out: weights of nodes, required, excluded,
-contiguous and busy nodes, GRES, bounds on nodes and on what a node must have, least loaded nodes,
-dragonfly, the second try without the smallest nodes where the first one fails, and
-``--switches=count@time``; so a group's wishes do not count, as Slurm has no other word for them.
-Members do not count either: in the simulator no group has any.
+A group is a job of several tasks, which the hosts share (``-n`` and ``-c``); if no host has room
+for two VMs it is a job of several hosts (``-N``). Left out: weights of nodes, required, excluded,
+contiguous and busy nodes, GRES, bounds on nodes and on their resources, least loaded nodes,
+dragonfly, the second try without the smallest nodes, and ``--switches=count@time``. A group's
+constraints are ignored, as Slurm has no other word for them. No group has members in the simulator.
 """
 
 from dataclasses import dataclass
@@ -47,14 +46,14 @@ Array = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaves:
-    """Leaf switches in the order of names, and the way up from each."""
+    """Leaf switches in the order of names, with the switches above each."""
 
-    above: Array  # shape (steps, leaves): the leaf, its parent and so on; a root repeats
+    above: Array  # the leaf, its parent and so on; a root repeats. Shape (steps, leaves)
     level: Array  # per switch of the fabric
 
     @classmethod
     def of(cls, topology: Topology) -> "Leaves":
-        """Return all leaves of a fabric."""
+        """Return all leaves of a topology."""
         switches = topology.switches
         parent = np.array([s if one.parent < 0 else one.parent for s, one in enumerate(switches)])
         level = np.array([one.level for one in switches])
@@ -65,11 +64,11 @@ class Leaves:
         return cls(np.vstack(rows), level)
 
     def below(self, root: int) -> "Leaves":
-        """Return those below a root."""
+        """Return the leaves below a root."""
         return Leaves(self.above[:, self.above[-1] == root], self.level)
 
     def sums(self, per_leaf: Array) -> Array:
-        """Return the sums below every switch of what its leaves have; both by switch index."""
+        """Return the sum over the leaves below every switch; both by switch index."""
         total = per_leaf.copy()
         values = per_leaf[self.above[0]]
         for before, row in pairwise(self.above):
@@ -89,14 +88,14 @@ class Leaves:
 
 
 def _place(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of a job's VMs. O(leaves taken * leaves * levels) and a little more."""
+    """Return the places of a job's VMs. O(leaves taken * leaves * levels)."""
     problem = request.problem
     if not problem.awaiting:
         return ()
     leaves = Leaves.of(problem.topology)
     hosts = leaves.sums(leaf_sums(problem, np.minimum(problem.capacity, 1)))
     room = leaves.sums(leaf_sums(problem, problem.capacity))
-    # Hosts that take one VM each are asked for by number; otherwise one is enough for Slurm.
+    # A job on hosts that take one VM each requests a number of hosts; another one a single host.
     wanted_hosts = problem.awaiting if problem.capacity.max() <= 1 else 1
     roots = [
         (switch.level, switch.name, s)
@@ -117,10 +116,10 @@ def _place(request: PlacementRequest) -> Places | Rejection:
 def taken_leaves(
     leaves: Leaves, hosts: Array, room: Array, wanted_hosts: int, wanted: int
 ) -> list[int]:
-    """Return the leaves that a job takes, by switch index, in the order in which it does.
+    """Return the leaves that a job takes, as switch indices, in its order.
 
     :param hosts: free hosts below each switch, ``room``: VMs that they take
-    :param wanted_hosts: how many hosts the job needs, and ``wanted`` how many VMs
+    :param wanted_hosts: number of hosts that the job needs, and ``wanted`` of VMs
     """
     hosts = hosts.copy()
     distance = np.zeros(leaves.above.shape[1], dtype=np.int64)
@@ -141,15 +140,15 @@ def taken_leaves(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walks:
-    """The ways up from all leaves, each to the first switch that has enough for the rest."""
+    """The walks up from all leaves, each to the first switch with enough for the rest."""
 
     leaves: Leaves
-    end: Array  # per leaf: its steps; the root always has enough
+    end: Array  # steps per leaf; the root always has enough
     hosts: Array  # per switch of the fabric: free hosts
     distance: Array  # per leaf: links to all leaves taken before
 
     def best(self) -> int:
-        """Return the leaf that is left when each is compared with the best one before it."""
+        """Return the last leaf that was better than the best one before it."""
         left = np.flatnonzero(self.hosts[self.leaves.above[0]] > 0)
         best, left = int(left[0]), left[1:]
         while len(left):
@@ -161,7 +160,7 @@ class Walks:
         return best
 
     def _better(self, those: Array, best: int) -> NDArray[np.bool_]:
-        """Return which of some leaves are better than the best one so far."""
+        """Return a mask of the leaves that are better than the best one so far."""
         above, level = self.leaves.above, self.leaves.level
         equal = self.end[those] == self.end[best]
         ends = above[self.end[those], those]

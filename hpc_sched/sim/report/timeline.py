@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from hpc_sched.sim.measures import Series
 from hpc_sched.sim.report import line_styles, number_text
 from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns
-from hpc_sched.sim.summary import Series
 
 # Number of means that replace the samples of a measure that jumps from sample to sample.
 _MEANS = 64

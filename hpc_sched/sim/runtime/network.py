@@ -1,6 +1,6 @@
 """The links of a fabric, and max-min fair rates of flows on them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,6 @@ class Network:
 
     topology: Topology
     capacity: Floats  # bytes/s; shape (2 * hosts + 2 * switches + 1,)
-    memory_rate: float = np.inf  # bytes/s between two VMs of one host
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,36 +49,26 @@ def together(parts: Iterable[Flows]) -> Flows:
     )
 
 
-def fat_tree(
-    topology: Topology,
-    *,
-    host_rate: float,
-    oversubscription: float = 1.0,
-    uplinks: Mapping[str, float] | None = None,
-    memory_rate: float = np.inf,
-) -> Network:
+def fat_tree(topology: Topology, *, host_rate: float, oversubscription: float = 1.0) -> Network:
     """Return the links of a fabric whose hosts have equal links. O(hosts + switches).
 
     A switch's uplink has the sum of the rates below it / ``oversubscription``. In three full
     levels a leaf has its hosts' rates / ratio, and a pod those / ratio ** 2.
 
     :param host_rate: bytes/s of a host's link, in each direction
-    :param uplinks: switch name to the rate of its uplink, where it differs from that
     :raises ValueError: for a rate or ratio that is not positive
-    :raises exceptions.UnknownHostError: for a name in ``uplinks`` that is no switch
     """
-    stated = {topology.switch_index(name): rate for name, rate in (uplinks or {}).items()}
-    if min(host_rate, oversubscription, memory_rate, *stated.values()) <= 0:
+    if min(host_rate, oversubscription) <= 0:
         raise ValueError("rates and oversubscription must be more than 0")
     switches = topology.switches
     down = np.bincount(topology.leaf_index, minlength=len(switches)) * float(host_rate)
     up = np.zeros(len(switches))
     for s in sorted(range(len(switches)), key=lambda s: switches[s].level):
-        up[s] = stated.get(s, down[s] / oversubscription)
+        up[s] = down[s] / oversubscription
         if switches[s].parent >= 0:
             down[switches[s].parent] += up[s]
     hosts = np.full(2 * len(topology.hosts), float(host_rate))
-    return Network(topology, np.concatenate([hosts, up, up, [np.inf]]), memory_rate)
+    return Network(topology, np.concatenate([hosts, up, up, [np.inf]]))
 
 
 def paths(network: Network, flows: Flows) -> Indices:
@@ -118,8 +107,8 @@ def paths(network: Network, flows: Flows) -> Indices:
 def rates(network: Network, flows: Flows) -> Floats:
     """Return each flow's max-min fair rate, bytes/s (Bertsekas, Gallager: Data Networks, 6.5.2).
 
-    No flow can get more without taking from one that has no more. Flows within a host have the
-    memory's rate each. Sizes do not count. Shape (flows,).
+    No flow can get more without taking from one that has no more. Flows within a host use
+    no link and have an infinite rate. Sizes do not count. Shape (flows,).
 
     :raises ValueError: for a flow between islands
     """
@@ -136,8 +125,7 @@ def finish_times(network: Network, flows: Flows) -> Floats:
     if not (flows.size >= 0).all():
         raise ValueError("a flow's size must be 0 or more")
     links = paths(network, flows)
-    ends = flows.size.copy()
-    ends[np.isfinite(ends)] /= network.memory_rate
+    ends = np.where(np.isfinite(flows.size), 0.0, np.inf)
     running = np.flatnonzero((flows.size > 0) & (flows.source != flows.target))
     left = flows.size.copy()
     now = 0.0
@@ -170,7 +158,7 @@ def _shared(network: Network, links: Indices) -> Floats:
     """
     size = len(network.capacity)
     none = size - 1
-    rate = np.full(len(links), network.memory_rate)
+    rate = np.full(len(links), np.inf)
     open_ = np.flatnonzero((links != none).any(axis=1))
     spare = network.capacity.copy()
     while len(open_):
