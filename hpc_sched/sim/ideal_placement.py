@@ -4,8 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.plan.planner import solve
+from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.sim.cluster.cluster_state import Array
 from hpc_sched.sim.jobs.job import Job
@@ -56,9 +55,8 @@ class IdealPlacements:
         found = self._known.get(key)
         if found is None:
             answer = self._policy.places(request(capacity))
-            problem = request(room).problem
-            bare = replace(problem, constraints=NO_CONSTRAINTS, packing=None, pack_hosts=True)
-            plan = solve(bare, problem.awaiting)
+            group = replace(request(room).group, packing=None, pack_hosts=True)
+            plan = group.unconstrained(job.count)
             found = self._known[key] = IdealPlacement(
                 refusal=answer if isinstance(answer, Rejection) else None,
                 hop_bytes=plan.hop_bytes if isinstance(plan, Plan) else None,

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.switch_rooms import rooms_below
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
@@ -204,12 +202,7 @@ class Measures:
         return per_leaf
 
     def _gangs(self, state: ClusterState) -> tuple[int, ...]:
-        topology = self.cluster.topology
-        zeros = np.zeros(len(topology.hosts), dtype=np.int64)
+        """Return the largest group under one switch of each level, bottom up."""
         capacity = state.capacity(*self._vm)
-        problem = Problem(
-            topology=topology, capacity=capacity, members=zeros, awaiting=0, tie=zeros
-        )
-        return tuple(
-            int(rooms_below(problem, level).max()) for level in range(1, topology.depth + 1)
-        )
+        groups = self.cluster.topology.groups
+        return tuple(int(np.bincount(group, weights=capacity).max()) for group in groups)
