@@ -20,6 +20,7 @@ objects.register_all()
 
 import json
 import random
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,10 +41,15 @@ from oslo_utils import timeutils, uuidutils
 from hpc_sched import conf
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 
+# Started as a script, a benchmark has its own folder in the path alone.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from tests.functional import nova_objects
+from tests.functional.nova_objects import DISK_GB
+
 CONF = nova.conf.CONF
 
 HOSTS_A_LEAF, LEAVES_A_POD = 20, 25
-VCPUS, MEMORY_MB, DISK_GB = 16, 65536, 1000
 # One VM of a group, and what stands on the hosts already: up to MOST_THERE a host.
 VM_VCPUS, VM_MEMORY_MB, VM_DISK_GB = 4, 16384, 20
 MOST_THERE = 2
@@ -240,41 +246,13 @@ def request(count: int, kind: str) -> tuple[objects.RequestSpec, list[str]]:
     uuids = [uuidutils.generate_uuid() for _ in range(count)]
     group = None
     if kind != "none":
-        group = objects.InstanceGroup(
-            uuid=uuidutils.generate_uuid(), name="job", policy=kind, policies=[kind], rules={},
-            members=list(uuids), hosts=[], project_id="project", user_id="user",
+        group = nova_objects.server_group(
+            uuidutils.generate_uuid(), kind, name="job", members=list(uuids),
+            project_id="project", user_id="user",
         )  # fmt: skip
     _write_request(uuids, group)
-    flavor = objects.Flavor(
-        id=1, name="rank", flavorid="rank", vcpus=VM_VCPUS, memory_mb=VM_MEMORY_MB,
-        root_gb=VM_DISK_GB, ephemeral_gb=0, swap=0, rxtx_factor=1.0, is_public=True,
-        disabled=False, extra_specs={"hpc:app_class": "none"} if kind == "none" else {},
-    )  # fmt: skip
-    spec = objects.RequestSpec(
-        nova_context.get_admin_context(),
-        flavor=flavor,
-        image=objects.ImageMeta(properties=objects.ImageMetaProps()),
-        num_instances=count,
-        instance_uuid=uuids[0],
-        instance_group=group,
-        project_id="project",
-        user_id="user",
-        availability_zone=None,
-        scheduler_hints={"group": [group.uuid]} if group else {},
-        is_bfv=False,
-        requested_resources=[],
-        requested_destination=None,
-        request_level_params=objects.RequestLevelParams(),
-        requested_networks=objects.NetworkRequestList(objects=[]),
-        security_groups=objects.SecurityGroupList(objects=[]),
-        pci_requests=objects.InstancePCIRequests(requests=[]),
-        numa_topology=None,
-        ignore_hosts=None,
-        force_hosts=None,
-        force_nodes=None,
-        retry=None,
-        limits=objects.SchedulerLimits(),
-    )
+    specs = {"hpc:app_class": "none"} if kind == "none" else {}
+    spec = nova_objects.request_spec(_flavor(specs), group, count=count, uuid=uuids[0])
     return spec, uuids
 
 
@@ -313,20 +291,15 @@ def _configure(folder: Path) -> None:
 
 def _node(number: int, name: str, vms: int, dice: random.Random) -> objects.ComputeNode:
     """Return a compute node with some VMs, and with other loads than its neighbours."""
-    return objects.ComputeNode(
-        id=number, uuid=uuidutils.generate_uuid(), host=name, hypervisor_hostname=name,
-        service_id=number, vcpus=VCPUS, vcpus_used=vms * VM_VCPUS, memory_mb=MEMORY_MB,
-        memory_mb_used=vms * VM_MEMORY_MB, free_ram_mb=MEMORY_MB - vms * VM_MEMORY_MB,
-        local_gb=DISK_GB, local_gb_used=vms * VM_DISK_GB,
-        free_disk_gb=DISK_GB - vms * VM_DISK_GB,
-        disk_available_least=DISK_GB - vms * VM_DISK_GB - dice.randrange(100),
+    disk_gb_used = vms * VM_DISK_GB
+    return nova_objects.compute_node(
+        id=number, host=name, service_id=number, vcpus_used=vms * VM_VCPUS,
+        memory_mb_used=vms * VM_MEMORY_MB, disk_gb_used=disk_gb_used, running_vms=vms,
+        disk_available_least=DISK_GB - disk_gb_used - dice.randrange(100),
         hypervisor_type="QEMU", hypervisor_version=8000000, cpu_info=CPU_INFO,
         supported_hv_specs=[objects.HVSpec(arch="x86_64", hv_type="kvm", vm_mode="hvm")],
-        pci_device_pools=objects.PciDevicePoolList(objects=[]), numa_topology=None,
-        host_ip="192.0.2.1", metrics="[]", running_vms=vms, current_workload=0,
         stats={"num_instances": str(vms), "io_workload": str(dice.randrange(4))},
-        cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0, disk_allocation_ratio=1.0,
-        mapped=1, deleted=False, created_at=timeutils.utcnow(), updated_at=timeutils.utcnow(),
+        deleted=False, created_at=timeutils.utcnow(), updated_at=timeutils.utcnow(),
     )  # fmt: skip
 
 
@@ -387,11 +360,10 @@ def _write_databases(
     )  # fmt: skip
 
 
-def _flavor() -> objects.Flavor:
-    return objects.Flavor(
-        id=1, name="rank", flavorid="rank", vcpus=VM_VCPUS, memory_mb=VM_MEMORY_MB,
-        root_gb=VM_DISK_GB, ephemeral_gb=0, swap=0, extra_specs={},
-    )  # fmt: skip
+def _flavor(extra_specs: Mapping[str, str] | None = None) -> objects.Flavor:
+    return nova_objects.flavor(
+        vcpus=VM_VCPUS, memory_mb=VM_MEMORY_MB, disk_gb=VM_DISK_GB, extra_specs=extra_specs
+    )
 
 
 def _fill(path: Path, metadata: sa.MetaData, rows: Mapping[Any, Sequence[Any]]) -> None:

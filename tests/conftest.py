@@ -10,21 +10,25 @@ settings.load_profile("repeatable")
 
 # The files that take minutes, the longest first.
 LONG = (
-    "test_streams.py",
-    "test_databases.py",
+    "test_histories.py",
     "test_status_command.py",
-    "test_databases_in_trouble.py",
     "test_wishes.py",
     "test_case_study.py",
-    "test_soak.py",
-    "test_histories.py",
-    "test_plans_at_scale.py",
+    "test_hostile_tenants.py",
+    "test_live_state.py",
     "test_streams_on_nova.py",
+    "test_figure_1.py",
     "test_faults_cells.py",
-    "test_parallel_creates.py",
+    "test_soak.py",
     "test_unnoticed.py",
     "test_placement.py",
     "test_queries.py",
+    # The slow ones.
+    "test_streams.py",
+    "test_databases.py",
+    "test_parallel_creates.py",
+    "test_plans_at_scale.py",
+    "test_databases_in_trouble.py",
 )
 
 

@@ -68,7 +68,7 @@ class InspectedCloud:
 
         :raises exceptions.TopologyError: where it cannot be read or is wrong
         """
-        return self._once("topology", _topology)
+        return self._once("topology", described_topology)
 
     def from_database(self, what: str, read: Callable[[nova_context.RequestContext], Read]) -> Read:
         """Return what a function reads from Nova's API database.
@@ -100,12 +100,12 @@ class InspectedCloud:
 
 
 def _inspected_computes(context: nova_context.RequestContext) -> InspectedComputes:
-    answers = databases.read_cells(context, None, _compute_nodes)
+    answers = databases.read_cells(context, None, computes_of_cell)
     nodes = sorted(answers.rows, key=lambda node: (node.nodename, node.host))
     return InspectedComputes(tuple(nodes), tuple(answers.problems))
 
 
-def _compute_nodes(context: nova_context.RequestContext, _: list[str]) -> list[InspectedCompute]:
+def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list[InspectedCompute]:
     """Return the compute nodes of one cell; as the scheduler, skip those without a service."""
     node, service = main_models.ComputeNode, main_models.Service
     same_host = sa.and_(
@@ -121,7 +121,8 @@ def _compute_nodes(context: nova_context.RequestContext, _: list[str]) -> list[I
     return [InspectedCompute(host, nodename, not disabled) for host, nodename, disabled in rows]
 
 
-def _topology() -> Topology:
+def described_topology() -> Topology:
+    """Return the topology that the options name, read now."""
     driver, options = conf.topology_source(CONF)
     try:
         return topology_.load(driver, **options)

@@ -16,7 +16,7 @@ _RANGE = re.compile(r"\s*([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?\s*\Z")
 # a topology names hosts and nothing else.
 _FORBIDDEN = re.compile(r"[@!&^*?%\s\x00-\x1f\x7f]")
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)\Z")
-_MANY = 500  # names that NodeSet folds at a time
+MANY = 500  # names that NodeSet folds at a time
 _NUMBER = re.compile(r"[0-9]+")
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
@@ -105,9 +105,9 @@ def fold(names: Iterable[str]) -> str:
     ordered = sorted(names)
     plain = [name for name in ordered if _PLAIN.match(name)]
     odd = [name for name in ordered if not _PLAIN.match(name)]
-    if len(plain) > _MANY:
+    if len(plain) > MANY:
         plain = _rows(plain)
-    if len(plain) <= _MANY:
+    if len(plain) <= MANY:
         plain = [str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP))] if plain else []
     return ",".join(plain + odd)
 

@@ -248,7 +248,19 @@ class Topology:
         O(hosts * depth).
         """
         missing = sorted({name for name in names if name not in self._host_index})
-        return undescribed_hosts.added(self, missing) if missing else self
+        if not missing:
+            return self
+        parts = undescribed_hosts.Extended(self.switches, self.levels, self.groups)
+        parts = undescribed_hosts.extended(parts, missing)
+        hosts = (*self.hosts, *missing)
+        return replace(
+            self,
+            hosts=hosts,
+            **parts._asdict(),
+            name_rank=name_rank(hosts),
+            _host_index={host: i for i, host in enumerate(hosts)},
+            _switch_index={switch.name: s for s, switch in enumerate(parts.switches)},
+        )
 
     def check(self) -> None:
         """Assert every invariant of the structure; for tests."""

@@ -18,10 +18,8 @@ from oslo_messaging import ExpectedException
 from oslo_utils import timeutils, uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-
-VCPUS, MEMORY_MB, DISK_GB = 16, 65536, 1000
-CPU_INFO = '{"vendor": "Intel", "model": "Icelake", "topology": {"sockets": 2, "cores": 8}}'
-
+from tests.functional import nova_objects
+from tests.functional.nova_objects import DISK_GB, MEMORY_MB, VCPUS
 
 # Nobody reports; the scheduler must be started with this.
 STAYS_UP = {("DEFAULT", "service_down_time"): 100000}
@@ -56,36 +54,13 @@ class ClaimsOnly:
         service.create()
         service.last_seen_up = timeutils.utcnow()
         service.save()
-        node = objects.ComputeNode(
+        node = nova_objects.compute_node(
             in_cell,
-            uuid=uuidutils.generate_uuid(),
-            service_id=service.id,
             host=host,
-            hypervisor_hostname=host,
-            vcpus=VCPUS,
+            service_id=service.id,
             vcpus_used=vcpus,
             memory_mb=memory_mb,
             memory_mb_used=used_mb,
-            free_ram_mb=memory_mb - used_mb,
-            local_gb=DISK_GB,
-            local_gb_used=0,
-            free_disk_gb=DISK_GB,
-            disk_available_least=DISK_GB,
-            hypervisor_type="fake",
-            hypervisor_version=1000,
-            cpu_info=CPU_INFO,
-            supported_hv_specs=[],
-            pci_device_pools=objects.PciDevicePoolList(objects=[]),
-            numa_topology=None,
-            host_ip="192.0.2.1",
-            stats={},
-            metrics="[]",
-            cpu_allocation_ratio=1.0,
-            ram_allocation_ratio=1.0,
-            disk_allocation_ratio=1.0,
-            running_vms=0,
-            current_workload=0,
-            mapped=1,
         )
         node.create()
         objects.HostMapping(self.context, host=host, cell_mapping=cell).create()
@@ -185,55 +160,11 @@ def request(
 
     :param group: uuid of a server group that nobody else uses
     """
-    flavor = objects.Flavor(
-        id=1,
-        name="rank",
-        flavorid="rank",
-        vcpus=vcpus,
-        memory_mb=memory_mb,
-        root_gb=1,
-        ephemeral_gb=0,
-        swap=0,
-        rxtx_factor=1.0,
-        is_public=True,
-        disabled=False,
-        extra_specs=dict(extra_specs or {}),
-    )
-    in_group = None
-    if group is not None:
-        in_group = objects.InstanceGroup(
-            uuid=group,
-            policy=policy,
-            policies=[policy],
-            rules={},
-            members=[],
-            hosts=[],
-            name="group",
-        )
-    return objects.RequestSpec(
-        nova_context.get_admin_context(),
-        flavor=flavor,
-        image=objects.ImageMeta(properties=objects.ImageMetaProps()),
-        num_instances=count,
-        instance_uuid=uuid or uuidutils.generate_uuid(),
-        instance_group=in_group,
-        project_id="project",
-        user_id="user",
-        availability_zone=None,
-        scheduler_hints={"group": [group]} if group else {},
-        is_bfv=False,
-        requested_resources=[],
-        requested_destination=None,
-        request_level_params=objects.RequestLevelParams(),
-        requested_networks=objects.NetworkRequestList(objects=[]),
-        security_groups=objects.SecurityGroupList(objects=[]),
-        pci_requests=objects.InstancePCIRequests(requests=[]),
-        numa_topology=None,
-        ignore_hosts=None,
-        force_hosts=None,
-        force_nodes=None,
-        retry=None,
-        limits=objects.SchedulerLimits(),
+    return nova_objects.request_spec(
+        nova_objects.flavor(vcpus=vcpus, memory_mb=memory_mb, extra_specs=extra_specs),
+        nova_objects.server_group(group, policy) if group is not None else None,
+        count=count,
+        uuid=uuid or uuidutils.generate_uuid(),
     )
 
 

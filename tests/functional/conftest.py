@@ -96,7 +96,16 @@ def boot(cloud: nova_cloud.NovaCloud) -> Iterator[Callable[..., list[str]]]:
     delete(cloud, made)
 
 
-@pytest.fixture(scope="session", params=servers.ENGINES)
+SLOW_SERVER = pytest.mark.slow("10,000 VMs written to a server, and read with its statistics")
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(engine, marks=SLOW_SERVER if engine in servers.SERVERS else ())
+        for engine in servers.ENGINES
+    ],
+)
 def populated(request: pytest.FixtureRequest) -> Iterator[Cloud]:
     """Write a large cloud into databases of each kind; nobody changes it."""
     written = population.made()

@@ -82,7 +82,8 @@ def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[st
         hosts, refused = [], str(no)
     else:
         hosts, refused = hosts_of(placed), None
-    waited = served_requests._registry.entry(spec).deadline.waited
+    with served_requests.waiting_for(spec) as deadline:
+        waited = deadline.waited
     return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
 
 

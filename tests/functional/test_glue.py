@@ -301,6 +301,20 @@ def test_hosts_that_lost_a_claim_go_last_for_the_rest_of_the_request(group):
     assert not lost & set(placed)
 
 
+def test_where_nova_chooses_at_random_among_the_best_the_best_has_lost_no_claim(group):
+    CONF.set_override("host_subset_size", 2, "filter_scheduler")
+    weigher, states = bunch.BunchWeigher(), all_hosts()
+    queue = queue_of(4)
+    group(queue=queue, left=4)
+    request = spec(count=4, uuid=queue[0])
+    first, second = weigh(weigher, states, request)[:2]
+    leaf = next(below for below in LEAVES.values() if first in below)
+    assert second in leaf
+    assert place(states, [second], request) == second
+    request.instance_uuid = queue[1]
+    assert first in weigh(weigher, states, request)[: len(leaf) - 1]
+
+
 def test_after_the_last_vm_the_alternates_are_hosts_that_are_free(group):
     weigher, states = bunch.BunchWeigher(), all_hosts()
     queue = [uuids.vm0, uuids.vm1]
@@ -345,6 +359,12 @@ def test_the_multiplier_is_overridden_by_the_hosts_aggregates():
     aggregate = objects.Aggregate(metadata={"bunch_weight_multiplier": "7.5"})
     assert weigher.weight_multiplier(host_state("n01")) == 100000.0
     assert weigher.weight_multiplier(host_state("n01", aggregates=[aggregate])) == 7.5
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_multiplier_that_is_no_finite_number_is_ignored(value):
+    aggregate = objects.Aggregate(metadata={"bunch_weight_multiplier": value})
+    assert bunch.BunchWeigher().weight_multiplier(host_state("n01", aggregates=[aggregate])) == 1e5
 
 
 def test_while_hosts_are_weighed_each_has_its_own_multiplier(group):
@@ -411,4 +431,4 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     assert vars(weigher) == {}
     gc.collect()
     ours = {getattr(uuids, f"t{number}x{turn}") for number in range(8) for turn in range(25)}
-    assert not ours & {kept.instance_uuid for kept in served_requests._registry.entries}
+    assert not ours & {kept.instance_uuid for kept in served_requests.held()}

@@ -180,13 +180,13 @@ def test_pages_and_bulk_answers_say_the_same_as_one_by_one(made, taken, monkeypa
         return [getattr(other, part) for part in parts] == [getattr(taken, part) for part in parts]
 
     parts = ("hypervisors", "servers", "groups", "flavors", "aggregates", "notes")
-    monkeypatch.setattr(live, "_PAGE", 2)
+    monkeypatch.setattr(live, "PAGE", 2)
     assert same(live.take("test"))
     # Every host by itself, then all by lists.
-    monkeypatch.setattr(placement_amounts, "_ASKED", ())
+    monkeypatch.setattr(placement_amounts, "ASKED", ())
     assert same(live.take("test"))
-    monkeypatch.setattr(placement_amounts, "_ASKED", ("PCPU:1", "VCPU:1", "DISK_GB:1"))
-    monkeypatch.setattr(placement_amounts, "_FEW", 0)
+    monkeypatch.setattr(placement_amounts, "ASKED", ("PCPU:1", "VCPU:1", "DISK_GB:1"))
+    monkeypatch.setattr(placement_amounts, "FEW", 0)
     assert same(live.take("test"))
 
 

@@ -9,6 +9,8 @@ import pytest
 from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional.clouds import delete, four_by_eight, leaves_used
 
+pytestmark = pytest.mark.slow("a stock Nova and one with the plugin, 16 creates at a time")
+
 LEAVES = four_by_eight()
 HOSTS = [host for hosts in LEAVES.values() for host in hosts]
 COUNT, THREADS = 16, 8

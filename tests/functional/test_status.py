@@ -195,7 +195,7 @@ def test_remarks_of_the_driver_are_a_warning(set_, monkeypatch, tmp_path):
     real = InspectedCloud().topology()
     view = InspectedCloud()
     monkeypatch.setattr(
-        cloud_module, "_topology", lambda: replace(real, remarks=("leaf 'a' is also 'b'",))
+        cloud_module, "described_topology", lambda: replace(real, remarks=("leaf 'a' is also 'b'",))
     )
     code, text = judged(topology_hosts.check, view)
     assert code == Code.WARNING
@@ -902,7 +902,7 @@ def break_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_context: Any, _: list[str]) -> list[Any]:
         raise OSError("gone")
 
-    monkeypatch.setattr(cloud_module, "_compute_nodes", broken)
+    monkeypatch.setattr(cloud_module, "computes_of_cell", broken)
 
 
 def test_a_cell_that_does_not_answer_is_a_warning_where_its_computes_matter(monkeypatch):

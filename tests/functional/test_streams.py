@@ -240,6 +240,9 @@ def run(nova: ClaimsOnly, seed: int, events: int) -> tuple[Stream, list[str]]:
     return stream, broken
 
 
+pytestmark = pytest.mark.slow("hundreds of requests, every rule checked after each")
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_no_host_breaks_a_limit_or_meets_bad_company_or_joins_extreme(nova, seed, caplog):
     stream, broken = run(nova, seed, EVENTS)

@@ -1,14 +1,11 @@
 """Fabrics that the unit tests share, strategies that make random ones, and plain oracles."""
 
 import math
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 from hypothesis import assume
@@ -20,23 +17,6 @@ from hpc_sched.core.plan.planner import plan, solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def printed_by_hash_seeds(code: str) -> set[str]:
-    """Return what code prints in processes with different hash seeds: one text if all is well."""
-    return {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("0", "1", "4711")
-    }
 
 
 def two_leaves() -> Topology:
@@ -222,11 +202,11 @@ class Case:
     group_id: str = ""
     pack_hosts: bool = True
 
-    @property
+    @cached_property
     def described(self) -> Topology:
         return Topology.from_tree(self.tree)
 
-    @property
+    @cached_property
     def fabric(self) -> Topology:
         """The fabric with the hosts that only the counts name."""
         return self.described.including([*self.capacity, *self.members])

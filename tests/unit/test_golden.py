@@ -4,15 +4,13 @@ A fixed part of its cases; ``python -m tests.golden --compare`` takes them all.
 """
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from tests.golden import explained, fits, record, simulated
 from tests.golden.record import Case
 
-# Of so many cases of a part one is taken.
-EVERY: dict[Any, int] = {fits: 5, simulated: 7}
+SLOW = pytest.mark.slow("thousands of snapshots and simulations")
 # Of how many snapshots, or simulations, of a kind there are at least so many.
 LEAST_FITS = {
     "fits": 200,
@@ -40,10 +38,19 @@ LEAST_SIMULATED = {
 }
 
 
-@pytest.mark.parametrize("part", [fits, simulated], ids=lambda part: part.__name__.split(".")[-1])
-def test_commands_say_what_is_recorded(part, tmp_path):
+@pytest.mark.parametrize(
+    ("part", "first", "every"),
+    [
+        pytest.param(fits, 0, 20, id="fits"),
+        pytest.param(simulated, 0, 28, id="simulated"),
+        pytest.param(fits, 5, 5, id="more fits", marks=SLOW),
+        pytest.param(simulated, 7, 7, id="more simulated", marks=SLOW),
+    ],
+)
+def test_commands_say_what_is_recorded(part, first, every, tmp_path):
+    """The name of a part, the first of its cases to take, and how far it is to the next."""
     name = part.__name__.rpartition(".")[2]
-    seeds = range(0, part.CASES, EVERY[part])
+    seeds = range(first, part.CASES, every)
     recorded = [record.read(name)[seed] for seed in seeds]
     for before, now in zip(recorded, part.cases(tmp_path, seeds), strict=True):
         different = record.report(name, before, now)

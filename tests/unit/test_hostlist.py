@@ -167,7 +167,7 @@ def test_thousands_of_names_with_several_numbers_are_folded_and_unfolded_at_once
 @given(st.lists(NAMES, min_size=1, max_size=40, unique=True))
 def test_more_names_than_are_folded_together_stay_the_same(names: list[str]):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hostlist, "_MANY", 4)
+        patch.setattr(hostlist, "MANY", 4)
         assert sorted(hostlist.expand(hostlist.fold(names))) == sorted(names)
 
 

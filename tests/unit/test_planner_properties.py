@@ -153,27 +153,6 @@ def test_any_way_to_fill_the_room_costs_at_least_as_much(group: fabrics.Group, d
         assert cost == math.inf
 
 
-ANOTHER_PROCESS = """
-from hpc_sched.core.plan.planner import plan
-from tests.unit import fabrics
-fabric = fabrics.row_of_leaves({f"leaf{i:02}": 4 for i in range(12)})
-answer = plan(
-    topology=fabric,
-    capacity={host: 1 for host in set(fabric.hosts)},
-    members={"leaf03-00": 1},
-    count=20,
-    group_id="group-1",
-)
-print(answer.places, list(answer.hosts), list(answer.leaves))
-"""
-
-
-def test_the_same_input_gives_the_same_plan_whatever_the_hash_seed():
-    said = fabrics.printed_by_hash_seeds(ANOTHER_PROCESS)
-    assert len(said) == 1
-    assert "leaf03" in said.pop()
-
-
 def test_two_groups_on_an_empty_fabric_mostly_start_in_different_leaves():
     fabric = fabrics.row_of_leaves({f"leaf{i:02}": 4 for i in range(20)})
     chosen = Counter[str]()

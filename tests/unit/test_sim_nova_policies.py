@@ -196,22 +196,6 @@ def test_the_order_of_the_description_changes_nothing(
     assert answers[0] == answers[1]
 
 
-ANOTHER_PROCESS = """
-from tests.unit import fabrics
-from tests.unit.placing import placed
-from tests.unit.test_sim_nova_policies import EVERY
-fabric = fabrics.row_of_leaves({f"leaf{i:02}": 4 for i in range(12)})
-for policy in EVERY:
-    print(policy.name, placed(policy, fabric, {host: 2 for host in set(fabric.hosts)}, 20))
-"""
-
-
-def test_the_hash_seed_changes_nothing():
-    said = fabrics.printed_by_hash_seeds(ANOTHER_PROCESS)
-    assert len(said) == 1
-    assert "slurm-tree" in said.pop()
-
-
 def test_the_only_chance_is_the_requests_own():
     state = random.getstate()
     for policy in EVERY:

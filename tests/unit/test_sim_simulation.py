@@ -21,7 +21,6 @@ from hpc_sched.sim.queue_disciplines import Easy, Fcfs
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import Topology
-from tests.unit import fabrics
 from tests.unit.fabrics import two_leaves
 from tests.unit.simulated import Simulated, cluster
 
@@ -333,16 +332,3 @@ def test_the_first_job_of_a_queue_is_never_delayed_by_backfilling():
         starts = {record.number: record.start for record in found.records}
         assert promised
         assert all(starts[number] <= time for number, time in promised.items())
-
-
-def test_results_do_not_depend_on_the_hash_seed():
-    code = (
-        "from hpc_sched.sim.policies import registry\n"
-        "from hpc_sched.sim.jobs.job import Job\n"
-        "from tests.unit.simulated import Simulated\n"
-        "jobs = [Job(n, n // 3, 5 + n % 7, 1 + n % 6) for n in range(1, 40)]\n"
-        "for name in registry.names():\n"
-        "    print(name, Simulated(name, jobs).log)\n"
-    )
-    told = fabrics.printed_by_hash_seeds(code)
-    assert len(told) == 1

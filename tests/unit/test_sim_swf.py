@@ -131,8 +131,9 @@ def test_a_row_that_cannot_be_used_is_counted_with_its_reason(tmp_path, content,
     assert counts.sentences() == [f"2 rows ({reason.value}), first on line 3"]
 
 
-def test_a_runtime_of_zero_is_one():
-    assert swf._row(1, row(f4=0)).runtime == 0.0
+def test_a_runtime_of_zero_is_one(tmp_path: Path):
+    [record], _ = read(tmp_path, row(f4=0))
+    assert record.runtime == 0.0
 
 
 def test_rows_are_put_in_the_order_of_their_submit_times_then_of_the_file(tmp_path: Path):

@@ -25,11 +25,11 @@ _current: ContextVar[RequestDeadline | None] = ContextVar("hpc_sched deadline", 
 
 
 @contextmanager
-def active(deadline: RequestDeadline) -> Iterator[None]:
-    """Apply a request's deadline to this thread's reads in this block."""
+def active(deadline: RequestDeadline) -> Iterator[RequestDeadline]:
+    """Apply a request's deadline to this thread's reads in this block; yield it."""
     before = _current.set(deadline)
     try:
-        yield
+        yield deadline
     finally:
         _current.reset(before)
 

@@ -58,6 +58,12 @@ class _Registry:
 _registry = _Registry()
 
 
+def held() -> list[objects.RequestSpec]:
+    """Return the requests that are being served, or have been and are not collected yet."""
+    with _registry.lock:
+        return list(_registry.entries)
+
+
 def state_of(
     spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
 ) -> GroupState | None:
@@ -85,7 +91,9 @@ def state_of(
     return entry.state
 
 
-def waiting_for(spec: objects.RequestSpec) -> AbstractContextManager[None]:
+def waiting_for(
+    spec: objects.RequestSpec,
+) -> AbstractContextManager[request_deadline.RequestDeadline]:
     """Charge the time spent waiting in this block to the request's deadline."""
     return request_deadline.active(_registry.entry(spec).deadline)
 

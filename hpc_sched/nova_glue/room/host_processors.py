@@ -58,12 +58,12 @@ def of(state: GroupState, positions: NDArray[np.int64]) -> HostProcessors:
         key=lambda place: (place[0], place[1] or ""),
     )
     stated = [stated_type(_metadata(found.aggregates or ())) for found in states]
-    reported: list[Processor | None] = [_processor(found.cpu_info) for found in states]
+    reported: list[Processor | None] = [reported_processor(found.cpu_info) for found in states]
     if elsewhere:
-        metadata, cpu_info = _read(elsewhere, state.group.cells)
+        metadata, cpu_info = read_elsewhere(elsewhere, state.group.cells)
         places += elsewhere
         stated += [stated_type(metadata.get(host, ())) for host, _ in elsewhere]
-        reported += [_processor(cpu_info.get(place)) for place in elsewhere]
+        reported += [reported_processor(cpu_info.get(place)) for place in elsewhere]
     fabric = state.fabric
     names: list[str | None] = []
     by_cpu_info = type_names(reported)
@@ -100,7 +100,7 @@ def _metadata(aggregates: Iterable[Any]) -> list[str]:
 
 # As many entries as a cloud has kinds of hosts; hosts of one kind report the same text.
 @functools.lru_cache(maxsize=256)
-def _processor(cpu_info: str | None) -> Processor | None:
+def reported_processor(cpu_info: str | None) -> Processor | None:
     """Return what a hypervisor's cpu_info says, or None where it cannot be understood."""
     try:
         return of_cpu_info(json.loads(cpu_info or ""))
@@ -108,7 +108,7 @@ def _processor(cpu_info: str | None) -> Processor | None:
         return None
 
 
-def _read(
+def read_elsewhere(
     places: Collection[Place], cells: Collection[int]
 ) -> tuple[dict[str, list[str]], dict[Place, str]]:
     """Return the metadata by host and cpu_info by place of hosts that are no candidates."""

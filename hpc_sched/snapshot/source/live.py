@@ -17,7 +17,7 @@ from hpc_sched.snapshot.source.connection import Api
 Progress = Callable[[str], None]
 Json = Mapping[str, Any]
 
-_PAGE = 1000
+PAGE = 1000
 
 
 def take(cloud: str | None = None, progress: Progress = lambda _text: None) -> Snapshot:
@@ -82,7 +82,7 @@ def _paged(api: Api, path: str, key: str, progress: Progress, **query: str) -> I
     count = 0
     while True:
         progress(f"{key} {count}" if count else key)
-        answer = api.get(path, limit=str(_PAGE), **query, **marker)
+        answer = api.get(path, limit=str(PAGE), **query, **marker)
         found = answer[key]
         yield from found
         count += len(found)
@@ -98,7 +98,7 @@ def _server_groups(api: Api, progress: Progress) -> Iterable[Json]:
     count = 0
     while True:
         progress(f"server groups {count}" if count else "server groups")
-        query = {"all_projects": "True", "limit": str(_PAGE), "offset": str(count)}
+        query = {"all_projects": "True", "limit": str(PAGE), "offset": str(count)}
         found = api.get("/os-server-groups", **query)["server_groups"]
         yield from found
         count += len(found)

@@ -8,9 +8,9 @@ from hpc_sched.snapshot.source.connection import Api
 
 # Allocation candidates come with all resources of each provider that has room for the request.
 # Nearly every host has room for one of these, requested in turn while hosts are missing.
-_ASKED = ("VCPU:1", "MEMORY_MB:1", "PCPU:1")
+ASKED = ("VCPU:1", "MEMORY_MB:1", "PCPU:1")
 # For fewer missing hosts, calls for each of them are faster than one more list.
-_FEW = 32
+FEW = 32
 _THREADS = 8
 
 # Resource class to capacity and usage.
@@ -43,9 +43,9 @@ def read(api: Api, hosts: Sequence[str], progress: Callable[[str], None]) -> dic
         if root in wanted:
             below.setdefault(root, []).append(provider["uuid"])
     found: dict[str, list[_Resources]] = {}
-    for asked in _ASKED:
+    for asked in ASKED:
         missing = below.keys() - found.keys()
-        if len(missing) <= (0 if asked == _ASKED[0] else _FEW):
+        if len(missing) <= (0 if asked == ASKED[0] else FEW):
             break
         progress(f"what is used: {len(found)}/{len(below)} hosts")
         summaries = api.get("/allocation_candidates", resources=asked)["provider_summaries"]
@@ -62,7 +62,7 @@ def read(api: Api, hosts: Sequence[str], progress: Callable[[str], None]) -> dic
         answers = pool.map(lambda provider: _of_provider(api, provider[1]), providers)
         for number, ((root, _), resources) in enumerate(zip(providers, answers, strict=True), 1):
             found.setdefault(root, []).append(resources)
-            if number % _FEW == 0:
+            if number % FEW == 0:
                 progress(f"what full hosts have: {number}/{len(providers)}")
     return {root: _sum(parts) for root, parts in sorted(found.items())}
 

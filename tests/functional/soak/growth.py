@@ -3,47 +3,64 @@
 import contextlib
 import gc
 import heapq
+import importlib
 import os
+import pkgutil
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from nova import objects
 from nova.scheduler import host_manager
 
-from hpc_sched.nova_glue import nova_release
+from hpc_sched.core import group_request, processors, server_group_policy
+from hpc_sched.core.plan import problem, result
+from hpc_sched.core.sharing import mdobp
+from hpc_sched.nova_glue import nova_release, request
 from hpc_sched.nova_glue.instances import (
     colocated_instances,
     group_members,
     host_instances,
     instance_applications,
 )
-from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
+from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import host_processors
 
-# What lives as long as one request does. Nova's own two are held by ours.
-OF_REQUESTS = frozenset(
+
+def _classes_of(package: ModuleType) -> Iterator[type]:
+    """Yield the classes that the modules of a package define, also those for one module alone."""
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for kind in vars(importlib.import_module(found.name)).values():
+            if isinstance(kind, type) and kind.__module__ == found.name:
+                yield kind
+
+
+# What lives as long as one request does. Nova's own two are held by ours. The registry, which is
+# in the package too, was there before :func:`from_here`.
+OF_REQUESTS: frozenset[type] = frozenset(
     {
-        "_Answered",
-        "_Entry",
-        group_members.GroupMembership.__name__,
-        host_instances.HostInstances.__name__,
-        colocated_instances.ColocatedInstances.__name__,
-        "ClaimObserver",
-        "GroupState",
-        "HostState",
-        "Plan",
-        "Planning",
-        "Problem",
-        "Record",
-        "Rejection",
-        "Request",
-        "RequestSpec",
+        *_classes_of(request),
+        colocated_instances.ColocatedInstances,
+        group_members.GroupMembership,
+        group_request.GroupRequest,
+        group_request.ProcessorChoice,
+        host_instances.HostInstances,
+        host_manager.HostState,
+        mdobp.MDOBPInput,
+        objects.RequestSpec,
+        problem.Problem,
+        processors.HostProcessors,
+        request_deadline.RequestDeadline,
+        result.Plan,
+        result.Refusal,
+        result.Rejection,
+        server_group_policy.HardPolicy,
     }
 )
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -101,11 +118,11 @@ def look(requests: int, vms: int) -> Sample:
         live,
         threading.active_count(),
         _open_files(),
-        len(served_requests._registry.entries),
+        len(served_requests.held()),
         {
             "applications": len(instance_applications.cache.applications),
             "creations": len(instance_applications.cache.creations),
-            "processors": host_processors._processor.cache_info().currsize,
+            "processors": host_processors.reported_processor.cache_info().currsize,
             "breakers": len(circuit_breaker.breakers),
         },
     )
@@ -137,7 +154,8 @@ def per_request(samples: Sequence[Sample], values: Sequence[float]) -> float:
 
 def left_over(sample: Sample) -> dict[str, int]:
     """Return the objects of requests that are still alive although none is being served."""
-    return {name: n for name, n in sorted(sample.live.items()) if name in OF_REQUESTS and n}
+    names = {kind.__name__ for kind in OF_REQUESTS}
+    return {name: n for name, n in sorted(sample.live.items()) if name in names and n}
 
 
 def ours(sample: Sample) -> int:
