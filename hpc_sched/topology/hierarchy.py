@@ -10,13 +10,13 @@ build          the entry: level by level
   _Builder       the nodes of the tree, with their names
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
-from hpc_sched.topology.leaf_masks import bits, merged, union
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS, Details, Links
 
@@ -78,7 +78,7 @@ def build(
     distortion = _Distortion()
     for level in range(2, highest + 1):
         within = near[min(2 * level - 1, len(near)) - 1]
-        parts = merged([cluster.leaves for cluster in builder.clusters], within)
+        parts = _merged([cluster.leaves for cluster in builder.clusters], within)
         for children in parts:
             if len(children) > 1:
                 joined = [builder.clusters[i].leaves for i in children]
@@ -244,3 +244,67 @@ def _name_of(switches: Sequence[str]) -> str:
     if len(folded) <= MAX_NAME:
         return folded
     return f"{min(switches)}+{len(switches) - 1}"
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the positions of the bits of a mask, lowest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def union(masks: Iterable[int]) -> int:
+    """Return the union of masks."""
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found
+
+
+def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
+    """Return which disjoint clusters become one, as lists of their indices.
+
+    Each joins the first part all of which is near enough.
+
+    :param clusters: masks of their leaves
+    :param within: per leaf, the mask of the leaves that are near enough
+    """
+    parts: list[list[int]] = []
+    members: list[int] = []  # per part: mask of its leaves
+    common: list[int] = []  # per part: mask of the leaves that are near all of its members
+    by_common: dict[int, int] = {}
+    part_of: dict[int, int] = {}  # by leaf
+    for i, cluster in enumerate(clusters):
+        near_all = -1
+        for leaf in bits(cluster):
+            near_all &= within[leaf]
+        # On a tree all members of a part are near the same leaves.
+        likely = by_common.get(near_all)
+        tried = () if likely is None else (likely,)
+        others: Iterable[int] = range(len(parts))
+        neighbours = near_all & ~cluster
+        if neighbours.bit_count() < len(parts):
+            # A part fits only if all of it is near: only the parts of these leaves can.
+            others = sorted({part_of[leaf] for leaf in bits(neighbours) if leaf in part_of})
+        found = next(
+            (
+                part
+                for part in itertools.chain(tried, others)
+                if not cluster & ~common[part] and not members[part] & ~near_all
+            ),
+            None,
+        )
+        if found is None:
+            by_common[near_all] = len(parts)
+            parts.append([i])
+            members.append(cluster)
+            common.append(near_all)
+        else:
+            parts[found].append(i)
+            members[found] |= cluster
+            common[found] &= near_all
+            by_common[common[found]] = found
+        part = len(parts) - 1 if found is None else found
+        part_of.update(dict.fromkeys(bits(cluster), part))
+    return parts

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
-from hpc_sched.topology.leaf_masks import bits, union
+from hpc_sched.topology.hierarchy import bits, union
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.slurm.switch_graph import (
