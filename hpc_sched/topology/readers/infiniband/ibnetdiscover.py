@@ -22,15 +22,9 @@ _ADAPTER = re.compile(
 )
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _MODEL = re.compile(r"MT[0-9]+\Z")  # until a driver sets a description
-_PLACEHOLDERS = {
-    "localhost",
-    "localhost.localdomain",
-    "none",
-    "null",
-    "unknown",
-    "hostname",
-    "noname",
-}
+_PLACEHOLDERS = frozenset(
+    ("localhost", "localhost.localdomain", "none", "null", "unknown", "hostname", "noname")
+)
 # A SHARP tree's node in a switch, seen as an HCA.
 _AGGREGATION = "aggregation node"
 
@@ -42,11 +36,10 @@ class IbnetdiscoverDriver(TextDriver):
     """Reads the output of ibnetdiscover."""
 
     def __init__(self, *, host_pattern: str | None = None, **source: Any) -> None:
-        """Read a file or a command, see :class:`TextDriver`.
+        """Read a file or a command, see :class:`TextDriver`; raise as it does.
 
         :param host_pattern: regular expression that finds the name of a host in the description
             of its HCA: the first group, or the whole match
-        :raises exceptions.TopologyError: for an invalid expression, and as TextDriver does
         """
         super().__init__(**source)
         self.pattern: re.Pattern[str] | None = None
@@ -55,25 +48,24 @@ class IbnetdiscoverDriver(TextDriver):
                 self.pattern = re.compile(host_pattern)
             except (re.error, OverflowError, RecursionError) as error:
                 raise exceptions.TopologyError(
-                    f"topology_host_pattern: expected a regular expression, found "
+                    "topology_host_pattern: expected a regular expression, found "
                     f"{host_pattern!r}: {error}"
                 ) from error
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the topology of a dump.
+        """Return the topology of a dump; ``names`` are by GUIDs of 16 digits.
 
         Linear in its length, but for the distances, see :func:`switch_cables.fabric`.
 
-        :param names: GUID to host or switch, with 16 digits
-        :raises exceptions.TopologyError: where no switch carries a host, and as
-            :func:`switch_cables.fabric` does
+        :raises exceptions.TopologyError: where no switch carries a host, and as that does
         """
         dump = ibnetdiscover_dump.read(content, name)
-        hcas = [node for node in dump.nodes.values() if node.kind == HCA]
         hosts: dict[str, str] = {}
         inner: set[str] = set()
         nameless: list[Node] = []
-        for node in hcas:
+        for node in dump.nodes.values():
+            if node.kind != HCA:
+                continue
             host = _host_of(node, names, self.pattern)
             if host is not None:
                 hosts[node.id] = host
@@ -82,18 +74,15 @@ class IbnetdiscoverDriver(TextDriver):
             else:
                 nameless.append(node)
         switches = [node for node in dump.nodes.values() if node.kind == SWITCH]
+        shown = f"{len(nameless)}{_example(nameless)}; see {_OPTIONS}"
         if not hosts:
             raise exceptions.TopologyError(
                 f"{name}: expected a switch that carries a host, found switches: "
-                f"{len(switches)}, HCAs without the name of a host: {len(nameless)}"
-                f"{_example(nameless)}; see {_OPTIONS}"
+                f"{len(switches)}, HCAs without the name of a host: {shown}"
             )
         remarks = list(dump.remarks)
         if nameless:
-            remarks.append(
-                f"HCAs without the name of a host, which count for none: {len(nameless)}"
-                f"{_example(nameless)}; see {_OPTIONS}"
-            )
+            remarks.append(f"HCAs without the name of a host, which count for none: {shown}")
         try:
             return switch_cables.fabric(
                 dump.cables, _switch_names(switches, names), hosts, inner, remarks

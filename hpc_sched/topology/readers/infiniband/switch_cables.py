@@ -47,7 +47,6 @@ def fabric(
     :param names: switch to its unique name
     :param hosts: HCA to its host
     :param inner: HCAs that are part of a switch
-    :param remarks: of the reader so far
     :raises exceptions.TopologyError: where no switch carries a host, for too many leaves, and for
         paths longer than those of any tree
     """
@@ -74,6 +73,7 @@ def fabric(
     _check_span(leaves, neighbours, start, name)
     near = _near(leaves, neighbours, start, name)
     uppers = sorted(_uppers(neighbours, start, near).items())
+    # Number of links to the nearest leaf switch, for leaf switches and uppers.
     height = {s: 0 for s, mask in enumerate(start) if mask}
     height |= {s: distance for s, (distance, _) in uppers}
     rates = {s: _rates(links[s], s, height) for s in height}
@@ -221,10 +221,7 @@ def _uppers(
 
 
 def _rates(ends: _Ends, s: int, height: Mapping[int, int]) -> Links | None:
-    """Return the data rates of a switch's links, or None if one is unknown.
-
-    :param height: number of links to the nearest leaf switch, for leaf switches and uppers
-    """
+    """Return the data rates of a switch's links, or None if one is unknown."""
     down = up = 0.0
     for there, rate in ends:
         # An HCA at a leaf switch is a host's; one at a spine is not.
