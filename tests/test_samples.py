@@ -8,6 +8,7 @@ import pytest
 from oslo_config import cfg
 
 from hpc_sched import conf, topology
+from tests.unit.fabrics import check
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,7 +45,7 @@ def test_a_wrong_value_in_the_file_is_found_at_start_and_named(tmp_path: Path, l
 
 def test_the_sample_topology_is_the_one_that_its_drawing_shows():
     fabric = topology.load("yaml", path=ROOT / "etc" / "topology.yaml.sample")
-    fabric.check()
+    check(fabric)
     assert fabric.levels == ("leaf", "pod", "core")
     assert {leaf: len(fabric.hosts_of(leaf)) for leaf in fabric.leaves} == {
         "leaf01": 8,

@@ -5,7 +5,6 @@ from typing import Any
 
 from hpc_sched import terminal_text
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.writers import leaf_rows
 
 LEGEND = "1 first request   2 growth   x other tenants   . free"
 
@@ -13,7 +12,7 @@ LEGEND = "1 first request   2 growth   x other tenants   . free"
 def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the leaves with the group's VMs, the runs side by side, and the costs below."""
     names = list(results)
-    titles = {leaf: leaf_rows.title_of(topology, leaf) for leaf in topology.leaves}
+    titles = {leaf: topology.leaf_title(leaf) for leaf in topology.leaves}
     label = max(len("  least possible"), *map(len, titles.values())) + 2
     rows_of = {
         name: {leaf: _cells(topology, leaf, results[name]) for leaf in topology.leaves}
@@ -58,7 +57,7 @@ def _cells(topology: Topology, leaf: str, result: Mapping[str, Any]) -> str:
             return "2"
         return "x" if host in busy else "."
 
-    return leaf_rows.row_of(topology, leaf, cell)
+    return " ".join(cell(host) for host in topology.hosts_of(leaf))
 
 
 def _leaves(topology: Topology, hosts: Mapping[str, int]) -> int:

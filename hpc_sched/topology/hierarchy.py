@@ -5,18 +5,21 @@ sometimes no tree at all. The hops of a tree are an ultrametric; here the graph'
 the smallest ultrametric that is not below them. On a fat tree they are one already.
 
 build          the entry: level by level
-  _Distortion    the pair of leaves whose distance was rounded up most
+  _merged        which parts become one on a level
+  _Rounding      the pair of leaves whose distance was rounded up most
   _torn          connected leaves on different islands
   _Builder       the nodes of the tree, with their names
+
+Sets of leaves are masks, bit i for leaf i: one machine operation handles 64 leaves.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from hpc_sched import exceptions
-from hpc_sched.topology import hostlist
-from hpc_sched.topology.leaf_masks import bits, merged, union
+from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS, Details, Links
 
@@ -57,11 +60,9 @@ def build(
     leaves below are one node. Parts without a connection become islands. O(leaves**2) at worst,
     in steps of 64 leaves; linear on trees.
 
-    :param leaves: in the order of the topology
     :param near: ``near[d - 1][i]`` is the mask of the leaves with at most d switches on the
         path from a host below leaf i, itself included
     :param uppers: the switches above, which give the nodes of the tree their names
-    :param remarks: of the reader so far
     :raises exceptions.TopologyError: for more than ``MAX_LEVELS`` levels
     """
     by_level: dict[int, list[Upper]] = {}
@@ -75,52 +76,51 @@ def build(
             f"{highest} levels of switches, {MAX_LEVELS} at most: there is no tree to be seen"
         )
     builder = _Builder(leaves)
-    distortion = _Distortion()
+    worst = _Rounding()
     for level in range(2, highest + 1):
         within = near[min(2 * level - 1, len(near)) - 1]
-        parts = merged([cluster.leaves for cluster in builder.clusters], within)
+        parts = _merged([cluster.leaves for cluster in builder.clusters], within)
         for children in parts:
             if len(children) > 1:
                 joined = [builder.clusters[i].leaves for i in children]
-                distortion.note(level, joined, near)
+                worst = _worse(worst, 2 * level - 1, joined, near)
         builder.join(level, parts, by_level.get(level, []))
-    return builder.topology(
-        [*remarks, *distortion.remark(leaves), *_torn(builder.clusters, leaves, near)]
+    found = list(remarks)
+    if worst.hops > worst.switches:
+        a, b = (_name_of(leaves[i].switches) for i in worst.pair)
+        found.append(
+            "the fabric is no tree: distances are rounded up to one, at worst from "
+            f"{worst.switches} to {worst.hops} switches, between {a} and {b}"
+        )
+    return Topology.from_tree(
+        {cluster.name: cluster.below for cluster in builder.clusters},
+        details=Details(members=builder.members, links=builder.links),
+        remarks=[*found, *_torn(builder.clusters, leaves, near)],
     )
 
 
-@dataclass
-class _Distortion:
-    """The pair of leaves whose distance in the tree exceeds that in the graph most."""
+class _Rounding(NamedTuple):
+    """Two leaves, their hops in the tree, and the switches between them in the graph."""
 
-    hops: int = 0  # in the tree
-    switches: int = 0  # in the graph
+    hops: int = 0
+    switches: int = 0
     pair: tuple[int, int] = (0, 0)
 
-    def note(self, level: int, joined: Sequence[int], near: Sequence[Sequence[int]]) -> None:
-        """Compare the distances of leaves that become one cluster on a level."""
-        hops = 2 * level - 1
-        together = union(joined)
-        # Only pairs with a larger distortion than the worst so far.
-        for switches in range(1, hops - (self.hops - self.switches)):
-            within = near[min(switches, len(near)) - 1]
-            for cluster in joined:
-                others = together & ~cluster
-                for leaf in bits(cluster):
-                    met = within[leaf] & others
-                    if met:
-                        self.hops, self.switches = hops, switches
-                        self.pair = (leaf, next(bits(met)))
-                        return
 
-    def remark(self, leaves: Sequence[Leaf]) -> Iterator[str]:
-        """Yield a remark if the graph is no tree."""
-        if self.hops > self.switches:
-            a, b = (_name_of(leaves[i].switches) for i in self.pair)
-            yield (
-                "the fabric is no tree: distances are rounded up to one, at worst from "
-                f"{self.switches} to {self.hops} switches, between {a} and {b}"
-            )
+def _worse(
+    worst: _Rounding, hops: int, joined: Sequence[int], near: Sequence[Sequence[int]]
+) -> _Rounding:
+    """Return the pair of leaves whose distance is rounded up most, of one and ``joined`` ones."""
+    together = union(joined)
+    # Only pairs with a larger difference than the worst so far.
+    for switches in range(1, hops - (worst.hops - worst.switches)):
+        within = near[min(switches, len(near)) - 1]
+        for cluster in joined:
+            others = together & ~cluster
+            for leaf in bits(cluster):
+                if met := within[leaf] & others:
+                    return _Rounding(hops, switches, (leaf, next(bits(met))))
+    return worst
 
 
 def _torn(
@@ -132,15 +132,13 @@ def _torn(
     """
     for island in islands:
         for leaf in bits(island.leaves):
-            others = near[-1][leaf] & ~island.leaves
-            if others:
+            if others := near[-1][leaf] & ~island.leaves:
                 other = next(bits(others))
                 switches = next(d for d, row in enumerate(near, 1) if row[leaf] >> other & 1)
+                a, b = _name_of(leaves[leaf].switches), _name_of(leaves[other].switches)
                 yield (
-                    f"the fabric is no tree: {_name_of(leaves[leaf].switches)} and "
-                    f"{_name_of(leaves[other].switches)} are "
-                    f"{switches} switch{'es' if switches > 1 else ''} apart and on different "
-                    "islands, for not all that reach the one reach the other"
+                    f"the fabric is no tree: {a} and {b} are {plurals.text(switches, 'switch')} "
+                    "apart and on different islands, for not all that reach the one reach the other"
                 )
                 return
 
@@ -188,14 +186,13 @@ class _Builder:
             if not same:
                 # No switch has exactly these leaves below: take those that connect some of them.
                 within = sorted(i for leaf in bits(leaves) for i in by_first.get(leaf, ()))
+                inside = [uppers[i] for i in within if not uppers[i].below & ~leaves]
                 same = [
                     upper
-                    for upper in (uppers[i] for i in within)
-                    if not upper.below & ~leaves
-                    and all(upper.below & ~child.leaves for child in children)
+                    for upper in inside
+                    if all(upper.below & ~child.leaves for child in children)
                 ]
-            first = next(bits(leaves))
-            unnamed = f"{_name_of(self.given[first].switches)}-level{level}"
+            unnamed = f"{_name_of(self.given[next(bits(leaves))].switches)}-level{level}"
             total = Links.total([upper.links for upper in same if upper.links is not None])
             if max(child.height for child in children) < level - 1:
                 children = [self._padded(child, level - 1) for child in children]
@@ -204,21 +201,11 @@ class _Builder:
             joined.append(_Cluster(leaves, name, level, below))
         self.clusters = joined
 
-    def topology(self, remarks: Sequence[str]) -> Topology:
-        """Return the tree."""
-        return Topology.from_tree(
-            {cluster.name: cluster.below for cluster in self.clusters},
-            details=Details(members=self.members, links=self.links),
-            remarks=remarks,
-        )
-
     def _padded(self, cluster: _Cluster, height: int) -> _Cluster:
         """Return a cluster with nodes added above it, up to a level."""
-        while cluster.height < height:
-            name = self._named([f"{cluster.name}-level{cluster.height + 1}"], None)
-            cluster = _Cluster(
-                cluster.leaves, name, cluster.height + 1, {cluster.name: cluster.below}
-            )
+        for level in range(cluster.height + 1, height + 1):
+            name = self._named([f"{cluster.name}-level{level}"], None)
+            cluster = _Cluster(cluster.leaves, name, level, {cluster.name: cluster.below})
         return cluster
 
     def _named(self, switches: Sequence[str], links: Links | None) -> str:
@@ -241,6 +228,57 @@ def _name_of(switches: Sequence[str]) -> str:
     if len(switches) == 1:
         return switches[0]
     folded = hostlist.fold(switches)
-    if len(folded) <= MAX_NAME:
-        return folded
-    return f"{min(switches)}+{len(switches) - 1}"
+    return folded if len(folded) <= MAX_NAME else f"{min(switches)}+{len(switches) - 1}"
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the positions of the bits of a mask, lowest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def union(masks: Iterable[int]) -> int:
+    """Return the union of masks."""
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found
+
+
+def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
+    """Return which disjoint clusters of leaves become one, as lists of their indices.
+
+    Each joins the first part all of which is near enough: ``within``, by leaf.
+    """
+    parts: list[list[int]] = []
+    members: list[int] = []  # per part: mask of its leaves
+    common: list[int] = []  # per part: mask of the leaves that are near all of its members
+    by_common: dict[int, int] = {}
+    part_of: dict[int, int] = {}  # by leaf
+    for i, cluster in enumerate(clusters):
+        near_all = -1
+        for leaf in bits(cluster):
+            near_all &= within[leaf]
+        # On a tree all members of a part are near the same leaves.
+        tried = [by_common[near_all]] if near_all in by_common else []
+        others: Iterable[int] = range(len(parts))
+        neighbours = near_all & ~cluster
+        if neighbours.bit_count() < len(parts):
+            # A part fits only if all of it is near: only the parts of these leaves can.
+            others = sorted({part_of[leaf] for leaf in bits(neighbours) if leaf in part_of})
+        for part in itertools.chain(tried, others):
+            if not cluster & ~common[part] and not members[part] & ~near_all:
+                break
+        else:
+            part = len(parts)
+            parts.append([])
+            members.append(0)
+            common.append(-1)
+        parts[part].append(i)
+        members[part] |= cluster
+        common[part] &= near_all
+        by_common[common[part]] = part
+        part_of |= dict.fromkeys(bits(cluster), part)
+    return parts

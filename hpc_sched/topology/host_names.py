@@ -30,10 +30,8 @@ class HostNames:
     def find_all(self, places: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
         """Return the name of each hypervisor, and the names that the topology does not have.
 
-        A hypervisor outside the topology keeps its own name. So do several that would share a
-        short name.
-
-        :param places: service host and nodename of each hypervisor
+        A hypervisor, given as service host and nodename, outside the topology keeps its own name.
+        So do several that would share a short name.
         """
         found = [self.find(*place) for place in places]
         nodes: dict[str, set[str]] = {}

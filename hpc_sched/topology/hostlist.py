@@ -22,11 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
 def _count(text: str) -> int:
-    """Return an upper bound of the names in a folded text, without unfolding it."""
-    return sum(_count_part(part) for part in _PART.findall(text))
-
-
-def _count_part(text: str) -> int:
+    """Return an upper bound of the names in a text without commas outside brackets."""
     total = 1
     for body in _BRACKETS.findall(text):
         size = 0
@@ -35,24 +31,21 @@ def _count_part(text: str) -> int:
             if not found:
                 raise ValueError(f"bad range {part!r} in {text!r}: expected numbers as in [1-4,7]")
             low, high, step = found.groups()
+            size += 1
             if high is not None:
                 if int(high) < int(low):
                     raise ValueError(f"bad range {part!r} in {text!r}: it ends before it begins")
-                if step is not None and int(step) == 0:
+                if int(step or 1) == 0:
                     raise ValueError(f"bad range {part!r} in {text!r}: a step of 0")
-                size += (int(high) - int(low)) // int(step or 1) + 1
-            else:
-                size += 1
+                size += (int(high) - int(low)) // int(step or 1)
         total *= size
     return total
 
 
 def expand(text: str) -> list[str]:
-    """Return the names of a folded text, in natural order.
+    """Return the names of a text such as ``r[1-2]n[01-18],login1``, in natural order.
 
-    :param text: such as ``node[001-018]`` or ``r[1-2]n[01-18],login1``
-    :raises ValueError: for a text that is no list of host names, or one of more than
-        ``MAX_HOSTS``
+    :raises ValueError: for a text that is no list of host names, or more than ``MAX_HOSTS``
     """
     stripped = text.strip()
     if not stripped:
@@ -62,7 +55,7 @@ def expand(text: str) -> list[str]:
         raise ValueError(f"character {wrong.group()!r} in host name {text!r}")
     if _BRACKETS.sub("", stripped).strip("[]") != _BRACKETS.sub("", stripped):
         raise ValueError(f"bad range in {text!r}: a bracket without its partner")
-    if _count(stripped) > MAX_HOSTS:
+    if sum(map(_count, _PART.findall(stripped))) > MAX_HOSTS:
         raise ValueError(f"{text!r} stands for more than {MAX_HOSTS} hosts")
     # NodeSet merges parts in quadratic time where names have several numbers: one at a time.
     parts = _parts(stripped)

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-from hpc_sched.topology import plurals, undescribed_hosts
+from hpc_sched.topology import plurals
 from hpc_sched.topology.tree import (
     Details,
     Switch,
     Tree,
     TreeReader,
     name_rank,
+    with_leaves,
 )
 
 
@@ -61,7 +62,6 @@ class Topology:
         :param processors: switch name to the processor type of the hosts below it
         :param host_processors: host name to its own processor type, whatever its switches state
         :param details: all attributes of switches, in place of ``processors``
-        :param remarks: sentences on what the description's reader corrected or doubts
         :raises exceptions.TopologyError: for an empty tree or switch, a switch or host given
             twice, a wrong number of level names, or a processor type of a host that the tree
             does not have
@@ -69,10 +69,9 @@ class Topology:
         reader = TreeReader(tree)
         names = reader.levels(tuple(levels))
         own = dict(host_processors or {})
-        unknown = sorted(own.keys() - reader.host_index.keys())
-        if unknown:
+        if unknown := own.keys() - reader.host_index.keys():
             raise exceptions.TopologyError(
-                f"host {unknown[0]!r} has a processor type, but no place in the tree"
+                f"host {min(unknown)!r} has a processor type, but no place in the tree"
             )
         return cls(
             hosts=tuple(reader.hosts),
@@ -87,12 +86,10 @@ class Topology:
         )
 
     def to_tree(self) -> dict[str, Any]:
-        """Return the nested switches that :meth:`from_tree` takes, free to change."""
+        """Return new nested switches, as :meth:`from_tree` takes them."""
         tree: dict[str, Any] = {}
-        below: list[Any] = [
-            hosts if switch.level == 1 else {}
-            for switch, hosts in zip(self.switches, self.leaf_hosts(), strict=True)
-        ]
+        # A leaf has hosts, another switch has none.
+        below: list[Any] = [hosts or {} for hosts in self.leaf_hosts()]
         for switch, part in zip(self.switches, below, strict=True):
             (tree if switch.parent < 0 else below[switch.parent])[switch.name] = part
         return tree
@@ -106,9 +103,8 @@ class Topology:
         )
 
     def renamed(self, names: Mapping[str, str]) -> "Topology":
-        """Return the same fabric with other names for some hosts. O(hosts).
+        """Return the same fabric with the new names of some hosts. O(hosts).
 
-        :param names: host to its new name; others are ignored
         :raises exceptions.TopologyError: where two hosts would have one name
         """
         hosts = tuple(names.get(host, host) for host in self.hosts)
@@ -117,18 +113,11 @@ class Topology:
         index: dict[str, int] = {}
         for i, host in enumerate(hosts):
             if index.setdefault(host, i) != i:
-                first = self.hosts[index[host]]
-                raise exceptions.TopologyError(
-                    f"hosts {first!r} and {self.hosts[i]!r} would both be called {host!r}"
-                )
+                pair = f"{self.hosts[index[host]]!r} and {self.hosts[i]!r}"
+                raise exceptions.TopologyError(f"hosts {pair} would both be called {host!r}")
         own = {names.get(host, host): type_ for host, type_ in self.host_processors.items()}
-        return replace(
-            self,
-            hosts=hosts,
-            name_rank=name_rank(hosts),
-            host_processors=own,
-            _host_index=index,
-        )
+        rank = name_rank(hosts)
+        return replace(self, hosts=hosts, name_rank=rank, host_processors=own, _host_index=index)
 
     def __repr__(self) -> str:
         return f"<Topology {self.summary()}>"
@@ -209,6 +198,13 @@ class Topology:
         """Return the name of the leaf switch above a host, in O(1)."""
         return self.switches[int(self.groups[0, self.index_of(host)])].name
 
+    def leaf_title(self, leaf: str) -> str:
+        """Return a leaf's name, after that of the switch above it unless that is a root."""
+        above = self.switches[self.switch_index(leaf)].parent
+        if above < 0 or self.switches[above].parent < 0:
+            return leaf
+        return f"{self.switches[above].name} {leaf}"
+
     def ancestors(self, host: str) -> tuple[str, ...]:
         """Return the names of the switches above a host, leaf first."""
         return tuple(switch.name for switch in self._above(host))
@@ -247,35 +243,18 @@ class Topology:
         own named like the host; with several islands it is an island of its own.
         O(hosts * depth).
         """
-        missing = sorted({name for name in names if name not in self._host_index})
-        if not missing:
+        added = sorted({name for name in names if name not in self._host_index})
+        if not added:
             return self
-        parts = undescribed_hosts.Extended(self.switches, self.levels, self.groups)
-        parts = undescribed_hosts.extended(parts, missing)
-        hosts = (*self.hosts, *missing)
+        switches, groups, levels = with_leaves(self.switches, self.groups, self.levels, added)
+        hosts = (*self.hosts, *added)
         return replace(
             self,
             hosts=hosts,
-            **parts._asdict(),
+            switches=switches,
+            levels=levels,
+            groups=groups,
             name_rank=name_rank(hosts),
             _host_index={host: i for i, host in enumerate(hosts)},
-            _switch_index={switch.name: s for s, switch in enumerate(parts.switches)},
+            _switch_index={switch.name: s for s, switch in enumerate(switches)},
         )
-
-    def check(self) -> None:
-        """Assert every invariant of the structure; for tests."""
-        assert self.groups.shape == (len(self.levels), len(self.hosts))
-        assert self.depth == max(switch.level for switch in self.switches)
-        for s, switch in enumerate(self.switches):
-            assert self._switch_index[switch.name] == s
-            assert switch.parent < 0 or self.switches[switch.parent].level > switch.level
-            if switch.level > 1:
-                below = [c.level for c in self.switches if c.parent == s]
-                assert switch.level == 1 + max(below)
-        assert self.host_processors.keys() <= self._host_index.keys()
-        for i, host in enumerate(self.hosts):
-            assert self._host_index[host] == i
-            above = [self.switch_index(name) for name in self.ancestors(host)]
-            for level in range(1, self.depth + 1):
-                highest = [s for s in above if self.switches[s].level <= level][-1]
-                assert self.groups[level - 1, i] == highest

@@ -1,7 +1,7 @@
 """Nested switches read into the parts of a Topology."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,8 @@ class Links:
 class Switch:
     """One switch: its name, its level (leaf = 1) and the index of the switch above it.
 
-    One node of the tree may merge several switches of the fabric, :attr:`members`: the
-    spines of a fat tree, or the leaf switches to which the same hosts are connected by several
-    rails.
+    One node may merge several switches of the fabric, :attr:`members`: the spines of a fat tree,
+    or the leaf switches to which the same hosts are connected by several rails.
     """
 
     name: str
@@ -65,13 +64,9 @@ class Details:
 
 def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
     """Return ``depth`` names of levels, bottom up: the given ones, then the defaults."""
-    defaults = [
-        DEFAULT_LEVEL_NAMES[i] if i < len(DEFAULT_LEVEL_NAMES) else f"level{i + 1}"
-        for i in range(depth)
-    ]
     names = list(given[:depth])
-    for i, name in enumerate(defaults[len(names) :], len(names)):
-        number = i + 1
+    for number in range(len(names) + 1, depth + 1):
+        name = dict(enumerate(DEFAULT_LEVEL_NAMES, 1)).get(number, f"level{number}")
         while name in names:
             name, number = f"level{number}", number + 1
         names.append(name)
@@ -95,10 +90,7 @@ class TreeReader:
     """Collects the switches and hosts of a nested tree, depth first."""
 
     def __init__(self, tree: Tree) -> None:
-        """Read a tree.
-
-        :raises exceptions.TopologyError: as :meth:`Topology.from_tree` does
-        """
+        """Read a tree; raises as :meth:`Topology.from_tree` does."""
         self.names: list[str] = []
         self.parents: list[int] = []
         self.heights: list[int] = []
@@ -113,10 +105,7 @@ class TreeReader:
         self.depth = max(self.heights)
 
     def levels(self, given: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the names of the levels, bottom up.
-
-        :raises exceptions.TopologyError: for a wrong number of given names, or a repeated one
-        """
+        """Return the names of the levels, bottom up; raises as ``from_tree`` does."""
         if given and len(given) != self.depth:
             raise exceptions.TopologyError(
                 f"levels: {len(given)} names ({', '.join(given)}) for a tree of depth {self.depth}"
@@ -127,16 +116,10 @@ class TreeReader:
 
     def switches(self, details: Details) -> tuple[Switch, ...]:
         """Return the switches, depth first."""
+        processors, members, links = details.processors, details.members, details.links
         return tuple(
-            Switch(
-                name,
-                self.heights[s],
-                self.parents[s],
-                details.processors.get(name),
-                details.members.get(name, ()),
-                details.links.get(name),
-            )
-            for s, name in enumerate(self.names)
+            Switch(name, level, above, processors.get(name), members.get(name, ()), links.get(name))
+            for name, level, above in zip(self.names, self.heights, self.parents, strict=True)
         )
 
     def groups(self) -> NDArray[np.int64]:
@@ -144,15 +127,12 @@ class TreeReader:
 
         Shape (depth, hosts).
         """
-        table = np.empty((self.depth, len(self.names)), dtype=np.int64)
-        for s in range(len(self.names)):
-            current = s
-            for level in range(1, self.depth + 1):
-                parent = self.parents[current]
-                if parent >= 0 and self.heights[parent] <= level:
-                    current = parent
-                table[level - 1, s] = current
-        return read_only(np.ascontiguousarray(table[:, self.host_leaf]))
+        parents, heights = np.array(self.parents), np.array(self.heights)
+        rows = [np.array(self.host_leaf)]
+        for level in range(2, self.depth + 1):
+            above = parents[rows[-1]]
+            rows.append(np.where((above >= 0) & (heights[above] <= level), above, rows[-1]))
+        return read_only(np.stack(rows))
 
     def _add(self, name: str, below: Any, parent: int) -> int:
         """Add a switch and all below it; return its level."""
@@ -166,9 +146,8 @@ class TreeReader:
         if isinstance(below, Mapping):
             if not below:
                 raise exceptions.TopologyError(f"switch {name!r} has nothing below it")
-            self.heights[index] = 1 + max(
-                self._add(child, rest, index) for child, rest in below.items()
-            )
+            levels = [self._add(child, rest, index) for child, rest in below.items()]
+            self.heights[index] = 1 + max(levels)
             return self.heights[index]
         if isinstance(below, str) or not isinstance(below, Iterable):
             raise exceptions.TopologyError(
@@ -187,3 +166,41 @@ class TreeReader:
             self.hosts.append(host)
             self.host_leaf.append(index)
         return 1
+
+
+def with_leaves(
+    given: Sequence[Switch],
+    groups: NDArray[np.int64],
+    levels: tuple[str, ...],
+    hosts: Sequence[str],
+) -> tuple[tuple[Switch, ...], NDArray[np.int64], tuple[str, ...]]:
+    """Return switches, groups and levels of a topology with more hosts, each a leaf of its own.
+
+    See :meth:`Topology.including`.
+    """
+    switches = list(given)
+    taken = {switch.name for switch in switches}
+
+    def add(wanted: str, level: int, parent: int) -> None:
+        """Add a switch, with quotes after its name until no other has it."""
+        while wanted in taken:
+            wanted += "'"
+        taken.add(wanted)
+        switches.append(Switch(wanted, level, parent))
+
+    roots = [s for s, switch in enumerate(switches) if switch.parent < 0]
+    root = roots[0] if len(roots) == 1 else -1
+    if root >= 0 and switches[root].level == 1:
+        # One leaf is the whole fabric: a new root connects it with the new leaves.
+        switches[root] = replace(switches[root], parent=len(switches))
+        root = len(switches)
+        add("root", 2, -1)
+        groups = np.vstack([groups, np.full((1, groups.shape[1]), root)])
+        levels = level_names(2, levels)
+    first = len(switches)
+    for host in hosts:
+        add(host, 1, root)
+    columns = np.tile(np.arange(first, len(switches)), (groups.shape[0], 1))
+    if root >= 0:
+        columns[switches[root].level - 1 :] = root
+    return tuple(switches), read_only(np.hstack([groups, columns])), levels

@@ -19,11 +19,12 @@ import pytest
 from hpc_sched import exceptions
 from hpc_sched.topology import Topology, hostlist
 from hpc_sched.topology.readers import name_map, topology_driver
-from hpc_sched.topology.readers.slurm import name_lists
+from hpc_sched.topology.readers.slurm import switch_graph
 from hpc_sched.topology.readers.text_driver import Text, TextDriver
 from tests.fuzz import corpus
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.mutation import mutated
+from tests.unit.fabrics import check
 
 COUNT = int(os.environ.get("HPC_SCHED_FUZZ", "5000"))
 SEED = os.environ.get("HPC_SCHED_FUZZ_SEED", "0")
@@ -64,7 +65,7 @@ def parsers() -> Iterator[object]:
 def _parsing(driver: TextDriver) -> Parser:
     def parse(text: bytes) -> Topology:
         fabric = driver.parse(Text(text, "fuzz"))
-        fabric.check()
+        check(fabric)
         return fabric
 
     return parse
@@ -130,7 +131,7 @@ def test_damaged_texts_are_read_or_refused(
     texts: Corpus,
 ):
     monkeypatch.setattr(hostlist, "MAX_HOSTS", MOST_HOSTS)
-    monkeypatch.setattr(name_lists, "MAX_NAMES", 2 * MOST_HOSTS)
+    monkeypatch.setattr(switch_graph, "MAX_NAMES", 2 * MOST_HOSTS)
     seen: Counter[str] = Counter()
     parser = request.node.callspec.id
     with bounded_memory():

@@ -19,6 +19,25 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 
 
+def check(topology: Topology) -> None:
+    """Assert every invariant of a topology's structure."""
+    assert topology.groups.shape == (len(topology.levels), len(topology.hosts))
+    assert topology.depth == max(switch.level for switch in topology.switches)
+    for s, switch in enumerate(topology.switches):
+        assert topology._switch_index[switch.name] == s
+        assert switch.parent < 0 or topology.switches[switch.parent].level > switch.level
+        if switch.level > 1:
+            below = [c.level for c in topology.switches if c.parent == s]
+            assert switch.level == 1 + max(below)
+    assert topology.host_processors.keys() <= topology._host_index.keys()
+    for i, host in enumerate(topology.hosts):
+        assert topology._host_index[host] == i
+        above = [topology.switch_index(name) for name in topology.ancestors(host)]
+        for level in range(1, topology.depth + 1):
+            highest = [s for s in above if topology.switches[s].level <= level][-1]
+            assert topology.groups[level - 1, i] == highest
+
+
 def two_leaves() -> Topology:
     """Return the smallest fabric with a choice.
 

@@ -15,6 +15,7 @@ from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
+from tests.unit.fabrics import check
 
 
 def ordered(problem: Problem, slot: int = 0, spread: bool = False) -> list[str]:
@@ -193,7 +194,7 @@ def test_the_order_of_the_description_and_of_the_dicts_changes_nothing(
         turned(group.members),
         group.awaiting,
     )
-    other.topology.check()
+    check(other.topology)
     slot = data.draw(st.integers(0, group.awaiting))
     assert ordered(other.problem(), slot, spread) == ordered(group.problem(), slot, spread)
     assert weights(other.topology, other.capacity, other.members, other.awaiting) == weights(

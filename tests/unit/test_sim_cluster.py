@@ -12,7 +12,7 @@ from hpc_sched.topology import Topology
 from hpc_sched.topology.readers.text_driver import Text
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from tests import snapshots
-from tests.unit.fabrics import two_leaves
+from tests.unit.fabrics import check, two_leaves
 from tests.unit.simulated import Simulated
 
 
@@ -31,7 +31,7 @@ def test_a_fat_tree_has_the_shape_that_its_switches_give_it():
     tree = FatTree(levels=3, radix=8, oversubscription=3)
     assert (tree.down, tree.most) == (6, 288)
     topology = tree.topology()
-    topology.check()
+    check(topology)
     assert (len(topology.hosts), len(topology.leaves), topology.depth) == (288, 48, 3)
     assert topology.hosts_of("sw1-0001") == tuple(f"n{i:03}" for i in range(1, 7))
     assert topology.hops("n001", "n006") == 1
@@ -44,7 +44,7 @@ def test_a_fat_tree_has_the_shape_that_its_switches_give_it():
 )
 def test_a_fat_tree_is_built_only_as_far_as_its_hosts_need(hosts: int, leaves: int, depth: int):
     topology = fat_tree.read(f"levels=3,radix=8,oversubscription=3,hosts={hosts}", "x").topology()
-    topology.check()
+    check(topology)
     assert (len(topology.hosts), len(topology.leaves), topology.depth) == (hosts, leaves, depth)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hpc_sched import exceptions
 from hpc_sched.topology import Topology
 from hpc_sched.topology.readers import aggregate_tree
+from tests.unit.fabrics import check
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ def statement(name: str, hosts: str, **levels: str) -> Aggregate:
 
 def read(*given: Aggregate) -> Topology:
     fabric = aggregate_tree.topology_of(given)
-    fabric.check()
+    check(fabric)
     return fabric
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.topology.readers import detection
+from hpc_sched.topology.readers import topology_driver
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ from hpc_sched.topology.readers import detection
     ],
 )
 def test_the_driver_of_a_text_is_detected(text: str, driver: str):
-    assert detection.driver_of(text.encode(), "t") == driver
+    assert topology_driver.driver_of(text.encode(), "t") == driver
 
 
 @pytest.mark.parametrize("line", ["\n", "\r\n", " \n", "-\n"], ids=repr)
 def test_empty_lines_are_looked_at_once(line: str):
     began = time.monotonic()
     with pytest.raises(exceptions.TopologyError, match="expected a topology that one of the"):
-        detection.driver_of(line.encode() * 300_000, "t")
+        topology_driver.driver_of(line.encode() * 300_000, "t")
     assert time.monotonic() - began < 5

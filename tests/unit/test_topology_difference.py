@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from hpc_sched.topology import Topology
 from hpc_sched.topology.compare import difference
-from hpc_sched.topology.compare.difference import Change
-from hpc_sched.topology.compare.hop_changes import HopChange
+from hpc_sched.topology.compare.difference import Change, HopChange
 from hpc_sched.topology.tree import Details, Links
 
 #            core

@@ -13,11 +13,12 @@ from hpc_sched import exceptions
 from hpc_sched.topology import Topology
 from hpc_sched.topology.readers.infiniband import switch_cables
 from tests.ib_dumps import Fabric, from_links, rails, read, state, three_levels, two_levels
+from tests.unit.fabrics import check
 
 
 def check_hops(fabric: Fabric, topology: Topology) -> float:
     """Assert that hops are never below the distances; return the worst error, see remarks."""
-    topology.check()
+    check(topology)
     assert set(topology.hosts) == set(fabric.hosts)
     worst = 0.0
     pairs = set()

@@ -9,9 +9,10 @@ import networkx
 import pytest
 
 from hpc_sched.topology import Topology
-from hpc_sched.topology.readers import detection
+from hpc_sched.topology.readers import topology_driver
 from tests import sample_data
 from tests.ib_dumps import read, switches_between
+from tests.unit.fabrics import check
 
 _SECTION = re.compile(r'^Switch\s+\d+ "(S-\w+)".*\n((?:\[.*\n)*)', re.MULTILINE)
 _PORT = re.compile(r'^\[\d+\]\s+"(\S+)"\[\d+\].*# "(.*)" lid', re.MULTILINE)
@@ -48,7 +49,7 @@ def distances_in(content: bytes, host: str) -> dict[tuple[str, str], float]:
 def test_a_simulated_fat_tree(name: str, leaves: int, hosts: int, spines: int):
     content = content_of(name)
     fabric = read(content)
-    fabric.check()
+    check(fabric)
     assert fabric.leaves == tuple(f"leaf{i:02}" for i in range(1, leaves + 1))
     assert fabric.hosts == tuple(f"node{i:04}" for i in range(1, leaves * hosts + 1))
     assert {len(fabric.hosts_of(leaf)) for leaf in fabric.leaves} == {hosts}
@@ -63,7 +64,7 @@ def test_a_simulated_fat_tree(name: str, leaves: int, hosts: int, spines: int):
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf[root@mgmt ~]# ibnetdiscover\r\n"])
 def test_a_dump_is_known_by_its_content(start: bytes):
     content = start + content_of("ib/dgx-superpod.out")
-    assert detection.driver_of(content, "dump") == "ibnetdiscover"
+    assert topology_driver.driver_of(content, "dump") == "ibnetdiscover"
     assert len(read(content).hosts) == 121
 
 
@@ -73,7 +74,7 @@ def superpod() -> Topology:
 
 
 def test_the_dgx_fabric_has_nine_leaves_on_31_switches(superpod: Topology):
-    superpod.check()
+    check(superpod)
     assert len(superpod.hosts) == 121
     assert sum("-dgx-" in host for host in superpod.hosts) == 119
     assert {"ubuntu", "B11-P1-CUFM-02"} < set(superpod.hosts)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hpc_sched.topology import Topology
 from hpc_sched.topology.tree import Details, Links
-from hpc_sched.topology.writers import dot, svg, svg_layout, svg_text
+from hpc_sched.topology.writers import dot, svg, svg_layout
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -138,7 +138,7 @@ def test_no_text_is_wider_than_its_box():
     cuts = [text for text in texts(drawn(topology)) if "\N{HORIZONTAL ELLIPSIS}" in text]
     assert len(cuts) == 5  # two levels, two leaves, and the hosts of one
     for text in cuts:
-        assert svg_text.width_of(text, 9) <= max(box.width for box in places.boxes)
+        assert svg_layout.width_of(text, 9) <= max(box.width for box in places.boxes)
     titles = "".join(found.text or "" for found in drawn(topology).iter(f"{SVG}title"))
     assert "x" * 100 in titles
 
@@ -220,7 +220,7 @@ def test_a_picture_has_about_the_shape_of_a_page(pods, leaves, hosts, widest, hi
 
 def test_the_heading_and_the_legend_fit_into_a_small_picture():
     picture = drawn(Topology.from_tree({"leaf": ["h"]}), title="T" * 80, states={})
-    assert int(picture.get("width", 0)) > svg_text.width_of("T" * 80, 14)
+    assert int(picture.get("width", 0)) > svg_layout.width_of("T" * 80, 14)
 
 
 def test_the_same_fabric_is_the_same_picture():

@@ -11,17 +11,17 @@ from hypothesis import given
 
 from hpc_sched import exceptions
 from hpc_sched.topology import Topology, load
-from hpc_sched.topology.readers.slurm import name_lists
+from hpc_sched.topology.readers.slurm import switch_graph
 from hpc_sched.topology.readers.slurm.slurm_driver import SlurmDriver
 from hpc_sched.topology.readers.text_driver import Text
-from tests.unit.fabrics import trees
+from tests.unit.fabrics import check, trees
 
 
 def read(text: str | bytes, **options: Any) -> Topology:
     """Return the fabric of a text, called t.conf in errors."""
     content = text.encode() if isinstance(text, str) else text
     fabric = SlurmDriver(path="t.conf", **options).parse(Text(content, "t.conf"))
-    fabric.check()
+    check(fabric)
     return fabric
 
 
@@ -537,7 +537,7 @@ def test_twenty_thousand_leaves_with_many_parents_of_no_order_are_refused():
 
 
 def test_more_names_than_any_fabric_has_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(name_lists, "MAX_NAMES", 2000)
+    monkeypatch.setattr(switch_graph, "MAX_NAMES", 2000)
     text = LEAF + "".join(f"SwitchName=s{i} Switches=x{i}y[1-900]\n" for i in range(3))
     assert problems_of(text)[-1] == (
         "t.conf:4: switch 's2': the lists so far stand for more than 2000 names"

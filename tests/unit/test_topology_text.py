@@ -9,8 +9,9 @@ import pytest
 
 from hpc_sched import exceptions
 from hpc_sched.topology import load
-from hpc_sched.topology.readers import driver_command, name_map
+from hpc_sched.topology.readers import name_map, text_driver
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
+from tests.unit.fabrics import check
 
 GOOD = "switches: [{name: sw1, hosts: [h1, h2]}]"
 
@@ -60,13 +61,13 @@ def test_a_command_that_is_not_there_is_an_error():
 
 def test_a_command_that_never_stops_printing_is_stopped():
     with pytest.raises(exceptions.TopologyError, match="prints more than 100000 bytes"):
-        driver_command.output_of(["yes"], 30, 100_000)
+        text_driver.output_of(["yes"], 30, 100_000)
 
 
 def test_the_children_of_a_command_that_hangs_are_ended_too(tmp_path: Path):
     pid = tmp_path / "pid"
     with pytest.raises(exceptions.TopologyError, match="no end within"):
-        driver_command.output_of(["sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], 0.5, 1000)
+        text_driver.output_of(["sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], 0.5, 1000)
     child = int(pid.read_text())
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline and _is_running(child):
@@ -108,7 +109,7 @@ def test_hosts_get_the_names_of_the_map(tmp_path: Path):
     names = tmp_path / "names"
     names.write_text('# bare metal\nh1 1f0c-uuid\n\n0x0002c90300a1b2c3 "leaf 1"  # a switch\n')
     fabric = load("yaml", command=["echo", GOOD], name_map=names)
-    fabric.check()
+    check(fabric)
     assert fabric.hosts == ("1f0c-uuid", "h2")
     assert fabric.hops("1f0c-uuid", "h2") == 1
 

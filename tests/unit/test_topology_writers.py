@@ -14,13 +14,13 @@ from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from hpc_sched.topology.tree import Details
 from hpc_sched.topology.writers import slurm_writer, yaml_writer
 from tests.unit import fabrics
-from tests.unit.fabrics import trees
+from tests.unit.fabrics import check, trees
 from tests.unit.test_topology_slurm import hops_of
 
 
 def back(driver: type[TextDriver], text: str) -> Topology:
     fabric = driver(path="t").parse(Text(text.encode(), "t"))
-    fabric.check()
+    check(fabric)
     assert fabric.remarks == ()
     return fabric
 

@@ -11,6 +11,7 @@ from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology import Topology, load
 from hpc_sched.topology.tree import MAX_LEVELS
 from tests.broken_topologies import BROKEN, BrokenTopology
+from tests.unit.fabrics import check
 
 LOADERS = [
     pytest.param(getattr(yaml, "CSafeLoader", None), id="with libyaml"),
@@ -48,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 def read(path: Path, text: str) -> Topology:
     path.write_text(text)
     fabric = load("yaml", path=path)
-    fabric.check()
+    check(fabric)
     return fabric
 
 

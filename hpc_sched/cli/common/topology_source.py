@@ -8,7 +8,7 @@ from hpc_sched.cli.common import nova_conf
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.snapshot.source import snapshot_file
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import aggregate_tree, detection, topology_driver
+from hpc_sched.topology.readers import aggregate_tree, topology_driver
 from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 
@@ -103,7 +103,7 @@ def topology_of(
     else:
         content = files.read_bytes(path, exceptions.TopologyError, MAX_BYTES)
     shown = STDIN if path == "-" else path
-    name = named or detection.driver_of(content, shown)
+    name = named or topology_driver.driver_of(content, shown)
     driver = topology_driver.driver(name, path=path, **given)
     if not isinstance(driver, TextDriver):
         return driver.load()

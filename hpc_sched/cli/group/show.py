@@ -10,7 +10,6 @@ from hpc_sched.cli.common.base_command import HPCSchedLister
 from hpc_sched.snapshot import group_placement, server_groups
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.topology import plurals
-from hpc_sched.topology.writers import leaf_rows
 
 _COLUMNS = ("Name", "ID", "Status", "Host", "Leaf", "Above")
 _LEGEND = "1-9 + VMs of the group   x VMs of others   . none   ! takes no VMs   ? not in Nova"
@@ -91,11 +90,11 @@ def _picture(cloud: Cloud, placed: group_placement.Standing) -> list[str]:
     shown = list(topology.leaves)
     if len(shown) > _MAX_LEAVES:
         shown = [leaf for leaf in shown if leaf in placed.leaves]
-    titles = {leaf: leaf_rows.title_of(topology, leaf) for leaf in shown}
+    titles = {leaf: topology.leaf_title(leaf) for leaf in shown}
     width = max((len(title) for title in titles.values()), default=0) + 2
     lines = [
         titles[leaf].ljust(width)
-        + leaf_rows.row_of(topology, leaf, lambda host: _cell(cloud, placed, host))
+        + " ".join(_cell(cloud, placed, host) for host in topology.hosts_of(leaf))
         for leaf in shown
     ]
     others = len(topology.leaves) - len(shown)

@@ -19,7 +19,7 @@ from hpc_sched.topology import hostlist
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import driver_command
+from hpc_sched.topology.readers import text_driver
 from hpc_sched.topology.readers import topology_driver as topology_base
 
 CONF = nova.conf.CONF
@@ -237,7 +237,7 @@ def _name(source: tuple[str, Mapping[str, Any]]) -> str:
     """Return the name of a source for the log."""
     driver, options = source
     command = options.get("command")
-    return str(options.get("path") or (driver_command.shown(command) if command else driver))
+    return str(options.get("path") or (text_driver.shown(command) if command else driver))
 
 
 def _log_remarks(topology: Topology) -> None:

@@ -9,7 +9,7 @@ from hpc_sched.sim.report import number_text
 from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.summary import Summary
-from hpc_sched.topology.writers.svg_text import cut
+from hpc_sched.topology.writers.svg_layout import cut
 
 _ROW, _AROUND = 0.27, 0.65  # inches: a bar, and the axis below all bars
 _NAME_ROOM, _LETTERS = 150, 12  # pixels

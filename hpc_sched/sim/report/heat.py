@@ -13,7 +13,7 @@ from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.report.timeline import end_of, set_time_axis
 from hpc_sched.sim.summary import Result
-from hpc_sched.topology.writers.svg_text import cut
+from hpc_sched.topology.writers.svg_layout import cut
 
 MOST_ROWS = 100
 _MOST_COLUMNS = 480  # as many pixels as the picture is wide

@@ -1,17 +1,12 @@
-"""The difference between two descriptions of a fabric.
-
-between        the entry
-  _renamed       switches with the same hosts and other names
-  _placed        hosts and switches added, removed or moved
-"""
+"""The difference between two descriptions of a fabric."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from hpc_sched.topology import hostlist, plurals
-from hpc_sched.topology.compare import hop_changes
-from hpc_sched.topology.compare.hop_changes import HopChange
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import Links
 
@@ -33,6 +28,15 @@ class Change:
     def kind(self) -> str:
         """``gone``, ``new`` or ``moved``."""
         return "gone" if self.new is None else "new" if self.old is None else "moved"
+
+
+@dataclass(frozen=True, slots=True)
+class HopChange:
+    """Number of pairs of hosts with one distance before and another now."""
+
+    pairs: int
+    old: float  # hops; infinite between islands
+    new: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +68,7 @@ class Difference:
             *(f"levels: {change.old} became {change.new}" for change in self.levels),
             *(
                 f"{word} of {hostlist.fold(change.names)}: {change.old} became {change.new}"
-                for word, changes in (
-                    ("processor", self.processors),
-                    ("members", self.members),
-                    ("links", self.links),
-                )
+                for word, changes in self._attributes().items()
                 for change in changes
             ),
             *(
@@ -85,6 +85,9 @@ class Difference:
         text = "; ".join(self._summaries())
         return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 4] + " ..."
 
+    def _attributes(self) -> dict[str, tuple[Change, ...]]:
+        return {"processor": self.processors, "members": self.members, "links": self.links}
+
     def _summaries(self) -> Iterator[str]:
         for word, changes in (("hosts", self.hosts), ("switches", self.switches)):
             for kind in ("gone", "new", "moved"):
@@ -95,13 +98,10 @@ class Difference:
             yield f"switches renamed: {_few(new for _, new in self.renamed)}"
         for change in self.levels:
             yield f"levels: {change.new}"
-        for word, changes in (
-            ("processors", self.processors),
-            ("members", self.members),
-            ("links", self.links),
-        ):
+        for word, changes in self._attributes().items():
             if changes:
-                yield f"{word} changed: {_few(_names_in(changes))}"
+                plural = "processors" if word == "processor" else word
+                yield f"{plural} changed: {_few(_names_in(changes))}"
         if self.hops:
             pairs = sum(change.pairs for change in self.hops)
             yield f"hops changed: {plurals.text(pairs, 'pair')} of hosts"
@@ -146,7 +146,7 @@ def between(old: Topology, new: Topology) -> Difference:
         links=_grouped(
             (b.name, _carried(a.links), _carried(b.links)) for a, b in pairs if a.links and b.links
         ),
-        hops=hop_changes.between(old, new, common),
+        hops=_hop_changes(old, new, common),
     )
 
 
@@ -159,11 +159,8 @@ def _renamed(old: Topology, new: Topology) -> dict[str, str]:
     came: dict[tuple[str, ...], list[str]] = {}
     for name, hosts in _unknown(new, old):
         came.setdefault(hosts, []).append(name)
-    found = {}
-    for name, hosts in _unknown(old, new):
-        if hosts and came.get(hosts):
-            found[name] = came[hosts].pop(0)
-    return found
+    gone = _unknown(old, new)
+    return {name: came[hosts].pop(0) for name, hosts in gone if hosts and came.get(hosts)}
 
 
 def _unknown(topology: Topology, other: Topology) -> list[tuple[str, tuple[str, ...]]]:
@@ -172,18 +169,16 @@ def _unknown(topology: Topology, other: Topology) -> list[tuple[str, tuple[str, 
     Each comes with those of its hosts that both fabrics have, sorted.
     """
     names = {switch.name for switch in other.switches}
-    below: dict[int, list[str]] = {
-        i: [] for i, switch in enumerate(topology.switches) if switch.name not in names
+    below: dict[str, list[str]] = {
+        switch.name: []
+        for switch in sorted(topology.switches, key=lambda switch: switch.level)
+        if switch.name not in names
     }
-    if below:
-        for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
-            above = leaf if host in other else -1
-            while above >= 0:
-                if above in below:
-                    below[above].append(host)
-                above = topology.switches[above].parent
-    order = sorted(below, key=lambda i: (topology.switches[i].level, i))
-    return [(topology.switches[i].name, tuple(sorted(below[i]))) for i in order]
+    for host in sorted(topology.hosts) if below else ():
+        for switch in topology.ancestors(host) if host in other else ():
+            if switch in below:
+                below[switch].append(host)
+    return [(switch, tuple(hosts)) for switch, hosts in below.items()]
 
 
 def _parents(topology: Topology) -> dict[str, str]:
@@ -213,13 +208,37 @@ def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
     """Yield a sentence per change of place."""
     for change in changes:
         noun = word if len(change.names) == 1 else many
-        names = hostlist.fold(change.names)
-        place = {
-            "gone": f"from {change.old}",
-            "new": f"at {change.new}",
-            "moved": f"from {change.old} to {change.new}",
-        }[change.kind]
-        yield f"{noun} {change.kind} {place}: {names}"
+        place = f"at {change.new}" if change.kind == "new" else f"from {change.old}"
+        if change.kind == "moved":
+            place += f" to {change.new}"
+        yield f"{noun} {change.kind} {place}: {hostlist.fold(change.names)}"
+
+
+def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[HopChange, ...]:
+    """Return the pairs of hosts of both fabrics with another distance, by old and new distance.
+
+    Counts, for each two levels, the pairs that meet below both of them.
+    """
+    if len(hosts) < 2:
+        return ()
+    before = old.groups[:, [old.index_of(host) for host in hosts]]
+    after = new.groups[:, [new.index_of(host) for host in hosts]]
+    # On one more level all pairs meet, for those that are infinitely far apart.
+    top = np.zeros((1, len(hosts)), dtype=np.int64)
+    before, after = np.vstack([before, top]), np.vstack([after, top])
+    shared = np.zeros((len(before) + 1, len(after) + 1), dtype=np.int64)
+    for a, row in enumerate(before, start=1):
+        for b, other in enumerate(after, start=1):
+            sizes = np.unique(row * len(new.switches) + other, return_counts=True)[1]
+            shared[a, b] = (sizes * (sizes - 1) // 2).sum()
+    exact = np.diff(np.diff(shared, axis=0), axis=1)
+    distances = [[*range(1, 2 * topology.depth, 2), math.inf] for topology in (old, new)]
+    return tuple(
+        HopChange(int(exact[a, b]), was, now)
+        for a, was in enumerate(distances[0])
+        for b, now in enumerate(distances[1])
+        if exact[a, b] and was != now
+    )
 
 
 def _names_in(changes: Iterable[Change]) -> list[str]:

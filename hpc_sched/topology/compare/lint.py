@@ -1,12 +1,4 @@
-"""Findings in a fabric that are legal, and yet often a mistake.
-
-of              the entry
-  _islands        parts without a link between them
-  _skipped        switches directly below one more than a level higher
-  _single         leaves with one host, among larger ones
-  _odd_sizes      leaves with more or fewer hosts than most
-  _unequal_links  switches with another oversubscription than most of their level
-"""
+"""Findings in a fabric that are legal, and yet often a mistake."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -35,13 +27,11 @@ class LintFinding:
 
 def of(topology: Topology) -> tuple[LintFinding, ...]:
     """Return all findings, in the order of ``KINDS``. Linear in hosts and switches."""
-    sizes = _sizes(topology)
-    return (
-        *_islands(topology),
-        *_skipped(topology),
-        *_single(sizes),
-        *_odd_sizes(sizes),
-        *_unequal_links(topology),
+    checks = (_islands, _skipped, _single, _odd_sizes, _unequal_links)
+    return tuple(
+        LintFinding(kind, sentence)
+        for kind, check in zip(KINDS, checks, strict=True)
+        for sentence in check(topology)
     )
 
 
@@ -50,10 +40,7 @@ def oversubscription(topology: Topology) -> dict[str, float]:
 
     The greatest one, if several are equally frequent.
     """
-    return {
-        topology.levels[level - 1]: _usual(ratios)
-        for level, ratios in sorted(_ratios(topology).items())
-    }
+    return {level: _usual(ratios)[0] for level, ratios in _ratios(topology).items()}
 
 
 def ratio_of(switch: Switch) -> float | None:
@@ -67,91 +54,82 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:g}:1"
 
 
-def _islands(topology: Topology) -> Iterator[LintFinding]:
-    hosts = Counter(topology.groups[-1].tolist())  # by root
-    if len(hosts) == 1:
-        return
-    names = {root: topology.switches[root].name for root in hosts}
-    largest = sorted(hosts, key=lambda root: (-hosts[root], names[root]))
-    shown = ", ".join(f"{names[root]} ({hosts[root]})" for root in largest[:5])
-    more = f" and {len(largest) - 5} more" if len(largest) > 5 else ""
-    yield LintFinding(
-        ISLANDS, f"{len(hosts)} islands, with no link between them (hosts): {shown}{more}"
-    )
+def _islands(topology: Topology) -> Iterator[str]:
+    """Yield a sentence for parts without a link between them."""
+    roots = (topology.switches[root].name for root in topology.groups[-1].tolist())
+    hosts = Counter(roots)
+    if len(hosts) > 1:
+        largest = sorted(hosts, key=lambda root: (-hosts[root], root))
+        shown = ", ".join(f"{root} ({hosts[root]})" for root in largest[:5])
+        more = f" and {len(largest) - 5} more" if len(largest) > 5 else ""
+        yield f"{len(hosts)} islands, with no link between them (hosts): {shown}{more}"
 
 
-def _skipped(topology: Topology) -> Iterator[LintFinding]:
+def _skipped(topology: Topology) -> Iterator[str]:
+    """Yield a sentence for switches directly below one more than a level higher."""
     found: dict[int, list[str]] = {}
     for switch in topology.switches:
         if switch.parent >= 0 and topology.switches[switch.parent].level > switch.level + 1:
             found.setdefault(switch.parent, []).append(switch.name)
     for parent, names in found.items():
         above = topology.switches[parent]
-        yield LintFinding(
-            LEVELS,
-            f"directly below {topology.levels[above.level - 1]} {above.name}, with no "
-            f"{topology.levels[above.level - 2]} between: {hostlist.fold(names)}",
+        missing, level = topology.levels[above.level - 2 : above.level]
+        yield (
+            f"directly below {level} {above.name}, with no {missing} between: "
+            f"{hostlist.fold(names)}"
         )
 
 
-def _single(sizes: Mapping[str, int]) -> Iterator[LintFinding]:
+def _single(topology: Topology) -> Iterator[str]:
+    """Yield a sentence for leaves with one host, among larger ones."""
+    sizes = _sizes(topology)
     names = [name for name, size in sizes.items() if size == 1]
     if names and len(names) < len(sizes):
         verb = "has" if len(names) == 1 else "have"
-        yield LintFinding(
-            SINGLE,
-            f"{plurals.text(len(names), 'leaf')} {verb} a single host: {hostlist.fold(names)}",
-        )
+        leaves = plurals.text(len(names), "leaf")
+        yield f"{leaves} {verb} a single host: {hostlist.fold(names)}"
 
 
-def _odd_sizes(sizes: Mapping[str, int]) -> Iterator[LintFinding]:
+def _odd_sizes(topology: Topology) -> Iterator[str]:
+    """Yield a sentence for leaves with more or fewer hosts than most."""
+    sizes = _sizes(topology)
     larger = {name: size for name, size in sizes.items() if size > 1}
-    if len(set(larger.values())) < 2:
+    if not larger:
         return
-    usual, odd = _usual(larger), _odd(larger)
-    alike = len(larger) - sum(map(len, odd.values()))
+    usual, alike = _usual(larger)
     if alike < _USUAL * len(larger):
-        yield LintFinding(
-            SIZE,
-            f"leaves have from {min(larger.values())} to {max(larger.values())} hosts, "
-            "no number is that of most",
-        )
+        least, most = min(larger.values()), max(larger.values())
+        yield f"leaves have from {least} to {most} hosts, no number is that of most"
         return
-    for size, names in odd.items():
-        yield LintFinding(
-            SIZE,
+    for size, names in _odd(larger, usual):
+        yield (
             f"{plurals.text(len(names), 'leaf')} with {size} hosts, where {alike} of "
-            f"{len(sizes)} have {usual:g}: {hostlist.fold(names)}",
+            f"{len(sizes)} have {usual:g}: {hostlist.fold(names)}"
         )
 
 
-def _unequal_links(topology: Topology) -> Iterator[LintFinding]:
-    for level, ratios in sorted(_ratios(topology).items()):
-        usual, odd = _usual(ratios), _odd(ratios)
-        alike = len(ratios) - sum(map(len, odd.values()))
+def _unequal_links(topology: Topology) -> Iterator[str]:
+    """Yield a sentence for switches with another oversubscription than most of their level."""
+    for level, ratios in _ratios(topology).items():
+        usual, alike = _usual(ratios)
         if alike < _USUAL * len(ratios):
-            lowest, highest = min(ratios.values()), max(ratios.values())
-            yield LintFinding(
-                LINKS,
-                f"{topology.levels[level - 1]} oversubscribed from {ratio_text(lowest)} to "
-                f"{ratio_text(highest)}, no ratio is that of most",
-            )
+            lowest, highest = (ratio_text(end(ratios.values())) for end in (min, max))
+            yield f"{level} oversubscribed from {lowest} to {highest}, no ratio is that of most"
             continue
-        for ratio, names in odd.items():
-            yield LintFinding(
-                LINKS,
-                f"{topology.levels[level - 1]} oversubscribed {ratio_text(ratio)}, where "
-                f"{alike} of {len(ratios)} are {ratio_text(usual)}: {hostlist.fold(names)}",
+        for ratio, names in _odd(ratios, usual):
+            yield (
+                f"{level} oversubscribed {ratio_text(ratio)}, where "
+                f"{alike} of {len(ratios)} are {ratio_text(usual)}: {hostlist.fold(names)}"
             )
 
 
-def _ratios(topology: Topology) -> dict[int, dict[str, float]]:
-    """Return the known oversubscriptions by level and switch."""
-    found: dict[int, dict[str, float]] = {}
-    for switch in topology.switches:
+def _ratios(topology: Topology) -> dict[str, dict[str, float]]:
+    """Return the known oversubscriptions by level, bottom up, and switch."""
+    found: dict[str, dict[str, float]] = {}
+    for switch in sorted(topology.switches, key=lambda switch: switch.level):
         ratio = ratio_of(switch)
         if ratio is not None:
-            found.setdefault(switch.level, {})[switch.name] = ratio
+            found.setdefault(topology.levels[switch.level - 1], {})[switch.name] = ratio
     return found
 
 
@@ -161,17 +139,17 @@ def _sizes(topology: Topology) -> dict[str, int]:
     return {switch.name: len(hosts) for switch, hosts in pairs if switch.level == 1}
 
 
-def _usual(values: Mapping[str, float]) -> float:
-    """Return the most frequent value; of equally frequent ones the greatest."""
+def _usual(values: Mapping[str, float]) -> tuple[float, int]:
+    """Return the most frequent value, of several the greatest, and how often it occurs."""
     count = Counter(values.values())
-    return max(count, key=lambda value: (count[value], value))
+    usual = max(count, key=lambda value: (count[value], value))
+    return usual, count[usual]
 
 
-def _odd(values: Mapping[str, float]) -> dict[float, list[str]]:
+def _odd(values: Mapping[str, float], usual: float) -> list[tuple[float, list[str]]]:
     """Return the names with another value than the usual one, by value in ascending order."""
-    usual = _usual(values)
     found: dict[float, list[str]] = {}
-    for name, value in sorted(values.items(), key=lambda item: item[1]):
+    for name, value in values.items():
         if value != usual:
             found.setdefault(value, []).append(name)
-    return found
+    return sorted(found.items())

@@ -16,19 +16,8 @@ LEAF = DEFAULT_LEVEL_NAMES[0]
 ISLAND = "island"
 ROOT = "fabric"
 # Other keys of metadata and flavors with the same prefix.
-NOT_LEVELS = frozenset(
-    {
-        "app_class",
-        "app_name",
-        "cache_score",
-        "group_size",
-        "homogeneous",
-        "max_leaves",
-        "prefer",
-        "processor",
-        "require",
-    }
-)
+NOT_LEVELS = frozenset(("app_class", "app_name", "cache_score", "group_size", "homogeneous"))
+NOT_LEVELS |= {"max_leaves", "prefer", "processor", "require"}
 
 
 class HostAggregate(Protocol):
@@ -115,15 +104,17 @@ class _Reader:
             self.problems.note(
                 None, f"{len(levels)} levels ({', '.join(levels)}), {MAX_LEVELS} at most"
             )
-        leaf_of = self._leaves()
+        leaves = self.stated.get(LEAF, {})
+        hosts = sorted({host for by_host in self.stated.values() for host in by_host})
+        # The leaf of each host: the stated one, or itself.
+        leaf_of = {
+            host: (0, leaves[host].switch) if host in leaves else (_ALONE, host) for host in hosts
+        }
         parents = self._parents(levels, leaf_of)
         self.problems.stop()
-        alone = [host for host, (level, _) in leaf_of.items() if level == _ALONE]
-        remarks = [
-            f"hosts in no aggregate with {PREFIX}{LEAF} are leaves of their own: "
-            f"{hostlist.fold(alone)}"
-        ]
-        return _tree(leaf_of, parents, levels, remarks if alone else [])
+        alone = hostlist.fold(host for host in hosts if host not in leaves)
+        remark = f"hosts in no aggregate with {PREFIX}{LEAF} are leaves of their own: {alone}"
+        return _tree(leaf_of, parents, levels, [remark] if alone else [])
 
     def _levels(self) -> list[str]:
         """Return the levels, lowest first; the first one is always ``LEAF``."""
@@ -158,14 +149,6 @@ class _Reader:
             for host, statement in self.stated[level].items()
             if host in others
         )
-
-    def _leaves(self) -> dict[str, _Node]:
-        """Return the leaf of each host: the stated one, or itself."""
-        leaves = self.stated.get(LEAF, {})
-        hosts = sorted({host for by_host in self.stated.values() for host in by_host})
-        return {
-            host: (0, leaves[host].switch) if host in leaves else (_ALONE, host) for host in hosts
-        }
 
     def _parents(
         self, levels: Sequence[str], leaf_of: Mapping[str, _Node]

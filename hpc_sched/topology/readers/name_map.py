@@ -20,8 +20,7 @@ _SHOWN = 80
 
 def guid(text: str) -> str | None:
     """Return a GUID normalized, or None for another text."""
-    found = _GUID.match(text)
-    return normalized_guid(found[1]) if found else None
+    return normalized_guid(found[1]) if (found := _GUID.match(text)) else None
 
 
 def normalized_guid(digits: str) -> str:

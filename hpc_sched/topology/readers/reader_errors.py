@@ -25,19 +25,15 @@ class Problems:
     """Collector of all problems and remarks of one reader."""
 
     def __init__(self, path: str = "") -> None:
-        """Start without problems.
-
-        :param path: what errors call the description; empty where it has no name
-        """
+        """Start without problems; ``path`` is what errors call the description, if anything."""
         self.path = path
         self._problems: list[str] = []
         self._remarks: list[str] = []
         self._more_remarks = 0
 
     def note(self, line: int | None, text: str) -> None:
-        """Add a problem.
+        """Add a problem on a line, from 1, or on the whole description; stop after the last one.
 
-        :param line: from 1; None for the whole description
         :raises exceptions.TopologyError: with all problems, once there are ``MAX_PROBLEMS``
         """
         self._problems.append(self._sentence(line, text))
@@ -60,10 +56,7 @@ class Problems:
             self._more_remarks += 1
 
     def stop(self) -> None:
-        """Raise the problems so far, if there are any.
-
-        :raises exceptions.TopologyError: with all problems so far
-        """
+        """Raise a TopologyError with all problems so far, if there are any."""
         if self._problems:
             raise exceptions.TopologyError(*self._problems)
 

@@ -3,19 +3,24 @@
 import abc
 import hashlib
 import os
+import selectors
 import shlex
+import signal
+import subprocess  # nosec B404
+import time
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from hpc_sched import exceptions, files
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import driver_command
 from hpc_sched.topology.readers import name_map as name_map_
 from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 # A fabric of 100,000 links takes some 10 MB.
 MAX_BYTES = 256 * 1024 * 1024
-DEFAULT_TIMEOUT = 30.0
+_SHOWN = 200
+_PART = 65536
 
 
 class Text(NamedTuple):
@@ -33,12 +38,11 @@ class TextDriver(TopologyDriver):
         self,
         path: str | os.PathLike[str] | None = None,
         command: str | Sequence[str] = (),
-        timeout: float = DEFAULT_TIMEOUT,
+        timeout: float = 30.0,
         name_map: str | os.PathLike[str] | None = None,
     ) -> None:
         """Set the source: a file, or a command that prints the description.
 
-        :param path: the file
         :param command: program and arguments, or one text that is split as by a shell
         :param timeout: of the command, seconds
         :param name_map: a file of other names of hosts, see ``readers.name_map``
@@ -56,27 +60,20 @@ class TextDriver(TopologyDriver):
         self.name_map = os.fspath(name_map) if name_map else None
 
     def load(self) -> Topology:
-        """Read and parse the text.
-
-        :raises exceptions.TopologyError: where the text cannot be read or is wrong
-        """
+        """Read and parse the text."""
         return self.parse(self.read())
 
     def read(self) -> Text:
-        """Return the current text.
-
-        :raises exceptions.TopologyError: naming the file or command, and why
-        """
+        """Return the current text; errors name the file or command, and why."""
         if self.path is not None:
             content = files.read_bytes(self.path, exceptions.TopologyError, MAX_BYTES)
             return self.described(content, self.path)
-        content = driver_command.output_of(self.command, self.timeout, MAX_BYTES)
-        return self.described(content, driver_command.shown(self.command))
+        content = output_of(self.command, self.timeout, MAX_BYTES)
+        return self.described(content, shown(self.command))
 
     def described(self, content: bytes, name: str) -> Text:
-        """Return a text that was read already, with the current name map.
+        """Return a text that was read already, called ``name``, with the current name map.
 
-        :param name: what errors call the text
         :raises exceptions.TopologyError: where the name map cannot be read
         """
         if self.name_map is None:
@@ -90,10 +87,7 @@ class TextDriver(TopologyDriver):
         return tuple(hashlib.blake2b(part).digest() for part in parts)
 
     def parse(self, description: Text) -> Topology:
-        """Return the topology of a text.
-
-        :raises exceptions.TopologyError: naming file, line and what was expected
-        """
+        """Return the topology of a text; errors name file, line and what was expected."""
         names: Mapping[str, str] = {}
         if description.name_map is not None:
             names = name_map_.read(description.name_map, self.name_map or "the name map")
@@ -105,9 +99,81 @@ class TextDriver(TopologyDriver):
 
     @abc.abstractmethod
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the topology of a text, with the host names of the text.
+        """Return the topology of a text called ``name``, with the host names of the text.
 
-        :param name: what errors call the text
         :param names: the name map, for texts that identify hosts by GUIDs or the like
         :raises exceptions.TopologyError: naming line and what was expected
         """
+
+
+def shown(command: Sequence[str]) -> str:
+    """Return a command for error texts, truncated."""
+    text = shlex.join(command)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
+    """Return the output of a command; after the timeout, s, it is killed with its children.
+
+    :raises exceptions.TopologyError: where it cannot be started, fails, takes longer or prints more
+    """
+    name = shown(command)
+    try:
+        # No shell, and the command is nova.conf's: no part of it comes from a request.
+        process = subprocess.Popen(  # nosec B603
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise exceptions.TopologyError(f"{name}: cannot be run: {why}") from error
+    with process:
+        try:
+            deadline = time.monotonic() + timeout
+            streams = _read(process, deadline, max_bytes)
+            if streams is not None and len(streams[0]) <= max_bytes:
+                process.wait(max(deadline - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            streams = None  # it has closed its output and still runs
+        finally:
+            # Its children are in its process group.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if streams is None:
+        raise exceptions.TopologyError(f"{name}: no end within {timeout:g} s")
+    output, errors = streams
+    if len(output) > max_bytes:
+        raise exceptions.TopologyError(f"{name}: prints more than {max_bytes} bytes")
+    if process.returncode != 0:
+        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+        why = f": {last[0].strip()[:_SHOWN]}" if last else ""
+        raise exceptions.TopologyError(f"{name}: exit code {process.returncode}{why}")
+    return bytes(output)
+
+
+def _read(
+    process: subprocess.Popen[bytes], deadline: float, max_bytes: int
+) -> tuple[bytearray, bytearray] | None:
+    """Return a process's output, up to its end or the limit, and the end of its errors.
+
+    None after the deadline.
+    """
+    output, errors = bytearray(), bytearray()
+    with selectors.DefaultSelector() as selector:
+        for stream, target in ((process.stdout, output), (process.stderr, errors)):
+            if stream is not None:
+                selector.register(stream, selectors.EVENT_READ, target)
+        while selector.get_map() and len(output) <= max_bytes:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            for key, _ in selector.select(left):
+                part = os.read(key.fd, _PART)
+                if not part:
+                    selector.unregister(key.fileobj)
+                key.data.extend(part)
+            del errors[:-_PART]
+    return output, errors

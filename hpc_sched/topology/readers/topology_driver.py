@@ -1,6 +1,7 @@
-"""Base class of topology drivers, and the installed drivers."""
+"""Base class of topology drivers; the installed drivers, and the one that reads a text."""
 
 import abc
+import re
 from importlib import metadata
 from typing import Any
 
@@ -11,6 +12,16 @@ from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
 
 NAMESPACE = "hpc_sched.topology"
+
+# Patterns by driver, in the order of the search, for the first part of a text. Blanks are those of
+# one line: the search would start again at each of many empty lines.
+_MAX_BYTES = 1 << 20
+_PATTERNS = (
+    ("ibnetdiscover", re.compile(rb'^[ \t]*(?:Switch|Ca|Rt)[ \t]+\d+[ \t]+"[A-Z]-', re.MULTILINE)),
+    ("slurm", re.compile(rb"^[ \t]*(?:SwitchName|BlockName)[ \t]*=", re.MULTILINE | re.IGNORECASE)),
+    ("slurm", re.compile(rb"^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:", re.MULTILINE)),
+    ("yaml", re.compile(rb"^[\"']?(?:switches|levels)[\"']?[ \t]*:", re.MULTILINE)),
+)
 
 
 class TopologyDriver(abc.ABC):
@@ -24,32 +35,21 @@ class TopologyDriver(abc.ABC):
 
     @abc.abstractmethod
     def load(self) -> Topology:
-        """Return the topology that is described now.
-
-        :raises exceptions.TopologyError: where the description cannot be read or is wrong
-        """
+        """Return the topology that is described now; raise a TopologyError where it is wrong."""
 
     def read(self) -> Any:
         """Return the description, a value that stays equal until it changes.
 
-        None if the driver cannot detect changes.
-
-        :raises exceptions.TopologyError: where it cannot be read
+        None if the driver cannot detect changes. Raise a TopologyError where it cannot be read.
         """
         return None
 
     def mark(self, description: Any) -> Any:
-        """Return a value to compare a description with later ones.
-
-        The description itself by default; a digest of a large one.
-        """
+        """Return a value to compare a description with later ones, such as a digest."""
         return description
 
     def parse(self, description: Any) -> Topology:
-        """Return the topology of a description that :meth:`read` returned.
-
-        :raises exceptions.TopologyError: where it is wrong
-        """
+        """Return the topology of what :meth:`read` returned; raise a TopologyError likewise."""
         return self.load()
 
 
@@ -59,9 +59,8 @@ def driver_names() -> list[str]:
 
 
 def driver(name: str, **options: Any) -> TopologyDriver:
-    """Return a new driver.
+    """Return a new driver of the stevedore group ``hpc_sched.topology``, such as ``yaml``.
 
-    :param name: in the stevedore group ``hpc_sched.topology``, such as ``yaml``
     :param options: of the driver; ``path`` for those that read a file
     :raises exceptions.TopologyError: for an unknown driver, or options it does not take
     """
@@ -74,10 +73,9 @@ def driver(name: str, **options: Any) -> TopologyDriver:
     try:
         found = stevedore.DriverManager(NAMESPACE, name, on_load_failure_callback=broken)
     except NoMatches:
-        raise exceptions.TopologyError(
-            f"no topology driver {name!r} in the entry points of {NAMESPACE}; "
-            f"installed: {', '.join(driver_names()) or 'none'}"
-        ) from None
+        installed = ", ".join(driver_names()) or "none"
+        missing = f"no topology driver {name!r} in the entry points of {NAMESPACE}"
+        raise exceptions.TopologyError(f"{missing}; installed: {installed}") from None
     except MultipleMatches as error:
         raise exceptions.TopologyError(
             f"several packages bring a topology driver {name!r}: {error}"
@@ -92,14 +90,27 @@ def driver(name: str, **options: Any) -> TopologyDriver:
 
 
 def load(driver: str, **options: Any) -> Topology:
-    """Return the topology that a driver reads.
+    """Return the topology that a driver reads; see :func:`driver`.
 
-    :param driver: its name, see :func:`driver`
-    :param options: of the driver
-    :raises exceptions.TopologyError: for an unknown driver, options it does not take, or a
-        description that cannot be read or is wrong
+    :raises exceptions.TopologyError: as it does, and where the description is wrong
     """
     return _driver(driver, **options).load()
 
 
 _driver = driver  # ``load`` has an argument of that name, part of its public signature
+
+
+def driver_of(content: bytes, name: str) -> str:
+    """Return the name of the driver for a text called ``name``.
+
+    :raises exceptions.TopologyError: where no known driver reads it
+    """
+    start = content[:_MAX_BYTES].removeprefix(b"\xef\xbb\xbf")
+    for driver, pattern in _PATTERNS:
+        if pattern.search(start):
+            return driver
+    known = ", ".join(sorted({driver for driver, _ in _PATTERNS}))
+    raise exceptions.TopologyError(
+        f"{name}: expected a topology that one of the drivers {known} reads; put a driver's name "
+        "in front of the file, as in yaml:FILE, to see what is wrong with it"
+    )

@@ -4,7 +4,7 @@ The file is read as a tree of YAML nodes rather than of values, so that every er
 line; a wrong switch or host does not hide the errors after it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +13,10 @@ import yaml
 from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.reader_errors import Problems
+from hpc_sched.topology.readers.reader_errors import InvalidItemError, Problems
 from hpc_sched.topology.readers.text_driver import TextDriver
-from hpc_sched.topology.readers.yaml_fields import invalid, items, mapping, text
 from hpc_sched.topology.tree import MAX_LEVELS
-from hpc_sched.yaml_nodes import is_null, line_of
+from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 
 # A level of switches nests a list and its keys.
 MAX_NESTING = 4 * MAX_LEVELS
@@ -66,20 +65,12 @@ class _Reader:
                     raise invalid(top, "levels: expected a name for every level, found none")
         self.problems.stop()
         try:
-            return Topology.from_tree(
-                tree,
-                levels=levels,
-                processors=self.processors,
-                host_processors=self.host_processors,
-            )
+            return Topology.from_tree(tree, levels, self.processors, self.host_processors)
         except exceptions.TopologyError as error:
             raise self.problems.error(line_of(top), str(error)) from error
 
     def _switches(self, node: yaml.Node, above: tuple[str, ...]) -> dict[str, Any]:
-        """Return the nested tree of a list of switches.
-
-        :param above: names of the switches above, root first
-        """
+        """Return the nested tree of a list of switches; ``above`` names those above, root first."""
         if len(above) >= MAX_LEVELS:
             raise invalid(node, f"more than {MAX_LEVELS} levels of switches")
         owner = f"switch {above[-1]!r}" if above else "the file"
@@ -93,7 +84,17 @@ class _Reader:
                 if "name" not in fields:
                     raise invalid(item, f"a switch of {owner} has no name")
                 name = text(fields["name"], "a switch's name")
-                self._check_parent(name, fields["name"], above)
+                if name in above:
+                    chain = " > ".join((*above[above.index(name) :], name))
+                    raise invalid(
+                        fields["name"], f"cycle: switch {name!r} is below itself ({chain})"
+                    )
+                if name in self.switch_line:
+                    raise invalid(
+                        fields["name"],
+                        f"switch {name!r} stands twice, first on line {self.switch_line[name]}: "
+                        "a switch has one parent",
+                    )
                 self.switch_line[name] = line_of(fields["name"])
                 tree[name] = self._below(item, fields, (*above, name))
         return tree
@@ -112,17 +113,6 @@ class _Reader:
         if "switches" in fields:
             return self._switches(fields["switches"], path)
         raise invalid(item, f"switch {name!r} has neither 'hosts' nor 'switches'")
-
-    def _check_parent(self, name: str, node: yaml.Node, above: tuple[str, ...]) -> None:
-        if name in above:
-            chain = " > ".join((*above[above.index(name) :], name))
-            raise invalid(node, f"cycle: switch {name!r} is below itself ({chain})")
-        if name in self.switch_line:
-            raise invalid(
-                node,
-                f"switch {name!r} stands twice, first on line {self.switch_line[name]}: "
-                "a switch has one parent",
-            )
 
     def _hosts(self, node: yaml.Node, leaf: str) -> list[str]:
         is_text = isinstance(node, yaml.ScalarNode) and not is_null(node)
@@ -164,3 +154,47 @@ class _Reader:
             if processor is not None:
                 self.host_processors[host] = processor
         return hosts
+
+
+def invalid(node: yaml.Node, text: str) -> InvalidItemError:
+    """Return the error of a node."""
+    return InvalidItemError(line_of(node), text)
+
+
+def mapping(node: yaml.Node, what: str, known: Sequence[str]) -> dict[str, yaml.Node]:
+    """Return the values of a mapping, ``what`` in errors, by key.
+
+    :raises InvalidItemError: for no mapping, a key that is not ``known``, or one given twice
+    """
+    if not isinstance(node, yaml.MappingNode):
+        raise invalid(node, f"{what}: expected keys ({', '.join(known)}), found {kind_of(node)}")
+    found: dict[str, yaml.Node] = {}
+    for key_node, value in node.value:
+        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else kind_of(key_node)
+        if key not in known:
+            raise invalid(key_node, f"unknown key {key!r} in {what}; known: {', '.join(known)}")
+        if key in found:
+            raise invalid(key_node, f"key {key!r} stands twice in {what}")
+        found[key] = value
+    return found
+
+
+def items(node: yaml.Node, what: str) -> list[yaml.Node]:
+    """Return the items of a list; raises InvalidItemError for another node."""
+    if not isinstance(node, yaml.SequenceNode):
+        raise invalid(node, f"{what}: expected a list, found {kind_of(node)}")
+    found: list[yaml.Node] = node.value
+    return found
+
+
+def text(node: yaml.Node, what: str) -> str:
+    """Return a text as written; raises InvalidItemError for another node, or an empty one.
+
+    YAML would read a host called 0123 as a number.
+    """
+    if not isinstance(node, yaml.ScalarNode) or is_null(node):
+        raise invalid(node, f"{what}: expected text, found {kind_of(node)}")
+    found = str(node.value).strip()
+    if not found:
+        raise invalid(node, f"{what} is empty")
+    return found

@@ -7,12 +7,7 @@ from typing import Any
 from hpc_sched.topology.model import Topology
 
 # Format to the module with its text_of(topology), which returns a text, or a text and warnings.
-_WRITERS = {
-    "yaml": "hpc_sched.topology.writers.yaml_writer",
-    "slurm": "hpc_sched.topology.writers.slurm_writer",
-    "dot": "hpc_sched.topology.writers.dot",
-    "svg": "hpc_sched.topology.writers.svg",
-}
+_WRITERS = {"yaml": "yaml_writer", "slurm": "slurm_writer", "dot": "dot", "svg": "svg"}
 NAMES = tuple(_WRITERS)
 
 
@@ -25,11 +20,8 @@ class Written:
 
 
 def written(topology: Topology, name: str, **options: Any) -> Written:
-    """Return a topology in a format.
-
-    :param name: one of ``NAMES``
-    :param options: further arguments of the format's ``text_of``
-    """
+    """Return a topology in one of ``NAMES``; ``options`` are of the format's ``text_of``."""
     # Imported late: only one writer is needed, and often none.
-    answer = importlib.import_module(_WRITERS[name]).text_of(topology, **options)
+    module = importlib.import_module(f"hpc_sched.topology.writers.{_WRITERS[name]}")
+    answer = module.text_of(topology, **options)
     return Written(answer) if isinstance(answer, str) else Written(*answer)

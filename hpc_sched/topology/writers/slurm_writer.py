@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.slurm import name_lists
+from hpc_sched.topology.readers.slurm.switch_graph import check_name
 from hpc_sched.topology.tree import level_names
 from hpc_sched.topology.writers.yaml_writer import check_depth, comment
 
@@ -31,9 +31,7 @@ def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
         if switch.parent >= 0:
             below[switch.parent].append(names[switch.name])
     lines = []
-    order = sorted(range(len(topology.switches)), key=lambda s: topology.switches[s].level)
-    for s in order:
-        switch = topology.switches[s]
+    for s, switch in sorted(enumerate(topology.switches), key=lambda item: item[1].level):
         name = names[switch.name]
         if switch.members:
             lines.append(f"# {name} stands for {comment(hostlist.fold(switch.members))}")
@@ -51,7 +49,7 @@ def _listed(names: Sequence[str]) -> str:
     """Return a list of names as the value of a key."""
     text = ",".join(hostlist.written(names))
     for name in names:
-        name_lists.check(name)
+        check_name(name)
         if '"' in name:
             raise ValueError(f"character '\"' in host name {name!r}")
     return text.replace("\\", "\\\\").replace("#", "\\#")
@@ -59,11 +57,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def _names_of(topology: Topology) -> dict[str, str]:
     """Return the name of each switch in the file, by its name."""
-    kept = {switch.name for switch in topology.switches if _fits(switch.name)}
+    given = [switch.name for switch in topology.switches]
+    kept = {name for name in given if len(name) <= MAX_NAME and _NAME.match(name)}
     taken = set(kept)
     names: dict[str, str] = {}
-    for switch in topology.switches:
-        name = switch.name
+    for given_name in given:
+        name = given_name
         if name not in kept:
             stem = _OTHERS.sub("-", name).strip("-") or "switch"
             name, count = stem[:MAX_NAME], 1
@@ -71,12 +70,8 @@ def _names_of(topology: Topology) -> dict[str, str]:
                 count += 1
                 name = f"{stem[: MAX_NAME - len(str(count)) - 1]}-{count}"
             taken.add(name)
-        names[switch.name] = name
+        names[given_name] = name
     return names
-
-
-def _fits(name: str) -> bool:
-    return len(name) <= MAX_NAME and bool(_NAME.match(name))
 
 
 def _warnings(topology: Topology, names: Mapping[str, str]) -> list[str]:

@@ -3,15 +3,27 @@
 Texts too long for their boxes are cut; tooltips have them whole.
 """
 
+import html
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg_layout
-from hpc_sched.topology.writers.svg_layout import CELL, HEADING, PADDING, Box, Layout
-from hpc_sched.topology.writers.svg_text import FONT, cut, legal, width_of
+from hpc_sched.topology.writers.svg_layout import (
+    CELL,
+    FONT,
+    HEADING,
+    PADDING,
+    Box,
+    Layout,
+    cut,
+    width_of,
+)
 
 # States of hosts.
 FREE, GROUP, USED, OFF = "free", "group", "used", "off"
@@ -37,7 +49,11 @@ _MARGIN = 16
 _TOP = 52  # heading and names of levels
 _LEGEND = 20
 _BETWEEN = 2  # gap of two hosts
+# For the name of a level.
+_LEAF_ROOM, _UPPER_ROOM = svg_layout.MIN_COLUMNS * CELL, svg_layout.COLUMN - svg_layout.GAP
 _TITLE, _NAME, _SMALL = 14, 10, 9  # font sizes
+# Characters that XML 1.0 forbids, even escaped.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def text_of(
@@ -66,17 +82,15 @@ def text_of(
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img">',
-        f"<title>{legal(heading)}</title>",
+        f"<title>{_legal(heading)}</title>",
         _style(),
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
         _text("t", _MARGIN, _MARGIN + 10, heading),
         *_drawn_legend(legend),
         f'<g transform="translate({_MARGIN} {top})">',
         *(
-            _text("l", x, -8, cut(name, _room_of(level), _NAME))
-            for level, (x, name) in enumerate(
-                zip(places.columns, topology.levels, strict=True), start=1
-            )
+            _text("l", x, -8, cut(name, _LEAF_ROOM if i == 0 else _UPPER_ROOM, _NAME))
+            for i, (x, name) in enumerate(zip(places.columns, topology.levels, strict=True))
         ),
         *(f'<path class="c" d="M{line.x} {line.y}h{line.width}"/>' for line in places.lines),
     ]
@@ -95,12 +109,12 @@ def text_of(
 
 def _leaf(topology: Topology, box: Box, hosts: list[str]) -> Iterator[str]:
     """Yield a leaf's box with its texts; the group is left open for the cells."""
-    switch = topology.switches[box.switch]
     names, count = hostlist.fold(hosts), str(len(hosts))
     room = box.width - 2 * PADDING
     facts = [*_facts(topology, box.switch), f"{plurals.text(len(hosts), 'host')}: {names}"]
     yield from _box("b", box, facts)
-    name = cut(switch.name, room - width_of(count + " ", _NAME), _NAME)
+    name = topology.switches[box.switch].name
+    name = cut(name, room - width_of(count + " ", _NAME), _NAME)
     yield _text("n", box.x + PADDING, box.y + 13, name)
     yield _text("k", box.x + box.width - PADDING, box.y + 13, count)
     yield _text("h", box.x + PADDING, box.y + 24, cut(names, room, _SMALL))
@@ -130,12 +144,10 @@ def _cells(
 
 def _square(x: int, y: int, cell: int, state: str | None, tooltip: str) -> str:
     s = cell - _BETWEEN
-    square = (
-        f'<rect class="{state or "host"}" x="{x}" y="{y}" width="{s}" height="{s}">{tooltip}</rect>'
-    )
-    if state != OFF:
-        return square
-    return f'{square}<path class="x" d="M{x} {y}l{s} {s}m0 -{s}l-{s} {s}"/>'
+    size = f'width="{s}" height="{s}"'
+    square = f'<rect class="{state or "host"}" x="{x}" y="{y}" {size}>{tooltip}</rect>'
+    cross = f'<path class="x" d="M{x} {y}l{s} {s}m0 -{s}l-{s} {s}"/>'
+    return square + cross if state == OFF else square
 
 
 def _upper(topology: Topology, box: Box, hosts: int, leaves: int) -> Iterator[str]:
@@ -157,7 +169,7 @@ def _box(look: str, box: Box, facts: Iterable[str]) -> Iterator[str]:
 
 
 def _text(look: str, x: int, y: int, text: str) -> str:
-    return f'<text class="{look}" x="{x}" y="{y}">{legal(text)}</text>'
+    return f'<text class="{look}" x="{x}" y="{y}">{_legal(text)}</text>'
 
 
 def _facts(topology: Topology, index: int) -> Iterator[str]:
@@ -173,11 +185,8 @@ def _facts(topology: Topology, index: int) -> Iterator[str]:
 
 
 def _legend(hosts: Mapping[str, int]) -> list[tuple[str, str]]:
-    return [
-        (state, f"{look.meaning} ({hosts.get(state, 0)})")
-        for state, look in _LOOKS.items()
-        if state != GROUP or hosts.get(state)
-    ]
+    shown = {state: look for state, look in _LOOKS.items() if state != GROUP or hosts.get(state)}
+    return [(state, f"{look.meaning} ({hosts.get(state, 0)})") for state, look in shown.items()]
 
 
 def _drawn_legend(legend: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -206,24 +215,23 @@ def _style() -> str:
     return "<style>" + "\n".join(rules) + "</style>"
 
 
-def _room_of(level: int) -> int:
-    return svg_layout.MIN_COLUMNS * CELL if level == 1 else svg_layout.COLUMN - svg_layout.GAP
-
-
 def _counts_by_switch(topology: Topology) -> list[tuple[int, int]]:
     """Return the hosts and leaves below each switch."""
-    found = [[0, int(switch.level == 1)] for switch in topology.switches]
-    for leaf in topology.leaf_index.tolist():
-        found[leaf][0] += 1
-    by_level = sorted(range(len(found)), key=lambda i: (topology.switches[i].level, i))
-    for i in by_level:
-        parent = topology.switches[i].parent
-        if parent >= 0:
-            found[parent][0] += found[i][0]
-            found[parent][1] += found[i][1]
-    return [(hosts, leaves) for hosts, leaves in found]
+    one_per_leaf = np.unique(topology.leaf_index, return_index=True)[1]
+    size = len(topology.switches)
+    hosts, leaves = (
+        [np.bincount(row, minlength=size).tolist() for row in groups]
+        for groups in (topology.groups, topology.groups[:, one_per_leaf])
+    )
+    levels = [switch.level - 1 for switch in topology.switches]
+    return [(hosts[level][s], leaves[level][s]) for s, level in enumerate(levels)]
 
 
 def _tooltip(lines: Iterable[str]) -> str:
     text = "\n".join(lines)
-    return f"<title>{legal(text)}</title>" if text else ""
+    return f"<title>{_legal(text)}</title>" if text else ""
+
+
+def _legal(text: str) -> str:
+    """Return a text escaped for XML 1.0, without characters that it forbids."""
+    return html.escape(_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text), quote=False)

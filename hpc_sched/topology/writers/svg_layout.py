@@ -1,4 +1,4 @@
-"""Layout of a fabric's picture: the boxes of its switches.
+"""Layout of a fabric's picture: the boxes of its switches, and texts cut to fit them.
 
 Levels are columns, the root on the left; a switch is as high as all that is below it, and the
 leaves below one switch wrap into rows::
@@ -16,6 +16,7 @@ leaves below one switch wrap into rows::
 
 import itertools
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,12 @@ MIN_BAR = 44  # for three lines of text
 MIN_COLUMNS = 13  # cells side by side: room for a leaf's name
 MAX_COLUMNS = 60
 ASPECT = 1.6  # width to height of a landscape page or a screen
+
+# Monospaced, so that the width of a text is known without the font.
+FONT = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
+
+_EM = 0.61  # width of a character at font size 1; the widest of these fonts have 0.602
+_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,87 +62,64 @@ class Line:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Boxes of all switches, in the order of ``Topology.switches`` on each level."""
-
-    width: int
-    height: int
-    cells: int  # host cells side by side in a leaf
-    cell: int  # square of a host, with the gap to the next one
-    columns: tuple[int, ...]  # left edge of each level, bottom up
-    boxes: tuple[Box, ...]
-    lines: tuple[Line, ...]
-
-
-def of(topology: Topology) -> Layout:
+def of(topology: Topology) -> "Layout":
     """Return the layout whose shape is nearest to ``ASPECT``. O(switches * sqrt(switches))."""
     children = topology.children()
     roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
     sizes = [len(hosts) for hosts in topology.leaf_hosts()]
     widest = max(len(below) for below in (roots, *children))
-    best = found = _Placing(topology, children, sizes, 1).layout(roots)
+    best = found = Layout(topology, roots, children, sizes, 1)
     across = 1
     while across < widest and found.width < ASPECT * found.height:
         # Growing steps: the difference between 40 and 41 leaves in a row is invisible.
         across = min(widest, max(across + 1, across * 9 // 8))
-        found = _Placing(topology, children, sizes, across).layout(roots)
+        found = Layout(topology, roots, children, sizes, across)
         best = min(best, found, key=_misfit)
     return best
 
 
-def _misfit(layout: Layout) -> float:
+def _misfit(layout: "Layout") -> float:
     """Return the difference of a layout's shape from ``ASPECT``, as a logarithm."""
     return abs(math.log(layout.width / (ASPECT * layout.height)))
 
 
-class _Placing:
-    """One attempt, with a fixed number of leaves side by side."""
+class Layout:
+    """Boxes of all switches, with a fixed number of leaves side by side."""
 
     def __init__(
         self,
         topology: Topology,
+        roots: Sequence[int],
         children: Sequence[Sequence[int]],
         sizes: Sequence[int],
         across: int,
     ) -> None:
-        self.switches = topology.switches
-        self.depth = topology.depth
-        self.children = children
-        self.sizes = sizes
-        self.across = across
+        self._switches = topology.switches
+        self._children = children
+        self._sizes = sizes
+        self._across = across
         largest = max(sizes)
         room = min(MAX_COLUMNS, max(MIN_COLUMNS, math.ceil(math.sqrt(2 * largest))))
-        self.cells = _even(largest, room)
+        self.cells = _even(largest, room)  # host cells side by side in a leaf
+        # Square of a host, with the gap to the next one.
         self.cell = min(MAX_CELL, room * CELL // self.cells)
-        self.leaf_width = room * CELL + 2 * PADDING
-        self.boxes: list[Box] = []
+        self._leaf_width = room * CELL + 2 * PADDING
+        # Left edge of each level, bottom up.
+        self.columns = [level * COLUMN for level in reversed(range(topology.depth))]
+        self.boxes: list[Box] = []  # on each level in the order of ``Topology.switches``
         self.lines: list[Line] = []
-
-    def layout(self, roots: Sequence[int]) -> Layout:
-        bottom = self._rows(roots, -1, 0, ISLAND_GAP)
-        return Layout(
-            width=max(box.x + box.width for box in self.boxes),
-            height=bottom,
-            cells=self.cells,
-            cell=self.cell,
-            columns=tuple(self._left(level) for level in range(1, self.depth + 1)),
-            boxes=tuple(self.boxes),
-            lines=tuple(self.lines),
-        )
-
-    def _left(self, level: int) -> int:
-        return (self.depth - level) * COLUMN
+        self.height = self._rows(roots, -1, 0, ISLAND_GAP)
+        self.width = max(box.x + box.width for box in self.boxes)
 
     def _rows(self, below: Sequence[int], parent: int, top: int, gap: int) -> int:
         """Stack switches vertically, leaves in rows; return the bottom y coordinate."""
         y = top
         for are_leaves, found in itertools.groupby(
-            below, key=lambda child: self.switches[child].level == 1
+            below, key=lambda child: self._switches[child].level == 1
         ):
             children = list(found)
             if are_leaves:
-                across = _even(len(children), self.across)
+                across = _even(len(children), self._across)
                 for i in range(0, len(children), across):
                     y = self._leaves(children[i : i + across], parent, y) + GAP
                 y += gap - GAP
@@ -145,32 +129,55 @@ class _Placing:
         return y - gap
 
     def _leaves(self, row: Sequence[int], parent: int, y: int) -> int:
-        x = self._left(1)
+        x = self.columns[0]
         height = max(self._leaf_height(leaf) for leaf in row)
         for i, leaf in enumerate(row):
-            left = x + i * (self.leaf_width + GAP)
-            self.boxes.append(Box(leaf, left, y, self.leaf_width, self._leaf_height(leaf)))
+            left = x + i * (self._leaf_width + GAP)
+            self.boxes.append(Box(leaf, left, y, self._leaf_width, self._leaf_height(leaf)))
         self._connect(1, parent, y + HEADING // 2)
         return y + height
 
     def _leaf_height(self, leaf: int) -> int:
-        return HEADING + math.ceil(self.sizes[leaf] / self.cells) * self.cell + PADDING
+        return HEADING + math.ceil(self._sizes[leaf] / self.cells) * self.cell + PADDING
 
     def _upper(self, switch: int, parent: int, y: int) -> int:
-        level = self.switches[switch].level
-        bottom = max(self._rows(self.children[switch], switch, y, GAP), y + MIN_BAR)
-        self.boxes.append(Box(switch, self._left(level), y, COLUMN - GAP, bottom - y))
+        level = self._switches[switch].level
+        bottom = max(self._rows(self._children[switch], switch, y, GAP), y + MIN_BAR)
+        self.boxes.append(Box(switch, self.columns[level - 1], y, COLUMN - GAP, bottom - y))
         self._connect(level, parent, y + HEADING // 2)
         return bottom
 
     def _connect(self, level: int, parent: int, y: int) -> None:
         """Add a line to a parent more than one level above."""
-        if parent >= 0 and self.switches[parent].level > level + 1:
-            left = self._left(self.switches[parent].level) + COLUMN - GAP
-            self.lines.append(Line(left, y, self._left(level) - left))
+        if parent >= 0 and self._switches[parent].level > level + 1:
+            left = self.columns[self._switches[parent].level - 1] + COLUMN - GAP
+            self.lines.append(Line(left, y, self.columns[level - 1] - left))
 
 
 def _even(number: int, most: int) -> int:
     """Return the length of equal rows, of at most ``most`` items each."""
     rows = math.ceil(number / most)
     return math.ceil(number / rows)
+
+
+def width_of(text: str, size: int) -> int:
+    """Return the width of a text in a font size, px, rounded up.
+
+    East Asian wide characters count twice.
+    """
+    letters = sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+    return int(letters * size * _EM) + 1
+
+
+def cut(text: str, room: int, size: int) -> str:
+    """Return a text that fits the room, with an ellipsis for its middle.
+
+    Names of switches often differ in their ends alone. The room is in px, as the font size is.
+    """
+    if width_of(text, size) <= room:
+        return text
+    for left in range(min(len(text) - 1, int(room / (size * _EM))), 0, -1):
+        shown = text[: left - left // 2] + _ELLIPSIS + text[len(text) - left // 2 :]
+        if width_of(shown, size) <= room:
+            return shown
+    return _ELLIPSIS

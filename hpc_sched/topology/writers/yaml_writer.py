@@ -44,10 +44,7 @@ def text_of(topology: Topology) -> str:
 
 
 def check_depth(topology: Topology) -> None:
-    """Raise an error for a topology deeper than the readers accept.
-
-    :raises exceptions.TopologyError: for more than ``MAX_LEVELS`` levels
-    """
+    """Raise a TopologyError for a topology deeper than the readers accept."""
     if topology.depth > MAX_LEVELS:
         raise exceptions.TopologyError(
             f"expected at most {MAX_LEVELS} levels of switches, found {topology.depth}"

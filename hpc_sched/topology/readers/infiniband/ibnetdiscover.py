@@ -1,27 +1,45 @@
 """The ``ibnetdiscover`` driver: an InfiniBand fabric from a saved dump or a discovery now."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump, node_names, switch_cables
+from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump, switch_cables
 from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, Node
 from hpc_sched.topology.readers.text_driver import TextDriver
 
 _OPTIONS = "topology_name_map (GUID to host) or topology_host_pattern"
+
+# Name of an HCA after the host's name: by openibd, by the kernel, by rdma-core.
+_ADAPTER = re.compile(
+    r"(?:HCA-?[0-9]+"
+    r"|(?:mlx[0-9]*|mthca|hfi[0-9]*|qib|ipath|ehca|cxgb[0-9]*|bnxt_re|irdma|siw|rxe)_?[a-z0-9_]*[0-9]"
+    r"|(?:ib|roce|opa?|iw|rdma)[a-z0-9_]*[0-9][a-z0-9_]*)\Z",
+    re.IGNORECASE,
+)
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_MODEL = re.compile(r"MT[0-9]+\Z")  # until a driver sets a description
+_PLACEHOLDERS = frozenset(
+    ("localhost", "localhost.localdomain", "none", "null", "unknown", "hostname", "noname")
+)
+# A SHARP tree's node in a switch, seen as an HCA.
+_AGGREGATION = "aggregation node"
+
+# Mellanox' managed switches: MF0;leaf04:SX6036/U1, a board of a director MF0;core:CS7500/L01/U1.
+_MANAGED = re.compile(r"[^;]*;(?P<name>.+):[^:/]*(?P<unit>(?:/[^:/]+)*)\Z")
 
 
 class IbnetdiscoverDriver(TextDriver):
     """Reads the output of ibnetdiscover."""
 
     def __init__(self, *, host_pattern: str | None = None, **source: Any) -> None:
-        """Read a file or a command, see :class:`TextDriver`.
+        """Read a file or a command, see :class:`TextDriver`; raise as it does.
 
         :param host_pattern: regular expression that finds the name of a host in the description
             of its HCA: the first group, or the whole match
-        :raises exceptions.TopologyError: for an invalid expression, and as TextDriver does
         """
         super().__init__(**source)
         self.pattern: re.Pattern[str] | None = None
@@ -30,48 +48,44 @@ class IbnetdiscoverDriver(TextDriver):
                 self.pattern = re.compile(host_pattern)
             except (re.error, OverflowError, RecursionError) as error:
                 raise exceptions.TopologyError(
-                    f"topology_host_pattern: expected a regular expression, found "
+                    "topology_host_pattern: expected a regular expression, found "
                     f"{host_pattern!r}: {error}"
                 ) from error
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the topology of a dump.
+        """Return the topology of a dump; ``names`` are by GUIDs of 16 digits.
 
         Linear in its length, but for the distances, see :func:`switch_cables.fabric`.
 
-        :param names: GUID to host or switch, with 16 digits
-        :raises exceptions.TopologyError: where no switch carries a host, and as
-            :func:`switch_cables.fabric` does
+        :raises exceptions.TopologyError: where no switch carries a host, and as that does
         """
         dump = ibnetdiscover_dump.read(content, name)
-        hcas = [node for node in dump.nodes.values() if node.kind == HCA]
         hosts: dict[str, str] = {}
         inner: set[str] = set()
         nameless: list[Node] = []
-        for node in hcas:
-            host = node_names.host_of(node, names, self.pattern)
+        for node in dump.nodes.values():
+            if node.kind != HCA:
+                continue
+            host = _host_of(node, names, self.pattern)
             if host is not None:
                 hosts[node.id] = host
-            elif node_names.is_aggregation(node):
+            elif _is_aggregation(node):
                 inner.add(node.id)
             else:
                 nameless.append(node)
         switches = [node for node in dump.nodes.values() if node.kind == SWITCH]
+        shown = f"{len(nameless)}{_example(nameless)}; see {_OPTIONS}"
         if not hosts:
             raise exceptions.TopologyError(
                 f"{name}: expected a switch that carries a host, found switches: "
-                f"{len(switches)}, HCAs without the name of a host: {len(nameless)}"
-                f"{_example(nameless)}; see {_OPTIONS}"
+                f"{len(switches)}, HCAs without the name of a host: {shown}"
             )
         remarks = list(dump.remarks)
         if nameless:
-            remarks.append(
-                f"HCAs without the name of a host, which count for none: {len(nameless)}"
-                f"{_example(nameless)}; see {_OPTIONS}"
-            )
+            remarks.append(f"HCAs without the name of a host, which count for none: {shown}")
         try:
             return switch_cables.fabric(
-                dump.cables, node_names.switch_names(switches, names), hosts, inner, remarks
+                dump.cables, _switch_names(switches, names), hosts, inner, remarks
             )
         except exceptions.TopologyError as error:
             raise exceptions.TopologyError(f"{name}: {error}") from error
@@ -83,3 +97,80 @@ def _example(nodes: Sequence[Node]) -> str:
         return ""
     node = min(nodes, key=lambda node: (not node.description, node.guid))
     return f", such as {node.description!r} (0x{node.guid})"
+
+
+def _is_aggregation(node: Node) -> bool:
+    """True if an HCA is part of a switch, and not of a host."""
+    return node.kind == HCA and _AGGREGATION in node.description.lower()
+
+
+def _host_of(
+    node: Node, names: Mapping[str, str], pattern: re.Pattern[str] | None = None
+) -> str | None:
+    """Return the name of an HCA's host, or None where it is unknown.
+
+    :param names: GUID of a node or port to host; takes precedence
+    :param pattern: finds a host's name in a description: its first group, or the whole match; by
+        default a description is a host and an adapter, ``node0001 HCA-1``, or a host alone
+    """
+    for guid in (node.guid, *sorted(node.port_guids)):
+        if guid in names:
+            # A name map for ibnetdiscover itself has whole descriptions.
+            return _host_in(names[guid]) or names[guid]
+    if _is_aggregation(node):
+        return None
+    if pattern is None:
+        return _host_in(node.description)
+    found = pattern.search(node.description)
+    if found is None:
+        return None
+    host = (found[1] if pattern.groups else found[0]) or ""
+    return host.strip() if _is_name(host.strip()) else None
+
+
+def _host_in(description: str) -> str | None:
+    """Return the host in a description of the usual form."""
+    words = description.split()
+    if len(words) not in (1, 2) or (len(words) == 2 and not _ADAPTER.match(words[1])):
+        return None
+    host = words[0]
+    if not _HOST.match(host) or _ADAPTER.match(host) or _MODEL.match(host):
+        return None
+    return host if _is_name(host) else None
+
+
+def _is_name(host: str) -> bool:
+    return bool(host) and host.strip("()").lower() not in _PLACEHOLDERS
+
+
+def _switch_names(nodes: Iterable[Node], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the unique name of each switch, by its id.
+
+    That of the name map, else of the description. Boards of a director switch, which share a name,
+    are distinguished by their place in it, other switches of one name by their GUIDs. The order of
+    the nodes is irrelevant.
+    """
+    ordered = sorted(nodes, key=lambda node: node.id)
+    short: dict[str, str] = {}
+    long: dict[str, str] = {}  # with the place in a director switch
+    for node in ordered:
+        stated = names.get(node.guid, node.description)
+        managed = _MANAGED.match(stated)
+        name = managed["name"].strip() if managed else ""
+        short[node.id] = name or stated or node.guid
+        long[node.id] = name + managed["unit"] if managed and name else short[node.id]
+    count = Counter(short.values())
+    placed = Counter(long.values())
+    # Places distinguish all the switches of a name, or GUIDs do.
+    unclear = {name for id_, name in short.items() if placed[long[id_]] > 1 or long[id_] == name}
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for node in ordered:
+        name = short[node.id]
+        if count[name] > 1:
+            name = f"{name}-{node.guid}" if name in unclear else long[node.id]
+        while name in taken:
+            name = f"{name}-{node.guid}"
+        taken.add(name)
+        found[node.id] = name
+    return found

@@ -11,8 +11,9 @@ infiniband-diags, with and without ``--full`` and ``--grouping``.
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
@@ -27,17 +28,8 @@ _MAX_PORTS = 256
 _SHOWN = 80
 
 # Data rate of one lane in Gb/s.
-_LANE = {
-    "SDR": 2.5,
-    "DDR": 5.0,
-    "QDR": 10.0,
-    "FDR10": 10.0,
-    "FDR": 14.0,
-    "EDR": 25.0,
-    "HDR": 50.0,
-    "NDR": 100.0,
-    "XDR": 200.0,
-}
+_LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0}
+_LANE |= {"HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
 
 # For stripped lines. Every repetition ends at a character that it cannot contain, so that matching
 # takes linear time.
@@ -64,23 +56,18 @@ Port = tuple[str, int]
 class Node:
     """A switch, an HCA or a router."""
 
-    id: str  # kind and GUID: S-0002c90200404718
+    kind: str  # ``SWITCH``, ``HCA``, or something else
+    guid: str  # 16 digits
     description: str = ""
     port_guids: tuple[str, ...] = ()  # of HCAs
 
     @property
-    def kind(self) -> str:
-        """``SWITCH``, ``HCA``, or something else."""
-        return self.id[0]
-
-    @property
-    def guid(self) -> str:
-        """The GUID, 16 digits."""
-        return self.id[2:]
+    def id(self) -> str:
+        """Kind and GUID: S-0002c90200404718."""
+        return f"{self.kind}-{self.guid}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cable:
+class Cable(NamedTuple):
     """A link of two ports, and its data rate in Gb/s where the dump states it."""
 
     a: Port
@@ -88,13 +75,12 @@ class Cable:
     rate: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(NamedTuple):
     """The content of a dump."""
 
     nodes: Mapping[str, Node]
-    cables: tuple[Cable, ...]
-    remarks: tuple[str, ...]
+    cables: Sequence[Cable]
+    remarks: Sequence[str]
 
 
 def read(content: bytes, name: str) -> Dump:
@@ -103,12 +89,10 @@ def read(content: bytes, name: str) -> Dump:
     Lines of other programs, such as a prompt or a warning, are skipped with a remark. So are lines
     that contradict an earlier one: cables may be pulled during a discovery.
 
-    :param name: what errors call the dump
     :raises exceptions.TopologyError: where no line is about a node
     """
     reader = _Reader(name)
-    lines = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace")
-    reader.read(lines)
+    reader.read(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace"))
     return reader.dump()
 
 
@@ -123,13 +107,9 @@ class _SkippedLines:
         self.first = self.first or text
         self.count += 1
 
-    def remark(self, before: str, after: str) -> list[str]:
-        """Return a remark, if a line was skipped."""
-        if not self.count:
-            return []
-        others = self.count - 1
-        more = f", and {plurals.text(others, 'more such line')}" if others else ""
-        return [f"{self.first}{before}{more}: {after}"]
+    def remarks(self, before: str, after: str) -> list[str]:
+        more = f", and {plurals.text(self.count - 1, 'more such line')}" if self.count > 1 else ""
+        return [f"{self.first}{before}{more}: {after}"] if self.count else []
 
 
 @dataclass
@@ -174,14 +154,11 @@ class _Reader:
                 f"'Switch 36 \"S-0002c90200404718\"', found none{stray}"
             )
         remarks = (
-            *self.strays.remark(" is no line of ibnetdiscover", "passed over"),
-            *self.contradictions.remark("", "the first line counts"),
+            *self.strays.remarks(" is no line of ibnetdiscover", "passed over"),
+            *self.contradictions.remarks("", "the first line counts"),
         )
-        cables = tuple(
-            Cable(a, b, self.rates.get(a, self.rates.get(b)))
-            for a, b in self.other_end.items()
-            if a <= b
-        )
+        ends = [(a, b) for a, b in self.other_end.items() if a <= b]
+        cables = [Cable(a, b, self.rates.get(a, self.rates.get(b))) for a, b in ends]
         return Dump(self.nodes, cables, remarks)
 
     def _port(self, line: str, number: int) -> bool:
@@ -192,10 +169,8 @@ class _Reader:
         own, own_guid, kind, guid, port, port_guid = found.groups()
         peer = self._node(kind, guid)
         a, b = (self.section.id, int(own)), (peer.id, int(port))
-        if own_guid and self.section.kind == HCA:
-            _add_guid(self.section, own_guid)
-        if port_guid and kind == HCA:
-            _add_guid(peer, port_guid)
+        _add_guid(self.section, own_guid)
+        _add_guid(peer, port_guid)
         if self.other_end.get(a) == b and b in self.rates and peer.id in self.by_peers:
             return True  # all of it is known from the other end
         end = self._describe(peer, line, found.end())
@@ -205,11 +180,8 @@ class _Reader:
         return True
 
     def _node(self, kind: str, guid: str) -> Node:
-        id_ = f"{kind}-{normalized_guid(guid)}"
-        node = self.nodes.get(id_)
-        if node is None:
-            node = self.nodes[id_] = Node(id_)
-        return node
+        guid = normalized_guid(guid)
+        return self.nodes.setdefault(f"{kind}-{guid}", Node(kind, guid))
 
     def _describe(self, node: Node, line: str, start: int) -> int:
         """Read the description of a node in a line; return its end position.
@@ -239,22 +211,21 @@ class _Reader:
         if self.other_end.get(a) == b:
             return True
         for port, peer in ((a, b), (b, a)):
-            known = self.other_end.get(port)
-            if known is not None:
+            if (known := self.other_end.get(port)) is not None:
                 self.contradictions.add(
                     f"{self.name}:{number}: port {_shown(port)} is linked to {_shown(peer)} here "
                     f"and to {_shown(known)} before"
                 )
                 return False
-        self.other_end[a] = b
-        self.other_end[b] = a
+        self.other_end |= {a: b, b: a}
         return True
 
 
-def _add_guid(node: Node, guid: str) -> None:
-    found = normalized_guid(guid)
-    if len(node.port_guids) < _MAX_PORTS and found not in node.port_guids:
-        node.port_guids += (found,)
+def _add_guid(node: Node, guid: str | None) -> None:
+    if guid and node.kind == HCA and len(node.port_guids) < _MAX_PORTS:
+        found = normalized_guid(guid)
+        if found not in node.port_guids:
+            node.port_guids += (found,)
 
 
 def _shown(port: Port) -> str:

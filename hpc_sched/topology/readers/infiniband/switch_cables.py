@@ -1,35 +1,33 @@
 """An InfiniBand fabric as a graph of switches, made into a tree.
 
 fabric         the entry: from the cables of a dump to a Topology
-  _read          the switches, numbered in the order of their names, and their hosts
-  _leaves        hosts grouped by their set of leaf switches
-  _links         data rates of a switch's links
+  _links         the other ends of each switch's cables, and the switches of each host
+  _check_span    bounds the length of paths
+  _near          the leaves near each leaf
+  _uppers        the switches above leaves, on shortest paths between them
+    _spread        one step of the search, for all switches and all leaves at once
+  _rates         data rates of a switch's links
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
-from hpc_sched.topology.hierarchy import Leaf, Upper
+from hpc_sched.topology.hierarchy import Leaf, Upper, bits, union
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.infiniband import leaf_distances
 from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, Cable
-from hpc_sched.topology.readers.infiniband.leaf_distances import Switches
-from hpc_sched.topology.tree import Links
+from hpc_sched.topology.tree import MAX_LEVELS, Links
 
 # The masks of more leaves would take gigabytes; a leaf has some 20 hosts.
 MAX_LEAVES = 10_000
+# Links on the longest path in a tree of ``MAX_LEVELS`` levels.
+_MAX_LINKS = 2 * MAX_LEVELS - 2
 
-
-@dataclass(frozen=True, slots=True)
-class _Graph:
-    """The switches of a fabric, by number."""
-
-    names: tuple[str, ...]
-    neighbours: tuple[tuple[int, ...], ...]
-    # Parallel links one by one: the switch at the other end, None for an HCA, and Gb/s.
-    rates: tuple[tuple[tuple[int | None, float | None], ...], ...]
+# The switches of a leaf, and those that each switch is linked to, by number.
+_Switches = tuple[int, ...]
+_Neighbours = Sequence[_Switches]
+# Parallel links one by one: the switch at the other end, None for an HCA, and Gb/s.
+_Ends = list[tuple[int | None, float | None]]
 
 
 def fabric(
@@ -49,89 +47,183 @@ def fabric(
     :param names: switch to its unique name
     :param hosts: HCA to its host
     :param inner: HCAs that are part of a switch
-    :param remarks: of the reader so far
     :raises exceptions.TopologyError: where no switch carries a host, for too many leaves, and for
         paths longer than those of any tree
     """
-    graph, above = _read(cables, names, hosts, inner)
+    links, above = _links(cables, names, hosts, inner)
     if not above:
         raise exceptions.TopologyError(
             "expected a switch that carries a host, found hosts that are linked to none"
         )
-    by_switches = _leaves(above)
-    if len(by_switches) > MAX_LEAVES:
+    members: dict[_Switches, list[str]] = {}
+    for host in sorted(above):
+        members.setdefault(tuple(sorted(above[host])), []).append(host)
+    if len(members) > MAX_LEAVES:
         raise exceptions.TopologyError(
             f"expected hosts on at most {MAX_LEAVES} leaf switches or sets of them, found "
-            f"{len(by_switches)}"
+            f"{len(members)}"
         )
-    found = leaf_distances.between(list(by_switches), graph.neighbours, graph.names)
-    height = {s: 0 for switches in by_switches for s in switches}
-    height |= {s: distance for s, (distance, _) in found.uppers.items()}
+    leaves = sorted(members)
+    name = sorted(names.values())
+    neighbours = [tuple(sorted({s for s, _ in ends if s is not None})) for ends in links]
+    start = [0] * len(name)  # per switch: mask of the leaves that it is part of
+    for i, switches in enumerate(leaves):
+        for s in switches:
+            start[s] |= 1 << i
+    _check_span(leaves, neighbours, start, name)
+    near = _near(leaves, neighbours, start, name)
+    uppers = sorted(_uppers(neighbours, start, near).items())
+    # Number of links to the nearest leaf switch, for leaf switches and uppers.
+    height = {s: 0 for s, mask in enumerate(start) if mask}
+    height |= {s: distance for s, (distance, _) in uppers}
+    rates = {s: _rates(links[s], s, height) for s in height}
     return hierarchy.build(
         [
             Leaf(
-                tuple(graph.names[s] for s in switches),
-                tuple(members),
-                _leaf_links(graph, switches, height),
+                tuple(name[s] for s in switches),
+                tuple(members[switches]),
+                _total([rates[s] for s in switches]),
             )
-            for switches, members in by_switches.items()
+            for switches in leaves
         ],
-        found.near,
-        [
-            Upper(graph.names[s], distance + 1, below, _links(graph, s, height))
-            for s, (distance, below) in sorted(found.uppers.items())
-        ],
+        near,
+        [Upper(name[s], distance + 1, below, rates[s]) for s, (distance, below) in uppers],
         remarks,
     )
 
 
-def _read(
+def _links(
     cables: Iterable[Cable],
     names: Mapping[str, str],
     hosts: Mapping[str, str],
     inner: Container[str],
-) -> tuple[_Graph, dict[str, set[int]]]:
-    """Return the graph, and the switches to which each host is connected."""
-    ordered = sorted(names, key=names.__getitem__)
-    number = {id_: s for s, id_ in enumerate(ordered)}
-    neighbours: list[set[int]] = [set() for _ in ordered]
-    rates: list[list[tuple[int | None, float | None]]] = [[] for _ in ordered]
+) -> tuple[list[_Ends], dict[str, set[int]]]:
+    """Return the links of each switch, in the order of names, and the switches of each host."""
+    number = {id_: s for s, id_ in enumerate(sorted(names, key=names.__getitem__))}
+    links: list[_Ends] = [[] for _ in number]
     above: dict[str, set[int]] = {}
     for cable in cables:
         for (here, _), (there, _) in ((cable.a, cable.b), (cable.b, cable.a)):
             if here not in number or here == there:
                 continue
             s = number[here]
-            if there in number:
-                neighbours[s].add(number[there])
-                rates[s].append((number[there], cable.rate))
-            elif there[0] == HCA and there not in inner:
-                rates[s].append((None, cable.rate))
+            if there in number or (there[0] == HCA and there not in inner):
+                links[s].append((number.get(there), cable.rate))
             if there in hosts:
                 above.setdefault(hosts[there], set()).add(s)
-    graph = _Graph(
-        tuple(names[id_] for id_ in ordered),
-        tuple(tuple(sorted(found)) for found in neighbours),
-        tuple(tuple(found) for found in rates),
-    )
-    return graph, above
+    return links, above
 
 
-def _leaves(above: Mapping[str, set[int]]) -> dict[Switches, list[str]]:
-    """Return the hosts of each leaf, by its switches."""
-    found: dict[Switches, list[str]] = {}
-    for host in sorted(above):
-        found.setdefault(tuple(sorted(above[host])), []).append(host)
-    return dict(sorted(found.items()))
+def _distances(neighbours: _Neighbours, switches: Iterable[int]) -> dict[int, int]:
+    """Return all reachable switches with the links from the nearest of some; nearest first."""
+    distance = dict.fromkeys(switches, 0)
+    queue = list(distance)
+    for here in queue:
+        for there in neighbours[here]:
+            if there not in distance:
+                distance[there] = distance[here] + 1
+                queue.append(there)
+    return distance
 
 
-def _links(graph: _Graph, s: int, height: Mapping[int, int]) -> Links | None:
-    """Return the data rates of a switch's links, or None if one is unknown.
+def _check_span(
+    leaves: Sequence[_Switches], neighbours: _Neighbours, start: list[int], names: Sequence[str]
+) -> None:
+    """Refuse paths longer than those of a tree, before masks are spread along them.
 
-    :param height: number of links to the nearest leaf switch, for leaf switches and uppers
+    One search finds at least half of the longest path. Each connected part of the fabric is
+    searched once.
     """
+    reached: set[int] = set()
+    for i, switches in enumerate(leaves):
+        if i in reached:
+            continue
+        links: dict[int, int] = {}
+        for s, distance in _distances(neighbours, switches).items():
+            for leaf in bits(start[s]):
+                links.setdefault(leaf, distance)
+        reached |= links.keys()
+        farthest, distance = list(links.items())[-1]
+        if distance > _MAX_LINKS:
+            raise _too_far(names, switches, leaves[farthest], f"{distance + 1}")
+
+
+def _too_far(
+    names: Sequence[str], here: _Switches, there: _Switches, switches: str
+) -> exceptions.TopologyError:
+    return exceptions.TopologyError(
+        f"{switches} switches on the shortest path between {names[here[0]]!r} and "
+        f"{names[there[0]]!r}, {_MAX_LINKS + 1} at most: there is no tree to be seen"
+    )
+
+
+def _spread(neighbours: _Neighbours, masks: list[int]) -> Iterator[list[int]]:
+    """Yield, per switch, the masks of the leaves within 0, 1, 2 links and so on, without end."""
+    while True:
+        yield masks
+        masks = [
+            mask | union(masks[there] for there in next_)
+            for mask, next_ in zip(masks, neighbours, strict=True)
+        ]
+
+
+def _near(
+    leaves: Sequence[_Switches], neighbours: _Neighbours, start: list[int], names: Sequence[str]
+) -> list[list[int]]:
+    """Return, per number of links and leaf, the mask of the leaves within that distance.
+
+    Ends at the distance that reaches all connected leaves.
+    """
+    connected: dict[int, int] = {}  # by switch
+    for switches in leaves:
+        for s in switches:
+            if s not in connected:
+                part = _distances(neighbours, [s])
+                connected |= dict.fromkeys(part, union(start[other] for other in part))
+    reachable = [union(connected[s] for s in switches) for switches in leaves]
+    near: list[list[int]] = []
+    for masks in _spread(neighbours, start):
+        near.append([union(masks[s] for s in switches) for switches in leaves])
+        if near[-1] == reachable:
+            break
+        if len(near) > _MAX_LINKS:
+            i = next(i for i, mask in enumerate(near[-1]) if mask != reachable[i])
+            missing = next(bits(reachable[i] & ~near[-1][i]))
+            raise _too_far(names, leaves[i], leaves[missing], f"more than {len(near)}")
+    return near
+
+
+def _uppers(
+    neighbours: _Neighbours, start: list[int], near: Sequence[Sequence[int]]
+) -> dict[int, tuple[int, int]]:
+    """Return, per switch above leaves, the links to its nearest leaves, and their mask.
+
+    Such a switch is on a shortest path from one of these leaves to another. That excludes a leaf
+    switch without hosts, which is linked to all spines as a core switch is.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    first: dict[int, tuple[int, int]] = {}
+    known: dict[tuple[int, int, int], bool] = {}  # parallel switches have the same key
+    for links, masks in zip(range(len(near)), _spread(neighbours, start), strict=False):
+        for s, mask in enumerate(masks):
+            if start[s] or not mask or s in found:
+                continue
+            distance, below = first.setdefault(s, (links, mask))
+            if distance + links >= len(near):
+                continue  # no two leaves are this far apart
+            key = (distance + links, below, mask)
+            if key not in known:
+                nearer = near[distance + links - 1]
+                known[key] = any(mask & ~nearer[leaf] for leaf in bits(below))
+            if known[key]:
+                found[s] = distance, below
+    return found
+
+
+def _rates(ends: _Ends, s: int, height: Mapping[int, int]) -> Links | None:
+    """Return the data rates of a switch's links, or None if one is unknown."""
     down = up = 0.0
-    for there, rate in graph.rates[s]:
+    for there, rate in ends:
         # An HCA at a leaf switch is a host's; one at a spine is not.
         other = -1 if there is None and not height[s] else height.get(s if there is None else there)
         if other is None or other == height[s]:
@@ -145,7 +237,7 @@ def _links(graph: _Graph, s: int, height: Mapping[int, int]) -> Links | None:
     return Links(down, up)
 
 
-def _leaf_links(graph: _Graph, switches: Switches, height: Mapping[int, int]) -> Links | None:
+def _total(rates: Sequence[Links | None]) -> Links | None:
     """Return the data rates of all switches of a leaf, or None if one is unknown."""
-    known = [links for s in switches if (links := _links(graph, s, height)) is not None]
-    return Links.total(known) if len(known) == len(switches) else None
+    known = [links for links in rates if links is not None]
+    return Links.total(known) if len(known) == len(rates) else None

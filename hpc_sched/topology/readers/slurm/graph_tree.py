@@ -2,26 +2,16 @@
 
 The level of a switch is one more than the highest level of the switches that it lists, and two
 hosts meet on the lowest level on which one switch has both below.
-
-topology_of     the entry
-  _set_levels     level of each list of switches
-  _set_leaves     leaves below each list of switches
-  _near_of        distances between leaves
 """
 
 from collections.abc import Mapping, Sequence
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
-from hpc_sched.topology.leaf_masks import bits, union
+from hpc_sched.topology.hierarchy import bits, union
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
-from hpc_sched.topology.readers.slurm.switch_graph import (
-    SwitchGraph,
-    SwitchLine,
-    SwitchList,
-    first_of,
-)
+from hpc_sched.topology.readers.slurm.switch_graph import SwitchGraph, SwitchLine, first_of
 from hpc_sched.topology.tree import MAX_LEVELS
 
 # Both bounds are far above any fabric: they protect the scheduler's memory and time from a hostile
@@ -36,22 +26,36 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
     Linear in the names that the lines list, each list counted once, but for graphs that are no
     trees, see :func:`hierarchy.build`.
 
-    :param problems: of the text so far; more are added
-    :raises exceptions.TopologyError: with every problem
+    :raises exceptions.TopologyError: with every problem, also those of the text so far
     """
     graph = SwitchGraph(problems)
     graph.read(lines)
     order = graph.ordered()
     problems.stop()
     leaves = [hierarchy.Leaf((name,), nodes) for name, nodes in graph.leaves.items()]
-    _set_levels(graph, order)
+    for listed in order:
+        lower = [graph.list_of(name) for name in listed.switches]
+        is_leaf = any(name in graph.leaves for name in listed.switches)
+        highest = max([int(is_leaf), *(each.level for each in lower if each)])
+        listed.level = highest + 1 if highest else 0
     _check_levels(graph)
     problems.stop()
+    below: dict[int, list[int]] = {}
+    position = {name: i for i, name in enumerate(graph.leaves)}
     try:
-        _check_size(len(leaves), len(order))
-        _set_leaves(graph, order)
-        below: dict[int, list[int]] = {}
+        # The masks of all switches must fit into memory.
+        if len(leaves) * (len(leaves) + len(order)) > MAX_BITS:
+            raise ValueError(
+                f"{len(leaves)} leaf switches and {len(order)} different lists of switches: "
+                "too many to compare"
+            )
         for listed in order:
+            for name in listed.switches:
+                lower_list = graph.list_of(name)
+                if lower_list is not None:
+                    listed.leaves |= lower_list.leaves
+                elif name in position:
+                    listed.leaves |= 1 << position[name]
             if listed.level:
                 below.setdefault(listed.level, []).append(listed.leaves)
         near = _near_of(len(leaves), below)
@@ -72,26 +76,6 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
         raise problems.error(None, str(error)) from error
 
 
-def _set_levels(graph: SwitchGraph, order: Sequence[SwitchList]) -> None:
-    for listed in order:
-        highest = 0
-        for switch in listed.switches:
-            lower = graph.list_of(switch)
-            highest = max(highest, int(switch in graph.leaves) if lower is None else lower.level)
-        listed.level = highest + 1 if highest else 0
-
-
-def _set_leaves(graph: SwitchGraph, order: Sequence[SwitchList]) -> None:
-    position = {name: i for i, name in enumerate(graph.leaves)}
-    for listed in order:
-        for switch in listed.switches:
-            lower = graph.list_of(switch)
-            if lower is not None:
-                listed.leaves |= lower.leaves
-            elif switch in position:
-                listed.leaves |= 1 << position[switch]
-
-
 def _check_levels(graph: SwitchGraph) -> None:
     """Note switches on too high a level, and remark those without nodes below."""
     highest = max((listed.level for listed in graph.lists.values()), default=1)
@@ -99,14 +83,10 @@ def _check_levels(graph: SwitchGraph) -> None:
         listed = graph.list_of(line.name)
         if listed is None:
             if line.nodes is None:
-                graph.problems.remark(
-                    line.line, f"switch {line.name!r} has neither nodes nor switches: left out"
-                )
+                graph.remark(line, " has neither nodes nor switches: left out")
         elif not listed.level:
-            graph.problems.remark(
-                line.line,
-                f"switch {line.name!r} lists switch {first_of(listed.switches)}, but no node is "
-                "below: left out",
+            graph.remark(
+                line, f" lists switch {first_of(listed.switches)}, but no node is below: left out"
             )
         elif listed.level > max(MAX_LEVELS, highest - 1):
             raise graph.problems.error(
@@ -150,18 +130,7 @@ def _check_reached(graph: SwitchGraph, leaves: Sequence[hierarchy.Leaf]) -> None
                 wrong, what = sorted(reached - named), "reaches node {} and does not name it"
             checked[key] = what.format(first_of(wrong)) if wrong else ""
         if checked[key]:
-            graph.problems.note(line.line, f"switch {line.name!r} {checked[key]}")
-
-
-def _check_size(leaves: int, uppers: int) -> None:
-    """Check that the masks of all switches fit into memory.
-
-    :raises ValueError: where they do not
-    """
-    if leaves * (leaves + uppers) > MAX_BITS:
-        raise ValueError(
-            f"{leaves} leaf switches and {uppers} different lists of switches: too many to compare"
-        )
+            graph.note(line, f" {checked[key]}")
 
 
 def _near_of(leaves: int, below: Mapping[int, Sequence[int]]) -> list[list[int]]:
@@ -188,13 +157,10 @@ def _near_of(leaves: int, below: Mapping[int, Sequence[int]]) -> list[list[int]]
                     f"{leaves} leaf switches with too many different switches above to compare"
                 )
             for leaf in bits(mask):
-                union = now[leaf] | mask
+                together = now[leaf] | mask
                 # Leaves below the same switches share one mask.
-                if union == mask:
-                    now[leaf] = mask
-                else:
-                    now[leaf] = union
-                    kept += leaves
+                now[leaf] = mask if together == mask else together
+                kept += leaves * (together != mask)
         near += [near[-1], now]
     connected = _connected(now)
     return near if connected == now else [*near, now, connected]

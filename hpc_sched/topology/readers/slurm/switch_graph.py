@@ -6,14 +6,32 @@ none.
 
 import graphlib
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hpc_sched import exceptions
+from hpc_sched.topology import hostlist
 from hpc_sched.topology.readers.reader_errors import Problems
-from hpc_sched.topology.readers.slurm import name_lists
 
 MAX_SHOWN = 12  # switches of a cycle that an error names
 MAX_CYCLES = 10  # cycles that are reported; each takes another search
+# The longest name that Nova stores for a host.
+MAX_LENGTH = 255
+# Of all lists of a file. A fat tree of 90,000 hosts with every link listed has 200,000.
+MAX_NAMES = 2 * hostlist.MAX_HOSTS
+
+# To Slurm blanks are commas, except in brackets.
+_PART = re.compile(r"(?:[^\s,\[\]]+|\[[^\[\]]*\]|[\[\]])+", re.ASCII)
+_PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
+
+
+def check_name(name: str) -> None:
+    """Raise a ValueError for a name that is too long or cannot be printed."""
+    if len(name) > MAX_LENGTH:
+        raise ValueError(f"expected a name of at most {MAX_LENGTH} characters, found {len(name)}")
+    if not name.isprintable():
+        raise ValueError(f"expected a name that can be printed, found {name!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +64,9 @@ class SwitchGraph:
     defined: dict[str, SwitchLine] = field(default_factory=dict)
     leaves: dict[str, tuple[str, ...]] = field(default_factory=dict)  # leaf to its nodes
     lists: dict[str, SwitchList] = field(default_factory=dict)
-    unfolding: name_lists.Unfolding = field(default_factory=name_lists.Unfolding)
+    # Names of each list by its text, without repetitions, and the repeated ones.
+    _unfolded: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
+    _count: int = 0  # of names in all lists
 
     def read(self, lines: Sequence[SwitchLine]) -> None:
         """Add all lines, and note the problems that do not depend on levels."""
@@ -59,47 +79,67 @@ class SwitchGraph:
             elif line.nodes is not None:
                 self._list_nodes(line, owner)
 
+    def note(self, line: SwitchLine, text: str) -> None:
+        """Add a problem of a switch; the text follows its name."""
+        self.problems.note(line.line, f"switch {line.name!r}{text}")
+
+    def remark(self, line: SwitchLine, text: str) -> None:
+        """Add a remark on a switch; the text follows its name."""
+        self.problems.remark(line.line, f"switch {line.name!r}{text}")
+
     def _define(self, line: SwitchLine) -> None:
         try:
-            name_lists.check(line.name)
+            check_name(line.name)
         except ValueError as error:
-            self.problems.note(line.line, f"switch {line.name!r}: {error}")
+            self.note(line, f": {error}")
             return
         if "[" in line.name:
-            self.problems.remark(
-                line.line, f"switch {line.name!r}: a switch's own name is not unfolded"
-            )
+            self.remark(line, ": a switch's own name is not unfolded")
         first = self.defined.setdefault(line.name, line)
         if first is line:
             return
         if (first.nodes, first.switches) == (line.nodes, line.switches):
-            self.problems.remark(
-                line.line, f"switch {line.name!r} stands on line {first.line} already, the same"
-            )
+            self.remark(line, f" stands on line {first.line} already, the same")
         else:
-            self.problems.note(
-                line.line, f"switch {line.name!r} stands twice, first on line {first.line}"
-            )
+            self.note(line, f" stands twice, first on line {first.line}")
 
     def names_of(self, line: SwitchLine, text: str, what: str) -> tuple[str, ...]:
-        """Return the names of a list; none after a problem."""
+        """Return the names of a list, such as ``cn[001-018],gpu[1-4]``; none after a problem.
+
+        Linear in the length of the text and the number of names; equal texts are unfolded once.
+        """
         try:
-            found = self.unfolding.names_of(text)
-        except name_lists.TooManyNames as error:
-            raise self.problems.error(line.line, f"switch {line.name!r}: {error}") from error
+            if text not in self._unfolded:
+                self._unfolded[text] = self._names_in(line, text)
+            names, twice = self._unfolded[text]
+        except exceptions.TopologyError:
+            raise  # too many names; a ValueError too
         except ValueError as error:
-            self.problems.note(line.line, f"switch {line.name!r}: {error}")
+            self.note(line, f": {error}")
             return ()
-        if found.twice:
-            self.problems.remark(
-                line.line,
-                f"switch {line.name!r}: {what} {first_of(found.twice)} stands twice in the list",
-            )
-        if not found.names:
-            self.problems.note(
-                line.line, f"switch {line.name!r}: expected names of {what}s, found none"
-            )
-        return found.names
+        if twice:
+            self.remark(line, f": {what} {first_of(twice)} stands twice in the list")
+        if not names:
+            self.note(line, f": expected names of {what}s, found none")
+        return names
+
+    def _names_in(self, line: SwitchLine, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        names: dict[str, None] = {}
+        twice: dict[str, None] = {}
+        for part in _PART.findall(text):
+            unfolded = [part] if _PLAIN.match(part) else hostlist.expand(part)
+            self._count += len(unfolded)
+            if self._count > MAX_NAMES:
+                raise self.problems.error(
+                    line.line,
+                    f"switch {line.name!r}: the lists so far stand for more than {MAX_NAMES} names",
+                )
+            for name in unfolded:
+                if name in names:
+                    twice[name] = None
+                check_name(name)
+                names[name] = None
+        return tuple(names), tuple(twice)
 
     def _list_nodes(self, line: SwitchLine, owner: dict[str, str]) -> None:
         nodes = self.names_of(line, line.nodes or "", "node")
@@ -124,10 +164,8 @@ class SwitchGraph:
                 tuple(name for name in names if name not in self.defined),
             )
         if self.lists[text].undefined:
-            self.problems.note(
-                line.line,
-                f"switch {line.name!r} lists switch {first_of(self.lists[text].undefined)}, "
-                "which no line defines",
+            self.note(
+                line, f" lists switch {first_of(self.lists[text].undefined)}, which no line defines"
             )
 
     def list_of(self, switch: str) -> SwitchList | None:

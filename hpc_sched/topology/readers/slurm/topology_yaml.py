@@ -8,7 +8,7 @@ import yaml
 from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.slurm.switch_graph import SwitchLine
-from hpc_sched.topology.readers.yaml_fields import invalid, items, mapping, text
+from hpc_sched.topology.readers.yaml_file import invalid, items, mapping, text
 from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 
 # The file, a topology, its tree, the switches, a switch.
@@ -38,7 +38,6 @@ def switches_of(content: bytes, tree: str | None, problems: Problems) -> list[Sw
     """Return the switches of one tree of a topology.yaml, in its order; linear in its length.
 
     :param tree: its name; else the first topology with ``cluster_default``, else the only tree
-    :param problems: collects wrong topologies and switches
     :raises exceptions.TopologyError: where no single tree can be chosen, or as Problems does
     """
     root = yaml_nodes.compose(content, problems.path, exceptions.TopologyError, MAX_NESTING)
@@ -66,10 +65,7 @@ def switches_of(content: bytes, tree: str | None, problems: Problems) -> list[Sw
 
 
 def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _NamedTopology:
-    """Return one topology of the file.
-
-    :param lines: line of each topology so far, by name
-    """
+    """Return one topology of the file; ``lines`` are those of all so far, by name."""
     fields = _fields(item, "a topology", _TOPOLOGY_KEYS)
     if "topology" not in fields:
         raise invalid(item, "a topology has no name (key 'topology')")
@@ -78,27 +74,18 @@ def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _Na
     if lines.setdefault(name, line) != line:
         problems.note(line, f"topology {name!r} stands twice, first on line {lines[name]}")
     # What Slurm prints has all keys, those of other kinds without a value.
-    kinds = [
-        kind
-        for kind in _TYPES
-        if kind in fields and not is_null(fields[kind]) and _boolean(fields[kind]) is not False
-    ]
+    given = [kind for kind in _TYPES if kind in fields and not is_null(fields[kind])]
+    kinds = [kind for kind in given if _boolean(fields[kind]) is not False]
     if len(kinds) != 1:
-        found = " and ".join(kinds) or "none"
+        wanted, found = ", ".join(_TYPES), " and ".join(kinds) or "none"
         raise invalid(
-            fields["topology"],
-            f"topology {name!r}: expected one of {', '.join(_TYPES)}, found {found}",
+            fields["topology"], f"topology {name!r}: expected one of {wanted}, found {found}"
         )
     stated = fields.get("cluster_default")
-    default: bool | None = False
-    if stated is not None and not is_null(stated):
-        default = _boolean(stated)
-        if default is None:
-            raise invalid(
-                stated,
-                f"topology {name!r}: cluster_default: expected true or false, found "
-                f"{kind_of(stated)}",
-            )
+    default = False if stated is None or is_null(stated) else _boolean(stated)
+    if stated is not None and default is None:
+        what = f"topology {name!r}: cluster_default"
+        raise invalid(stated, f"{what}: expected true or false, found {kind_of(stated)}")
     return _NamedTopology(name, line, kinds[0], fields[kinds[0]], bool(default))
 
 
@@ -106,8 +93,8 @@ def _chosen(
     found: Sequence[_NamedTopology], tree: str | None, problems: Problems
 ) -> _NamedTopology:
     """Return the tree to read."""
-    names = [each.name for each in found if each.kind == "tree"]
-    trees = f"trees in the file: {', '.join(names[:20]) or 'none'}"
+    of_kind = [each for each in found if each.kind == "tree"]
+    trees = f"trees in the file: {', '.join(each.name for each in of_kind[:20]) or 'none'}"
     defaults = [each for each in found if each.default]
     if tree is not None:
         wanted = [each for each in found if each.name == tree]
@@ -121,14 +108,11 @@ def _chosen(
                 f"topology {other.name!r} is a cluster_default too; the first one, "
                 f"{defaults[0].name!r}, is read",
             )
+    elif len(of_kind) != 1:
+        missing = "expected a name (topology_name), a topology with cluster_default, or one tree"
+        raise problems.error(None, f"{missing} alone; {trees}")
     else:
-        wanted = [each for each in found if each.kind == "tree"]
-        if len(wanted) != 1:
-            raise problems.error(
-                None,
-                "expected a name (topology_name), a topology with cluster_default, or one "
-                f"tree alone; {trees}",
-            )
+        wanted = of_kind
     if wanted[0].kind != "tree":
         raise problems.error(
             wanted[0].line,
@@ -170,5 +154,5 @@ def _is_blank(node: yaml.Node) -> bool:
 
 def _boolean(node: yaml.Node) -> bool | None:
     """Return the boolean that a node states, or None."""
-    stated = str(node.value).strip().lower() if isinstance(node, yaml.ScalarNode) else ""
+    stated = node.value.strip().lower() if isinstance(node, yaml.ScalarNode) else ""
     return _BOOLEANS.get(stated)
