@@ -14,18 +14,16 @@ import numpy as np
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Limits
-from hpc_sched.sim.cluster.cluster import Cluster
-from hpc_sched.sim.cluster.host_failures import drawn
-from hpc_sched.sim.cluster.processor_types import ProcessorTypes
+from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queue_disciplines import DEPTH, Easy, Fcfs
+from hpc_sched.sim.results import Result, result_of
 from hpc_sched.sim.runtime.runtime_model import PlacedRuntime, RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
-from hpc_sched.sim.simulation_input import NO_LIMITS, SimulationInput
-from hpc_sched.sim.summary import Result, result_of
+from hpc_sched.sim.simulation_input import NO_LIMITS, SimulationInput, drawn_failures
 
 QUEUES = ("fcfs", "easy")
 
@@ -119,7 +117,7 @@ def simulate(
     """
     by_name = np.argsort(scenario.cluster.topology.name_rank).tolist()
     failures = (
-        drawn(by_name, scenario.mtbf, scenario.repair, run.seed)
+        drawn_failures(by_name, scenario.mtbf, scenario.repair, run.seed)
         if scenario.mtbf is not None
         else ()
     )

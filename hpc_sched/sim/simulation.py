@@ -13,14 +13,18 @@ from collections.abc import Callable, Iterable
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
-from hpc_sched.sim.cluster.host_failures import Failure
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.group_requests import Requests
-from hpc_sched.sim.ideal_placement import IdealPlacements
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.job_record import JobRecord, LogEntry, Outcome, SubmittedJob
+from hpc_sched.sim.jobs.job_record import (
+    IdealPlacements,
+    JobRecord,
+    LogEntry,
+    Outcome,
+    SubmittedJob,
+)
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.simulation_input import SimulationInput
+from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import plurals
 
 Discipline = Callable[["Simulation"], None]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 import joblib
 
 from hpc_sched import exceptions
+from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, Scenario, simulate
-from hpc_sched.sim.summary import Result
 
 
 def in_turn(

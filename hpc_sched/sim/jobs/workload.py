@@ -1,16 +1,16 @@
-"""From the rows of a trace to the jobs of a simulation."""
+"""The jobs of a trace."""
 
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from hpc_sched import exceptions
+from hpc_sched import exceptions, files
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.sim.jobs.class_mix import ALL_SYNC, ClassMix
-from hpc_sched.sim.jobs.distributions import ZERO, Distribution
+from hpc_sched.sim.jobs import swf
+from hpc_sched.sim.jobs.distributions import ALL_SYNC, ZERO, ClassMix, Distribution
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.swf import TraceRow
+from hpc_sched.sim.jobs.swf import TraceRow, TraceStatistics
 
 # What a trace's memory is of: ignored, a processor's, as the format states, or the job's, as in
 # METACENTRUM.
@@ -35,7 +35,6 @@ class Workload:
     load: float = 1.0  # factor by which jobs arrive faster than in the trace
     classes: ClassMix = ALL_SYNC
     scores: Distribution = ZERO  # cache scores, at least 0
-    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.cores_per_vm < 1:
@@ -57,7 +56,10 @@ class Workload:
             )
 
 
-def jobs(records: Iterable[TraceRow], workload: Workload) -> Iterator[Job]:
+_PLAIN = Workload()
+
+
+def jobs(records: Iterable[TraceRow], workload: Workload, seed: int = 0) -> Iterator[Job]:
     """Return the jobs of the rows of a trace, one at a time; the first is submitted at 0.
 
     They are numbered from 1, since the numbers of a trace need not be unique. The numbers drawn
@@ -69,7 +71,7 @@ def jobs(records: Iterable[TraceRow], workload: Workload) -> Iterator[Job]:
     for number, record in enumerate(records, start=1):
         start = record.submit if start is None else start
         cores = min(record.processors, workload.cores_per_vm)
-        rng = random.Random(f"{workload.seed} {number}")
+        rng = random.Random(f"{seed} {number}")
         yield Job(
             number=number,
             submit=(record.submit - start) / workload.load,
@@ -93,3 +95,33 @@ def _memory_mb(record: TraceRow, cores: int, memory: Memory) -> int:
         return 0
     shares = record.processors if memory == "total" else 1
     return -(-record.memory_kb * cores // (shares * _KB))
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJobs:
+    """The jobs of a trace; read again for every run."""
+
+    path: files.Path
+    workload: Workload = _PLAIN
+    limit: int | None = None
+    partitions: tuple[int, ...] = ()
+
+    def jobs(self, seed: int) -> Iterator[Job]:
+        """Return the jobs; what the trace does not state is drawn with the seed.
+
+        :raises exceptions.TraceError: naming file and line of what cannot be read
+        """
+        return jobs(self._rows(TraceStatistics()), self.workload, seed)
+
+    def statistics(self) -> TraceStatistics:
+        """Return how many rows can be used. Reads the whole trace.
+
+        :raises exceptions.TraceError: as :meth:`jobs` does
+        """
+        counts = TraceStatistics()
+        for _ in self._rows(counts):
+            pass
+        return counts
+
+    def _rows(self, counts: TraceStatistics) -> Iterator[TraceRow]:
+        return swf.read(self.path, limit=self.limit, partitions=self.partitions, statistics=counts)

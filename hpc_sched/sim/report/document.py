@@ -7,11 +7,10 @@ from dataclasses import replace
 import jinja2
 
 from hpc_sched import exceptions, files
-from hpc_sched.sim.report import bars, heat, policy_runs, quantile_plots, table, timeline
-from hpc_sched.sim.report.line_styles import sample
+from hpc_sched.sim.report import comparisons, heat, policy_runs, table, timeline
 from hpc_sched.sim.report.plot import Section
 from hpc_sched.sim.report.policy_runs import PolicyRuns
-from hpc_sched.sim.summary import Result
+from hpc_sched.sim.results import Result
 
 TITLE = "Simulation of placement policies"
 
@@ -54,7 +53,7 @@ def page(
         meanings=table.MEANINGS,
         sections=_sections(policies) if policies else (),
         refusals=policy_runs.refusals(policies),
-        sample=sample,
+        sample=policy_runs.sample,
     )
 
 
@@ -87,12 +86,16 @@ def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
         Section(
             "waits",
             "Waits and slowdowns",
-            (quantile_plots.waits(policies), quantile_plots.slowdowns(policies)),
+            (comparisons.waits(policies), comparisons.slowdowns(policies)),
         ),
         Section(
             "placement",
             "Placement",
-            (bars.hop_bytes(policies), bars.leaves(policies), timeline.crossing(policies)),
+            (
+                comparisons.hop_bytes(policies),
+                comparisons.leaves(policies),
+                timeline.crossing(policies),
+            ),
         ),
         Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
         Section("fabric", "The fabric over time", (heat.plot(policies),)),

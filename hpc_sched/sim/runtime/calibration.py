@@ -1,4 +1,12 @@
-"""A runtime model from measured times.
+"""A runtime model from measured times of jobs on known placements.
+
+The times are a CSV file. The header names the columns, in any order; processor and
+neighbour_score may be left out::
+
+    # one job on several placements, with its neighbours' cache score
+    job,seconds,level,processor,neighbour_score
+    WRF-64, 312.4, leaf, gold, 0
+    WRF-64, 350.1, core, gold, 0
 
 Runs of the same job are compared with each other, by least squares of logarithms::
 
@@ -17,12 +25,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched import exceptions, files
-from hpc_sched.sim.runtime import measured_times, runtime_model
-from hpc_sched.sim.runtime.measured_times import Measured
-from hpc_sched.sim.runtime.runtime_model import HOST, MAX_FACTOR, RuntimeModel
+from hpc_sched import decimals, exceptions, files, table_file
+from hpc_sched.sim.runtime.runtime_model import HOST, MAX_FACTOR, RuntimeModel, filled
 
+# Longer than any measurement, and more cache misses than any memory serves.
+MAX_SECONDS = 1e9
+MAX_SCORE = 1e6
+MAX_BYTES = 10_000_000
+MAX_ROWS = 20_000
 MAX_TYPES = 100
+# Required and optional columns.
+NEEDED = ("job", "seconds", "level")
+OPTIONAL = ("processor", "neighbour_score")
+
+_HEADER = f"a header of {', '.join(NEEDED)} and, where measured, {', '.join(OPTIONAL)}"
 # Of columns scaled to at most 1: smaller singular values are rounding errors; what the runs
 # determine is resolved far better than the second bound, and what they do not, far worse.
 _ROUNDING = 1e-10
@@ -31,6 +47,81 @@ _RESOLVED = 1e-6
 _UNDETERMINED = "the runs do not tell it from what else differs between them"
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run of a job."""
+
+    job: str
+    seconds: float
+    level: str  # the highest one that a pair of its VMs meets on
+    processor: str | None = None  # None without such a column
+    score: float | None = None  # neighbours' cache score; None without such a column
+
+
+def measured_runs(path: files.Path, levels: Sequence[str]) -> list[Measured]:
+    """Return the runs of a file, in its order.
+
+    :param levels: valid names in the column ``level``
+    :raises exceptions.CalibrationError: naming file, line and what was expected
+    """
+    error = exceptions.CalibrationError
+    name = os.fspath(path)
+    text = files.decode(files.read_bytes(path, error, MAX_BYTES), name, error)
+    header: tuple[str, ...] | None = None
+    runs: list[Measured] = []
+    for line, cells in table_file.csv_lines(text, name, error):
+        where = f"{name}:{line}"
+        if header is None:
+            header = _header(cells, where)
+        elif len(cells) != len(header):
+            raise error(
+                f"{where}: expected {len(header)} columns ({', '.join(header)}), found {len(cells)}"
+            )
+        else:
+            runs.append(_run(dict(zip(header, cells, strict=True)), where, levels))
+        if len(runs) > MAX_ROWS:
+            raise error(f"{where}: expected at most {MAX_ROWS} rows, found more")
+    if not runs:
+        raise error(f"{name}: expected {_HEADER}, and rows below it; found no row")
+    return runs
+
+
+def _header(cells: tuple[str, ...], where: str) -> tuple[str, ...]:
+    known = {*NEEDED, *OPTIONAL}
+    if not set(NEEDED) <= set(cells) <= known or len(set(cells)) != len(cells):
+        found = ", ".join(cells)[:80]
+        raise exceptions.CalibrationError(f"{where}: expected {_HEADER}, found {found!r}")
+    return cells
+
+
+def _run(cells: Mapping[str, str], where: str, levels: Sequence[str]) -> Measured:
+    seconds = decimals.number_in(cells["seconds"])
+    score_text = cells.get("neighbour_score")
+    score = None if score_text is None else decimals.number_in(score_text)
+    for column, is_valid, expected in (
+        ("job", cells["job"], "a name"),
+        (
+            "seconds",
+            seconds is not None and 0 < seconds <= MAX_SECONDS,
+            f"a number above 0 and at most {MAX_SECONDS:g}",
+        ),
+        ("level", cells["level"] in levels, f"one of {', '.join(levels)}"),
+        ("processor", cells.get("processor") != "", "a processor type"),
+        (
+            "neighbour_score",
+            score_text is None or (score is not None and 0 <= score <= MAX_SCORE),
+            f"a number from 0 to {MAX_SCORE:g}",
+        ),
+    ):
+        if not is_valid:
+            found = repr(cells[column][:80]) if cells[column] else "nothing"
+            raise exceptions.CalibrationError(
+                f"{where}: {column}: expected {expected}, found {found}"
+            )
+    assert seconds is not None
+    return Measured(cells["job"], seconds, cells["level"], cells.get("processor"), score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +139,7 @@ class Calibration:
 
         :param levels: ``topology.levels``
         """
-        factors = runtime_model.filled(self.hop_factors, levels)
-        return RuntimeModel(factors, self.speeds, self.interference)
+        return RuntimeModel(filled(self.hop_factors, levels), self.speeds, self.interference)
 
 
 def read(path: files.Path, levels: Sequence[str]) -> Calibration:
@@ -59,7 +149,7 @@ def read(path: files.Path, levels: Sequence[str]) -> Calibration:
     :raises exceptions.CalibrationError: naming file, line and what was expected
     """
     names = (HOST, *levels)
-    return calibrated(measured_times.read(path, names), names, os.fspath(path))
+    return calibrated(measured_runs(path, names), names, os.fspath(path))
 
 
 def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> Calibration:
