@@ -58,10 +58,9 @@ def run(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> tuple[fl
     cluster, share, iterations = setting.cluster, setting.share, setting.iterations
     # Only ratios matter: no latency is modelled.
     sent = traffic.torus(2, VMS // 2, cluster.host_rate)
-    found = [
-        each.time for each in measured(cluster, sent, share, seed, runs, iterations, _placements)
-    ]
-    return tuple(map(gain, found[::2], found[1::2]))
+    found = measured(cluster, sent, share, seed, runs, iterations, _placements)
+    times = [each.time for each in found]
+    return tuple(map(gain, times[::2], times[1::2]))
 
 
 def _placements(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:

@@ -126,9 +126,6 @@ def curve(
 
     The seed deals the memories to the nodes and draws the cache scores; both are the same for
     all placements.
-
-    :param until: time at which to stop, s
-    :param enough: number of completed jobs at which to stop
     """
     nodes = cluster(setting, seed)
     limits = Limits(setting.alpha, rule.beta)
@@ -201,10 +198,7 @@ def _slowdown(rule: PlacementRule, setting: TraceSetup) -> Slowdown:
 
 
 def curves(rows: Sequence[TraceRow], seed: int) -> Iterator[Curve]:
-    """Yield the curves of Figures 9a and 9b, with the setup as guessed.
-
-    :param rows: the first jobs of the trace
-    """
+    """Yield the curves of Figures 9a and 9b, with the setup as guessed."""
     for rule in (LEAST_FREE, MOST_FREE, MDOBP, *LIMITED):
         yield curve(rows, rule, seed)
 

@@ -74,9 +74,7 @@ def lines(
 ) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each default and placement of each study.
 
-    :param rows: the first jobs of the trace
     :param seeds: rows are their means; where a guess is varied, of the first seed alone
-    :param report: called with each step
     """
     for number, study in enumerate(studies, start=1):
         report(f"Figure {figure}: setting {number} of {len(studies)}")

@@ -16,13 +16,7 @@ from hpc_sched.experiments.gupta2013 import (
     PlacementRule,
     TraceSetup,
 )
-from hpc_sched.experiments.gupta2013_counts import (
-    COLUMNS,
-    DEFAULT_DONE,
-    Study,
-    lines,
-    published,
-)
+from hpc_sched.experiments.gupta2013_counts import COLUMNS, DEFAULT_DONE, Study, lines, published
 from hpc_sched.experiments.table import Cell, Table
 from hpc_sched.sim.jobs import distributions, swf
 from hpc_sched.sim.jobs.swf import TraceRow
@@ -65,16 +59,9 @@ def memory_table(trace: files.Path) -> Table:
 
 
 def figure_9a(
-    rows: Sequence[TraceRow],
-    seed: int,
-    runs: int,
-    report: Callable[[str], None],
+    rows: Sequence[TraceRow], seed: int, runs: int, report: Callable[[str], None]
 ) -> Table:
-    """Return Figure 9a: the jobs completed with MDOBP and with the default.
-
-    :param rows: the first jobs of the trace
-    :param report: called with each step
-    """
+    """Return Figure 9a: the jobs completed with MDOBP and with the default."""
     known = published("9a", MDOBP.name, MDOBP_DONE)
     found = lines("9a", tuple(_packed(GUESSED)), rows, range(seed, seed + runs), report)
     return Table(
@@ -114,16 +101,9 @@ def _packed(setting: TraceSetup) -> Iterator[Study]:
 
 
 def figure_9b(
-    rows: Sequence[TraceRow],
-    seed: int,
-    runs: int,
-    report: Callable[[str], None],
+    rows: Sequence[TraceRow], seed: int, runs: int, report: Callable[[str], None]
 ) -> Table:
-    """Return Figure 9b: the same for MDOBP that keeps cache scores in limits.
-
-    :param rows: the first jobs of the trace
-    :param report: called with each step
-    """
+    """Return Figure 9b: the same for MDOBP that keeps cache scores in limits."""
     known = published("9b", IN_LIMITS.name, IN_LIMITS_DONE)
     found = lines("9b", tuple(_limited(GUESSED)), rows, range(seed, seed + runs), report)
     return Table(

@@ -69,10 +69,6 @@ def measured(
     """Yield the placements of each run, with their times. The same seed gives the same ones.
 
     All placements of a run have the same neighbours, which communicate in the same iterations.
-
-    :param sent: traffic of the job; it has one VM per process
-    :param share: see :func:`compute_time`
-    :param place: returns the placements of a problem by name
     """
     topology = fabric(cluster)
     network = links.fat_tree(

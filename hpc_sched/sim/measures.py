@@ -47,10 +47,7 @@ class Measures:
         memory_mb: int = 0,
         interval: float = FIRST_INTERVAL,
     ) -> None:
-        """Start at time 0; ``vcpus`` and ``memory_mb`` are of the VMs that measure fragmentation.
-
-        :param interval: first interval between two samples, s
-        """
+        """Start at time 0; VMs of ``vcpus`` and ``memory_mb`` measure fragmentation."""
         self.cluster = cluster
         self.outcomes: Counter[Outcome] = Counter()
         self.refusals: Counter[str] = Counter()
@@ -187,5 +184,5 @@ class Measures:
 
     def _sums(self, per_host: NDArray[np.int64]) -> Reals:
         """Return the sum over the hosts of each leaf. Shape (leaves,)."""
-        per_leaf: Reals = np.bincount(self._leaf, per_host.astype(np.float64))[self._leaves]
-        return per_leaf
+        sums: Reals = np.bincount(self._leaf, per_host.astype(np.float64)).astype(np.float64)
+        return sums[self._leaves]

@@ -10,8 +10,6 @@ def read(
 ) -> dict[str, float]:
     """Return the number of each name, in the order of the text.
 
-    :param what: name of the text in errors, such as an option's name
-    :param names: the valid names
     :param form: form of the text in errors, ``LEVEL=FACTOR,...``
     :raises exceptions.ConfigError: for an invalid or repeated name, or a number that is invalid
         or out of bounds

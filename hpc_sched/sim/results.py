@@ -145,15 +145,10 @@ def prepared(folder: Path) -> Path:
 
 
 def write(
-    folder: Path,
-    results: Sequence[Result],
-    about: Sequence[tuple[str, str]],
-    notes: Sequence[str],
+    folder: Path, results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Sequence[str]
 ) -> None:
     """Write all files of a sweep, each atomically.
 
-    :param about: what was simulated
-    :param notes: what was left out
     :raises exceptions.SimulationError: naming the file that cannot be written
     """
     # Not at the top: the report needs the packages of an extra.

@@ -48,7 +48,6 @@ def drawn_failures(
     """Yield failures endlessly: exponential times between them, all hosts equally likely.
 
     :param hosts: indices, in an order that does not depend on the topology file
-    :param mtbf: mean time between two failures of one host, s
     :param repair: mean time to its repair, exponential as well, s
     :raises exceptions.ConfigError: for a mean time out of bounds
     """

@@ -92,7 +92,6 @@ def host_types(texts: Sequence[str], what: str) -> tuple[HostType, dict[str, Hos
     ``vcpus=64,memory=262144,processor=gold-6338`` is for all hosts, ``vcpus=32:n[001-016]`` for
     those hosts. Of two texts that name one host the later holds.
 
-    :param what: name of the texts in errors
     :raises exceptions.SimulationError: stating what was expected
     """
     default = DEFAULT_HOST

@@ -87,8 +87,6 @@ ZERO = Distribution("constant", (0.0,))
 def read(text: str, what: str = "distribution", at_least: float | None = None) -> Distribution:
     """Return the distribution stated by a text.
 
-    :param what: name of the text in errors, such as an option's name
-    :param at_least: lower bound that the numbers drawn must keep
     :raises exceptions.ConfigError: stating what was expected
     """
 
@@ -166,7 +164,6 @@ ALL_SYNC = ClassMix((("sync", 1.0),))
 def read_mix(text: str, what: str) -> ClassMix:
     """Return the mix stated by a text, in any order; shares are divided by their sum.
 
-    :param what: name of the text in errors, such as an option's name
     :raises exceptions.ConfigError: stating what was expected
     """
     stated = named_numbers.read(text, what, APP_CLASSES, _MIX, 0.0, _MAX_SHARE)

@@ -67,21 +67,6 @@ class JobRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class LogEntry:
-    """One event of a simulation."""
-
-    time: float  # s
-    what: str  # submit, refuse, start, end, fail, repair
-    job: int | None
-    more: str = ""
-
-    def __str__(self) -> str:
-        job = "" if self.job is None else f" {self.job}"
-        more = f": {self.more}" if self.more else ""
-        return f"{self.time:g} {self.what}{job}{more}"
-
-
-@dataclass(frozen=True, slots=True)
 class IdealPlacement:
     """The least values that a job can have, and whether the policy ever places it."""
 
@@ -114,7 +99,6 @@ class IdealPlacements:
         :param room: VMs of the job that fit on each host without other VMs. The least values are
             computed from it, so they do not depend on the policy. Shape (hosts,)
         :param capacity: VMs of the job that the policy puts there; often the same array
-        :param request: makes the request on that cluster from one of the two arrays
         """
         bounded = b"" if capacity is room else capacity.clip(max=job.count).tobytes()
         fits = room.clip(max=job.count).tobytes()

@@ -42,17 +42,17 @@ class Synthetic:
     scores: Distribution = ZERO  # cache scores
 
     def __post_init__(self) -> None:
-        for what, number in (("jobs", self.count), ("cores of a VM", self.vcpus)):
+        for what, number in {"jobs": self.count, "cores of a VM": self.vcpus}.items():
             if number < 1:
                 raise exceptions.ConfigError(f"{what}: expected at least 1, found {number}")
-        for what, found in (
-            ("times between arrivals", self.interarrivals),
-            ("sizes", self.sizes),
-            ("runtimes", self.runtimes),
-            ("walltimes", self.walltimes),
-            ("memory", self.memory_mb),
-            ("cache scores", self.scores),
-        ):
+        for what, found in {
+            "times between arrivals": self.interarrivals,
+            "sizes": self.sizes,
+            "runtimes": self.runtimes,
+            "walltimes": self.walltimes,
+            "memory": self.memory_mb,
+            "cache scores": self.scores,
+        }.items():
             if found.lowest < 0:
                 raise exceptions.ConfigError(f"{what}: expected at least 0, found {found.text}")
 

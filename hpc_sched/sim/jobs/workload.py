@@ -1,6 +1,7 @@
 """The jobs of a trace."""
 
 import random
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -37,23 +38,17 @@ class Workload:
     scores: Distribution = ZERO  # cache scores, at least 0
 
     def __post_init__(self) -> None:
-        if self.cores_per_vm < 1:
-            raise exceptions.ConfigError(
-                f"cores of a VM: expected at least 1, found {self.cores_per_vm}"
-            )
-        if self.memory not in get_args(Memory):
-            raise exceptions.ConfigError(
-                f"memory: expected one of {', '.join(get_args(Memory))}, found {self.memory!r}"
-            )
+        memories = get_args(Memory)
         low, high = _LIMITS
-        if not low <= self.load <= high:
-            raise exceptions.ConfigError(
-                f"load: expected a factor from {low:g} to {high:g}, found {self.load}"
-            )
-        if self.scores.lowest < 0:
-            raise exceptions.ConfigError(
-                f"cache scores: expected at least 0, found {self.scores.text}"
-            )
+        load = f"a factor from {low:g} to {high:g}"
+        for what, is_valid, expected, found in (
+            ("cores of a VM", self.cores_per_vm >= 1, "at least 1", self.cores_per_vm),
+            ("memory", self.memory in memories, f"one of {', '.join(memories)}", repr(self.memory)),
+            ("load", low <= self.load <= high, load, self.load),
+            ("cache scores", self.scores.lowest >= 0, "at least 0", self.scores.text),
+        ):
+            if not is_valid:
+                raise exceptions.ConfigError(f"{what}: expected {expected}, found {found}")
 
 
 _PLAIN = Workload()
@@ -64,8 +59,6 @@ def jobs(records: Iterable[TraceRow], workload: Workload, seed: int = 0) -> Iter
 
     They are numbered from 1, since the numbers of a trace need not be unique. The numbers drawn
     for a job depend on the seed and the job's number only.
-
-    :param records: by submit time
     """
     start: float | None = None
     for number, record in enumerate(records, start=1):
@@ -119,8 +112,7 @@ class TraceJobs:
         :raises exceptions.TraceError: as :meth:`jobs` does
         """
         counts = TraceStatistics()
-        for _ in self._rows(counts):
-            pass
+        deque(self._rows(counts), maxlen=0)
         return counts
 
     def _rows(self, counts: TraceStatistics) -> Iterator[TraceRow]:

@@ -28,9 +28,6 @@ def page(
 
     Policies are in the order of their first results. Where one run is drawn for a policy, it is
     that of its first seed.
-
-    :param about: what was simulated, as names and values
-    :param notes: remarks for the reader, a sentence each
     """
     policies = policy_runs.by_policy([_legal_result(result) for result in results])
     environment = jinja2.Environment(
@@ -108,13 +105,11 @@ def _legal(text: str) -> str:
 
 def _legal_result(result: Result) -> Result:
     """Return a result with all its texts made legal."""
+    gangs = {_legal(level): sizes for level, sizes in result.series.gangs.items()}
     return replace(
         result,
         summary=replace(result.summary, policy=_legal(result.summary.policy)),
         refusals={_legal(reason): jobs for reason, jobs in result.refusals.items()},
         leaves=[_legal(name) for name in result.leaves],
-        series=replace(
-            result.series,
-            gangs={_legal(level): sizes for level, sizes in result.series.gangs.items()},
-        ),
+        series=replace(result.series, gangs=gangs),
     )

@@ -97,8 +97,6 @@ def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float =
     """Return a picture as SVG for the page. The same drawing gives the same text.
 
     :param name: prefix of its ids; unique on the page
-    :param label: text for screen readers
-    :param height: inches
     """
     with matplotlib.rc_context(), warnings.catch_warnings():
         # The browser takes letters that this font lacks from another: the text remains text.

@@ -110,10 +110,7 @@ def draw_lines(
     policies: Sequence[PolicyRuns],
     lines: Sequence[tuple[Sequence[float], Sequence[float]]],
 ) -> None:
-    """Draw a line per policy. Each has its markers elsewhere, so that coinciding lines show all.
-
-    :param lines: x and y of each policy
-    """
+    """Draw a line per policy. Each has its markers elsewhere, so that coinciding lines show all."""
     apart = max(_APART, _LEAST * len(policies))
     for number, (each, (x, y)) in enumerate(zip(policies, lines, strict=True)):
         axes.plot(

@@ -33,55 +33,27 @@ class Measure:
 
 
 _OVER_TIME = (
-    Measure(
-        "done",
-        "Jobs done",
-        "Jobs done",
+    Measure("done", "Jobs done", "Jobs done",
         "The steeper a line, the more jobs end in a time; the policy whose line is above "
-        "another's has done more jobs by then.",
-        is_count=True,
-    ),
-    Measure(
-        "waiting",
-        "Jobs waiting",
-        "Jobs waiting",
-        "Jobs that were submitted and have not started yet. Lower is better; a line that "
-        "keeps rising means that more is submitted than is worked off.",
-        is_count=True,
-    ),
-    Measure(
-        "running",
-        "Jobs running",
-        "Jobs running",
+        "another's has done more jobs by then.", is_count=True),
+    Measure("waiting", "Jobs waiting", "Jobs waiting",
+        "Jobs that were submitted and have not started yet. Lower is better; a line that keeps "
+        "rising means that more is submitted than is worked off.", is_count=True),
+    Measure("running", "Jobs running", "Jobs running",
         "Jobs that have their VMs. At the same use of vcpus, more of them are smaller ones.",
-        is_count=True,
-    ),
-    Measure(
-        "vcpus",
-        "Use of vcpus",
-        "vcpus in use (%)",
-        "Share of the cluster's vcpus that VMs have. Low while jobs wait, the policy or "
-        "the queue leaves room unused; low with none waiting, there was no more work.",
-        factor=100,
-        top=100.0,
-    ),
-)
-_CROSSING = Measure(
-    "crossing",
-    "Crossing jobs per leaf",
-    "Jobs per leaf",
-    "Jobs that have VMs under a leaf and under other leaves too, on average over all "
-    "leaves: they share its uplinks. Lower is better.",
-)
-_GANGS = Measure(
-    "gangs",
-    "Largest group that fits",
-    "VMs",
-    "VMs of the largest group that would fit under one switch of the level, as means "
-    "over neighbouring samples. Where it is low although vcpus are free, the free ones are "
-    "scattered: higher means less fragmented.",
-    is_count=True,
-)
+        is_count=True),
+    Measure("vcpus", "Use of vcpus", "vcpus in use (%)",
+        "Share of the cluster's vcpus that VMs have. Low while jobs wait, the policy or the queue "
+        "leaves room unused; low with none waiting, there was no more work.",
+        factor=100, top=100.0),
+)  # fmt: skip
+_CROSSING = Measure("crossing", "Crossing jobs per leaf", "Jobs per leaf",
+    "Jobs that have VMs under a leaf and under other leaves too, on average over all leaves: they "
+    "share its uplinks. Lower is better.")  # fmt: skip
+_GANGS = Measure("gangs", "Largest group that fits", "VMs",
+    "VMs of the largest group that would fit under one switch of the level, as means over "
+    "neighbouring samples. Where it is low although vcpus are free, the free ones are scattered: "
+    "higher means less fragmented.", is_count=True)  # fmt: skip
 
 
 def over_time(policies: Sequence[PolicyRuns]) -> tuple[Plot, ...]:

@@ -63,7 +63,6 @@ class RuntimeModel:
 
         :param pairs: number of pairs of VMs per level of their lowest common switch; see
             :func:`pairs_by_level`
-        :param processors: types of the job's hosts, repeated or not
         :param score: cache score of other jobs' VMs on the host where it is highest
         """
         beyond = len(pairs) - len(self.hop_factors)
@@ -105,8 +104,6 @@ def _pairs(counts: NDArray[np.int64]) -> int:
 def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...]:
     """Return the factors stated by a text: ``host=1,leaf=1,pod=1.1,core=1.25``.
 
-    :param what: name of the text in errors, such as an option's name
-    :param levels: ``topology.levels``
     :raises exceptions.ConfigError: for other levels, or factors out of bounds
     """
     names = (HOST, *levels)
@@ -130,8 +127,6 @@ def speeds(text: str, what: str, types: Collection[str]) -> dict[str, float]:
 
     A type whose name has a comma cannot be stated, and has the speed 1.
 
-    :param what: name of the text in errors, such as an option's name
-    :param types: processor types of the fabric
     :raises exceptions.ConfigError: for other types, or speeds out of bounds
     """
     return named_numbers.read(text, what, types, "TYPE=SPEED,...", MIN_FACTOR, MAX_FACTOR)
