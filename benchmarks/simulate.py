@@ -16,8 +16,7 @@ from multiprocessing import get_context
 from plan import fabric_of
 
 from hpc_sched.sim.cluster.cluster import HostType, uniform
-from hpc_sched.sim.jobs.job_sources import TraceJobs
-from hpc_sched.sim.jobs.workload import Workload
+from hpc_sched.sim.jobs.workload import TraceJobs, Workload
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.scenario import QUEUES, Run, Scenario
 from hpc_sched.sim.simulation import Simulation

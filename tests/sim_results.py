@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from hpc_sched.sim.measures import Series
-from hpc_sched.sim.summary import Result, Summary
+from hpc_sched.sim.results import Result, Summary
 
 # A run without a job.
 _NOTHING = Summary(

@@ -14,7 +14,6 @@ from hpc_sched.sim import report
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs import distributions
-from hpc_sched.sim.jobs.job_sources import DrawnJobs
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.scenario import Run, Scenario, simulate
 
@@ -70,7 +69,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         vcpus=4,
     )
     cluster = uniform(FatTree(levels=3, radix=8, hosts=64).topology(), HostType(8, 65536))
-    scenario = Scenario(cluster, DrawnJobs(synthetic), queue="easy")
+    scenario = Scenario(cluster, synthetic, queue="easy")
     results = [simulate(scenario, Run(policy, seed)) for policy in POLICIES for seed in (1, 2)]
     path = tmp_path_factory.mktemp("report") / "report.html"
     about = [("Jobs", "120, drawn"), ("Fabric", "levels=3,radix=8,oversubscription=1,hosts=64")]

@@ -47,7 +47,7 @@ FORBIDDEN = {
 
 # The simulator's report takes apart the pictures that matplotlib has drawn a moment ago, as SVG;
 # nothing that comes from outside is read as XML.
-OUR_OWN = {("inlined.py", "xml")}
+OUR_OWN = {("plot.py", "xml")}
 
 
 def test_no_module_opens_a_port_and_none_reads_objects_or_xml():

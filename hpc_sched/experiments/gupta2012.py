@@ -14,9 +14,7 @@ import numpy as np
 
 from hpc_sched.core.classic.build_plan import build_plan
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.processors import best_first
-from hpc_sched.experiments import shared_cluster
-from hpc_sched.experiments.shared_cluster import GUESSED, SharedCluster
+from hpc_sched.experiments.shared_cluster import GUESSED, SharedCluster, measured
 from hpc_sched.experiments.table import Cell, Table, gain, percent
 from hpc_sched.sim.policies.base import Places, filled
 from hpc_sched.sim.runtime import traffic
@@ -52,35 +50,21 @@ class RackSetup:
     iterations: int = 20
 
 
-@dataclass(frozen=True, slots=True)
-class RackRun:
-    """The times of both placements in one run."""
+def run(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> tuple[float, ...]:
+    """Return the fraction of the time that the build plan saves in each run, by topology.
 
-    spread: float  # s an iteration with the VMs in all racks in turn
-    packed: float  # s an iteration with the VMs placed by the build plan
-
-    @property
-    def gain(self) -> float:
-        """Fraction of the spread placement's time that the build plan saves."""
-        return gain(self.spread, self.packed)
-
-
-def run(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> tuple[RackRun, ...]:
-    """Return the gain by topology in each run: racks in turn against the build plan.
-
-    The job is a stencil on a torus of 2 * 4 processes.
+    It is compared with racks in turn. The job is a stencil on a torus of 2 * 4 processes.
     """
-    cluster = setting.cluster
+    cluster, share, iterations = setting.cluster, setting.share, setting.iterations
     # Only ratios matter: no latency is modelled.
     sent = traffic.torus(2, VMS // 2, cluster.host_rate)
-    computation = shared_cluster.compute_time(sent, cluster.host_rate, setting.share)
-    found = shared_cluster.measured(cluster, sent, seed, runs, setting.iterations, _placements)
-    times = [statistics.fmean(computation + time for time in each.times) for each in found]
-    return tuple(map(RackRun, times[::2], times[1::2]))  # spread and packed of each run
+    found = measured(cluster, sent, share, seed, runs, iterations, _placements)
+    times = [each.time for each in found]
+    return tuple(map(gain, times[::2], times[1::2]))
 
 
 def _placements(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
-    return {"spread": rack_by_rack(problem, draw), "packed": planned(problem)}
+    return {"racks in turn": rack_by_rack(problem, draw), "build plan": planned(problem)}
 
 
 def rack_by_rack(problem: Problem, draw: random.Random) -> Places:
@@ -129,7 +113,7 @@ def two_racks() -> Topology:
 def on_one_type(problem: Problem) -> Problem:
     """Return the problem on the hosts of the best processor type that holds the group, if any."""
     types = np.array([problem.topology.processor_of(host) for host in problem.topology.hosts])
-    for name in best_first({FAST: 4, SLOW: 4}, order=(FAST, SLOW)):
+    for name in (FAST, SLOW):
         capacity = np.where(types == name, problem.capacity, 0)
         if capacity.sum() >= problem.awaiting:
             return replace(problem, capacity=capacity)
@@ -144,23 +128,13 @@ def homogeneity(share: float, speed: float) -> float:
     placements are in one rack.
     """
     topology = two_racks()
-    problem = Problem.from_counts(
-        topology=topology,
-        capacity=dict.fromkeys(topology.hosts, 1),
-        members={},
-        awaiting=VMS,
-    )
-    before, after = (
-        (1 - share) / slowest(problem, places, speed) + share
-        for places in (planned(problem), planned(on_one_type(problem)))
-    )
-    return gain(before, after)
-
-
-def slowest(problem: Problem, places: Sequence[int], speed: float) -> float:
-    """Return the speed of the slowest processor of the VMs."""
-    names = [problem.topology.processor_of(problem.topology.hosts[place]) for place in places]
-    return speed if SLOW in names else 1.0
+    capacity = dict.fromkeys(topology.hosts, 1)
+    problem = Problem.from_counts(topology=topology, capacity=capacity, members={}, awaiting=VMS)
+    times = []
+    for places in (planned(problem), planned(on_one_type(problem))):
+        types = {topology.processor_of(topology.hosts[place]) for place in places}
+        times.append((1 - share) / (speed if SLOW in types else 1.0) + share)
+    return gain(*times)
 
 
 def table(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> Table:
@@ -184,7 +158,7 @@ def table(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> Table:
 
 
 def _topology_line(numbers: str, seed: int, runs: int, setting: RackSetup) -> tuple[Cell, ...]:
-    gains = [row.gain for row in run(seed, runs, setting)]
+    gains = run(seed, runs, setting)
     ratio = setting.cluster.oversubscription
     mean, most = percent(statistics.fmean(gains)), percent(max(gains))
     return "topology", numbers, percent(setting.share), ratio, None, mean, most

@@ -12,7 +12,7 @@ import csv
 import io
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -126,24 +126,17 @@ def curve(
 
     The seed deals the memories to the nodes and draws the cache scores; both are the same for
     all placements.
-
-    :param until: time at which to stop, s
-    :param enough: number of completed jobs at which to stop
     """
     nodes = cluster(setting, seed)
+    limits = Limits(setting.alpha, rule.beta)
+    slowdown = _slowdown(rule, setting)
     simulation = Simulation(
-        SimulationInput(
-            cluster=nodes,
-            policy=rule.policy,
-            seed=seed,
-            limits=Limits(setting.alpha, rule.beta),
-            slowdown=_slowdown(rule, setting),
-        ),
-        _discipline(setting),
+        SimulationInput(nodes, rule.policy, seed, limits, slowdown=slowdown),
+        _QUEUES[setting.queue](),
         jobs(rows, setting, seed),
         measures=Measures(nodes, interval=_INTERVAL),
     )
-    ends = simulation.measures.done.ends
+    ends = simulation.measures.ends
     simulation.run(until, lambda: len(ends) >= enough)
     simulation.conclude()
     refused = simulation.measures.outcomes[Outcome.REFUSED]
@@ -158,38 +151,26 @@ def cluster(setting: TraceSetup, seed: int) -> Cluster:
     topology = FatTree(levels=1, radix=setting.nodes).topology()
     sizes = [setting.memories[i % len(setting.memories)] for i in range(setting.nodes)]
     random.Random(f"{seed} memories").shuffle(sizes)
-    types = {
-        host: HostType(setting.cores, size * _MB)
-        for host, size in zip(topology.hosts, sizes, strict=True)
-    }
-    return uniform(topology, HostType(setting.cores, 0), types)
+    types = [HostType(setting.cores, size * _MB) for size in sizes]
+    return uniform(topology, types[0], dict(zip(topology.hosts, types, strict=True)))
 
 
 def jobs(rows: Sequence[TraceRow], setting: TraceSetup, seed: int) -> Iterator[Job]:
     """Return the jobs: one VM of one core per processor, with its share of the memory used."""
-    stretch = _stretch(rows, setting)
-    drawn = Workload(memory=setting.memory, scores=setting.scores, seed=seed)
-    for job in workload.jobs(rows, drawn):
+    stretch = 0.0 if setting.arrivals == "at once" else 1.0
+    if setting.arrivals == "full load":
+        stretch = offered_load(rows, setting.nodes * setting.cores)
+    drawn = Workload(memory=setting.memory, scores=setting.scores)
+    for job in workload.jobs(rows, drawn, seed):
         is_sync = setting.sync == "all" or (setting.sync == "parallel" and job.count > 1)
-        app_class = "sync" if is_sync else "async"
-        yield replace(
-            job,
-            submit=job.submit * stretch,
-            application=replace(job.application, app_class=app_class),
-        )
+        application = replace(job.application, app_class="sync" if is_sync else "async")
+        yield replace(job, submit=job.submit * stretch, application=application)
 
 
 def offered_load(rows: Sequence[TraceRow], cores: int) -> float:
     """Return the offered load of the jobs on a number of cores, 1 for full load."""
     span = max(rows[-1].submit - rows[0].submit, 1.0)
     return math.fsum(row.processors * row.runtime for row in rows) / (cores * span)
-
-
-def _stretch(rows: Sequence[TraceRow], setting: TraceSetup) -> float:
-    """Return the factor on the times of submission."""
-    if setting.arrivals == "at once":
-        return 0.0
-    return 1.0 if setting.arrivals == "trace" else offered_load(rows, setting.nodes * setting.cores)
 
 
 class NoQueue:
@@ -205,10 +186,7 @@ class NoQueue:
             simulation.start(job)
 
 
-def _discipline(setting: TraceSetup) -> Discipline:
-    if setting.queue == "fcfs":
-        return Fcfs()
-    return Easy() if setting.queue == "easy" else NoQueue()
+_QUEUES: Mapping[str, Callable[[], Discipline]] = {"fcfs": Fcfs, "easy": Easy, "none": NoQueue}
 
 
 def _slowdown(rule: PlacementRule, setting: TraceSetup) -> Slowdown:
@@ -220,10 +198,7 @@ def _slowdown(rule: PlacementRule, setting: TraceSetup) -> Slowdown:
 
 
 def curves(rows: Sequence[TraceRow], seed: int) -> Iterator[Curve]:
-    """Yield the curves of Figures 9a and 9b, with the setup as guessed.
-
-    :param rows: the first jobs of the trace
-    """
+    """Yield the curves of Figures 9a and 9b, with the setup as guessed."""
     for rule in (LEAST_FREE, MOST_FREE, MDOBP, *LIMITED):
         yield curve(rows, rule, seed)
 
@@ -234,7 +209,6 @@ def curves_csv(found: Iterable[Curve]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CURVE_COLUMNS)
     for each in found:
-        writer.writerows(
-            (each.placement, f"{end:g}", number) for number, end in enumerate(each.ends, start=1)
-        )
+        for number, end in enumerate(each.ends, start=1):
+            writer.writerow((each.placement, f"{end:g}", number))
     return text.getvalue()

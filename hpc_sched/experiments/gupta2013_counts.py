@@ -1,9 +1,10 @@
 """Completed jobs of several placements at one moment, as in Gupta2013's Figure 9."""
 
 import math
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+from typing import NamedTuple
 
 from hpc_sched.experiments.gupta2013 import (
     GUESSED,
@@ -49,18 +50,12 @@ class Study:
     defaults: tuple[PlacementRule, ...] = (LEAST_FREE, MOST_FREE)
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(NamedTuple):
     """Completed jobs of a default and of a placement at one moment of one run."""
 
     time: float  # s; infinity: at the end, as the default never completes the published number
     before: int
     after: int
-
-    @property
-    def gain(self) -> float:
-        """Fraction of the default's jobs by which the placement completed more."""
-        return self.after / self.before - 1 if self.before else 0.0
 
 
 def published(figure: str, placement: str, jobs: int) -> tuple[Cell, ...]:
@@ -79,9 +74,7 @@ def lines(
 ) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each default and placement of each study.
 
-    :param rows: the first jobs of the trace
     :param seeds: rows are their means; where a guess is varied, of the first seed alone
-    :param report: called with each step
     """
     for number, study in enumerate(studies, start=1):
         report(f"Figure {figure}: setting {number} of {len(studies)}")
@@ -107,12 +100,8 @@ def counts(
     last = max(time.values())
     after = {each: curve(rows, each, seed, study.setting, until=last) for each in study.placements}
     return {
-        (default, each): Count(
-            time[default],
-            before[default].done_by(time[default]),
-            after[each].done_by(time[default]),
-        )
-        for default in study.defaults
+        (default, each): Count(moment, before[default].done_by(moment), after[each].done_by(moment))
+        for default, moment in time.items()
         for each in study.placements
     }
 
@@ -121,8 +110,8 @@ def _line(
     study: Study, default: PlacementRule, placement: PlacementRule, found: Sequence[Count]
 ) -> tuple[Cell, ...]:
     limited = placement.policy.minds_neighbours
-    hours = statistics.fmean(count.time for count in found) / 3600
-    gains = [count.gain for count in found]
+    hours, before, after = (fmean(values) for values in zip(*found, strict=True))
+    gains = [each.after / each.before - 1 if each.before else 0.0 for each in found]
     return (
         study.numbers,
         study.varied,
@@ -130,10 +119,8 @@ def _line(
         placement.policy.name,
         placement.beta if limited else None,
         percent(placement.less) if limited else None,
-        round(hours, 1) if hours < math.inf else None,
-        round(statistics.fmean(count.before for count in found), 1),
-        round(statistics.fmean(count.after for count in found), 1),
-        percent(statistics.fmean(gains)),
-        percent(min(gains)),
-        percent(max(gains)),
+        round(hours / 3600, 1) if hours < math.inf else None,
+        round(before, 1),
+        round(after, 1),
+        *map(percent, (fmean(gains), min(gains), max(gains))),
     )

@@ -16,13 +16,7 @@ from hpc_sched.experiments.gupta2013 import (
     PlacementRule,
     TraceSetup,
 )
-from hpc_sched.experiments.gupta2013_counts import (
-    COLUMNS,
-    DEFAULT_DONE,
-    Study,
-    lines,
-    published,
-)
+from hpc_sched.experiments.gupta2013_counts import COLUMNS, DEFAULT_DONE, Study, lines, published
 from hpc_sched.experiments.table import Cell, Table
 from hpc_sched.sim.jobs import distributions, swf
 from hpc_sched.sim.jobs.swf import TraceRow
@@ -65,24 +59,16 @@ def memory_table(trace: files.Path) -> Table:
 
 
 def figure_9a(
-    rows: Sequence[TraceRow],
-    seed: int,
-    runs: int = 3,
-    setting: TraceSetup = GUESSED,
-    report: Callable[[str], None] = lambda text: None,
+    rows: Sequence[TraceRow], seed: int, runs: int, report: Callable[[str], None]
 ) -> Table:
-    """Return Figure 9a: the jobs completed with MDOBP and with the default.
-
-    :param rows: the first jobs of the trace
-    :param report: called with each step
-    """
+    """Return Figure 9a: the jobs completed with MDOBP and with the default."""
     known = published("9a", MDOBP.name, MDOBP_DONE)
-    found = lines("9a", tuple(_packed(setting)), rows, range(seed, seed + runs), report)
+    found = lines("9a", tuple(_packed(GUESSED)), rows, range(seed, seed + runs), report)
     return Table(
         title="Gupta2013, Figure 9a: jobs completed on 1,024 cores, MDOBP against the default",
         columns=COLUMNS,
         rows=(known, *found),
-        notes=_notes(setting, runs),
+        notes=_notes(GUESSED, runs),
     )
 
 
@@ -115,19 +101,11 @@ def _packed(setting: TraceSetup) -> Iterator[Study]:
 
 
 def figure_9b(
-    rows: Sequence[TraceRow],
-    seed: int,
-    runs: int = 3,
-    setting: TraceSetup = GUESSED,
-    report: Callable[[str], None] = lambda text: None,
+    rows: Sequence[TraceRow], seed: int, runs: int, report: Callable[[str], None]
 ) -> Table:
-    """Return Figure 9b: the same for MDOBP that keeps cache scores in limits.
-
-    :param rows: the first jobs of the trace
-    :param report: called with each step
-    """
+    """Return Figure 9b: the same for MDOBP that keeps cache scores in limits."""
     known = published("9b", IN_LIMITS.name, IN_LIMITS_DONE)
-    found = lines("9b", tuple(_limited(setting)), rows, range(seed, seed + runs), report)
+    found = lines("9b", tuple(_limited(GUESSED)), rows, range(seed, seed + runs), report)
     return Table(
         title="Gupta2013, Figure 9b: the same with cache interference minded",
         columns=COLUMNS,
@@ -136,8 +114,8 @@ def figure_9b(
             "Published is the best of Figure 9b; which beta and which runtimes it is of is not "
             "known to us.",
             "Guessed: a job's cache score, of each of its VMs, is drawn from "
-            f"{setting.scores.text}, 1 being 100,000 misses a second; alpha is "
-            f"{setting.alpha:g}. Jobs of several processors are sync, others async.",
+            f"{GUESSED.scores.text}, 1 being 100,000 misses a second; alpha is "
+            f"{GUESSED.alpha:g}. Jobs of several processors are sync, others async.",
             "Guessed: all jobs of these rows run shorter by so many percent, those of the "
             "default do not; that is an assumption of the paper, not a result.",
             "Rows of 0 % show what the limits cost: cores stay empty, which shorter runtimes have "
@@ -149,17 +127,10 @@ def figure_9b(
 def _limited(setting: TraceSetup) -> Iterator[Study]:
     yield Study(LIMITED, setting)
     best = PlacementRule(IN_LIMITS, max(BETAS), max(LESS))
+    to_20, to_40 = map(distributions.read, ("uniform:0:20", "uniform:0:40"))
     for text, varied, after in (
-        (
-            "cache scores uniform:0:20",
-            replace(setting, scores=distributions.read("uniform:0:20")),
-            None,
-        ),
-        (
-            "cache scores uniform:0:40",
-            replace(setting, scores=distributions.read("uniform:0:40")),
-            None,
-        ),
+        ("cache scores uniform:0:20", replace(setting, scores=to_20), None),
+        ("cache scores uniform:0:40", replace(setting, scores=to_40), None),
         ("all jobs sync", replace(setting, sync="all"), None),
         ("no job sync: alpha alone", replace(setting, sync="none"), None),
         ("sync jobs alone run shorter", replace(setting, quicker="sync"), None),

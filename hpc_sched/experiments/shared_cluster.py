@@ -1,11 +1,14 @@
 """The model cluster of the network experiments: leaves, uplinks, and other jobs on them."""
 
 import random
+import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.sim.runtime import network as links
 from hpc_sched.sim.runtime import traffic
@@ -38,40 +41,40 @@ GUESSED = SharedCluster()
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredPlacement:
-    """One placement of the job in one run."""
+class PlacementRun:
+    """One run of the job under one placement."""
 
     run: int
-    name: str
-    problem: Problem
-    places: Sequence[int]
-    times: tuple[float, ...]  # s of communication, per iteration
+    placement: str
+    leaves: int  # with VMs of the job
+    hop_bytes: float  # one byte a pair, as Dudina2013 evaluates the metric
+    computation: float  # s an iteration
+    communication: float  # s an iteration, mean of the run
 
     @property
-    def leaves(self) -> int:
-        """Number of leaves with VMs of the job."""
-        return len(set(self.problem.topology.leaf_index[list(self.places)].tolist()))
+    def time(self) -> float:
+        """Duration of an iteration, s; equal for all processes."""
+        return self.computation + self.communication
 
 
 def measured(
     cluster: SharedCluster,
     sent: traffic.Traffic,
+    share: float,
     seed: int,
     runs: int,
     iterations: int,
     place: Callable[[Problem, random.Random], Mapping[str, Sequence[int]]],
-) -> Iterator[MeasuredPlacement]:
+) -> Iterator[PlacementRun]:
     """Yield the placements of each run, with their times. The same seed gives the same ones.
 
     All placements of a run have the same neighbours, which communicate in the same iterations.
-
-    :param sent: traffic of the job; it has one VM per process
-    :param place: returns the placements of a problem by name
     """
     topology = fabric(cluster)
     network = links.fat_tree(
         topology, host_rate=cluster.host_rate, oversubscription=cluster.oversubscription
     )
+    computation = compute_time(sent, cluster.host_rate, share)
     for run in range(1, runs + 1):
         draw = random.Random(f"{seed} {run}")
         others = neighbours(cluster, topology, draw)
@@ -80,14 +83,17 @@ def measured(
         noise = [chatter(cluster, others, draw) for _ in range(iterations)]
         for name, places in placed.items():
             flows = traffic.flows(sent, places)
-            times = tuple(links.makespan(network, together([flows, heard])) for heard in noise)
-            yield MeasuredPlacement(run, name, problem, places, times)
+            times = [links.makespan(network, together([flows, heard])) for heard in noise]
+            leaves = len(set(topology.leaf_index[list(places)].tolist()))
+            counts = Counter(topology.hosts[place] for place in places)
+            hops = hop_bytes_of_counts(topology=topology, counts=counts)
+            yield PlacementRun(run, name, leaves, hops, computation, statistics.fmean(times))
 
 
 def compute_time(sent: traffic.Traffic, host_rate: float, share: float) -> float:
     """Return the computation of an iteration, s.
 
-    Communication takes its share of an iteration when the job has a leaf for itself: each VM then
+    Communication takes its share of an iteration if the job has a leaf for itself, and each VM
     sends and receives at the rate of its host's link.
     """
     alone = float(sent.sum(axis=1).max()) / host_rate
@@ -96,14 +102,10 @@ def compute_time(sent: traffic.Traffic, host_rate: float, share: float) -> float
 
 def fabric(cluster: SharedCluster) -> Topology:
     """Return the topology, two levels; ``n1-07`` is a host under ``leaf1``."""
-    return Topology.from_tree(
-        {
-            "core": {
-                f"leaf{leaf}": [f"n{leaf}-{host:02}" for host in range(1, cluster.hosts_a_leaf + 1)]
-                for leaf in range(1, cluster.leaves + 1)
-            }
-        }
-    )
+    hosts = range(1, cluster.hosts_a_leaf + 1)
+    leaves = range(1, cluster.leaves + 1)
+    racks = {f"leaf{leaf}": [f"n{leaf}-{host:02}" for host in hosts] for leaf in leaves}
+    return Topology.from_tree({"core": racks})
 
 
 def neighbours(cluster: SharedCluster, topology: Topology, draw: random.Random) -> OtherJobs:
@@ -133,13 +135,8 @@ def group_problem(topology: Topology, others: OtherJobs, vms: int, group_id: str
     capacity[[host for job in others for host in job]] = 0
     if capacity.sum() < vms:
         raise ValueError(f"{vms} VMs, but {capacity.sum()} free hosts")
-    return Problem(
-        topology=topology,
-        capacity=capacity,
-        members=np.zeros_like(capacity),
-        awaiting=vms,
-        tie=tie_order(topology, group_id),
-    )
+    tie = tie_order(topology, group_id)
+    return Problem(topology, capacity, members=np.zeros_like(capacity), awaiting=vms, tie=tie)
 
 
 def random_places(problem: Problem, draw: random.Random) -> list[int]:

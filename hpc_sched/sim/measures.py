@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import Counter
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,16 +36,6 @@ class Series:
     leaves: list[list[float]]  # share of each leaf's vcpus in use. Shape (samples, leaves)
 
 
-@dataclass(slots=True)
-class DoneJobs:
-    """Numbers of all jobs that were done, in the order of their ends; 8 bytes each."""
-
-    ends: "array[float]" = field(default_factory=lambda: array("d"))
-    waits: "array[float]" = field(default_factory=lambda: array("d"))
-    slowdowns: "array[float]" = field(default_factory=lambda: array("d"))
-    factors: "array[float]" = field(default_factory=lambda: array("d"))
-
-
 class Measures:
     """The measures of one run; updated in the order of time."""
 
@@ -57,17 +47,13 @@ class Measures:
         memory_mb: int = 0,
         interval: float = FIRST_INTERVAL,
     ) -> None:
-        """Start at time 0.
-
-        :param vcpus: of a VM of the groups that measure fragmentation
-        :param memory_mb: likewise
-        :param interval: first interval between two samples, s
-        """
+        """Start at time 0; VMs of ``vcpus`` and ``memory_mb`` measure fragmentation."""
         self.cluster = cluster
         self.outcomes: Counter[Outcome] = Counter()
         self.refusals: Counter[str] = Counter()
         self.restarts = 0
-        self.done = DoneJobs()
+        # Numbers of all jobs that were done, in the order of their ends; 8 bytes each.
+        self.ends, self.waits, self.slowdowns, self.factors = (array("d") for _ in range(4))
         gangs: dict[str, list[int]] = {level: [] for level in cluster.topology.levels}
         self.series = Series([], [], [], [], [], [], [], gangs, [])
         # Sums over the jobs that were done.
@@ -123,10 +109,10 @@ class Measures:
             self.refusals[record.reason] += 1
         if record.outcome is not Outcome.DONE:
             return
-        self.done.ends.append(record.end or 0.0)
-        self.done.waits.append(record.wait or 0.0)
-        self.done.slowdowns.append(record.slowdown or 1.0)
-        self.done.factors.append(record.factor)
+        self.ends.append(record.end or 0.0)
+        self.waits.append(record.wait or 0.0)
+        self.slowdowns.append(record.slowdown or 1.0)
+        self.factors.append(record.factor)
         if math.isinf(record.hop_bytes):
             self.apart += 1
         elif record.least_hop_bytes is not None:
@@ -149,8 +135,10 @@ class Measures:
         series.waiting.append(waiting)
         series.done.append(self.outcomes[Outcome.DONE])
         series.crossing.append(self._crossings / len(self._leaves))
-        for found, size in zip(series.gangs.values(), self._gangs(state), strict=True):
-            found.append(size)
+        capacity = state.capacity(*self._vm)
+        groups = self.cluster.topology.groups
+        for found, group in zip(series.gangs.values(), groups, strict=True):
+            found.append(int(np.bincount(group, weights=capacity).max()))
         series.leaves.append([round(share, 4) for share in shares.tolist()])
         if len(series.time) >= MOST_SAMPLES:
             lists = (getattr(series, each.name) for each in fields(series) if each.name != "gangs")
@@ -196,13 +184,5 @@ class Measures:
 
     def _sums(self, per_host: NDArray[np.int64]) -> Reals:
         """Return the sum over the hosts of each leaf. Shape (leaves,)."""
-        size = len(self.cluster.topology.switches)
-        sums = np.bincount(self._leaf, weights=per_host.astype(np.float64), minlength=size)
-        per_leaf: Reals = sums[self._leaves].astype(np.float64)
-        return per_leaf
-
-    def _gangs(self, state: ClusterState) -> tuple[int, ...]:
-        """Return the largest group under one switch of each level, bottom up."""
-        capacity = state.capacity(*self._vm)
-        groups = self.cluster.topology.groups
-        return tuple(int(np.bincount(group, weights=capacity).max()) for group in groups)
+        sums: Reals = np.bincount(self._leaf, per_host.astype(np.float64)).astype(np.float64)
+        return sums[self._leaves]

@@ -1,6 +1,6 @@
 """Numbers by name in a short text: ``sync=0.5,async=0.5``, ``leaf=1,pod=1.1``."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from hpc_sched import decimals, exceptions
 
@@ -10,8 +10,6 @@ def read(
 ) -> dict[str, float]:
     """Return the number of each name, in the order of the text.
 
-    :param what: name of the text in errors, such as an option's name
-    :param names: the valid names
     :param form: form of the text in errors, ``LEVEL=FACTOR,...``
     :raises exceptions.ConfigError: for an invalid or repeated name, or a number that is invalid
         or out of bounds
@@ -30,11 +28,6 @@ def read(
             raise _error(what, f"{name} from {lowest:g} to {highest:g}", stated)
         numbers[name] = number
     return numbers
-
-
-def text_of(numbers: Mapping[str, float]) -> str:
-    """Return the text that reads back as these numbers."""
-    return ",".join(f"{name}={decimals.text_of(number)}" for name, number in numbers.items())
 
 
 def _error(what: str, expected: str, found: str) -> exceptions.ConfigError:

@@ -49,10 +49,7 @@ class Easy:
     """
 
     def __init__(self, depth: int = DEPTH) -> None:
-        """Start with an empty queue.
-
-        :param depth: waiting jobs to consider behind the first one
-        """
+        """Start with an empty queue."""
         self._depth = depth
         self._fcfs = Fcfs()
         self.reservation: Reservation | None = None  # of the first waiting job

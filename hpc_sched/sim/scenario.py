@@ -2,39 +2,31 @@
 
 import csv
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Limits
-from hpc_sched.sim.cluster.cluster import Cluster
-from hpc_sched.sim.cluster.host_failures import drawn
-from hpc_sched.sim.cluster.processor_types import ProcessorTypes
-from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.jobs.job_record import JobRecord
+from hpc_sched.sim.jobs.synthetic import Synthetic
+from hpc_sched.sim.jobs.workload import TraceJobs
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queue_disciplines import DEPTH, Easy, Fcfs
+from hpc_sched.sim.results import Result, result_of
 from hpc_sched.sim.runtime.runtime_model import PlacedRuntime, RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
-from hpc_sched.sim.simulation_input import NO_LIMITS, SimulationInput
-from hpc_sched.sim.summary import Result, result_of
+from hpc_sched.sim.simulation_input import NO_LIMITS, Failure, SimulationInput, drawn_failures
 
 QUEUES = ("fcfs", "easy")
-
-
-class JobSource(Protocol):
-    """Source of the jobs of a run."""
-
-    def jobs(self, seed: int) -> Iterator[Job]:
-        """Return all jobs of a seed in the order of submission, one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +34,7 @@ class Scenario:
     """The settings of all runs."""
 
     cluster: Cluster
-    source: JobSource
+    source: TraceJobs | Synthetic
     queue: str = "fcfs"
     depth: int = DEPTH  # waiting jobs that backfilling considers
     limits: Limits = NO_LIMITS
@@ -113,24 +105,25 @@ def simulate(
     """Return the result of one run; write its jobs while it lasts.
 
     :param stopped: called between events; True ends the run, with a result until then
-    :param progress: called after every job with the number of recorded jobs
     :raises exceptions.HPCSchedError: for an unknown policy, a trace that cannot be read, or a
         folder that cannot be written
     """
-    by_name = np.argsort(scenario.cluster.topology.name_rank).tolist()
-    failures = (
-        drawn(by_name, scenario.mtbf, scenario.repair, run.seed)
-        if scenario.mtbf is not None
-        else ()
-    )
+    hosts = np.argsort(scenario.cluster.topology.name_rank).tolist()
+    failures: Iterable[Failure] = ()
+    if scenario.mtbf is not None:
+        failures = drawn_failures(hosts, scenario.mtbf, scenario.repair, run.seed)
     with _errors_of_writing(scenario.folder), ExitStack() as stack:
+
+        def opened(folder: Path, name: str) -> IO[str]:
+            path = folder / f"{run.name}-{name}"
+            return stack.enter_context(open(path, "w", newline="", encoding="utf-8"))
+
         rows = log = None
         if scenario.folder is not None:
-            rows = csv.writer(stack.enter_context(_opened(scenario.folder, f"{run.name}-jobs.csv")))
+            rows = csv.writer(opened(scenario.folder, "jobs.csv"))
             rows.writerow(field.name for field in fields(JobRecord))
             if scenario.events:
-                events = stack.enter_context(_opened(scenario.folder, f"{run.name}-events.txt"))
-                log = partial(print, file=events)
+                log = partial(print, file=opened(scenario.folder, "events.txt"))
 
         def record(found: JobRecord) -> None:
             if rows is not None:
@@ -151,10 +144,6 @@ def simulate(
         simulation.run(scenario.until, stopped)
         simulation.conclude()
     return result_of(run.policy, run.seed, simulation)
-
-
-def _opened(folder: Path, name: str) -> IO[str]:
-    return open(folder / name, "w", newline="", encoding="utf-8")
 
 
 @contextmanager

@@ -1,10 +1,4 @@
-"""A trace on a cluster under one policy: arrivals, starts, ends and failures of hosts.
-
-Simulation   one run
-  run          until the last job has ended, a time, or an interruption
-  start        called by a queue discipline: places a job, if the policy finds hosts
-  conclude     records the jobs that have not ended
-"""
+"""A trace on a cluster under one policy: arrivals, starts, ends and failures of hosts."""
 
 import math
 from collections import OrderedDict
@@ -13,14 +7,12 @@ from collections.abc import Callable, Iterable
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
-from hpc_sched.sim.cluster.host_failures import Failure
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.group_requests import Requests
-from hpc_sched.sim.ideal_placement import IdealPlacements
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.job_record import JobRecord, LogEntry, Outcome, SubmittedJob
+from hpc_sched.sim.jobs.job_record import IdealPlacements, JobRecord, Outcome, SubmittedJob
 from hpc_sched.sim.measures import Measures
-from hpc_sched.sim.simulation_input import SimulationInput
+from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import plurals
 
 Discipline = Callable[["Simulation"], None]
@@ -42,7 +34,7 @@ class Simulation:
         failures: Iterable[Failure] = (),
         measures: Measures | None = None,
         on_record: Callable[[JobRecord], None] | None = None,
-        log: Callable[[LogEntry], None] | None = None,
+        log: Callable[[str], None] | None = None,
     ) -> None:
         """Prepare a run; no event happens before :meth:`run`.
 
@@ -72,7 +64,7 @@ class Simulation:
         self._sample_due = False
         self._enter_next_job()
         self._enter_next_failure()
-        self.engine.enter(0.0, EventKind.SAMPLE, self._mark_sample)
+        self._enter_sample(0.0)
 
     @property
     def now(self) -> float:
@@ -87,15 +79,15 @@ class Simulation:
             VM, or with the number of another one
         :raises exceptions.ConservationError: if a policy or the simulator used a slot twice
         """
-        while self._has_work() and self.engine.peek() <= until and not stopped():
-            time = self.engine.peek()
+        while (time := self.engine.peek()) <= until and self._has_work() and not stopped():
             self.measures.advance(time)
             while self.engine.peek() == time:
                 self.engine.step()
                 self.events += 1
             self._discipline(self)
             if self._sample_due:
-                self._sample()
+                self.state.check()
+                self._enter_sample(self.measures.sample(self.now, self.state, len(self.waiting)))
 
     def conclude(self) -> None:
         """Record the jobs that still run or wait, and check that no job is lost.
@@ -113,10 +105,7 @@ class Simulation:
             )
 
     def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
-        """Start a waiting job if the policy finds hosts for it; return whether it did.
-
-        :param accept: whether the hosts found may be used
-        """
+        """Start a waiting job if the policy finds hosts for it; return whether it did."""
         capacity = self._requests.capacity(job, self.state)
         if int(capacity.sum()) < job.count:
             return False
@@ -220,7 +209,8 @@ class Simulation:
 
     def _log_event(self, what: str, job: int | None, more: str = "") -> None:
         if self._log is not None:
-            self._log(LogEntry(self.now, what, job, more))
+            number = "" if job is None else f" {job}"
+            self._log(f"{self.now:g} {what}{number}{f': {more}' if more else ''}")
 
     def _enter_next_job(self) -> None:
         job = next(self._jobs, None)
@@ -239,11 +229,9 @@ class Simulation:
         if failure is not None:
             self.engine.enter(failure.time, EventKind.FAILURE, lambda: self._fail(failure))
 
-    def _mark_sample(self) -> None:
-        self._sample_due = True
+    def _enter_sample(self, time: float) -> None:
+        def mark() -> None:
+            self._sample_due = True
 
-    def _sample(self) -> None:
         self._sample_due = False
-        self.state.check()
-        after = self.measures.sample(self.now, self.state, len(self.waiting))
-        self.engine.enter(after, EventKind.SAMPLE, self._mark_sample)
+        self.engine.enter(time, EventKind.SAMPLE, mark)

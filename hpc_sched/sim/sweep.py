@@ -2,12 +2,13 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import joblib
 
 from hpc_sched import exceptions
+from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, Scenario, simulate
-from hpc_sched.sim.summary import Result
 
 
 def in_turn(
@@ -20,16 +21,11 @@ def in_turn(
     """Yield the results of runs in this process.
 
     :param stopped: called between events; True ends the sweep and its current run
-    :param progress: called after every job with the run and its number of recorded jobs
     """
     for run in runs:
         if stopped():
             return
-
-        def job_done(count: int, run: Run = run) -> None:
-            progress(run, count)
-
-        yield simulate(scenario, run, stopped=stopped, progress=job_done)
+        yield simulate(scenario, run, stopped=stopped, progress=partial(progress, run))
 
 
 def in_parallel(
@@ -40,8 +36,6 @@ def in_parallel(
     The workers of a Dask cluster read the trace from the same path as this machine, and write
     to the same folder.
 
-    :param processes: number of local processes
-    :param dask: address of a Dask scheduler to use in place of local processes
     :raises exceptions.SimulationError: if the cluster cannot be reached
     """
     with contextlib.ExitStack() as stack:
@@ -61,12 +55,10 @@ def _client(address: str) -> contextlib.AbstractContextManager[object]:
         raise exceptions.SimulationError(
             "a Dask cluster needs the package distributed: pip install 'hpc-sched[distributed]'"
         ) from failure
+    client: contextlib.AbstractContextManager[object]
     try:
-        client: contextlib.AbstractContextManager[object] = distributed.Client(
-            address, timeout="10s"
-        )
+        client = distributed.Client(address, timeout="10s")
     except (OSError, ValueError) as failure:
-        raise exceptions.SimulationError(
-            f"{address}: no Dask scheduler can be reached there: {failure}"
-        ) from failure
+        text = f"{address}: no Dask scheduler can be reached there: {failure}"
+        raise exceptions.SimulationError(text) from failure
     return client

@@ -14,8 +14,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.sim.cluster.cluster import Cluster
-from hpc_sched.sim.cluster.processor_types import ProcessorTypes
+from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.queue_disciplines import Fcfs

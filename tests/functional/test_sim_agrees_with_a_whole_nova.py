@@ -23,8 +23,7 @@ from nova import objects
 
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.sim.cluster.cluster import HostType, uniform
-from hpc_sched.sim.cluster.processor_types import ProcessorTypes
+from hpc_sched.sim.cluster.cluster import HostType, ProcessorTypes, uniform
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.simulation import Simulation

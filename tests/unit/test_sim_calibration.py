@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.exceptions import CalibrationError
-from hpc_sched.sim.runtime import calibration, measured_times
-from hpc_sched.sim.runtime.calibration import Calibration, calibrated
-from hpc_sched.sim.runtime.measured_times import Measured
+from hpc_sched.sim.runtime import calibration
+from hpc_sched.sim.runtime.calibration import Calibration, Measured, calibrated
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 
 LEVELS = ("leaf", "pod", "core")
@@ -254,7 +253,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
 
 
 def test_a_file_with_too_many_rows_is_refused(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(measured_times, "MAX_ROWS", 3)
+    monkeypatch.setattr(calibration, "MAX_ROWS", 3)
     rows = "a,1,leaf\n" * 4
     with pytest.raises(CalibrationError, match=r":5: expected at most 3 rows, found more$"):
         read(tmp_path, f"job,seconds,level\n{rows}")

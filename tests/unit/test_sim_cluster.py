@@ -3,8 +3,8 @@
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.sim.cluster import fat_tree, host_types, snapshot_cluster
-from hpc_sched.sim.cluster.cluster import HostType, uniform
+from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
+from hpc_sched.sim.cluster.cluster import HostType, host_types, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.snapshot.cloud import Cloud
@@ -78,7 +78,7 @@ def test_an_impossible_fabric_is_told(text: str, said: str):
 
 def test_host_types_hold_for_all_or_for_those_that_are_named():
     texts = ["vcpus=8,memory=100", "vcpus=4,processor=old:b[1-2]", "vcpus=2:b2"]
-    there = uniform(two_leaves(), *host_types.read(texts, "--host"))
+    there = uniform(two_leaves(), *host_types(texts, "--host"))
     assert there.total.tolist() == [[8, 100], [8, 100], [4, 65536], [2, 65536], [8, 100]]
     assert there.processors == (None, None, "old", None, None)
 
@@ -97,7 +97,7 @@ def test_host_types_hold_for_all_or_for_those_that_are_named():
 )
 def test_a_host_type_that_cannot_be_understood_is_told(text: str, said: str):
     with pytest.raises(exceptions.SimulationError) as told:
-        uniform(two_leaves(), *host_types.read([text], "--host"))
+        uniform(two_leaves(), *host_types([text], "--host"))
     assert said in str(told.value)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.exceptions import ConfigError
-from hpc_sched.sim.jobs import class_mix, distributions
+from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.distributions import Distribution
 
 READ = [
@@ -132,10 +132,10 @@ def test_what_is_drawn_has_the_middle_that_is_stated(text, middle, expected):
 
 
 def test_a_mix_of_classes_is_normalised_in_the_order_of_the_vocabulary():
-    mix = class_mix.read("none=1, sync=2,async=1,extreme=0", "x")
+    mix = distributions.read_mix("none=1, sync=2,async=1,extreme=0", "x")
     assert mix.shares == (("sync", 0.5), ("async", 0.25), ("none", 0.25))
     assert mix.text == "sync=0.5,async=0.25,none=0.25"
-    assert class_mix.read("sync=1", "x") == class_mix.ALL_SYNC
+    assert distributions.read_mix("sync=1", "x") == distributions.ALL_SYNC
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_mix_of_classes_is_normalised_in_the_order_of_the_vocabulary():
 )
 def test_what_states_no_mix_is_refused(text: str, expected: str):
     with pytest.raises(ConfigError) as caught:
-        class_mix.read(text, "--classes")
+        distributions.read_mix(text, "--classes")
     assert str(caught.value).startswith("--classes: ")
     assert expected in str(caught.value)
 
@@ -165,14 +165,17 @@ def test_what_states_no_mix_is_refused(text: str, expected: str):
 )
 def test_every_mix_reads_back_and_draws_the_classes_it_names(stated, rng):
     text = ",".join(f"{name}={share!r}" for name, share in stated.items())
-    mix = class_mix.read(text, "x")
+    mix = distributions.read_mix(text, "x")
     assert math.fsum(share for _, share in mix.shares) == pytest.approx(1.0, abs=1e-9)
-    assert class_mix.read(mix.text, "x") == mix
+    assert distributions.read_mix(mix.text, "x") == mix
     assert mix.draw(rng) in stated
 
 
 def test_classes_are_drawn_as_often_as_stated():
-    mix, rng = class_mix.read("sync=0.5,async=0.3,extreme=0.1,none=0.1", "x"), random.Random(3)
+    mix, rng = (
+        distributions.read_mix("sync=0.5,async=0.3,extreme=0.1,none=0.1", "x"),
+        random.Random(3),
+    )
     drawn = [mix.draw(rng) for _ in range(10_000)]
     for name, share in mix.shares:
         assert drawn.count(name) / len(drawn) == pytest.approx(share, abs=0.02)

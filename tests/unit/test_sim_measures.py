@@ -10,7 +10,7 @@ import pytest
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.sim import measures
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.summary import STEPS, Result, result_of
+from hpc_sched.sim.results import STEPS, Result, result_of
 from hpc_sched.topology import Topology
 from tests.unit.simulated import Simulated, cluster
 

@@ -5,8 +5,7 @@ import pytest
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.cache_interference import Application, Limits
-from hpc_sched.sim.cluster.cluster import HostType, uniform
-from hpc_sched.sim.cluster.processor_types import ProcessorTypes
+from hpc_sched.sim.cluster.cluster import HostType, ProcessorTypes, uniform
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import registry
 from hpc_sched.topology import Topology

@@ -17,15 +17,13 @@ import pytest
 from hpc_sched import exceptions
 from hpc_sched.sim import report
 from hpc_sched.sim.report import (
-    bars,
+    comparisons,
     heat,
-    number_text,
     policy_runs,
-    quantile_plots,
     table,
     timeline,
 )
-from hpc_sched.sim.report.line_styles import line_style
+from hpc_sched.sim.report.policy_runs import line_style
 from tests.sim_results import NO_SERIES, empty, lived
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -336,7 +334,7 @@ def test_the_best_of_a_column_is_marked_and_told():
     row = next(cells for cells in page.cells if cells[0] == "b")
     assert row[1] == "★10"
     assert row[6] == "★1h 23min"
-    assert number_text.DASH in row
+    assert table.DASH in row
     assert {"title": "5000 s"} in page.all("span")
 
 
@@ -401,8 +399,8 @@ def test_columns_are_equally_wide_and_empty_after_the_end():
 
 def test_bars_have_their_values_and_plots_their_zeros():
     policies = policy_runs.by_policy([lived("a", 1), lived("a", 2)])
-    assert ">1.88<" in bars.hop_bytes(policies).panels[0].svg
-    svg = quantile_plots.waits(policies).panels[0].svg
+    assert ">1.88<" in comparisons.hop_bytes(policies).panels[0].svg
+    svg = comparisons.waits(policies).panels[0].svg
     for tick in ("0", "10 s", "10 min"):
         assert f">{tick}<" in svg
 
@@ -423,14 +421,14 @@ def test_bars_have_their_values_and_plots_their_zeros():
     ],
 )
 def test_times_are_readable(seconds, text):
-    assert number_text.duration(seconds) == text
+    assert table.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "name"), [(0, "s"), (300, "min"), (7200, "h"), (86400, "h"), (86400 * 5, "d")]
 )
 def test_the_time_axis_has_a_unit_that_suits_it(seconds, name):
-    assert number_text.time_unit(seconds)[1] == name
+    assert timeline.time_unit(seconds)[1] == name
 
 
 def test_it_is_written_whole(tmp_path):

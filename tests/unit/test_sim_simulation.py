@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from hpc_sched import exceptions
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
-from hpc_sched.sim.cluster.host_failures import Failure, drawn
 from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.queue_disciplines import Easy, Fcfs
 from hpc_sched.sim.simulation import Simulation
-from hpc_sched.sim.simulation_input import SimulationInput
+from hpc_sched.sim.simulation_input import Failure, SimulationInput, drawn_failures
 from hpc_sched.topology import Topology
 from tests.unit.fabrics import two_leaves
 from tests.unit.simulated import Simulated, cluster
@@ -195,7 +194,7 @@ def test_a_host_that_is_down_already_does_not_fail_again():
 )
 def test_hosts_that_fail_all_the_time_or_never_come_back_are_not_drawn(mtbf, repair, said):
     with pytest.raises(exceptions.ConfigError, match=re.escape(said)):
-        drawn(range(5), mtbf, repair, seed=1)
+        drawn_failures(range(5), mtbf, repair, seed=1)
 
 
 def test_jobs_that_run_or_wait_when_time_is_up_are_counted():
@@ -290,7 +289,7 @@ def test_every_job_is_accounted_for_and_no_slot_is_used_twice(
         jobs,
         on=there,
         discipline=Easy(5) if is_easy else Fcfs(),
-        failures=drawn(range(5), mtbf=60.0, repair=4.0, seed=seed) if failures else (),
+        failures=drawn_failures(range(5), mtbf=60.0, repair=4.0, seed=seed) if failures else (),
         seed=seed,
     )
     assert Counter(record.number for record in found.records) == Counter(job.number for job in jobs)
@@ -305,7 +304,7 @@ def test_every_job_is_accounted_for_and_no_slot_is_used_twice(
         jobs,
         on=there,
         discipline=Easy(5) if is_easy else Fcfs(),
-        failures=drawn(range(5), mtbf=60.0, repair=4.0, seed=seed) if failures else (),
+        failures=drawn_failures(range(5), mtbf=60.0, repair=4.0, seed=seed) if failures else (),
         seed=seed,
     )
     assert again.log == found.log

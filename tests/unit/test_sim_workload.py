@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.exceptions import ConfigError
-from hpc_sched.sim.jobs import class_mix, distributions, swf, synthetic
+from hpc_sched.sim.jobs import distributions, swf
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.swf import TraceRow
 from hpc_sched.sim.jobs.synthetic import Synthetic
@@ -34,7 +34,8 @@ RECORD = TraceRow(
     queue=2,
     partition=1,
 )
-MIX = class_mix.read("sync=0.5,async=0.3,none=0.2", "x")
+MIX = distributions.read_mix("sync=0.5,async=0.3,none=0.2", "x")
+SEED = 3
 SCORES = distributions.read("uniform:0:30", "x")
 
 
@@ -139,20 +140,20 @@ def test_a_workload_that_cannot_be_is_refused(options, error):
 
 def test_what_is_drawn_follows_from_seed_and_number_alone():
     records = [replace(RECORD, submit=float(i)) for i in range(50)]
-    workload = Workload(classes=MIX, scores=SCORES, seed=3)
-    drawn = [job.application for job in jobs(records, workload)]
+    workload = Workload(classes=MIX, scores=SCORES)
+    drawn = [job.application for job in jobs(records, workload, SEED)]
     changed = (replace(record, processors=3, runtime=1.0) for record in records)
     other_shape = replace(workload, cores_per_vm=8, load=2.0)
-    assert [job.application for job in jobs(changed, other_shape)] == drawn
-    assert [job.application for job in jobs(records[:20], workload)] == drawn[:20]
-    reseeded = jobs(records, replace(workload, seed=4))
+    assert [job.application for job in jobs(changed, other_shape, SEED)] == drawn
+    assert [job.application for job in jobs(records[:20], workload, SEED)] == drawn[:20]
+    reseeded = jobs(records, workload, seed=4)
     assert [job.application for job in reseeded] != drawn
     assert {application.app_class for application in drawn} == {"sync", "async", "none"}
 
 
 def test_a_workload_is_the_same_in_every_version_of_python():
-    workload = Workload(classes=MIX, scores=SCORES, seed=1)
-    drawn = [job.application for job in jobs([RECORD] * 4, workload)]
+    workload = Workload(classes=MIX, scores=SCORES)
+    drawn = [job.application for job in jobs([RECORD] * 4, workload, seed=1)]
     assert [(each.app_class, round(each.score, 6)) for each in drawn] == [
         ("async", 8.384815),
         ("none", 12.507668),
@@ -190,12 +191,11 @@ SYNTHETIC = Synthetic(
     memory_mb=distributions.read("constant:2048", "x"),
     classes=MIX,
     scores=SCORES,
-    seed=5,
 )
 
 
 def test_synthetic_jobs_are_as_stated():
-    found = list(synthetic.jobs(SYNTHETIC))
+    found = list(SYNTHETIC.jobs(5))
     assert [job.number for job in found] == list(range(1, 2_001))
     assert found[0].submit == 0.0
     between = [other.submit - one.submit for one, other in pairwise(found)]
@@ -210,25 +210,25 @@ def test_synthetic_jobs_are_as_stated():
 
 
 def test_the_same_seed_gives_the_same_jobs_and_another_one_others():
-    found = list(synthetic.jobs(SYNTHETIC))
-    assert list(synthetic.jobs(SYNTHETIC)) == found
-    assert list(synthetic.jobs(replace(SYNTHETIC, count=100))) == found[:100]
-    assert list(synthetic.jobs(replace(SYNTHETIC, seed=6)))[:5] != found[:5]
+    found = list(SYNTHETIC.jobs(5))
+    assert list(SYNTHETIC.jobs(5)) == found
+    assert list(replace(SYNTHETIC, count=100).jobs(5)) == found[:100]
+    assert list(SYNTHETIC.jobs(6))[:5] != found[:5]
 
 
 def test_synthetic_jobs_without_more_being_said_are_whole():
-    found = list(synthetic.jobs(Synthetic(count=50)))
+    found = list(Synthetic(count=50).jobs(0))
     assert all(job.count >= 1 and job.runtime > 0 and job.memory_mb == 0 for job in found)
 
 
 def test_a_size_rounds_to_a_vm_at_least():
-    [job] = synthetic.jobs(Synthetic(count=1, sizes=distributions.read("constant:0.2")))
+    [job] = Synthetic(count=1, sizes=distributions.read("constant:0.2")).jobs(0)
     assert job.count == 1
 
 
 def test_a_size_from_the_end_of_a_long_tail_is_still_a_number_of_vms():
     sizes = distributions.read("lognormal:1e15:20")
-    counts = [job.count for job in synthetic.jobs(Synthetic(count=50, sizes=sizes))]
+    counts = [job.count for job in Synthetic(count=50, sizes=sizes).jobs(0)]
     assert max(counts) == 10**15
 
 
@@ -252,7 +252,7 @@ def test_synthetic_jobs_that_cannot_be_are_refused(options, error):
 def test_synthetic_jobs_take_no_memory():
     tracemalloc.start()
     try:
-        assert sum(1 for _ in synthetic.jobs(replace(SYNTHETIC, count=1_000))) == 1_000
+        assert sum(1 for _ in replace(SYNTHETIC, count=1_000).jobs(0)) == 1_000
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()

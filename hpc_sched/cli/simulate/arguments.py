@@ -12,8 +12,9 @@ from hpc_sched.cli.common.argument_types import (
     at_least_zero,
     parsed_by,
 )
-from hpc_sched.sim.cluster import fat_tree, host_types
-from hpc_sched.sim.jobs import class_mix, distributions
+from hpc_sched.sim.cluster import fat_tree
+from hpc_sched.sim.cluster.cluster import DEFAULT_HOST, HOST_FORM
+from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queue_disciplines import DEPTH
 from hpc_sched.sim.scenario import QUEUES
@@ -34,7 +35,7 @@ DRAWN = {
     "walltime": ("walltimes", "requested walltime, in runtimes (default: constant:2)"),
     "vm-memory": ("memory_mb", "MB of a VM (default: constant:0)"),
 }
-_HOST = f"vcpus={host_types.DEFAULT.vcpus},memory={host_types.DEFAULT.memory_mb}"
+_HOST = f"vcpus={DEFAULT_HOST.vcpus},memory={DEFAULT_HOST.memory_mb}"
 
 _Value = TypeVar("_Value")
 
@@ -88,8 +89,8 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
     both = parser.add_argument_group("drawn for jobs of either kind")
     both.add_argument(
         "--classes",
-        type=_stated("--classes", class_mix.read),
-        default=class_mix.ALL_SYNC,
+        type=_stated("--classes", distributions.read_mix),
+        default=distributions.ALL_SYNC,
         metavar="MIX",
         help="application classes and their shares, as in sync=0.5,async=0.3,extreme=0.1,none=0.1 "
         "(default: sync=1)",
@@ -124,7 +125,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
         "--host",
         action="append",
         default=[],
-        metavar=host_types.FORM,
+        metavar=HOST_FORM,
         help="size of the hosts; with :HOSTS, a folded list, of those only; may be given several "
         "times",
     )

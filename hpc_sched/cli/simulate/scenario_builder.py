@@ -10,11 +10,10 @@ from hpc_sched.cli.common import cloud_source, topology_source
 from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.sharing.cache_interference import Limits
-from hpc_sched.sim.cluster import fat_tree, host_types, snapshot_cluster
-from hpc_sched.sim.cluster.cluster import Cluster, uniform
-from hpc_sched.sim.jobs.job_sources import DrawnJobs, TraceJobs
+from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
+from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
 from hpc_sched.sim.jobs.synthetic import Synthetic
-from hpc_sched.sim.jobs.workload import Workload
+from hpc_sched.sim.jobs.workload import TraceJobs, Workload
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.runtime import calibration, runtime_model
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
@@ -106,7 +105,7 @@ def _cluster(
         topology = topology_source.topology_of(args, args.topology)
     else:
         topology = (args.generate or fat_tree.read(FABRIC, "--generate")).topology()
-    cluster = uniform(topology, *host_types.read(args.host, "--host"))
+    cluster = uniform(topology, *host_types(args.host, "--host"))
     return cluster, _size(cluster), ()
 
 
@@ -123,7 +122,7 @@ def _size(cluster: Cluster) -> str:
 
 def _jobs(
     args: argparse.Namespace,
-) -> tuple[TraceJobs | DrawnJobs, int, str, tuple[str, ...]]:
+) -> tuple[TraceJobs | Synthetic, int, str, tuple[str, ...]]:
     """Return the jobs, their number, their description, and notes on what was left out."""
     drawn = {name: getattr(args, field) for name, (field, _help) in DRAWN.items()}
     if args.trace is not None:
@@ -161,7 +160,7 @@ def _jobs(
         scores=args.scores,
         **{DRAWN[name][0]: value for name, value in drawn.items() if value is not None},
     )
-    return DrawnJobs(synthetic), count, f"{counted(count, 'job')}, drawn", ()
+    return synthetic, count, f"{counted(count, 'job')}, drawn", ()
 
 
 def _model(

@@ -1,4 +1,4 @@
-"""The simulated cluster: fabric, resources of its hosts, and what runs there at the start."""
+"""The simulated cluster: fabric, resources and processors of hosts, what runs there at first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,10 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_sched import exceptions
+from hpc_sched.core.processors import HostProcessors
 from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 
 Array = NDArray[np.int64]
+
+HOST_FORM = "vcpus=N[,memory=MB][,processor=NAME][:HOSTS]"
+# More than any machine has; anything beyond is a typing error.
+_MOST = 1 << 40
 
 # The resources of a host, by column.
 VCPUS, MEMORY_MB = 0, 1
@@ -23,6 +29,9 @@ class HostType:
     vcpus: int
     memory_mb: int
     processor: str | None = None
+
+
+DEFAULT_HOST = HostType(vcpus=16, memory_mb=65536)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,3 +84,88 @@ def uniform(
             for host, type_ in zip(topology.hosts, types, strict=True)
         ),
     )
+
+
+def host_types(texts: Sequence[str], what: str) -> tuple[HostType, dict[str, HostType]]:
+    """Return the default host type, and the types of named hosts.
+
+    ``vcpus=64,memory=262144,processor=gold-6338`` is for all hosts, ``vcpus=32:n[001-016]`` for
+    those hosts. Of two texts that name one host the later holds.
+
+    :raises exceptions.SimulationError: stating what was expected
+    """
+    default = DEFAULT_HOST
+    named: dict[str, HostType] = {}
+    for text in texts:
+        stated, colon, hosts = text.partition(":")
+        type_ = _host_type(stated, what)
+        if not colon:
+            default = type_
+            continue
+        try:
+            named.update(dict.fromkeys(hostlist.expand(hosts), type_))
+        except ValueError as failure:
+            raise exceptions.SimulationError(f"{what}: {failure}") from failure
+    return default, named
+
+
+def _host_type(text: str, what: str) -> HostType:
+    stated: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if name not in ("vcpus", "memory", "processor") or not value or not equals:
+            raise exceptions.SimulationError(
+                f"{what}: expected {HOST_FORM}, found {part.strip()!r}"
+            )
+        stated[name] = value
+    if "vcpus" not in stated:
+        raise exceptions.SimulationError(
+            f"{what}: expected {HOST_FORM}, found no vcpus in {text!r}"
+        )
+    return HostType(
+        vcpus=_number(stated["vcpus"], "vcpus", 1, what),
+        memory_mb=_number(stated.get("memory", str(DEFAULT_HOST.memory_mb)), "memory", 0, what),
+        processor=stated.get("processor"),
+    )
+
+
+def _number(text: str, name: str, least: int, what: str) -> int:
+    if not (text.isascii() and text.isdecimal() and least <= int(text[:18]) <= _MOST):
+        raise exceptions.SimulationError(
+            f"{what}: {name}: expected a whole number >= {least}, found {text!r}"
+        )
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProcessorTypes:
+    """The hosts of each processor type. Read-only."""
+
+    hosts: dict[str, NDArray[np.bool_]]
+    vcpus: Array  # per host
+    order: tuple[str, ...]  # types named by the operator, best first
+
+    @classmethod
+    def of(cls, cluster: Cluster, order: Sequence[str] = ()) -> "ProcessorTypes | None":
+        """Return the types of a cluster's hosts, or None if there is only one."""
+        if len(set(cluster.processors)) < 2:
+            return None
+        names = np.array([name or "" for name in cluster.processors])
+        known = sorted(set(names.tolist()) - {""})
+        hosts = {name: names == name for name in known}
+        return cls(hosts, cluster.total[:, VCPUS], tuple(order))
+
+    def with_room(self, capacity: Array) -> HostProcessors:
+        """Return the types for a group without members. O(hosts * types).
+
+        By the operator's order, then by the vcpus of the largest host with room, as
+        HPCHomogeneityFilter orders the types of its candidates.
+
+        :param capacity: VMs of the group that each host takes, shape (hosts,)
+        """
+        has_room = capacity > 0
+        cores = {
+            name: int(self.vcpus[hosts & has_room].max(initial=0))
+            for name, hosts in self.hosts.items()
+        }
+        return HostProcessors(self.hosts, cores, members={}, order=self.order)

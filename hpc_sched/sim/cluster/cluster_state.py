@@ -111,16 +111,16 @@ class ClusterState:
         return most
 
     def take(self, placed: PlacedJob) -> None:
-        """Start a job on its hosts. O(its hosts).
+        """Start a job on its hosts.
 
         :raises exceptions.ConservationError: if they have no room for it
         """
         job, hosts = placed.job, placed.hosts
         if job.number in self.jobs or int(placed.counts.sum()) != job.count:
+            runs = " and runs already" if job.number in self.jobs else ""
             raise exceptions.ConservationError(
                 f"job {job.number} of {job.count} VMs was to start "
-                f"{int(placed.counts.sum())} of them"
-                + (" and runs already" if job.number in self.jobs else "")
+                f"{int(placed.counts.sum())} of them{runs}"
             )
         left = self.free[hosts] - placed.takes
         if (left < 0).any() or not self.up[hosts].all():
@@ -137,7 +137,7 @@ class ClusterState:
         self._changes += 1
 
     def release(self, number: int) -> PlacedJob:
-        """Release the hosts of a job, and return it. O(its hosts).
+        """Release the hosts of a job, and return it.
 
         :raises exceptions.ConservationError: for a job that does not run
         """
@@ -180,7 +180,7 @@ class ClusterState:
             hosts = np.concatenate([placed.hosts for placed in there])
             np.subtract.at(free, hosts, each * counts[:, np.newaxis])
         if (free < 0).any() or not np.array_equal(free, self.free):
-            wrong = int(np.flatnonzero((free != self.free).any(axis=1) | (free < 0).any(axis=1))[0])
+            wrong = int(np.argmax(((free != self.free) | (free < 0)).any(axis=1)))
             raise exceptions.ConservationError(
                 f"host {self.cluster.topology.hosts[wrong]!r} should have "
                 f"{free[wrong].tolist()} vcpus and MB free, and has {self.free[wrong].tolist()}"

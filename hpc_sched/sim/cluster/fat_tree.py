@@ -39,23 +39,21 @@ class FatTree:
     hosts: int | None = None  # the fabric has only the leaves that these need; None: all hosts
 
     def __post_init__(self) -> None:
-        if not 1 <= self.levels <= MOST_LEVELS:
-            raise _impossible("levels", f"1 to {MOST_LEVELS}", self.levels)
-        if not 2 <= self.radix <= MOST_HOSTS:
-            raise _impossible("radix", f"2 to {MOST_HOSTS} ports", self.radix)
-        if not 0 < self.oversubscription < math.inf:
-            raise _impossible("oversubscription", "a ratio above 0", self.oversubscription)
-        if self.levels > 1 and not 1 <= self.down < self.radix:
-            raise _impossible(
-                "oversubscription",
-                f"a ratio that leaves a port up and one down of {self.radix}",
-                self.oversubscription,
-            )
-        wanted = self.most if self.hosts is None else self.hosts
-        if wanted > MOST_HOSTS:
-            raise _impossible("hosts", f"at most {MOST_HOSTS}", wanted)
-        if self.hosts is not None and not 1 <= self.hosts <= self.most:
-            raise _impossible("hosts", f"1 to {self.most}, which is all it holds", self.hosts)
+        def check(is_valid: bool, name: str, expected: str, found: float) -> None:
+            if not is_valid:
+                raise exceptions.SimulationError(
+                    f"fabric: {name}: expected {expected}, found {found}"
+                )
+
+        levels, radix, ratio = self.levels, self.radix, self.oversubscription
+        check(1 <= levels <= MOST_LEVELS, "levels", f"1 to {MOST_LEVELS}", levels)
+        check(2 <= radix <= MOST_HOSTS, "radix", f"2 to {MOST_HOSTS} ports", radix)
+        check(0 < ratio < math.inf, "oversubscription", "a ratio above 0", ratio)
+        ports = f"a ratio that leaves a port up and one down of {radix}"
+        check(levels == 1 or 1 <= self.down < radix, "oversubscription", ports, ratio)
+        hosts, most = self.most if self.hosts is None else self.hosts, self.most
+        check(hosts <= MOST_HOSTS, "hosts", f"at most {MOST_HOSTS}", hosts)
+        check(1 <= hosts <= most, "hosts", f"1 to {most}, which is all it holds", hosts)
 
     @property
     def down(self) -> int:
@@ -93,7 +91,6 @@ class FatTree:
 def read(text: str, what: str) -> FatTree:
     """Return the fabric stated by a text such as ``levels=3,radix=48,hosts=10000``.
 
-    :param what: name of the text in errors
     :raises exceptions.SimulationError: stating what was expected
     """
     stated: dict[str, Any] = {}
@@ -106,11 +103,6 @@ def read(text: str, what: str) -> FatTree:
         try:
             stated[name] = float(value) if name == "oversubscription" else int(value)
         except ValueError:
-            raise exceptions.SimulationError(
-                f"{what}: {name}: expected a number, found {value!r}"
-            ) from None
+            text = f"{what}: {name}: expected a number, found {value!r}"
+            raise exceptions.SimulationError(text) from None
     return FatTree(**stated)
-
-
-def _impossible(name: str, expected: str, found: float) -> exceptions.SimulationError:
-    return exceptions.SimulationError(f"fabric: {name}: expected {expected}, found {found}")

@@ -8,14 +8,18 @@
 ``choice:1:2:4``        one of these, equally often
 ``choice:1=0.9:8=0.1``  one of these, by weight
 ======================  =========================================================
+
+Application classes are drawn by their shares: ``sync=3,none=1``.
 """
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpc_sched import decimals, exceptions
+from hpc_sched.core.extra_spec_names import APP_CLASSES
+from hpc_sched.sim import named_numbers
 
 # Differences and products of numbers up to this one are finite.
 MAX_NUMBER = 1e15
@@ -24,48 +28,20 @@ _LEAST = 1 / MAX_NUMBER
 # exp(20 * 8) times a median is finite.
 MAX_SIGMA = 20.0
 
-Numbers = tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """What one kind of distribution needs, and how it is drawn."""
-
-    form: str
-    lowest: Callable[[Numbers], float]
-    draw: Callable[[random.Random, Numbers], float]
-    is_valid: Callable[[Numbers], bool] = lambda numbers: True
-    valid: str = ""  # what is_valid requires, for error messages
-
-
-_KINDS: Mapping[str, _Kind] = {
-    "constant": _Kind(
-        "constant:NUMBER", lowest=lambda numbers: numbers[0], draw=lambda rng, numbers: numbers[0]
-    ),
-    "uniform": _Kind(
-        "uniform:LOW:HIGH",
-        lowest=lambda numbers: numbers[0],
-        draw=lambda rng, numbers: rng.uniform(*numbers),
-        is_valid=lambda numbers: numbers[0] <= numbers[1],
-        valid="LOW not above HIGH",
-    ),
-    "exponential": _Kind(
-        "exponential:MEAN",
-        lowest=lambda numbers: 0.0,
-        draw=lambda rng, numbers: rng.expovariate(1.0 / numbers[0]),
-        is_valid=lambda numbers: numbers[0] >= _LEAST,
-        valid="a MEAN above 0",
-    ),
-    "lognormal": _Kind(
-        "lognormal:MEDIAN:SIGMA",
-        lowest=lambda numbers: 0.0,
-        draw=lambda rng, numbers: numbers[0] * math.exp(rng.normalvariate(0.0, numbers[1])),
-        is_valid=lambda numbers: numbers[0] > 0 and 0 <= numbers[1] <= MAX_SIGMA,
-        valid=f"a MEDIAN above 0 and a SIGMA of 0 to {MAX_SIGMA:g}",
-    ),
+_KINDS = {
+    "constant": "constant:NUMBER",
+    "uniform": "uniform:LOW:HIGH",
+    "exponential": "exponential:MEAN",
+    "lognormal": "lognormal:MEDIAN:SIGMA",
 }
 _CHOICE = "choice:NUMBER:... or choice:NUMBER=WEIGHT:..."
-_FORMS = ", ".join([*(kind.form for kind in _KINDS.values()), _CHOICE])
+
+_MIX = "CLASS=SHARE,..."
+_MAX_SHARE = 1e9
+# Shares whose sum differs from 1 by rounding only are not changed.
+_CLOSE_TO_ONE = 1e-9
+
+Numbers = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +64,21 @@ class Distribution:
     @property
     def lowest(self) -> float:
         """Lower bound of the numbers drawn."""
-        if self.kind == "choice":
-            return min(self.numbers)
-        return _KINDS[self.kind].lowest(self.numbers)
+        return 0.0 if self.kind in ("exponential", "lognormal") else min(self.numbers)
 
     def draw(self, rng: random.Random) -> float:
         """Return the next number."""
-        if self.kind == "choice":
-            return rng.choices(self.numbers, self.weights)[0]
-        return _KINDS[self.kind].draw(rng, self.numbers)
+        match self.kind:
+            case "choice":
+                return rng.choices(self.numbers, self.weights)[0]
+            case "uniform":
+                return rng.uniform(*self.numbers)
+            case "exponential":
+                return rng.expovariate(1.0 / self.numbers[0])
+            case "lognormal":
+                median, sigma = self.numbers
+                return median * math.exp(rng.normalvariate(0.0, sigma))
+        return self.numbers[0]
 
 
 ZERO = Distribution("constant", (0.0,))
@@ -105,8 +87,6 @@ ZERO = Distribution("constant", (0.0,))
 def read(text: str, what: str = "distribution", at_least: float | None = None) -> Distribution:
     """Return the distribution stated by a text.
 
-    :param what: name of the text in errors, such as an option's name
-    :param at_least: lower bound that the numbers drawn must keep
     :raises exceptions.ConfigError: stating what was expected
     """
 
@@ -118,18 +98,29 @@ def read(text: str, what: str = "distribution", at_least: float | None = None) -
         found = _choice(stated)
         if found is None:
             raise error(f"{_CHOICE} with weights above 0")
-    elif name in _KINDS:
-        kind, numbers = _KINDS[name], _numbers(stated)
-        if numbers is None or len(numbers) != kind.form.count(":"):
-            raise error(kind.form)
-        if not kind.is_valid(numbers):
-            raise error(f"{kind.form} with {kind.valid}")
+    elif form := _KINDS.get(name):
+        numbers = _numbers(stated)
+        if numbers is None or len(numbers) != form.count(":"):
+            raise error(form)
+        if needed := _violated(name, numbers):
+            raise error(f"{form} with {needed}")
         found = Distribution(name, numbers)
     else:
-        raise error(f"one of {_FORMS}")
+        raise error(f"one of {', '.join([*_KINDS.values(), _CHOICE])}")
     if at_least is not None and found.lowest < at_least:
         raise error(f"numbers of at least {decimals.text_of(at_least)}")
     return found
+
+
+def _violated(kind: str, numbers: Numbers) -> str | None:
+    """Return what numbers of a kind lack, or None."""
+    if kind == "uniform" and numbers[0] > numbers[1]:
+        return "LOW not above HIGH"
+    if kind == "exponential" and numbers[0] < _LEAST:
+        return "a MEAN above 0"
+    if kind == "lognormal" and not (numbers[0] > 0 and 0 <= numbers[1] <= MAX_SIGMA):
+        return f"a MEDIAN above 0 and a SIGMA of 0 to {MAX_SIGMA:g}"
+    return None
 
 
 def _choice(stated: Sequence[str]) -> Distribution | None:
@@ -148,3 +139,39 @@ def _numbers(texts: Sequence[str]) -> Numbers | None:
     found = [decimals.number_in(text.strip()) for text in texts]
     numbers = tuple(each for each in found if each is not None and abs(each) <= MAX_NUMBER)
     return numbers if len(numbers) == len(texts) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMix:
+    """Shares of the application classes: above 0, together 1, in the order of the vocabulary."""
+
+    shares: tuple[tuple[str, float], ...]
+
+    @property
+    def text(self) -> str:
+        """The text that :func:`read_mix` reads back: ``sync=0.75,none=0.25``."""
+        return ",".join(f"{name}={decimals.text_of(share)}" for name, share in self.shares)
+
+    def draw(self, rng: random.Random) -> str:
+        """Return the class of the next job."""
+        names, weights = zip(*self.shares, strict=True)
+        return str(rng.choices(names, weights)[0])
+
+
+ALL_SYNC = ClassMix((("sync", 1.0),))
+
+
+def read_mix(text: str, what: str) -> ClassMix:
+    """Return the mix stated by a text, in any order; shares are divided by their sum.
+
+    :raises exceptions.ConfigError: stating what was expected
+    """
+    stated = named_numbers.read(text, what, APP_CLASSES, _MIX, 0.0, _MAX_SHARE)
+    total = math.fsum(stated.values())
+    # A sum of tiny shares would lose them to rounding.
+    if total < 1 / _MAX_SHARE:
+        raise exceptions.ConfigError(f"{what}: expected {_MIX} with a share above 0")
+    if abs(total - 1.0) <= _CLOSE_TO_ONE:
+        total = 1.0
+    shares = ((name, stated.get(name, 0.0) / total) for name in APP_CLASSES)
+    return ClassMix(tuple((name, share) for name, share in shares if share > 0))

@@ -1,17 +1,23 @@
-"""A job from its submission on: its state while it is simulated, and the record of its end."""
+"""A job from its submission on: its best placement, its state, and the record of its end."""
 
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.sim.cluster.cluster_state import PlacedJob
-from hpc_sched.sim.ideal_placement import IdealPlacement
+from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.sim.cluster.cluster_state import Array, PlacedJob
 from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.policies.base import PlacementRequest, Policy
 from hpc_sched.topology.model import Topology
 
 # Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
 # second (Feitelson's bounded slowdown).
 SLOWDOWN_BOUND = 10.0
+# Number of different jobs whose ideal placements are remembered.
+KEPT = 4096
 
 
 class Outcome(StrEnum):
@@ -61,18 +67,56 @@ class JobRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class LogEntry:
-    """One event of a simulation."""
+class IdealPlacement:
+    """The least values that a job can have, and whether the policy ever places it."""
 
-    time: float  # s
-    what: str  # submit, refuse, start, end, fail, repair
-    job: int | None
-    more: str = ""
+    refusal: Rejection | None  # why the policy never places it, or None
+    hop_bytes: float | None  # the least, or None without a plan
+    leaves: int | None  # the fewest of a plan of least Hop-Byte
 
-    def __str__(self) -> str:
-        job = "" if self.job is None else f" {self.job}"
-        more = f": {self.more}" if self.more else ""
-        return f"{self.time:g} {self.what}{job}{more}"
+
+class IdealPlacements:
+    """Ideal placements of jobs; computed once for equal jobs.
+
+    Jobs are equal if they have equally many VMs and every host takes equally many of them, so a
+    trace of a hundred thousand jobs has a few hundred different ones.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._known: OrderedDict[tuple[object, ...], IdealPlacement] = OrderedDict()
+
+    def of(
+        self,
+        job: Job,
+        constraints: Constraints,
+        room: Array,
+        capacity: Array,
+        request: Callable[[Array], PlacementRequest],
+    ) -> IdealPlacement:
+        """Return the ideal placement of a job. Two placements for a new kind of job.
+
+        :param room: VMs of the job that fit on each host without other VMs. The least values are
+            computed from it, so they do not depend on the policy. Shape (hosts,)
+        :param capacity: VMs of the job that the policy puts there; often the same array
+        """
+        bounded = b"" if capacity is room else capacity.clip(max=job.count).tobytes()
+        fits = room.clip(max=job.count).tobytes()
+        key = (job.count, fits, bounded, job.application.app_class, constraints)
+        found = self._known.get(key)
+        if found is None:
+            answer = self._policy.places(request(capacity))
+            group = replace(request(room).group, packing=None, pack_hosts=True)
+            plan = group.unconstrained(job.count)
+            found = self._known[key] = IdealPlacement(
+                refusal=answer if isinstance(answer, Rejection) else None,
+                hop_bytes=plan.hop_bytes if isinstance(plan, Plan) else None,
+                leaves=len(plan.leaves) if isinstance(plan, Plan) else None,
+            )
+            if len(self._known) > KEPT:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        return found
 
 
 @dataclass(slots=True)

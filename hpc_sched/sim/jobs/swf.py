@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from hpc_sched import exceptions, files
+from hpc_sched.topology import plurals
 
 FIELDS = 18
 # Sums of larger numbers lose whole seconds, and no field means anything there.
@@ -98,14 +99,10 @@ class TraceStatistics:
         self.unusable[reason] = UnusableRows(before.rows + 1, before.first)
 
     def sentences(self) -> list[str]:
-        """Return a text for each reason, most rows first.
-
-        ``3 rows (no runtime), first on line 17``
-        """
+        """Return a text for each reason, most rows first."""
         ordered = sorted(self.unusable.items(), key=lambda item: (-item[1].rows, item[1].first))
         return [
-            f"{found.rows} row{'s' if found.rows > 1 else ''} ({reason}), "
-            f"first on line {found.first}"
+            f"{plurals.text(found.rows, 'row')} ({reason}), first on line {found.first}"
             for reason, found in ordered
         ]
 
@@ -123,15 +120,13 @@ def read(
     yielded cannot be used.
 
     :param limit: number of usable rows after which to stop, at least 1
-    :param partitions: partitions wanted, all by default
-    :param statistics: counts the rows, unusable ones by their reason
     :raises exceptions.TraceError: naming file and line of what cannot be read, or the reasons
         why no row can be used
     """
     counts = TraceStatistics() if statistics is None else statistics
     held: list[tuple[float, int, TraceRow]] = []
     past = -math.inf  # submit time of the last row yielded
-    for line, text in numbered_lines(path):
+    for line, text in _numbered_lines(path):
         start = text.lstrip()
         if start.startswith(";") or (not start and len(text) <= MAX_LINE):
             continue
@@ -211,31 +206,24 @@ def _why_none(counts: TraceStatistics, partitions: Collection[int]) -> str:
     return f"expected rows of {FIELDS} numbers, found {'; '.join(counts.sentences())}"
 
 
-def numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers, from 1; in constant memory.
+def _numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file, gzipped or not, with their numbers, from 1; in constant memory.
 
-    Content compressed with gzip is recognised. Bytes that are not UTF-8 are replaced. A line
-    longer than ``MAX_LINE`` is cut after ``MAX_LINE + 1`` characters.
-
-    :raises exceptions.TraceError: naming the file that cannot be read and the line reached
+    A line longer than ``MAX_LINE`` is cut after ``MAX_LINE + 1`` characters.
     """
     number = 0
     try:
-        with open(path, "rb") as plain, _text(plain) as stream:
+        with open(path, "rb") as plain:
+            is_compressed = plain.peek(len(_GZIP)).startswith(_GZIP)
+            content = gzip.GzipFile(fileobj=plain) if is_compressed else plain
+            stream = io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace")
             while line := stream.readline(MAX_LINE + 1):
                 number += 1
                 yield number, line
                 while len(line) > MAX_LINE and not line.endswith("\n"):
                     line = stream.readline(MAX_LINE + 1)
     except (OSError, EOFError, ValueError, zlib.error) as failure:
-        why = getattr(failure, "strerror", None) or str(failure)
+        why = getattr(failure, "strerror", None) or failure
         where, when = (f":{number}", " after this line") if number else ("", "")
-        raise exceptions.TraceError(
-            f"{os.fspath(path)}{where}: cannot be read{when}: {why}"
-        ) from failure
-
-
-def _text(plain: io.BufferedReader) -> io.TextIOWrapper:
-    is_compressed = plain.peek(len(_GZIP)).startswith(_GZIP)
-    content = gzip.GzipFile(fileobj=plain) if is_compressed else plain
-    return io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace")
+        text = f"{os.fspath(path)}{where}: cannot be read{when}: {why}"
+        raise exceptions.TraceError(text) from failure

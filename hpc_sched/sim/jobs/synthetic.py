@@ -6,8 +6,14 @@ from dataclasses import dataclass
 
 from hpc_sched import exceptions
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.sim.jobs.class_mix import ALL_SYNC, ClassMix
-from hpc_sched.sim.jobs.distributions import MAX_NUMBER, ZERO, Distribution, read
+from hpc_sched.sim.jobs.distributions import (
+    ALL_SYNC,
+    MAX_NUMBER,
+    ZERO,
+    ClassMix,
+    Distribution,
+    read,
+)
 from hpc_sched.sim.jobs.job import Job
 
 _15_SECONDS = read("exponential:15")
@@ -34,48 +40,44 @@ class Synthetic:
     memory_mb: Distribution = ZERO  # of one VM, rounded
     classes: ClassMix = ALL_SYNC
     scores: Distribution = ZERO  # cache scores
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        for what, number in (("jobs", self.count), ("cores of a VM", self.vcpus)):
+        for what, number in {"jobs": self.count, "cores of a VM": self.vcpus}.items():
             if number < 1:
                 raise exceptions.ConfigError(f"{what}: expected at least 1, found {number}")
-        for what, found in (
-            ("times between arrivals", self.interarrivals),
-            ("sizes", self.sizes),
-            ("runtimes", self.runtimes),
-            ("walltimes", self.walltimes),
-            ("memory", self.memory_mb),
-            ("cache scores", self.scores),
-        ):
+        for what, found in {
+            "times between arrivals": self.interarrivals,
+            "sizes": self.sizes,
+            "runtimes": self.runtimes,
+            "walltimes": self.walltimes,
+            "memory": self.memory_mb,
+            "cache scores": self.scores,
+        }.items():
             if found.lowest < 0:
                 raise exceptions.ConfigError(f"{what}: expected at least 0, found {found.text}")
 
+    def jobs(self, seed: int) -> Iterator[Job]:
+        """Return the jobs, one at a time, numbered from 1; the first is submitted at 0.
 
-def jobs(synthetic: Synthetic) -> Iterator[Job]:
-    """Return the jobs, one at a time, numbered from 1; the first is submitted at 0.
-
-    The numbers drawn for a job depend on the seed and the job's number only.
-    """
-    submit = 0.0
-    for number in range(1, synthetic.count + 1):
-        rng = random.Random(f"{synthetic.seed} {number}")
-        # The application first, as for a job of a trace: both draw the same one.
-        application = Application(
-            app_class=synthetic.classes.draw(rng), score=synthetic.scores.draw(rng)
-        )
-        between = synthetic.interarrivals.draw(rng)
-        if number > 1:
-            submit += between
-        runtime = synthetic.runtimes.draw(rng)
-        yield Job(
-            number=number,
-            submit=submit,
-            runtime=runtime,
-            # A long tail is unbounded; no cluster holds a job beyond the bound either.
-            count=max(1, round(min(synthetic.sizes.draw(rng), MAX_NUMBER))),
-            vcpus=synthetic.vcpus,
-            memory_mb=round(synthetic.memory_mb.draw(rng)),
-            walltime=runtime * synthetic.walltimes.draw(rng),
-            application=application,
-        )
+        The numbers drawn for a job depend on the seed and the job's number only.
+        """
+        submit = 0.0
+        for number in range(1, self.count + 1):
+            rng = random.Random(f"{seed} {number}")
+            # The application first, as for a job of a trace: both draw the same one.
+            application = Application(app_class=self.classes.draw(rng), score=self.scores.draw(rng))
+            between = self.interarrivals.draw(rng)
+            if number > 1:
+                submit += between
+            runtime = self.runtimes.draw(rng)
+            yield Job(
+                number=number,
+                submit=submit,
+                runtime=runtime,
+                # A long tail is unbounded; no cluster holds a job beyond the bound either.
+                count=max(1, round(min(self.sizes.draw(rng), MAX_NUMBER))),
+                vcpus=self.vcpus,
+                memory_mb=round(self.memory_mb.draw(rng)),
+                walltime=runtime * self.walltimes.draw(rng),
+                application=application,
+            )

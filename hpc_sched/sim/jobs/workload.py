@@ -1,16 +1,17 @@
-"""From the rows of a trace to the jobs of a simulation."""
+"""The jobs of a trace."""
 
 import random
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from hpc_sched import exceptions
+from hpc_sched import exceptions, files
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.sim.jobs.class_mix import ALL_SYNC, ClassMix
-from hpc_sched.sim.jobs.distributions import ZERO, Distribution
+from hpc_sched.sim.jobs import swf
+from hpc_sched.sim.jobs.distributions import ALL_SYNC, ZERO, ClassMix, Distribution
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.swf import TraceRow
+from hpc_sched.sim.jobs.swf import TraceRow, TraceStatistics
 
 # What a trace's memory is of: ignored, a processor's, as the format states, or the job's, as in
 # METACENTRUM.
@@ -35,41 +36,35 @@ class Workload:
     load: float = 1.0  # factor by which jobs arrive faster than in the trace
     classes: ClassMix = ALL_SYNC
     scores: Distribution = ZERO  # cache scores, at least 0
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.cores_per_vm < 1:
-            raise exceptions.ConfigError(
-                f"cores of a VM: expected at least 1, found {self.cores_per_vm}"
-            )
-        if self.memory not in get_args(Memory):
-            raise exceptions.ConfigError(
-                f"memory: expected one of {', '.join(get_args(Memory))}, found {self.memory!r}"
-            )
+        memories = get_args(Memory)
         low, high = _LIMITS
-        if not low <= self.load <= high:
-            raise exceptions.ConfigError(
-                f"load: expected a factor from {low:g} to {high:g}, found {self.load}"
-            )
-        if self.scores.lowest < 0:
-            raise exceptions.ConfigError(
-                f"cache scores: expected at least 0, found {self.scores.text}"
-            )
+        load = f"a factor from {low:g} to {high:g}"
+        for what, is_valid, expected, found in (
+            ("cores of a VM", self.cores_per_vm >= 1, "at least 1", self.cores_per_vm),
+            ("memory", self.memory in memories, f"one of {', '.join(memories)}", repr(self.memory)),
+            ("load", low <= self.load <= high, load, self.load),
+            ("cache scores", self.scores.lowest >= 0, "at least 0", self.scores.text),
+        ):
+            if not is_valid:
+                raise exceptions.ConfigError(f"{what}: expected {expected}, found {found}")
 
 
-def jobs(records: Iterable[TraceRow], workload: Workload) -> Iterator[Job]:
+_PLAIN = Workload()
+
+
+def jobs(records: Iterable[TraceRow], workload: Workload, seed: int = 0) -> Iterator[Job]:
     """Return the jobs of the rows of a trace, one at a time; the first is submitted at 0.
 
     They are numbered from 1, since the numbers of a trace need not be unique. The numbers drawn
     for a job depend on the seed and the job's number only.
-
-    :param records: by submit time
     """
     start: float | None = None
     for number, record in enumerate(records, start=1):
         start = record.submit if start is None else start
         cores = min(record.processors, workload.cores_per_vm)
-        rng = random.Random(f"{workload.seed} {number}")
+        rng = random.Random(f"{seed} {number}")
         yield Job(
             number=number,
             submit=(record.submit - start) / workload.load,
@@ -93,3 +88,32 @@ def _memory_mb(record: TraceRow, cores: int, memory: Memory) -> int:
         return 0
     shares = record.processors if memory == "total" else 1
     return -(-record.memory_kb * cores // (shares * _KB))
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJobs:
+    """The jobs of a trace; read again for every run."""
+
+    path: files.Path
+    workload: Workload = _PLAIN
+    limit: int | None = None
+    partitions: tuple[int, ...] = ()
+
+    def jobs(self, seed: int) -> Iterator[Job]:
+        """Return the jobs; what the trace does not state is drawn with the seed.
+
+        :raises exceptions.TraceError: naming file and line of what cannot be read
+        """
+        return jobs(self._rows(TraceStatistics()), self.workload, seed)
+
+    def statistics(self) -> TraceStatistics:
+        """Return how many rows can be used. Reads the whole trace.
+
+        :raises exceptions.TraceError: as :meth:`jobs` does
+        """
+        counts = TraceStatistics()
+        deque(self._rows(counts), maxlen=0)
+        return counts
+
+    def _rows(self, counts: TraceStatistics) -> Iterator[TraceRow]:
+        return swf.read(self.path, limit=self.limit, partitions=self.partitions, statistics=counts)

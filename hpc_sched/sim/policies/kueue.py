@@ -62,7 +62,6 @@ def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Reject
     """Return the places by BestFit. O(hosts log hosts * levels).
 
     :param level: the whole group is wanted below one switch of this level, 1 for leaves
-    :param required: whether it must be there
     """
     topology, wanted = problem.topology, problem.awaiting
     if not wanted:
@@ -97,7 +96,6 @@ def fewest(rooms: Array, wanted: int) -> Array:
     """Return the indices of the domains that BestFit takes, the partly filled one last. O(domains).
 
     :param rooms: room of the domains, descending; together at least ``wanted``
-    :param wanted: number of VMs, at least 1
     """
     left = wanted - (np.cumsum(rooms) - rooms)  # when the domains before are full
     last = int(np.argmax(rooms >= left))

@@ -31,10 +31,7 @@ Reals = NDArray[np.float64]
 
 
 def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Rejection:
-    """Return the hosts of VMs that are scheduled one after the other. O(awaiting * hosts).
-
-    :param soft_affinity: whether the group is a server group of this policy
-    """
+    """Return the hosts of VMs that are scheduled one after the other. O(awaiting * hosts)."""
     problem = request.problem
     packing = problem.packing
     assert packing is not None
@@ -59,12 +56,9 @@ def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Reject
         room[best] -= 1
         if not room[best]:
             # A full host does not pass the filters, and so has no influence on any scale.
-            hosts, room, processors, memory, of_group = (
-                np.delete(hosts, best),
-                np.delete(room, best),
-                np.delete(processors, best),
-                np.delete(memory, best),
-                np.delete(of_group, best),
+            hosts, room = np.delete(hosts, best), np.delete(room, best)
+            processors, memory, of_group = (
+                np.delete(each, best) for each in (processors, memory, of_group)
             )
     return tuple(places)
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 import jinja2
 
 from hpc_sched import exceptions, files
-from hpc_sched.sim.report import bars, heat, policy_runs, quantile_plots, table, timeline
-from hpc_sched.sim.report.line_styles import sample
+from hpc_sched.sim.report import comparisons, heat, policy_runs, table, timeline
 from hpc_sched.sim.report.plot import Section
 from hpc_sched.sim.report.policy_runs import PolicyRuns
-from hpc_sched.sim.summary import Result
+from hpc_sched.sim.results import Result
 
 TITLE = "Simulation of placement policies"
 
@@ -29,9 +28,6 @@ def page(
 
     Policies are in the order of their first results. Where one run is drawn for a policy, it is
     that of its first seed.
-
-    :param about: what was simulated, as names and values
-    :param notes: remarks for the reader, a sentence each
     """
     policies = policy_runs.by_policy([_legal_result(result) for result in results])
     environment = jinja2.Environment(
@@ -54,7 +50,7 @@ def page(
         meanings=table.MEANINGS,
         sections=_sections(policies) if policies else (),
         refusals=policy_runs.refusals(policies),
-        sample=sample,
+        sample=policy_runs.sample,
     )
 
 
@@ -87,12 +83,16 @@ def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
         Section(
             "waits",
             "Waits and slowdowns",
-            (quantile_plots.waits(policies), quantile_plots.slowdowns(policies)),
+            (comparisons.waits(policies), comparisons.slowdowns(policies)),
         ),
         Section(
             "placement",
             "Placement",
-            (bars.hop_bytes(policies), bars.leaves(policies), timeline.crossing(policies)),
+            (
+                comparisons.hop_bytes(policies),
+                comparisons.leaves(policies),
+                timeline.crossing(policies),
+            ),
         ),
         Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
         Section("fabric", "The fabric over time", (heat.plot(policies),)),
@@ -105,13 +105,11 @@ def _legal(text: str) -> str:
 
 def _legal_result(result: Result) -> Result:
     """Return a result with all its texts made legal."""
+    gangs = {_legal(level): sizes for level, sizes in result.series.gangs.items()}
     return replace(
         result,
         summary=replace(result.summary, policy=_legal(result.summary.policy)),
         refusals={_legal(reason): jobs for reason, jobs in result.refusals.items()},
         leaves=[_legal(name) for name in result.leaves],
-        series=replace(
-            result.series,
-            gangs={_legal(level): sizes for level, sizes in result.series.gangs.items()},
-        ),
+        series=replace(result.series, gangs=gangs),
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.report.timeline import end_of, set_time_axis
-from hpc_sched.sim.summary import Result
+from hpc_sched.sim.results import Result
 from hpc_sched.topology.writers.svg_layout import cut
 
 MOST_ROWS = 100

@@ -1,7 +1,15 @@
-"""What all plots of the page share: captions, and one style whatever the reader's matplotlib."""
+"""Plots of the page: their parts, and pictures in one style whatever the reader's matplotlib.
+
+All pictures of a page share its ids and styles. matplotlib writes for a file of its own: its clip
+paths, named by content, and its rules for ``*`` would affect the other pictures.
+"""
 
 import io
+import re
 import warnings
+
+# Reads only what matplotlib has just written.
+import xml.etree.ElementTree as ET  # nosec B405
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +19,6 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from hpc_sched.sim.report.inlined import inlined
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 
 WIDTH = 6.0  # inches of 96 pixels
@@ -43,6 +50,10 @@ _STYLE: dict[Any, Any] = {
     "ytick.color": "#4a4a4a",
 }
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+_REFERENCE = re.compile(r"(^#|url\(#)([^)]*)")
+_PIXELS = 4 / 3  # of a point
+# The rules that matplotlib states for all elements; they are inherited from the outermost.
+_INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +89,14 @@ def parted(
     policies: Sequence[PolicyRuns], has: Callable[[PolicyRuns], object]
 ) -> tuple[tuple[PolicyRuns, ...], tuple[str, ...]]:
     """Return the policies that have something to draw, and the names of the others."""
-    return (
-        tuple(each for each in policies if has(each)),
-        tuple(each.policy for each in policies if not has(each)),
-    )
+    missing = tuple(each.policy for each in policies if not has(each))
+    return tuple(each for each in policies if has(each)), missing
 
 
 def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float = HEIGHT) -> Markup:
     """Return a picture as SVG for the page. The same drawing gives the same text.
 
     :param name: prefix of its ids; unique on the page
-    :param label: text for screen readers
-    :param height: inches
     """
     with matplotlib.rc_context(), warnings.catch_warnings():
         # The browser takes letters that this font lacks from another: the text remains text.
@@ -104,4 +111,45 @@ def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float =
         figure.set_layout_engine(None)
         stream = io.StringIO()
         figure.savefig(stream, format="svg", metadata=_NO_METADATA)
-    return inlined(stream.getvalue(), name, label)
+    return _inlined(stream.getvalue(), name, label)
+
+
+def _inlined(svg: str, name: str, label: str) -> Markup:
+    """Return a picture whose ids have a prefix; unused ids are removed. Linear in the text."""
+    root = ET.fromstring(svg)  # nosec B314
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if _local(str(child.tag)) in ("metadata", "style"):
+                parent.remove(child)
+    ids: dict[str, str] = {}
+
+    def renamed(found: re.Match[str]) -> str:
+        return found[1] + ids.setdefault(found[2], f"{name}-{len(ids) + 1}")
+
+    for element in root.iter():
+        element.tag = _local(str(element.tag))
+        element.attrib = {_local(key): value for key, value in element.attrib.items()}
+        for key, value in element.attrib.items():
+            if key == "href" or "url(#" in value:
+                element.attrib[key] = _REFERENCE.sub(renamed, value)
+    for element in root.iter():
+        own = element.attrib.pop("id", None)
+        if own in ids:
+            element.attrib["id"] = ids[own]
+    _, _, width, height = root.attrib["viewBox"].split()
+    root.attrib = {
+        "class": "plot",
+        "role": "img",
+        "aria-label": label,
+        "viewBox": root.attrib["viewBox"],
+        "width": f"{float(width) * _PIXELS:g}",
+        "height": f"{float(height) * _PIXELS:g}",
+        **_INHERITED,
+    }
+    # Texts are escaped by ElementTree.
+    return Markup(ET.tostring(root, encoding="unicode"))  # nosec B704
+
+
+def _local(name: str) -> str:
+    """Return a name without its namespace: HTML knows by itself what is SVG."""
+    return name.rpartition("}")[2]

@@ -1,16 +1,59 @@
 """The table of all runs: one row per policy, one column per measure."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean
 
-from hpc_sched.sim.report import number_text
-from hpc_sched.sim.report.number_text import DASH
+from hpc_sched import decimals
 from hpc_sched.sim.report.policy_runs import PolicyRuns
-from hpc_sched.sim.summary import Summary
+from hpc_sched.sim.results import Result, Summary
 
+DASH = "\N{EN DASH}"
 MORE, LESS = 1, -1  # what is better
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+# Smaller unit in s, how many make the larger unit, number below which the pair is used, names.
+_PAIRS = (
+    (1, 60, _HOUR, "min", "s"),
+    (_MINUTE, 60, _DAY // _MINUTE, "h", "min"),
+    (_HOUR, 24, math.inf, "d", "h"),
+)
+
+
+def duration(seconds: float) -> str:
+    """Return a time with its two largest units: ``3d 4h``, ``5min 20s``, ``12.5 s``."""
+    if seconds < _MINUTE:
+        return f"{seconds:.3g} s"
+    # Rounded before it is compared: 59min 59.7s is 1h.
+    part, parts, _, large, small = next(
+        pair for pair in _PAIRS if round(seconds / pair[0]) < pair[2]
+    )
+    whole, rest = divmod(round(seconds / part), parts)
+    return f"{whole:,}{large} {rest}{small}" if rest else f"{whole:,}{large}"
+
+
+def ratio(value: float) -> str:
+    """Return a number with two decimals."""
+    return f"{value:,.2f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _whole(value: float) -> str:
+    """Return a count; a mean of counts with one decimal."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def finite_values(
+    results: Iterable[Result], value: Callable[[Summary], float | None]
+) -> list[float]:
+    """Return the value of each result that has one and can be shown."""
+    found = (value(result.summary) for result in results)
+    return [each for each in found if each is not None and math.isfinite(each)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +65,6 @@ class Column:
     better: int  # MORE or LESS
     value: Callable[[Summary], float | None]
     text: Callable[[float], str]
-    exact: Callable[[float], str] | None = None  # for a tooltip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +85,26 @@ class PolicyRow:
     cells: tuple[TableCell, ...]
 
 
-def _time(group: str, name: str, value: Callable[[Summary], float | None]) -> Column:
-    return Column(group, name, LESS, value, number_text.duration, number_text.exact_seconds)
-
-
 COLUMNS = (
-    Column("Jobs", "done", MORE, lambda s: s.done, number_text.whole),
-    Column("Jobs", "refused", LESS, lambda s: s.refused, number_text.whole),
-    Column("Jobs", "failed", LESS, lambda s: s.failed, number_text.whole),
-    Column("Jobs", "left", LESS, lambda s: s.left, number_text.whole),
-    Column("Jobs", "apart", LESS, lambda s: s.apart, number_text.whole),
-    _time("Time", "makespan", lambda s: s.makespan),
-    _time("Wait", "mean", lambda s: s.wait_mean),
-    _time("Wait", "median", lambda s: s.wait_median),
-    _time("Wait", "95 %", lambda s: s.wait_p95),
-    Column("Bounded slowdown", "mean", LESS, lambda s: s.slowdown_mean, number_text.ratio),
-    Column("Bounded slowdown", "95 %", LESS, lambda s: s.slowdown_p95, number_text.ratio),
-    Column("Use", "vcpus, %", MORE, lambda s: s.vcpu_use, number_text.percent),
-    Column("Use", "memory, %", MORE, lambda s: s.memory_use, number_text.percent),
-    Column("Hop-Byte", "over least", LESS, lambda s: s.hop_byte_ratio, number_text.ratio),
-    Column("Hops", "per pair", LESS, lambda s: s.hops_per_pair, number_text.ratio),
-    Column("Leaves", "over least", LESS, lambda s: s.leaf_ratio, number_text.ratio),
-    Column("Crossing jobs per leaf", "mean", LESS, lambda s: s.crossing, number_text.ratio),
-    Column("Crossing jobs per leaf", "most", LESS, lambda s: s.most_crossing, number_text.whole),
-    Column("Runtime", "factor", LESS, lambda s: s.factor_mean, number_text.ratio),
+    Column("Jobs", "done", MORE, lambda s: s.done, _whole),
+    Column("Jobs", "refused", LESS, lambda s: s.refused, _whole),
+    Column("Jobs", "failed", LESS, lambda s: s.failed, _whole),
+    Column("Jobs", "left", LESS, lambda s: s.left, _whole),
+    Column("Jobs", "apart", LESS, lambda s: s.apart, _whole),
+    Column("Time", "makespan", LESS, lambda s: s.makespan, duration),
+    Column("Wait", "mean", LESS, lambda s: s.wait_mean, duration),
+    Column("Wait", "median", LESS, lambda s: s.wait_median, duration),
+    Column("Wait", "95 %", LESS, lambda s: s.wait_p95, duration),
+    Column("Bounded slowdown", "mean", LESS, lambda s: s.slowdown_mean, ratio),
+    Column("Bounded slowdown", "95 %", LESS, lambda s: s.slowdown_p95, ratio),
+    Column("Use", "vcpus, %", MORE, lambda s: s.vcpu_use, _percent),
+    Column("Use", "memory, %", MORE, lambda s: s.memory_use, _percent),
+    Column("Hop-Byte", "over least", LESS, lambda s: s.hop_byte_ratio, ratio),
+    Column("Hops", "per pair", LESS, lambda s: s.hops_per_pair, ratio),
+    Column("Leaves", "over least", LESS, lambda s: s.leaf_ratio, ratio),
+    Column("Crossing jobs per leaf", "mean", LESS, lambda s: s.crossing, ratio),
+    Column("Crossing jobs per leaf", "most", LESS, lambda s: s.most_crossing, _whole),
+    Column("Runtime", "factor", LESS, lambda s: s.factor_mean, ratio),
 )
 
 MEANINGS = (
@@ -116,36 +154,29 @@ def rows(policies: Sequence[PolicyRuns]) -> list[PolicyRow]:
 
 
 def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[TableCell]:
-    found = [number_text.finite_values(runs.results, column.value) for runs in policies]
+    found = [finite_values(runs.results, column.value) for runs in policies]
     means = [fmean(values) if values else None for values in found]
     numbers = [
         mean
         for mean, runs in zip(means, policies, strict=True)
         if mean is not None and runs.has_done
     ]
-    best = max(numbers, key=lambda mean: column.better * mean, default=None)
     # Equal texts are equally good: a mark on one of them could not be understood.
-    is_alike = len({column.text(mean) for mean in numbers}) < 2
+    is_alike = len(set(map(column.text, numbers))) < 2
+    best = "" if is_alike else column.text(max(numbers, key=lambda mean: column.better * mean))
     return [
-        TableCell(DASH)
-        if mean is None
-        else TableCell(
-            text=column.text(mean),
-            exact=column.exact(mean) if column.exact else "",
-            span=_span(column, values),
-            is_best=(
-                not is_alike
-                and best is not None
-                and runs.has_done
-                and column.text(mean) == column.text(best)
-            ),
-        )
+        TableCell(DASH) if mean is None else _cell(column, mean, values, best, runs.has_done)
         for mean, values, runs in zip(means, found, policies, strict=True)
     ]
 
 
-def _span(column: Column, values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return ""
-    least, most = column.text(min(values)), column.text(max(values))
-    return f"{least} to {most}" if least != most else ""
+def _cell(
+    column: Column, mean: float, values: Sequence[float], best: str, has_done: bool
+) -> TableCell:
+    text, least, most = map(column.text, (mean, min(values), max(values)))
+    return TableCell(
+        text=text,
+        exact=f"{decimals.text_of(mean)} s" if column.text is duration else "",
+        span=f"{least} to {most}" if least != most else "",
+        is_best=has_done and text == best,
+    )

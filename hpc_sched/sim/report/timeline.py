@@ -1,8 +1,8 @@
 """Measures over time, one line per policy."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from matplotlib.axes import Axes
@@ -10,85 +10,50 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from hpc_sched.sim.measures import Series
-from hpc_sched.sim.report import line_styles, number_text
 from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
-from hpc_sched.sim.report.policy_runs import PolicyRuns
+from hpc_sched.sim.report.policy_runs import PolicyRuns, draw_lines
 
 # Number of means that replace the samples of a measure that jumps from sample to sample.
 _MEANS = 64
+# Time axes: least length in s, unit in s, name; the first unit that the axis is long enough for.
+_UNITS = ((259200, 86400, "d"), (7200, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What is drawn over time."""
 
-    name: str  # prefix of its pictures' ids
+    name: str  # of its series, and prefix of its pictures' ids
     title: str
     axis: str  # label, with the unit
     reading: str
-    values: Callable[[Series], Sequence[float]]
+    factor: int = 1  # on the series
     top: float | None = None  # of the axis; None: fits the values
     is_count: bool = False  # has no ticks between whole numbers
-    is_smoothed: bool = False  # is drawn as means of neighbouring samples
 
 
 _OVER_TIME = (
-    Measure(
-        name="done",
-        title="Jobs done",
-        axis="Jobs done",
-        reading="The steeper a line, the more jobs end in a time; the policy whose line is above "
-        "another's has done more jobs by then.",
-        values=lambda series: series.done,
-        is_count=True,
-    ),
-    Measure(
-        name="waiting",
-        title="Jobs waiting",
-        axis="Jobs waiting",
-        reading="Jobs that were submitted and have not started yet. Lower is better; a line that "
-        "keeps rising means that more is submitted than is worked off.",
-        values=lambda series: series.waiting,
-        is_count=True,
-    ),
-    Measure(
-        name="running",
-        title="Jobs running",
-        axis="Jobs running",
-        reading="Jobs that have their VMs. At the same use of vcpus, more of them are smaller "
-        "ones.",
-        values=lambda series: series.running,
-        is_count=True,
-    ),
-    Measure(
-        name="vcpus",
-        title="Use of vcpus",
-        axis="vcpus in use (%)",
-        reading="Share of the cluster's vcpus that VMs have. Low while jobs wait, the policy or "
-        "the queue leaves room unused; low with none waiting, there was no more work.",
-        values=lambda series: [100 * share for share in series.vcpus],
-        top=100.0,
-    ),
-)
-_CROSSING = Measure(
-    name="crossing",
-    title="Crossing jobs per leaf",
-    axis="Jobs per leaf",
-    reading="Jobs that have VMs under a leaf and under other leaves too, on average over all "
-    "leaves: they share its uplinks. Lower is better.",
-    values=lambda series: series.crossing,
-)
-_GANGS = Measure(
-    name="gangs",
-    title="Largest group that fits",
-    axis="VMs",
-    reading="VMs of the largest group that would fit under one switch of the level, as means "
-    "over neighbouring samples. Where it is low although vcpus are free, the free ones are "
-    "scattered: higher means less fragmented.",
-    values=lambda series: series.time,
-    is_count=True,
-    is_smoothed=True,
-)
+    Measure("done", "Jobs done", "Jobs done",
+        "The steeper a line, the more jobs end in a time; the policy whose line is above "
+        "another's has done more jobs by then.", is_count=True),
+    Measure("waiting", "Jobs waiting", "Jobs waiting",
+        "Jobs that were submitted and have not started yet. Lower is better; a line that keeps "
+        "rising means that more is submitted than is worked off.", is_count=True),
+    Measure("running", "Jobs running", "Jobs running",
+        "Jobs that have their VMs. At the same use of vcpus, more of them are smaller ones.",
+        is_count=True),
+    Measure("vcpus", "Use of vcpus", "vcpus in use (%)",
+        "Share of the cluster's vcpus that VMs have. Low while jobs wait, the policy or the queue "
+        "leaves room unused; low with none waiting, there was no more work.",
+        factor=100, top=100.0),
+)  # fmt: skip
+_CROSSING = Measure("crossing", "Crossing jobs per leaf", "Jobs per leaf",
+    "Jobs that have VMs under a leaf and under other leaves too, on average over all leaves: they "
+    "share its uplinks. Lower is better.")  # fmt: skip
+_GANGS = Measure("gangs", "Largest group that fits", "VMs",
+    "VMs of the largest group that would fit under one switch of the level, as means over "
+    "neighbouring samples. Where it is low although vcpus are free, the free ones are scattered: "
+    "higher means less fragmented.", is_count=True)  # fmt: skip
 
 
 def over_time(policies: Sequence[PolicyRuns]) -> tuple[Plot, ...]:
@@ -103,17 +68,9 @@ def crossing(policies: Sequence[PolicyRuns]) -> Plot:
 
 def fragmentation(policies: Sequence[PolicyRuns]) -> Plot:
     """Return the largest group that fits, one picture per level of the fabric, bottom up."""
-    key, missing = parted(policies, lambda each: _GANGS.values(each.shown.series))
-    levels = list(dict.fromkeys(level for each in key for level in each.shown.series.gangs))
-    panels = []
-    for number, level in enumerate(levels, start=1):
-
-        def gangs(series: Series, level: str = level) -> Sequence[float]:
-            return series.gangs.get(level, [])
-
-        title = f"{_GANGS.title}, {level}"
-        measure = replace(_GANGS, name=f"{_GANGS.name}-{number}", title=title, values=gangs)
-        panels.append(_panel(measure, key, level))
+    key, missing = parted(policies, lambda each: each.shown.series.time)
+    levels = dict.fromkeys(level for each in key for level in each.shown.series.gangs)
+    panels = (_panel(_GANGS, key, number, level) for number, level in enumerate(levels, start=1))
     return Plot(_GANGS.title, _GANGS.reading, tuple(panels), key, missing)
 
 
@@ -122,10 +79,15 @@ def set_time_axis(axes: Axes, end: float) -> float:
 
     :param end: of the axis, s; it begins at 0, so that plots can be compared
     """
-    unit, name = number_text.time_unit(end)
+    unit, name = time_unit(end)
     axes.set_xlabel(f"Simulated time ({name})")
     axes.set_xlim(0, end / unit if end > 0 else 1.0)
     return unit
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """Return the unit for an axis of a length in s: its length in s, and its name."""
+    return next((float(unit), name) for least, unit, name in _UNITS if seconds >= least)
 
 
 def end_of(policies: Sequence[PolicyRuns]) -> float:
@@ -134,31 +96,38 @@ def end_of(policies: Sequence[PolicyRuns]) -> float:
 
 
 def _plot(measure: Measure, policies: Sequence[PolicyRuns]) -> Plot:
-    key, missing = parted(policies, lambda each: measure.values(each.shown.series))
+    key, missing = parted(policies, lambda each: getattr(each.shown.series, measure.name))
     panels = (_panel(measure, key),) if key else ()
     return Plot(measure.title, measure.reading, panels, key, missing)
 
 
-def _panel(measure: Measure, policies: Sequence[PolicyRuns], caption: str = "") -> Panel:
+def _panel(
+    measure: Measure, policies: Sequence[PolicyRuns], number: int = 0, level: str = ""
+) -> Panel:
+    """Return the picture of a measure; of the largest group, that of a level with a number."""
+
+    def line(series: Series, unit: float) -> tuple[Sequence[float], Sequence[float]]:
+        scaled = (measure.factor * value for value in getattr(series, measure.name))
+        values: Sequence[float] = series.gangs.get(level, []) if number else list(scaled)
+        times = [time / unit for time in series.time[: len(values)]]
+        return (_means(times), _means(values)) if number else (times, values)
+
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         unit = set_time_axis(axes, end_of(policies))
-        highest = 0.0
-        for number, each in enumerate(policies):
-            values = measure.values(each.shown.series)
-            times = [time / unit for time in each.shown.series.time[: len(values)]]
-            if measure.is_smoothed:
-                times, values = _means(times), _means(values)
-            line_styles.draw_line(axes, each.look, times, values, number, len(policies))
-            highest = max(highest, max(values, default=0.0))
+        lines = [line(each.shown.series, unit) for each in policies]
+        draw_lines(axes, policies, lines)
+        highest = max((max(values, default=0.0) for _, values in lines), default=0.0)
         axes.set_ylabel(measure.axis)
         if measure.is_count:
             axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axes.set_ylim(0, max(measure.top or 0.0, highest * 1.05) or 1.0)
 
-    label = f"{measure.title}: a line for each policy over time."
-    return Panel(drawn(measure.name, label, draw), caption)
+    name, title = measure.name, measure.title
+    if number:
+        name, title = f"{name}-{number}", f"{title}, {level}"
+    return Panel(drawn(name, f"{title}: a line for each policy over time.", draw), level)
 
 
 def _means(values: Sequence[float]) -> list[float]:

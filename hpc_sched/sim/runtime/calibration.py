@@ -1,4 +1,11 @@
-"""A runtime model from measured times.
+"""A runtime model from measured times of jobs on known placements.
+
+The times are a CSV file. The header names the columns, in any order; processor and
+neighbour_score may be left out::
+
+    # one job on several placements, with its neighbours' cache score
+    job,seconds,level,processor,neighbour_score
+    WRF-64, 312.4, leaf, gold, 0
 
 Runs of the same job are compared with each other, by least squares of logarithms::
 
@@ -11,18 +18,26 @@ Only ratios can be measured: the lowest level is 1, and so is the fastest proces
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_sched import exceptions, files
-from hpc_sched.sim.runtime import measured_times, runtime_model
-from hpc_sched.sim.runtime.measured_times import Measured
-from hpc_sched.sim.runtime.runtime_model import HOST, MAX_FACTOR, RuntimeModel
+from hpc_sched import decimals, exceptions, files, table_file
+from hpc_sched.sim.runtime.runtime_model import HOST, MAX_FACTOR, RuntimeModel, filled
 
+# Longer than any measurement, and more cache misses than any memory serves.
+MAX_SECONDS = 1e9
+MAX_SCORE = 1e6
+MAX_BYTES = 10_000_000
+MAX_ROWS = 20_000
 MAX_TYPES = 100
+# Required and optional columns.
+NEEDED = ("job", "seconds", "level")
+OPTIONAL = ("processor", "neighbour_score")
+
+_HEADER = f"a header of {', '.join(NEEDED)} and, where measured, {', '.join(OPTIONAL)}"
 # Of columns scaled to at most 1: smaller singular values are rounding errors; what the runs
 # determine is resolved far better than the second bound, and what they do not, far worse.
 _ROUNDING = 1e-10
@@ -31,6 +46,72 @@ _RESOLVED = 1e-6
 _UNDETERMINED = "the runs do not tell it from what else differs between them"
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run of a job."""
+
+    job: str
+    seconds: float
+    level: str  # the highest one that a pair of its VMs meets on
+    processor: str | None = None  # None without such a column
+    score: float | None = None  # neighbours' cache score; None without such a column
+
+
+def measured_runs(path: files.Path, levels: Sequence[str]) -> list[Measured]:
+    """Return the runs of a file, in its order.
+
+    :param levels: valid names in the column ``level``
+    :raises exceptions.CalibrationError: naming file, line and what was expected
+    """
+    error = exceptions.CalibrationError
+    name = os.fspath(path)
+    text = files.decode(files.read_bytes(path, error, MAX_BYTES), name, error)
+    needed = set(NEEDED)
+    header: tuple[str, ...] | None = None
+    runs: list[Measured] = []
+    for line, cells in table_file.csv_lines(text, name, error):
+        where = f"{name}:{line}"
+        if header is None:
+            if not needed <= set(cells) <= needed | {*OPTIONAL} or len(set(cells)) != len(cells):
+                found = ", ".join(cells)[:80]
+                raise error(f"{where}: expected {_HEADER}, found {found!r}")
+            header = cells
+        elif len(cells) != len(header):
+            columns = f"{len(header)} columns ({', '.join(header)})"
+            raise error(f"{where}: expected {columns}, found {len(cells)}")
+        else:
+            runs.append(_run(dict(zip(header, cells, strict=True)), where, levels))
+        if len(runs) > MAX_ROWS:
+            raise error(f"{where}: expected at most {MAX_ROWS} rows, found more")
+    if not runs:
+        raise error(f"{name}: expected {_HEADER}, and rows below it; found no row")
+    return runs
+
+
+def _run(cells: Mapping[str, str], where: str, levels: Sequence[str]) -> Measured:
+    def number(column: str, is_valid: Callable[[float], bool], expected: str) -> float:
+        found = decimals.number_in(cells[column])
+        check(column, found is not None and is_valid(found), expected)
+        return found or 0.0
+
+    def check(column: str, is_valid: bool, expected: str) -> None:
+        if not is_valid:
+            found = repr(cells[column][:80]) if cells[column] else "nothing"
+            text = f"{where}: {column}: expected {expected}, found {found}"
+            raise exceptions.CalibrationError(text)
+
+    check("job", cells["job"] != "", "a name")
+    above_0 = f"a number above 0 and at most {MAX_SECONDS:g}"
+    seconds = number("seconds", lambda found: 0 < found <= MAX_SECONDS, above_0)
+    check("level", cells["level"] in levels, f"one of {', '.join(levels)}")
+    check("processor", cells.get("processor") != "", "a processor type")
+    score = None
+    if "neighbour_score" in cells:
+        from_0 = f"a number from 0 to {MAX_SCORE:g}"
+        score = number("neighbour_score", lambda found: 0 <= found <= MAX_SCORE, from_0)
+    return Measured(cells["job"], seconds, cells["level"], cells.get("processor"), score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +125,17 @@ class Calibration:
     notes: tuple[str, ...]  # what the runs do not determine, a sentence each
 
     def model(self, levels: Sequence[str]) -> RuntimeModel:
-        """Return the model; a level not measured has the factor of the next lower one.
-
-        :param levels: ``topology.levels``
-        """
-        factors = runtime_model.filled(self.hop_factors, levels)
-        return RuntimeModel(factors, self.speeds, self.interference)
+        """Return the model; a level not measured has the factor of the next lower one."""
+        return RuntimeModel(filled(self.hop_factors, levels), self.speeds, self.interference)
 
 
 def read(path: files.Path, levels: Sequence[str]) -> Calibration:
     """Return the calibration by a file of measured times.
 
-    :param levels: ``topology.levels``
     :raises exceptions.CalibrationError: naming file, line and what was expected
     """
     names = (HOST, *levels)
-    return calibrated(measured_times.read(path, names), names, os.fspath(path))
+    return calibrated(measured_runs(path, names), names, os.fspath(path))
 
 
 def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> Calibration:
@@ -68,16 +144,14 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     A factor that they do not determine is 1, with a note.
 
     :param levels: names of all levels, bottom up, with ``host``
-    :param source: name of the runs in errors
     :raises exceptions.CalibrationError: for too many processor types, or a factor out of bounds
     """
     found = {run.level for run in runs}
     met = [level for level in levels if level in found]
     types = sorted({run.processor for run in runs if run.processor is not None})
     if len(types) > MAX_TYPES:
-        raise exceptions.CalibrationError(
-            f"{source}: expected at most {MAX_TYPES} processor types, found {len(types)}"
-        )
+        text = f"{source}: expected at most {MAX_TYPES} processor types, found {len(types)}"
+        raise exceptions.CalibrationError(text)
     fit = _LogFit.of(runs, met, types)
     hops = fit.relative(met, 0)
     slowness = fit.relative(types, len(met))
@@ -95,16 +169,14 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     if fit.freedom < 1:
         notes.append("there are no more runs than unknowns: the residual says nothing")
     squares = float((fit.residuals**2).sum()) / max(1, len(runs) - len(once))
-    return Calibration(
-        hop_factors={name: _factor(source, f"level {name}", hops.get(name, 0.0)) for name in met},
-        speeds={
-            name: _factor(source, f"processor {name}", fastest - slowness.get(name, fastest))
-            for name in types
-        },
-        interference=_factor(source, "a neighbours' score of 1", slowdown or 0.0),
-        residual=100 * math.expm1(math.sqrt(squares)),
-        notes=tuple(notes),
-    )
+    hop_factors = {name: _factor(source, f"level {name}", hops.get(name, 0.0)) for name in met}
+    speeds = {
+        name: _factor(source, f"processor {name}", fastest - slowness.get(name, fastest))
+        for name in types
+    }
+    interference = _factor(source, "a neighbours' score of 1", slowdown or 0.0)
+    residual = 100 * math.expm1(math.sqrt(squares))
+    return Calibration(hop_factors, speeds, interference, residual, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,20 +217,13 @@ class _LogFit:
         """Return the logarithms of the most names that can be compared, the first of them as 0.
 
         O(names² * columns²)
-
-        :param first: column of the first name
         """
         units = np.eye(len(self.coefficients))
-        groups: list[list[int]] = []
+        groups: dict[int, list[int]] = {}  # by their first columns; being comparable is transitive
         for column in range(first, first + len(names)):
-            for group in groups:
-                # Being comparable is transitive.
-                if self._determines(units[column] - units[group[0]]):
-                    group.append(column)
-                    break
-            else:
-                groups.append([column])
-        most = max(groups, key=len, default=[])
+            alike = (one for one in groups if self._determines(units[column] - units[one]))
+            groups.setdefault(next(alike, column), []).append(column)
+        most = max(groups.values(), key=len, default=[])
         return {
             names[column - first]: float(self.coefficients[column] - self.coefficients[most[0]])
             for column in most

@@ -41,12 +41,8 @@ class Flows:
 def together(parts: Iterable[Flows]) -> Flows:
     """Return the flows of all parts, in their order."""
     none = Flows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    every = [none, *parts]
-    return Flows(
-        np.concatenate([part.source for part in every]),
-        np.concatenate([part.target for part in every]),
-        np.concatenate([part.size for part in every]),
-    )
+    every = [(part.source, part.target, part.size) for part in (none, *parts)]
+    return Flows(*map(np.concatenate, zip(*every, strict=True)))
 
 
 def fat_tree(topology: Topology, *, host_rate: float, oversubscription: float = 1.0) -> Network:
@@ -55,7 +51,6 @@ def fat_tree(topology: Topology, *, host_rate: float, oversubscription: float = 
     A switch's uplink has the sum of the rates below it / ``oversubscription``. In three full
     levels a leaf has its hosts' rates / ratio, and a pod those / ratio ** 2.
 
-    :param host_rate: bytes/s of a host's link, in each direction
     :raises ValueError: for a rate or ratio that is not positive
     """
     if min(host_rate, oversubscription) <= 0:
@@ -90,17 +85,14 @@ def paths(network: Network, flows: Flows) -> Indices:
             "they stand on different islands"
         )
     apart = flows.source != flows.target
-    columns = [
-        np.where(apart, flows.source, none),
-        np.where(apart, hosts + flows.target, none),
-    ]
+    ends = flows.source, hosts + flows.target
+    columns = [np.where(apart, end, none) for end in ends]
     for level in range(topology.depth - 1):
         parted = a[level] != b[level]
         # A switch of a short branch is in several rows of groups; its last one counts.
         for row, first in ((a, 2 * hosts), (b, 2 * hosts + switches)):
-            columns.append(
-                np.where(parted & (row[level] != row[level + 1]), first + row[level], none)
-            )
+            climbs = parted & (row[level] != row[level + 1])
+            columns.append(np.where(climbs, first + row[level], none))
     return np.stack(columns, axis=1)
 
 

@@ -61,36 +61,20 @@ class RuntimeModel:
     ) -> float:
         """Return the factor on a job's runtime.
 
-        O(levels + processors).
-
         :param pairs: number of pairs of VMs per level of their lowest common switch; see
             :func:`pairs_by_level`
-        :param processors: types of the job's hosts, repeated or not
         :param score: cache score of other jobs' VMs on the host where it is highest
         """
-        slowest = min((self._speed(each) for each in processors), default=1.0)
-        return self._mean_hop_factor(pairs) / slowest * self._slowdown(score)
-
-    def _mean_hop_factor(self, pairs: Sequence[int]) -> float:
-        total = sum(pairs)
-        if not total:
-            return 1.0
-        beyond = max(self.hop_factors)
-        last = len(self.hop_factors)
-        slowed = sum(
-            count * (self.hop_factors[level] if level < last else beyond)
-            for level, count in enumerate(pairs)
-        )
-        return slowed / total
-
-    def _speed(self, processor: str | None) -> float:
-        return 1.0 if processor is None else self.speeds.get(processor, 1.0)
-
-    def _slowdown(self, score: float) -> float:
+        beyond = len(pairs) - len(self.hop_factors)
+        factors = [*self.hop_factors, *[max(self.hop_factors)] * beyond]
+        slowed = sum(count * factors[level] for level, count in enumerate(pairs))
+        speeds = (1.0 if name is None else self.speeds.get(name, 1.0) for name in processors)
         try:
-            return min(math.pow(self.interference, score), MAX_FACTOR)
+            slowdown = min(math.pow(self.interference, score), MAX_FACTOR)
         except OverflowError:
-            return MAX_FACTOR
+            slowdown = MAX_FACTOR
+        mean = slowed / sum(pairs) if sum(pairs) else 1.0
+        return mean / min(speeds, default=1.0) * slowdown
 
 
 def pairs_by_level(topology: Topology, counts: Mapping[int, int]) -> tuple[int, ...]:
@@ -120,8 +104,6 @@ def _pairs(counts: NDArray[np.int64]) -> int:
 def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...]:
     """Return the factors stated by a text: ``host=1,leaf=1,pod=1.1,core=1.25``.
 
-    :param what: name of the text in errors, such as an option's name
-    :param levels: ``topology.levels``
     :raises exceptions.ConfigError: for other levels, or factors out of bounds
     """
     names = (HOST, *levels)
@@ -134,12 +116,10 @@ def filled(stated: Mapping[str, float], levels: Sequence[str]) -> tuple[float, .
 
     A level that is not stated has the factor of the next lower one that is, or 1.
     """
-    factors = []
-    factor = 1.0
+    factors = [1.0]
     for name in (HOST, *levels):
-        factor = stated.get(name, factor)
-        factors.append(factor)
-    return tuple(factors)
+        factors.append(stated.get(name, factors[-1]))
+    return tuple(factors[1:])
 
 
 def speeds(text: str, what: str, types: Collection[str]) -> dict[str, float]:
@@ -147,8 +127,6 @@ def speeds(text: str, what: str, types: Collection[str]) -> dict[str, float]:
 
     A type whose name has a comma cannot be stated, and has the speed 1.
 
-    :param what: name of the text in errors, such as an option's name
-    :param types: processor types of the fabric
     :raises exceptions.ConfigError: for other types, or speeds out of bounds
     """
     return named_numbers.read(text, what, types, "TYPE=SPEED,...", MIN_FACTOR, MAX_FACTOR)

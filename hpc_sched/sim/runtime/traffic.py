@@ -60,7 +60,6 @@ def block_tridiagonal(side: int, points: int) -> Traffic:
 def flows(traffic: Traffic, places: Sequence[int]) -> Flows:
     """Return the flows of one iteration.
 
-    :param places: per process, the index of its host in ``topology.hosts``
     :raises ValueError: if there are not as many places as processes
     """
     if len(places) != len(traffic):

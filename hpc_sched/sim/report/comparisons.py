@@ -1,0 +1,164 @@
+"""Plots that compare whole runs: a bar per policy, and quantiles over the jobs done."""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
+from hpc_sched.sim.report.policy_runs import PolicyRuns, draw_lines
+from hpc_sched.sim.report.table import finite_values, ratio
+from hpc_sched.sim.results import Result, Summary
+from hpc_sched.topology.writers.svg_layout import cut
+
+_ROW, _AROUND = 0.27, 0.65  # inches: a bar, and the axis below all bars
+_NAME_ROOM, _LETTERS = 150, 12  # pixels
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_WAIT_TICKS = {
+    0: "0",
+    1: "1 s",
+    10: "10 s",
+    _MINUTE: "1 min",
+    10 * _MINUTE: "10 min",
+    _HOUR: "1 h",
+    6 * _HOUR: "6 h",
+    **{days * _DAY: f"{days} d" for days in (1, 10, 100, 1000)},
+}
+# An axis that reaches beyond it has ticks at whole decades only.
+_MANY_DECADES = 1000
+
+
+def hop_bytes(policies: Sequence[PolicyRuns]) -> Plot:
+    """Return Hop-Byte over its least possible value."""
+    reading = (
+        "Hops between the VMs of a job, summed over all pairs and jobs, over the sum that each "
+        "job would have alone on the cluster. 1 is the best there is."
+    )
+    return _bars(
+        "hop-byte", "Hop-Byte over least", reading, policies, lambda each: each.hop_byte_ratio
+    )
+
+
+def leaves(policies: Sequence[PolicyRuns]) -> Plot:
+    """Return the number of leaves over its least possible value."""
+    reading = (
+        "Leaf switches that jobs have VMs under, over those that each job would have alone on "
+        "the cluster. 1 is the best there is."
+    )
+    return _bars("leaves", "Leaves over least", reading, policies, lambda each: each.leaf_ratio)
+
+
+def _bars(
+    name: str,
+    title: str,
+    reading: str,
+    policies: Sequence[PolicyRuns],
+    value: Callable[[Summary], float | None],
+) -> Plot:
+    found = {each.policy: finite_values(each.results, value) for each in policies}
+    shown, missing = parted(policies, lambda each: found[each.policy])
+    if any(len(values) > 1 for values in found.values()):
+        reading += " A bar is the mean over the seeds, its whisker reaches from least to most."
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        most = max(max(found[each.policy]) for each in shown)
+        for row, each in enumerate(shown):
+            values = found[each.policy]
+            mean, least, greatest = fmean(values), min(values), max(values)
+            axes.barh(row, mean, height=0.62, color=each.look.colour)
+            if len(values) > 1:
+                reach = [[max(0.0, mean - least)], [max(0.0, greatest - mean)]]
+                axes.errorbar(mean, row, xerr=reach, color="#1a1a1a", capsize=3, linewidth=1)
+            axes.annotate(
+                ratio(mean),
+                (max(mean, greatest), row),
+                xytext=(5, 0),
+                textcoords="offset points",
+                verticalalignment="center",
+            )
+        names = [cut(each.policy, _NAME_ROOM, _LETTERS) for each in shown]
+        axes.set_yticks(range(len(shown)), names)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False, axis="y")
+        axes.axvline(1.0, color="#1a1a1a", linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.set_xlabel(f"{title} (ratio)")
+        axes.set_xlim(0, 1.18 * max(most, 1.0))  # room for the numbers
+        axes.set_ylim(len(shown) - 0.5, -0.5)  # the first on top
+
+    means = ", ".join(f"{each.policy} {ratio(fmean(found[each.policy]))}" for each in shown)
+    height = _AROUND + _ROW * max(len(shown), 2)
+    panels = (Panel(drawn(name, f"{title}: {means}.", draw, height)),) if shown else ()
+    return Plot(title, reading, panels, missing=missing)
+
+
+def waits(policies: Sequence[PolicyRuns]) -> Plot:
+    """Return the quantiles of waits; logarithmic above 1 s, linear below, to include 0."""
+
+    def scale(axes: Axes, highest: float) -> None:
+        axes.set_ylabel("Wait")
+        axes.set_yscale("symlog", linthresh=1.0, linscale=0.4)
+        top = max(1.0, highest) * 1.4
+        ticks = [tick for tick in _WAIT_TICKS if tick <= top]
+        axes.set_yticks(ticks, [_WAIT_TICKS[tick] for tick in ticks])
+        axes.minorticks_off()
+        axes.set_ylim(0, top)
+
+    reading = (
+        "Jobs that were done, by how long they waited: at 90 %, the line tells how long nine of "
+        "ten jobs waited at most. The scale is logarithmic above 1 s. Lower is better."
+    )
+    return _quantiles("waits", "Waits", reading, policies, lambda result: result.waits, scale)
+
+
+def slowdowns(policies: Sequence[PolicyRuns]) -> Plot:
+    """Return the quantiles of bounded slowdowns; logarithmic from 1, the least possible."""
+
+    def scale(axes: Axes, highest: float) -> None:
+        axes.set_ylabel("Bounded slowdown")
+        axes.set_yscale("log")
+        top = max(2.0, highest * 1.4)
+        steps = (1,) if top > _MANY_DECADES else (1, 2, 5)
+        ticks = [step * 10**power for power in range(16) for step in steps]
+        shown = [tick for tick in ticks if tick <= top]
+        axes.set_yticks(shown, [f"{tick:,}" for tick in shown])
+        axes.minorticks_off()
+        axes.set_ylim(1, top)
+
+    reading = (
+        "Time from submission to end over the runtime, runtimes below 10 s taken as 10 s: 1 is "
+        "a job that did not wait. At 90 %, the line tells what nine of ten jobs had at most. "
+        "The scale is logarithmic. Lower is better."
+    )
+    title = "Bounded slowdowns"
+    return _quantiles("slowdowns", title, reading, policies, lambda each: each.slowdowns, scale)
+
+
+def _quantiles(
+    name: str,
+    title: str,
+    reading: str,
+    policies: Sequence[PolicyRuns],
+    values: Callable[[Result], Sequence[float]],
+    scale: Callable[[Axes, float], None],
+) -> Plot:
+    key, missing = parted(policies, lambda each: values(each.shown))
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        found = [values(each.shown) for each in key]
+        lasts = [max(len(each) - 1, 1) for each in found]
+        shares = [
+            [100 * step / last for step in range(len(each))]
+            for last, each in zip(lasts, found, strict=True)
+        ]
+        draw_lines(axes, key, list(zip(shares, found, strict=True)))
+        axes.set_xlabel("Jobs done (%)")
+        axes.set_xlim(0, 100)
+        scale(axes, max(map(max, found)))
+
+    label = f"{title}: quantiles over the jobs done, a line for each policy."
+    panels = (Panel(drawn(name, label, draw)),) if key else ()
+    return Plot(title, reading, panels, key, missing)

@@ -1,0 +1,171 @@
+"""The results of runs: plain numbers, and their files: CSV, everything as JSON, the report."""
+
+import csv
+import io
+import json
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from hpc_sched import exceptions, files
+from hpc_sched.sim.jobs.job_record import Outcome
+from hpc_sched.sim.measures import Series
+from hpc_sched.sim.simulation import Simulation
+
+# Quantiles kept of each distribution: 0 %, 0.5 % .. 100 %.
+STEPS = 200
+_STEPS = np.linspace(0.0, 1.0, STEPS + 1).tolist()
+
+RUNS, EVERYTHING, REPORT = "runs.csv", "results.json", "report.html"
+FILES = (RUNS, EVERYTHING, REPORT)
+FORMAT = "hpc-sched simulation"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One run in numbers; times in s. None for a number that no job gives."""
+
+    policy: str
+    seed: int
+    jobs: int
+    done: int
+    refused: int
+    failed: int
+    left: int  # ran or waited when the run stopped
+    restarts: int  # of jobs that had lost a host
+    makespan: float  # first start to last end
+    wait_mean: float | None
+    wait_median: float | None
+    wait_p95: float | None
+    slowdown_mean: float | None  # bounded slowdown
+    slowdown_p95: float | None
+    vcpu_use: float  # share, from first start to last end
+    memory_use: float
+    hop_byte_ratio: float | None  # sum over the sum of the least on the cluster without other jobs
+    apart: int  # done with VMs on several islands: no Hop-Byte counts them
+    hops_per_pair: float | None  # mean over all pairs of VMs of one job
+    leaf_ratio: float | None  # leaves of all jobs, those apart too, over the least
+    crossing: float  # jobs at a leaf that reach beyond it, mean over leaves and time
+    most_crossing: int  # at one leaf at one time
+    factor_mean: float | None  # by which placements made jobs longer
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Everything kept of a run."""
+
+    summary: Summary
+    refusals: dict[str, int]  # reason to jobs
+    waits: list[float]  # quantiles, see STEPS
+    slowdowns: list[float]
+    leaves: list[str]  # names, in the order of the series
+    series: Series
+
+
+def result_of(policy: str, seed: int, simulation: Simulation) -> Result:
+    """Return the result of a simulation that has been concluded."""
+    measures = simulation.measures
+    outcomes = measures.outcomes
+    vcpu_use, memory_use = measures.utilisation
+    switches = measures.cluster.topology.switches
+    summary = Summary(
+        policy=policy,
+        seed=seed,
+        jobs=simulation.submitted,
+        done=outcomes[Outcome.DONE],
+        refused=outcomes[Outcome.REFUSED],
+        failed=outcomes[Outcome.FAILED],
+        left=outcomes[Outcome.RUNNING] + outcomes[Outcome.WAITING],
+        restarts=measures.restarts,
+        makespan=measures.span,
+        wait_mean=_mean(measures.waits),
+        wait_median=_quantile(measures.waits, 0.5),
+        wait_p95=_quantile(measures.waits, 0.95),
+        slowdown_mean=_mean(measures.slowdowns),
+        slowdown_p95=_quantile(measures.slowdowns, 0.95),
+        vcpu_use=vcpu_use,
+        memory_use=memory_use,
+        hop_byte_ratio=_ratio(measures.hop_bytes, measures.least_hop_bytes),
+        apart=measures.apart,
+        hops_per_pair=_ratio(measures.hop_bytes, measures.pairs),
+        leaf_ratio=_ratio(measures.leaves, measures.least_leaves),
+        crossing=measures.crossing,
+        most_crossing=measures.most_crossing,
+        factor_mean=_mean(measures.factors),
+    )
+    return Result(
+        summary=summary,
+        refusals=dict(sorted(measures.refusals.items(), key=lambda item: (-item[1], item[0]))),
+        waits=_quantiles(measures.waits, *_STEPS),
+        slowdowns=_quantiles(measures.slowdowns, *_STEPS),
+        leaves=[switches[leaf].name for leaf in measures.leaves_sampled],
+        series=measures.series,
+    )
+
+
+def _mean(numbers: "array[float]") -> float | None:
+    return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+def _quantile(numbers: "array[float]", share: float) -> float | None:
+    return next(iter(_quantiles(numbers, share)), None)
+
+
+def _quantiles(numbers: "array[float]", *shares: float) -> list[float]:
+    """Return the quantiles at shares of 1; empty without numbers."""
+    if not numbers:
+        return []
+    found: list[float] = np.quantile(np.frombuffer(numbers), shares).tolist()
+    return found
+
+
+def _ratio(value: float, least: float) -> float | None:
+    return value / least if least else None
+
+
+def prepared(folder: Path) -> Path:
+    """Create a folder if needed and return it; called before the runs, to fail early.
+
+    :raises exceptions.SimulationError: if it cannot be created, or the report lacks a package
+    """
+    from hpc_sched.sim import report  # noqa: F401 - imported to fail early
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise exceptions.SimulationError(
+            f"{folder}: cannot be made: {failure.strerror}"
+        ) from failure
+    return folder
+
+
+def write(
+    folder: Path, results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Sequence[str]
+) -> None:
+    """Write all files of a sweep, each atomically.
+
+    :raises exceptions.SimulationError: naming the file that cannot be written
+    """
+    # Not at the top: the report needs the packages of an extra.
+    from hpc_sched.sim import report
+
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Summary))
+    writer.writerows(astuple(result.summary) for result in results)
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "about": dict(about),
+        "notes": list(notes),
+        "runs": [asdict(result) for result in results],
+    }
+    text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
+    for name, content in ((RUNS, rows.getvalue()), (EVERYTHING, text)):
+        files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)
+    report.write(folder / REPORT, results, about, notes)
