@@ -37,7 +37,7 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
         for title, text in (
             ("Hop-Byte cost", lambda step: terminal_text.hop_bytes(step["hop_bytes"])),
             ("least possible", lambda step: terminal_text.hop_bytes(step["least"])),
-            ("leaves used", lambda step: str(_leaves(topology, step["hosts"]))),
+            ("leaves used", lambda step: str(len(set(map(topology.leaf_of, step["hosts"]))))),
             ("time", lambda step: f"{step['seconds']} s"),
         ):
             lines.append(row(f"  {title}", map(text, steps)))
@@ -59,7 +59,3 @@ def _cells(topology: Topology, leaf: str, result: Mapping[str, Any]) -> str:
         return "x" if host in busy else "."
 
     return leaf_rows.row_of(topology, leaf, cell)
-
-
-def _leaves(topology: Topology, hosts: Mapping[str, int]) -> int:
-    return len({topology.leaf_of(host) for host in hosts})

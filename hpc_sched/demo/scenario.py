@@ -9,7 +9,8 @@ import math
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -34,18 +35,6 @@ class Settings:
     policy: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The group after one request."""
-
-    count: int  # VMs of the group that are ACTIVE
-    hosts: dict[str, int]
-    hop_bytes: float | None  # None where the group is spread over islands
-    least: float | None  # the least possible on the free hosts without the group
-    failed: int
-    seconds: float
-
-
 def busy_hosts(fabric: Topology, spare: int) -> list[str]:
     """Return the hosts that other tenants occupy: a different share of each leaf.
 
@@ -60,11 +49,6 @@ def busy_hosts(fabric: Topology, spare: int) -> list[str]:
         share = math.ceil((1, 1, 0, 6)[number % 4] * len(hosts) / 9)
         busy.extend(hosts[-share:] if share else ())
     return busy[: max(len(fabric.hosts) - spare, 0)]
-
-
-def _finite(cost: float) -> float | None:
-    """Return a cost, or None if it is infinite, which JSON cannot express."""
-    return cost if math.isfinite(cost) else None
 
 
 def run(settings: Settings, report: TextIO) -> None:
@@ -107,23 +91,25 @@ def run(settings: Settings, report: TextIO) -> None:
         members += cloud.boot(whole, count=count, group=group, name="rank")
         shown = cloud.wait(members, progress=lambda text: send(progress=f"the group's {text}"))
         seconds = time.monotonic() - began
-        placed: dict[str, int] = {}
-        for server in shown.values():
-            if server["status"] == "ACTIVE":
-                host = server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
-                placed[host] = placed.get(host, 0) + 1
-        best = plan(topology=fabric, capacity=free, members={}, count=sum(placed.values()))
-        steps.append(
-            Step(
-                count=sum(placed.values()),
-                hosts=placed,
-                hop_bytes=_finite(hop_bytes_of_counts(topology=fabric, counts=placed)),
-                least=best.hop_bytes if isinstance(best, Plan) else None,
-                failed=len(shown) - sum(placed.values()),
-                seconds=round(seconds, 1),
-            )
+        placed = Counter(
+            server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+            for server in shown.values()
+            if server["status"] == "ACTIVE"
         )
-    send(result={"busy": busy, "steps": [asdict(step) for step in steps]})
+        best = plan(topology=fabric, capacity=free, members={}, count=placed.total())
+        hop_bytes = hop_bytes_of_counts(topology=fabric, counts=placed)
+        step = {
+            "count": placed.total(),
+            "hosts": placed,
+            # JSON cannot express the cost of a group on several islands.
+            "hop_bytes": hop_bytes if math.isfinite(hop_bytes) else None,
+            # On the free hosts without the group.
+            "least": best.hop_bytes if isinstance(best, Plan) else None,
+            "failed": len(shown) - placed.total(),
+            "seconds": round(seconds, 1),
+        }
+        steps.append(step)
+    send(result={"busy": busy, "steps": steps})
 
 
 def main() -> None:

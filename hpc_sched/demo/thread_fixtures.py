@@ -102,23 +102,13 @@ class DatabaseFiles(fixtures.Fixture):
         return scope_
 
 
-class NotificationsOfThreads(fixtures.Fixture):
-    """Assign all notifications to one cloud: a native thread has no parent with the test's id.
+def one_sender(cloud: str) -> fixtures.Fixture:
+    """Return what assigns all notifications to one cloud, by its test id.
 
-    :param cloud: test id of the cloud
+    A native thread has no parent with the test's id.
     """
-
-    def __init__(self, cloud: str) -> None:
-        super().__init__()
-        self._cloud = cloud
-
-    def _setUp(self) -> None:
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                "nova.tests.fixtures.notifications.FakeVersionedNotifier._get_sender_test_case_id",
-                lambda: self._cloud,
-            )
-        )
+    notifier = "nova.tests.fixtures.notifications.FakeVersionedNotifier"
+    return fixtures.MonkeyPatch(f"{notifier}._get_sender_test_case_id", lambda: cloud)
 
 
 class CellDatabases(nova_fixtures.CellDatabases):
