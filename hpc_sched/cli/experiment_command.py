@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from hpc_sched import decimals, exceptions
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
+from hpc_sched.cli.common.base_command import Answer, TextLister
 from hpc_sched.cli.common.output import StatusLine
-from hpc_sched.cli.common.text_lister import Answer, TextLister
 from hpc_sched.experiments import (
     dudina2013,
     gupta2012,
@@ -69,7 +69,7 @@ class Experiment(TextLister):
         finally:
             line.end()
         columns, rows = table_rows(tables)
-        return Answer(render(tables), columns, rows)
+        return Answer(render(tables).splitlines(), columns, rows)
 
 
 class OneTable(Experiment):

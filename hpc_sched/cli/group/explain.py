@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import cloud_source, nova_conf, output
+from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.decision_entry import DecisionEntry
 from hpc_sched.snapshot.cloud import find_one
@@ -52,7 +52,7 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
         parser.add_argument(
             "--json", action="store_true", help="print the records, one JSON object a line"
         )
-        cloud_source.add_state_arguments(parser)
+        sources.add_state_arguments(parser)
         nova_conf.add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -79,7 +79,7 @@ class _Search:
         self.last: bool = args.last
         self.hint = ""
         self._args = args
-        self._snapshot = cloud_source.snapshot_of(args) if args.snapshot is not None else None
+        self._snapshot = sources.snapshot_of(args) if args.snapshot is not None else None
         self._path: str | None = args.decision_log
         if self._path is None and self._snapshot is None:
             options = nova_conf.read(args, "a file of records with --decision-log")
@@ -135,7 +135,7 @@ class _Search:
         if self._snapshot is not None:
             return self._snapshot
         try:
-            return cloud_source.snapshot_of(self._args)
+            return sources.snapshot_of(self._args)
         except exceptions.SnapshotError as error:
             if self._args.cloud is not None:
                 raise

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import cloud_source, output
+from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number, parsed_by
 from hpc_sched.cli.common.base_command import HPCSchedLister
 from hpc_sched.cli.group import fit_rows
@@ -105,7 +105,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         parser.add_argument(
             "--summary", action="store_true", help="with --count: one row with the numbers"
         )
-        cloud_source.add_arguments(parser)
+        sources.add_arguments(parser)
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
@@ -130,7 +130,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Return columns and rows."""
-        found = cloud_source.cloud_of(parsed_args)
+        found = sources.cloud_of(parsed_args)
         found = what_if.drained(what_if.added(found, parsed_args.add), parsed_args.drain)
         state = request_builder.of(found, _request(parsed_args, found))
         _say_notes(state)

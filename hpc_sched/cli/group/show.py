@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hpc_sched import terminal_text
-from hpc_sched.cli.common import cloud_source, output
+from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.base_command import HPCSchedLister
 from hpc_sched.snapshot import group_placement, server_groups
 from hpc_sched.snapshot.cloud import Cloud
@@ -45,13 +45,13 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
         parser.add_argument(
             "--summary", action="store_true", help="one row with the numbers, in place of the VMs"
         )
-        cloud_source.add_arguments(parser)
+        sources.add_arguments(parser)
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Return columns and rows."""
-        found = cloud_source.cloud_of(parsed_args)
+        found = sources.cloud_of(parsed_args)
         shown = group_placement.of(found, found.group(parsed_args.group))
         for note in shown.notes:
             output.say(f"note: {note}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import cloud_source, topology_source
+from hpc_sched.cli.common import sources
 from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.sharing.cache_interference import Limits
@@ -97,13 +97,13 @@ def _cluster(
             raise exceptions.SimulationError(
                 "--snapshot has the hosts: neither --generate nor --host goes with it"
             )
-        found = Cloud.of(snapshot, topology_source.fabric_of(args, args.topology, snapshot))
+        found = Cloud.of(snapshot, sources.fabric_of(args, args.topology, snapshot))
         cluster, notes = snapshot_cluster.cluster_of(found)
         if found.unknown:
-            notes = (*notes, cloud_source.unknown_hosts(found))
+            notes = (*notes, sources.unknown_hosts(found))
         return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
     if args.topology is not None:
-        topology = topology_source.topology_of(args, args.topology)
+        topology = sources.topology_of(args, args.topology)
     else:
         topology = (args.generate or fat_tree.read(FABRIC, "--generate")).topology()
     cluster = uniform(topology, *host_types.read(args.host, "--host"))

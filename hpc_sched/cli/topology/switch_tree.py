@@ -72,12 +72,9 @@ def _path(topology: Topology, name: str) -> list[str]:
     return found
 
 
-def text_of(
-    topology: Topology,
-    shown: Sequence[Node],
-    occupancy: FabricUsage | None,
-    lines: Sequence[str] = UNICODE,
-) -> str:
+def lines_of(
+    topology: Topology, shown: Sequence[Node], occupancy: FabricUsage | None, lines: Sequence[str]
+) -> list[str]:
     """Return the switches as a tree with a heading and aligned columns.
 
     :param lines: characters of the branches, :data:`UNICODE` or :data:`ASCII`
@@ -89,57 +86,50 @@ def text_of(
         numbers = [str(len(node.hosts))]
         if occupancy:
             numbers += _numbers(occupancy.totals(node.hosts))
-        table.append(
-            (
-                _branch(node, lines) + node.switch.name,
-                topology.levels[node.switch.level - 1],
-                *numbers,
-                _processors(topology, node) if node.lowest else "",
-                _below(node),
-            )
-        )
+        name = _branch(node, lines) + node.switch.name
+        processors = _processors(topology, node) if node.lowest else ""
+        level = topology.levels[node.switch.level - 1]
+        table.append((name, level, *numbers, processors, _below(node)))
     if not any(row[-2] for row in table[1:]):
         table = [(*row[:-2], row[-1]) for row in table]
-    return "".join(f"{line}\n" for line in output.aligned(table, range(2, 2 + len(names))))
+    return output.aligned(table, range(2, 2 + len(names)))
 
 
-COLUMNS: tuple[tuple[str, Callable[[Topology, Node], Any]], ...] = (
-    ("Switch", lambda _topology, node: node.switch.name),
-    ("Level", lambda topology, node: topology.levels[node.switch.level - 1]),
-    ("Above", lambda _topology, node: "/".join(node.above)),
-    ("Hosts", lambda _topology, node: len(node.hosts)),
-    ("Names", lambda _topology, node: hostlist.fold(node.hosts)),
-    ("Processor", lambda topology, node: _processors(topology, node)),
-    ("Stands for", lambda _topology, node: hostlist.fold(node.switch.members)),
-    ("Oversubscription", lambda _topology, node: lint.ratio_of(node.switch)),
-)
-_STATE_COLUMNS: tuple[tuple[str, Callable[[Totals], Any]], ...] = (
-    ("VMs", lambda totals: totals.vms),
-    ("VCPUs used", lambda totals: totals.vcpus_used),
-    ("VCPUs", lambda totals: totals.vcpus),
-    ("Free hosts", lambda totals: totals.free),
-    ("Disabled", lambda totals: totals.disabled),
-    ("Down", lambda totals: totals.down),
-    ("Not in Nova", lambda totals: totals.absent),
-)
+COLUMNS: dict[str, Callable[[Topology, Node], Any]] = {
+    "Switch": lambda _topology, node: node.switch.name,
+    "Level": lambda topology, node: topology.levels[node.switch.level - 1],
+    "Above": lambda _topology, node: "/".join(node.above),
+    "Hosts": lambda _topology, node: len(node.hosts),
+    "Names": lambda _topology, node: hostlist.fold(node.hosts),
+    "Processor": lambda topology, node: _processors(topology, node),
+    "Stands for": lambda _topology, node: hostlist.fold(node.switch.members),
+    "Oversubscription": lambda _topology, node: lint.ratio_of(node.switch),
+}
+# Column to the attribute of Totals.
+_STATE_COLUMNS = {
+    "VMs": "vms",
+    "VCPUs used": "vcpus_used",
+    "VCPUs": "vcpus",
+    "Free hosts": "free",
+    "Disabled": "disabled",
+    "Down": "down",
+    "Not in Nova": "absent",
+}
 
 
 def rows(
     topology: Topology, shown: Sequence[Node], occupancy: FabricUsage | None
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return names of columns, and a row for each of the lowest shown switches."""
-    columns = [name for name, _ in COLUMNS]
-    if occupancy:
-        columns += [name for name, _ in _STATE_COLUMNS]
     table = []
     for node in shown:
         if node.lowest:
-            row = [value(topology, node) for _, value in COLUMNS]
+            row = [value(topology, node) for value in COLUMNS.values()]
             if occupancy:
                 totals = occupancy.totals(node.hosts)
-                row += [value(totals) for _, value in _STATE_COLUMNS]
+                row += [getattr(totals, name) for name in _STATE_COLUMNS.values()]
             table.append(tuple(row))
-    return tuple(columns), table
+    return (*COLUMNS, *(_STATE_COLUMNS if occupancy else ())), table
 
 
 def _branch(node: Node, lines: Sequence[str]) -> str:
