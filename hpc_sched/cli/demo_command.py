@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,7 +16,7 @@ from hpc_sched import exceptions, topology
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.demo import picture, runs
-from hpc_sched.demo.scenario import Settings
+from hpc_sched.demo.runs import Settings
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import yaml_writer
 
@@ -47,13 +48,8 @@ class Demo(HPCSchedCommand):
             ("pods", 2, "number of switches between leaves and root; 1 for none"),
             ("group-size", GROUP_SIZE, "VMs of the first request; half as many follow"),
         ):
-            parser.add_argument(
-                f"--{name}",
-                type=int,
-                default=default,
-                metavar="N",
-                help=f"{what} (default: {default})",
-            )
+            text = f"{what} (default: {default})"
+            parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
         parser.add_argument(
             "--topology",
             type=Path,
@@ -94,11 +90,10 @@ class Demo(HPCSchedCommand):
             }
             extra = max(len(fabric.hosts) - HOSTS, 0)
             extra += max(parsed_args.group_size - GROUP_SIZE, 0)
+            timeout = TIMEOUT + TIMEOUT_PER_HOST * extra
             verbose = parsed_args.nova_log or self.app.options.verbose_level > 1
             progress = _Progress(self.app.stderr)
-            results = runs.run_all(
-                settings, progress.show, timeout=TIMEOUT + TIMEOUT_PER_HOST * extra, verbose=verbose
-            )
+            results = runs.run_all(settings, progress.show, timeout=timeout, verbose=verbose)
             progress.line.end()
         if parsed_args.json:
             json.dump(results, self.app.stdout, indent=2)
@@ -130,15 +125,10 @@ class _Progress:
 
 
 def _require_demo_extra() -> None:
-    missing = [
-        name
-        for name in ("nova", "placement", "fixtures", "wsgi_intercept", "oslotest")
-        if importlib.util.find_spec(name) is None
-    ]
+    needed = ("nova", "placement", "fixtures", "wsgi_intercept", "oslotest")
+    missing = ", ".join(name for name in needed if importlib.util.find_spec(name) is None)
     if missing:
-        raise exceptions.HPCSchedError(
-            f"the demo needs {', '.join(missing)}: pip install 'hpc-sched[demo]'"
-        )
+        raise exceptions.HPCSchedError(f"the demo needs {missing}: pip install 'hpc-sched[demo]'")
 
 
 def _generated(args: argparse.Namespace) -> Topology:
@@ -153,19 +143,17 @@ def _generated(args: argparse.Namespace) -> Topology:
             f"--leaves {leaves} --pods {pods}: expected at least one pod and a leaf a pod"
         )
     names = [f"node{number:0{len(str(hosts))}d}" for number in range(1, hosts + 1)]
-    tree: dict[str, Any] = {
-        f"leaf{number:02d}": part for number, part in enumerate(_parts(names, leaves), 1)
-    }
+    tree: dict[str, Any] = dict(_named_parts("leaf{:02d}", names, leaves))
     if pods > 1:
-        parts = _parts(list(tree.items()), pods)
-        tree = {f"pod{number}": dict(part) for number, part in enumerate(parts, 1)}
+        tree = {name: dict(part) for name, part in _named_parts("pod{}", list(tree.items()), pods)}
     return Topology.from_tree({"core1": tree})
 
 
-def _parts(things: list[Any], number: int) -> list[list[Any]]:
-    """Return a list in nearly equal parts."""
+def _named_parts(form: str, things: list[Any], number: int) -> Iterator[tuple[str, list[Any]]]:
+    """Yield a list in nearly equal parts, numbered from 1."""
     bounds = [part * len(things) // number for part in range(number + 1)]
-    return [things[low:high] for low, high in itertools.pairwise(bounds)]
+    for i, (low, high) in enumerate(itertools.pairwise(bounds), 1):
+        yield form.format(i), things[low:high]
 
 
 def _check_size(fabric: Topology, group_size: int, growth: int) -> None:
@@ -188,17 +176,11 @@ def path_of(name: str) -> Path:
 
     :raises exceptions.HPCSchedError: naming the places that were searched
     """
-    data = (
-        sysconfig.get_path("data"),
-        sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")),
-    )
-    places = [
-        Path(__file__).resolve().parents[2] / "etc" / name,
-        *(Path(folder) / "etc" / "hpc_sched" / name for folder in data),
-    ]
+    user = sysconfig.get_preferred_scheme("user")
+    data = sysconfig.get_path("data"), sysconfig.get_path("data", user)
+    places = [Path(__file__).resolve().parents[2] / "etc" / name]
+    places += [Path(folder) / "etc" / "hpc_sched" / name for folder in data]
     for place in places:
         if place.is_file():
             return place
-    raise exceptions.HPCSchedError(
-        f"{name} is at none of {', '.join(str(place) for place in places)}"
-    )
+    raise exceptions.HPCSchedError(f"{name} is at none of {', '.join(map(str, places))}")

@@ -20,6 +20,8 @@ from hpc_sched.cli.common import output
 
 TEXT = "text"
 
+Table = tuple[Sequence[str], Iterable[Sequence[Any]]]  # columns and rows
+
 
 class HPCSchedCommand(Command):
     """A command with an epilog that keeps its lines."""
@@ -111,19 +113,14 @@ class TextLister(HPCSchedCommand, Lister):
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the result."""
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[tuple[Any, ...]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return columns and rows."""
         found = self.answer(parsed_args)
         self.lines, self.exit_code = found.lines, found.code
         return found.columns, found.rows
 
     def produce_output(
-        self,
-        parsed_args: argparse.Namespace,
-        column_names: Sequence[str],
-        data: Iterable[Sequence[Any]],
+        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
     ) -> int:
         """Write the text, or the rows in the requested format."""
         if parsed_args.formatter == TEXT:

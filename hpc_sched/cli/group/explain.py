@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
@@ -93,41 +93,33 @@ class _Search:
 
     def run(self) -> list[log_reader.Record]:
         """Return the decisions, oldest first."""
-        own = self._about(self.wanted)
+        own = self._records(self.wanted, _subjects)
         if own or self.wanted.startswith("req-"):
             return own
-        listed = self._records(self.wanted, _lists)
+        listed = self._records(self.wanted, lambda entry: entry.instances or ())
         if listed:
             return listed
         snapshot = self._state()
-        if snapshot is None:
-            return []
-        for uuid in _related(snapshot, self.wanted):
+        for uuid in () if snapshot is None else _related(snapshot, self.wanted):
             if uuid == self.wanted:
                 continue
             output.say(f"note: looking for decisions on {uuid}")
-            found = self._about(uuid)
+            found = self._records(uuid, _subjects)
             if found:
                 return found
         return []
 
-    def _about(self, uuid: str) -> list[log_reader.Record]:
-        """Return the decisions on a request, a group or the first VM of a request."""
-        return self._records(uuid, _is_about)
-
     def _records(
-        self, uuid: str, is_wanted: Callable[[DecisionEntry, str], bool]
+        self, uuid: str, uuids_of: Callable[[DecisionEntry], Collection[str | None]]
     ) -> list[log_reader.Record]:
+        """Return the decisions of which an entry has the uuid among some of its own."""
         if self._path is not None:
             return log_reader.found_in(
-                self._path, uuid, lambda entry: is_wanted(entry, uuid), last=self.last
+                self._path, uuid, lambda entry: uuid in uuids_of(entry), last=self.last
             )
         assert self._snapshot is not None
-        found = [
-            record
-            for record in self._snapshot.decisions
-            if is_wanted(log_reader.entry_of(record), uuid)
-        ]
+        every = self._snapshot.decisions
+        found = [record for record in every if uuid in uuids_of(log_reader.entry_of(record))]
         return found[-1:] if self.last else found
 
     def _state(self) -> Snapshot | None:
@@ -143,13 +135,9 @@ class _Search:
             return None
 
 
-def _is_about(entry: DecisionEntry, uuid: str) -> bool:
-    return uuid in (entry.request_id, entry.group, entry.instance)
-
-
-def _lists(entry: DecisionEntry, uuid: str) -> bool:
-    """True if an entry has a VM among those to place."""
-    return uuid in (entry.instances or ())
+def _subjects(entry: DecisionEntry) -> Collection[str | None]:
+    """Return the request, the group and the first VM of a decision."""
+    return entry.request_id, entry.group, entry.instance
 
 
 def _related(snapshot: Snapshot, wanted: str) -> Iterator[str]:

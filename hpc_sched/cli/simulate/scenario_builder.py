@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +49,6 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     cluster, fabric, notes = _cluster(args, snapshot)
     source, jobs, description, more = _jobs(args)
     model, model_notes = _model(args, cluster)
-    constraints = Constraints(require=args.require, max_leaves=args.max_leaves)
     level_of(cluster.topology, args.require)
     scenario = Scenario(
         cluster=cluster,
@@ -56,7 +56,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         queue=args.queue,
         depth=args.backfill_depth,
         limits=_limits(args, snapshot),
-        constraints=constraints,
+        constraints=Constraints(require=args.require, max_leaves=args.max_leaves),
         homogeneous=args.homogeneous,
         processor_order=args.processor_order,
         model=model,
@@ -72,9 +72,8 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     about = [("Jobs", description), ("Cluster", fabric), ("Queue", queue)]
     if args.mtbf is not None:
         about.append(("Failures", f"a host every {args.mtbf:g} s, back after {args.repair:g} s"))
-    about.append(
-        ("Runtimes", "as the trace has them" if model is None else _description(model, cluster))
-    )
+    runtimes = "as the trace has them" if model is None else _description(model, cluster)
+    about.append(("Runtimes", runtimes))
     return RequestedRuns(scenario, runs, jobs, tuple(about), (*notes, *more, *model_notes))
 
 
@@ -132,18 +131,9 @@ def _jobs(
                 raise exceptions.SimulationError(
                     f"--{name} is for drawn jobs: it does not go with a trace"
                 )
-        trace = TraceJobs(
-            args.trace,
-            Workload(
-                cores_per_vm=args.cores_per_vm,
-                memory=args.memory,
-                load=args.load,
-                classes=args.classes,
-                scores=args.scores,
-            ),
-            args.limit,
-            tuple(args.partition),
-        )
+        options = ("cores_per_vm", "memory", "load", "classes", "scores")
+        workload = Workload(**{name: getattr(args, name) for name in options})
+        trace = TraceJobs(args.trace, workload, args.limit, tuple(args.partition))
         rows = trace.statistics()
         left_out = tuple(f"left out of {args.trace}: {text}" for text in rows.sentences())
         load = f", {args.load:g} times as fast" if args.load != 1 else ""
@@ -182,15 +172,14 @@ def _model(
     if all(given is None for given in stated):
         return None, ()
     types = sorted({name for name in cluster.processors if name is not None})
-    return RuntimeModel(
-        hop_factors=runtime_model.hop_factors(args.hop_factors, "--hop-factors", levels)
-        if args.hop_factors is not None
-        else (1.0,),
-        speeds=runtime_model.speeds(args.speeds, "--speeds", types)
-        if args.speeds is not None
-        else {},
-        interference=1.0 if args.interference is None else args.interference,
-    ), ()
+    hop_factors: tuple[float, ...] = (1.0,)
+    speeds: Mapping[str, float] = {}
+    if args.hop_factors is not None:
+        hop_factors = runtime_model.hop_factors(args.hop_factors, "--hop-factors", levels)
+    if args.speeds is not None:
+        speeds = runtime_model.speeds(args.speeds, "--speeds", types)
+    interference = 1.0 if args.interference is None else args.interference
+    return RuntimeModel(hop_factors=hop_factors, speeds=speeds, interference=interference), ()
 
 
 def _description(model: RuntimeModel, cluster: Cluster) -> str:
