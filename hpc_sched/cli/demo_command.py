@@ -8,21 +8,23 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from hpc_sched import exceptions, topology
+from hpc_sched import exceptions, terminal_text, topology
+from hpc_sched.cli.common.argument_types import add_flag
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.cli.common.output import StatusLine
-from hpc_sched.demo import picture, runs
+from hpc_sched.demo import runs
 from hpc_sched.demo.runs import Settings
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.writers import yaml_writer
+from hpc_sched.topology.writers import leaf_rows, yaml_writer
 
 STOCK, LISTING1, PLUGIN = "stock Nova", "Listing 1 alone", "with hpc_sched"
 HOSTS, GROUP_SIZE = 36, 16
 MAX_HOSTS = 256
+LEGEND = "1 first request   2 growth   x other tenants   . free"
 # Seconds. Ends a Nova that hangs, but not a slow machine.
 TIMEOUT = 900.0
 TIMEOUT_PER_HOST = 20.0  # and per VM, for each above the default
@@ -56,9 +58,7 @@ class Demo(HPCSchedCommand):
             metavar="FILE",
             help="topology file of the driver yaml, in place of --hosts, --leaves and --pods",
         )
-        parser.add_argument(
-            "--json", action="store_true", help="print the result as JSON on standard output"
-        )
+        add_flag(parser, "--json", "print the result as JSON on standard output")
         parser.add_argument(
             "-v", dest="nova_log", action="store_true", help="show Nova's log on standard error"
         )
@@ -99,7 +99,7 @@ class Demo(HPCSchedCommand):
             json.dump(results, self.app.stdout, indent=2)
             self.app.stdout.write("\n")
         else:
-            self.app.stdout.write(picture.render(fabric, results) + "\n")
+            self.app.stdout.write(render(fabric, results) + "\n")
         return 0
 
 
@@ -122,6 +122,57 @@ class _Progress:
             self.line.show(f"{seconds}  {line}")
         elif before != now:
             self.line.show(f"{seconds}  {run}: {text}")
+
+
+def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the leaves with the group's VMs, the runs side by side, and the costs below."""
+    names = list(results)
+    titles = {leaf: leaf_rows.title_of(topology, leaf) for leaf in topology.leaves}
+    label = max(len("  least possible"), *map(len, titles.values())) + 2
+    rows_of = {
+        name: {leaf: _cells(topology, leaf, results[name]) for leaf in topology.leaves}
+        for name in names
+    }
+    longest = (len(row) for rows in rows_of.values() for row in rows.values())
+    width = max(17, *longest, *map(len, names))
+
+    def row(title: str, texts: Iterable[str]) -> str:
+        """Return a line: a title and a text for each run."""
+        return title.ljust(label) + "".join(text.ljust(width + 3) for text in texts)
+
+    lines = [row("", names)]
+    lines += [row(titles[leaf], [rows_of[name][leaf] for name in names]) for leaf in titles]
+    lines += ["", " " * label + LEGEND, ""]
+    rows = len(results[names[0]]["steps"])
+    for number in range(rows):
+        steps = [results[name]["steps"][number] for name in names]
+        count = max(step["count"] for step in steps)
+        lines.append(f"{'placed' if not number else 'grown'} to {count} VMs")
+        for title, text in (
+            ("Hop-Byte cost", lambda step: terminal_text.hop_bytes(step["hop_bytes"])),
+            ("least possible", lambda step: terminal_text.hop_bytes(step["least"])),
+            ("leaves used", lambda step: str(len(set(map(topology.leaf_of, step["hosts"]))))),
+            ("time", lambda step: f"{step['seconds']} s"),
+        ):
+            lines.append(row(f"  {title}", map(text, steps)))
+        if any(step["failed"] for step in steps):
+            lines.append(row("  in error", [str(step["failed"]) for step in steps]))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cells(topology: Topology, leaf: str, result: Mapping[str, Any]) -> str:
+    first = result["steps"][0]["hosts"]
+    last = result["steps"][-1]["hosts"]
+    busy = set(result["busy"])
+
+    def cell(host: str) -> str:
+        if host in first:
+            return "1"
+        if host in last:
+            return "2"
+        return "x" if host in busy else "."
+
+    return leaf_rows.row_of(topology, leaf, cell)
 
 
 def _require_demo_extra() -> None:

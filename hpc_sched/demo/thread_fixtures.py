@@ -42,21 +42,15 @@ class DatabaseFiles(fixtures.Fixture):
         self._create_engine = engines.create_engine
         self.useFixture(fixtures.MonkeyPatch("oslo_db.sqlalchemy.engines.create_engine", self._new))
         if LACKS_THREADS:
-            manager = enginefacade._TransactionContextManager
-            self.useFixture(
-                fixtures.MockPatchObject(
-                    manager, "_transaction_scope", self._one_writer(manager._transaction_scope)
-                )
-            )
+            manager, name = enginefacade._TransactionContextManager, "_transaction_scope"
+            scope = self._one_writer(getattr(manager, name))
+            self.useFixture(fixtures.MockPatchObject(manager, name, scope))
 
     def _new(self, sql_connection: object, **options: Any) -> Any:
         # A string, or the URL object of SQLAlchemy in Placement.
         url = str(sql_connection)
-        if url == IN_MEMORY and LACKS_THREADS:
-            return self._new_file(options)
-        return self._new_engine(url, options)
-
-    def _new_file(self, options: dict[str, Any]) -> Any:
+        if url != IN_MEMORY or not LACKS_THREADS:
+            return self._new_engine(url, options)
         path = os.path.join(self._folder, f"{next(self._numbers)}.sqlite")
         engine = self._new_engine(f"sqlite:///{path}", options)
 

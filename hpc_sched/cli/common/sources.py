@@ -62,8 +62,6 @@ def add_topology_arguments(parser: argparse.ArgumentParser, source: str = "SOURC
 def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) -> Topology:
     """Return the topology of a source, else that of a snapshot, else that of nova.conf.
 
-    :param args: parsed arguments, with those of :func:`add_topology_arguments` and ``snapshot``
-    :param source: as :data:`HELP` says
     :raises exceptions.HPCSchedError: as :func:`topology_of` does
     """
     if source is not None or snapshot.topology is None:
@@ -80,18 +78,13 @@ def topology_of(
 
     Host aggregates come from a snapshot: commands do not read Nova's databases.
 
-    :param args: parsed arguments, with those of :func:`add_topology_arguments`
     :param source: as :data:`HELP` says
     :param snapshot: the cloud of nova.conf, if known
     :raises exceptions.TopologyError: where it cannot be read or is wrong
     :raises exceptions.ConfigError: where nova.conf cannot be read or names no topology
     """
-    stated = {
-        "name_map": args.name_map,
-        "host_pattern": args.host_pattern,
-        "tree": args.topology_name,
-    }
-    given = {name: value for name, value in stated.items() if value}
+    names = {"name_map": "name_map", "host_pattern": "host_pattern", "tree": "topology_name"}
+    given = {key: value for key, name in names.items() if (value := getattr(args, name))}
     if source is None:
         options = nova_conf.read(args, f"a topology with {args.source_argument}")
         configured, defaults = conf.topology_source(options)
@@ -104,27 +97,21 @@ def topology_of(
                 "topology"
             )
         return aggregate_tree.topology_of(snapshot.aggregates)
-    named, path = _split(source)
+    named, colon, path = source.partition(":")
+    if not (colon and path and named in topology_driver.driver_names()):
+        named, path = "", source
     if named == AGGREGATES:
         return aggregate_tree.topology_of(snapshot_file.read(path).aggregates)
+    limits = exceptions.TopologyError, MAX_BYTES
     if path == "-":
-        content = files.read_stream(sys.stdin.buffer, STDIN, exceptions.TopologyError, MAX_BYTES)
+        shown, content = STDIN, files.read_stream(sys.stdin.buffer, STDIN, *limits)
     else:
-        content = files.read_bytes(path, exceptions.TopologyError, MAX_BYTES)
-    shown = STDIN if path == "-" else path
+        shown, content = path, files.read_bytes(path, *limits)
     name = named or detection.driver_of(content, shown)
     driver = topology_driver.driver(name, path=path, **given)
     if not isinstance(driver, TextDriver):
         return driver.load()
     return driver.parse(driver.described(content, shown))
-
-
-def _split(source: str) -> tuple[str | None, str]:
-    """Return the driver that a source names, or None, and its path."""
-    name, colon, path = source.partition(":")
-    if colon and path and name in topology_driver.driver_names():
-        return name, path
-    return None, source
 
 
 def add_state_arguments(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +146,6 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
 def snapshot_of(args: argparse.Namespace) -> Snapshot:
     """Return the state of the cloud; report progress and notes on standard error.
 
-    :param args: parsed arguments, with those of :func:`add_state_arguments`
     :raises exceptions.SnapshotError: where it cannot be read
     """
     if args.snapshot is not None:
@@ -188,7 +174,6 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
 def cloud_of(args: argparse.Namespace) -> Cloud:
     """Return the cloud with its topology and options; report unknown hosts on standard error.
 
-    :param args: parsed arguments, with those of :func:`add_arguments`
     :raises exceptions.HPCSchedError: where state, topology or nova.conf cannot be read
     """
     snapshot = snapshot_of(args)
@@ -214,7 +199,6 @@ def unknown_hosts(cloud: Cloud) -> str:
 def topology_of_source(args: argparse.Namespace) -> tuple[Topology, FabricUsage | None]:
     """Return the topology, and what runs on it if a cloud or a snapshot is named.
 
-    :param args: parsed arguments, with those of :func:`add_source_arguments`
     :raises exceptions.HPCSchedError: where one of them cannot be read
     """
     if args.cloud is None and args.snapshot is None:
@@ -225,7 +209,6 @@ def topology_of_source(args: argparse.Namespace) -> tuple[Topology, FabricUsage 
 def topology_of_cloud(args: argparse.Namespace) -> tuple[Topology, FabricUsage]:
     """Return the topology and what runs on it; without a named cloud that of OS_CLOUD.
 
-    :param args: parsed arguments, with those of :func:`add_source_arguments`
     :raises exceptions.HPCSchedError: where one of them cannot be read
     """
     snapshot = snapshot_of(args)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
+from hpc_sched.cli.common.argument_types import add_flag
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.decision_entry import DecisionEntry
 from hpc_sched.snapshot.cloud import find_one
@@ -46,12 +47,8 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
         parser.add_argument(
             "--decision-log", metavar="FILE", help="file of records, one JSON object a line"
         )
-        parser.add_argument(
-            "--last", action="store_true", help="only the newest of several decisions"
-        )
-        parser.add_argument(
-            "--json", action="store_true", help="print the records, one JSON object a line"
-        )
+        add_flag(parser, "--last", "only the newest of several decisions")
+        add_flag(parser, "--json", "print the records, one JSON object a line")
         sources.add_state_arguments(parser)
         nova_conf.add_arguments(parser)
 
@@ -75,8 +72,6 @@ class _Search:
     """Search for the decisions on one ID: its own, those that list it, those on its group."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.wanted: str = args.id
-        self.last: bool = args.last
         self.hint = ""
         self._args = args
         self._snapshot = sources.snapshot_of(args) if args.snapshot is not None else None
@@ -93,34 +88,31 @@ class _Search:
 
     def run(self) -> list[log_reader.Record]:
         """Return the decisions, oldest first."""
-        own = self._records(self.wanted, _subjects)
-        if own or self.wanted.startswith("req-"):
-            return own
-        listed = self._records(self.wanted, lambda entry: entry.instances or ())
-        if listed:
-            return listed
-        snapshot = self._state()
-        for uuid in () if snapshot is None else _related(snapshot, self.wanted):
-            if uuid == self.wanted:
-                continue
-            output.say(f"note: looking for decisions on {uuid}")
-            found = self._records(uuid, _subjects)
-            if found:
-                return found
-        return []
+        wanted: str = self._args.id
+        found = self._records(wanted, _subjects)
+        if found or wanted.startswith("req-"):
+            return found
+        found = self._records(wanted, lambda entry: entry.instances or ())
+        snapshot = None if found else self._state()
+        for uuid in () if snapshot is None else _related(snapshot, wanted):
+            if uuid != wanted:
+                output.say(f"note: looking for decisions on {uuid}")
+                found = self._records(uuid, _subjects)
+                if found:
+                    break
+        return found
 
     def _records(
         self, uuid: str, uuids_of: Callable[[DecisionEntry], Collection[str | None]]
     ) -> list[log_reader.Record]:
         """Return the decisions of which an entry has the uuid among some of its own."""
+        last: bool = self._args.last
         if self._path is not None:
-            return log_reader.found_in(
-                self._path, uuid, lambda entry: uuid in uuids_of(entry), last=self.last
-            )
+            return log_reader.found_in(self._path, uuid, lambda e: uuid in uuids_of(e), last=last)
         assert self._snapshot is not None
         every = self._snapshot.decisions
         found = [record for record in every if uuid in uuids_of(log_reader.entry_of(record))]
-        return found[-1:] if self.last else found
+        return found[-1:] if last else found
 
     def _state(self) -> Snapshot | None:
         """Return the state of the cloud, or None if it cannot be read and no cloud is named."""

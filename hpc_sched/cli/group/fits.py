@@ -6,7 +6,7 @@ import msgspec
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
-from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number, parsed_by
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number, parsed_by
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.group import fit_rows
 from hpc_sched.core import extra_specs
@@ -67,9 +67,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             metavar="KEY=VALUE",
             help="extra spec, over the flavor's own; may be given several times",
         )
-        parser.add_argument(
-            "--volume", action="store_true", help="the VMs boot from volumes: no root disk"
-        )
+        add_flag(parser, "--volume", "the VMs boot from volumes: no root disk")
         add_number(parser, "--count", "number of VMs")
         parser.add_argument(
             "--level", metavar="LEVEL", help="all under one switch of this level (hpc:require)"
@@ -99,9 +97,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             "(default: the leaf's first); PARENT is the switch above a new leaf; may be given "
             "several times",
         )
-        parser.add_argument(
-            "--summary", action="store_true", help="with --count: one row with the numbers"
-        )
+        add_flag(parser, "--summary", "with --count: one row with the numbers")
         sources.add_arguments(parser)
 
     def check(self, args: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ import argparse
 
 from hpc_sched import terminal_text
 from hpc_sched.cli.common import output, sources
+from hpc_sched.cli.common.argument_types import add_flag
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot import group_placement, server_groups
 from hpc_sched.snapshot.cloud import Cloud
@@ -40,9 +41,7 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         parser.add_argument("group", metavar="ID_OR_NAME", help="server group")
-        parser.add_argument(
-            "--summary", action="store_true", help="one row with the numbers, in place of the VMs"
-        )
+        add_flag(parser, "--summary", "one row with the numbers, in place of the VMs")
         sources.add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:

@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
-from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.snapshot.decisions import log_reader
 from hpc_sched.snapshot.model import Snapshot
@@ -44,12 +44,11 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
         parser.add_argument(
             "file", metavar="FILE", help="file to write; compressed where it ends in .gz"
         )
-        parser.add_argument(
-            "--no-names",
-            action="store_true",
-            help="replace the names of servers, server groups and projects; hosts, host "
-            "aggregates, flavors and uuids stay",
+        what = (
+            "replace the names of servers, server groups and projects; hosts, host "
+            "aggregates, flavors and uuids stay"
         )
+        add_flag(parser, "--no-names", what)
         what = "number of newest records of the decision log to keep"
         add_number(parser, "--decisions", what, ZERO_OR_MORE, default=DECISIONS)
         sources.add_arguments(parser)
@@ -91,10 +90,8 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
 
 def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
     path = options.hpc_sched.decision_log
-    if not path or not count:
-        return ()
     try:
-        return log_reader.newest(path, count)
+        return log_reader.newest(path, count) if path and count else ()
     except exceptions.SnapshotError as error:
         output.say(f"note: saved without decisions: {error}")
         return ()

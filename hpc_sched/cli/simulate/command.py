@@ -12,7 +12,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output
-from hpc_sched.cli.common.argument_types import add_number
+from hpc_sched.cli.common.argument_types import add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.simulate import arguments
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
@@ -78,9 +78,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         arguments.add_arguments(parser)
         group = parser.add_argument_group("results")
         group.add_argument("--output", metavar="FOLDER", help="write all results into this folder")
-        group.add_argument(
-            "--events", action="store_true", help="with --output: write a line for every event too"
-        )
+        add_flag(group, "--events", "with --output: write a line for every event too")
         what = "number of runs at a time, each in its own process"
         add_number(group, "--jobs", what, default=1)
         group.add_argument(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
+from hpc_sched.cli.common.argument_types import add_flag
 from hpc_sched.cli.common.base_command import Answer, TextLister
 from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.topology import hostlist, plurals
@@ -39,7 +40,7 @@ exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wro
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         parser.add_argument("sources", nargs="*", metavar="SOURCE", help=sources.HELP)
-        parser.add_argument("--strict", action="store_true", help="remarks count as problems")
+        add_flag(parser, "--strict", "remarks count as problems")
         sources.add_topology_arguments(parser)
 
     def check(self, args: argparse.Namespace) -> None:
@@ -61,8 +62,7 @@ exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wro
                 found = [(kind, text) for kind, text in found if kind != OK]
                 found.append((FAILED, plurals.text(failed, "problem")))
             rows += [(name, kind, text) for kind, text in found]
-        several = len(args.sources) > 1
-        lines = [_line(row, several) for row in rows]
+        lines = [_line(row, len(args.sources) > 1) for row in rows]
         code = int(any(kind == FAILED for _, kind, _ in rows))
         return Answer(lines, ("Source", "Kind", "Text"), rows, code)
 
@@ -198,9 +198,7 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
             metavar="B",
             help="the newer one, likewise (default: the topology of nova.conf)",
         )
-        parser.add_argument(
-            "--brief", action="store_true", help="one line, as the scheduler logs it"
-        )
+        add_flag(parser, "--brief", "one line, as the scheduler logs it")
         sources.add_topology_arguments(parser, "B")
 
     def run(self, parsed_args: argparse.Namespace) -> int:

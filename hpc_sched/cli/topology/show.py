@@ -60,8 +60,8 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the tree, and the rows of its lowest switches."""
         topology, uses = sources.topology_of_source(args)
-        cut = switch_tree.Cut(args.switch, args.depth, _level(topology, args.level))
-        shown = switch_tree.nodes(topology, cut)
+        level = _level(topology, args.level)
+        shown = switch_tree.nodes(topology, args.switch, args.depth, level)
         if topology.remarks:
             output.say(
                 f"{plurals.text(len(topology.remarks), 'remark')} on this topology: see hpc-sched "

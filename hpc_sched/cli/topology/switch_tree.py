@@ -20,15 +20,6 @@ ASCII = ("|- ", "`- ", "|  ", "   ")
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """The part of the tree to show."""
-
-    switch: str | None = None  # this one and all below it
-    depth: int | None = None  # number of levels of switches from the top
-    level: int = 1  # nothing below this level
-
-
-@dataclass(frozen=True, slots=True)
 class Node:
     """One shown switch."""
 
@@ -40,25 +31,28 @@ class Node:
     last: tuple[bool, ...]  # for each level on the way down: True if it is the last one there
 
 
-def nodes(topology: Topology, cut: Cut) -> list[Node]:
+def nodes(topology: Topology, top: str | None, depth: int | None, level: int) -> list[Node]:
     """Return the shown switches, each before those below it.
 
+    :param top: switch to show with all below it; all switches if None
+    :param depth: number of levels of switches from the top
+    :param level: the lowest level to show
     :raises exceptions.UnknownHostError: for an unknown switch
     """
     leaves = Counter(name for leaf in topology.leaves for name in _path(topology, leaf))
 
     def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[Node]:
         switch = topology.switches[topology.switch_index(name)]
-        lowest = switch.level <= cut.level or (cut.depth is not None and len(last) + 1 >= cut.depth)
+        lowest = switch.level <= level or (depth is not None and len(last) + 1 >= depth)
         yield Node(switch, above, topology.hosts_of(name), leaves[name], lowest, last)
         if not lowest:
             children = topology.children_of(name)
             for child in children:
                 yield from walk(child, (*above, name), (*last, child == children[-1]))
 
-    if cut.switch is not None:
-        _, *above = _path(topology, cut.switch)
-        return list(walk(cut.switch, tuple(reversed(above)), ()))
+    if top is not None:
+        _, *above = _path(topology, top)
+        return list(walk(top, tuple(reversed(above)), ()))
     return [node for root in topology.roots for node in walk(root, (), ())]
 
 

@@ -2,7 +2,7 @@
 
 CSV, one pair of applications a row, 1.0 being the performance alone on the host::
 
-    # application, application, the first beside the second, the second beside the first
+    # application, application, the first with the second, the second with the first
     WRF, LU, 0.87, 0.98
     WRF, WRF, 0.91, 0.91
 
