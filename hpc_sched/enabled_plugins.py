@@ -48,16 +48,11 @@ class EnabledPlugins:
         :param option: returns the value of an option of [hpc_sched]; called for the multipliers
             of enabled weighers only
         """
-        classes = {path.rpartition(".")[2] for path in weight_classes}
-        has_all = ALL_WEIGHERS in weight_classes
-        return cls(
-            tuple(enabled_filters),
-            {
-                weigher: option(name)
-                for weigher, name in _MULTIPLIERS.items()
-                if has_all or weigher in classes
-            },
-        )
+        enabled = {path.rpartition(".")[2] for path in weight_classes}
+        if ALL_WEIGHERS in weight_classes:
+            enabled |= _MULTIPLIERS.keys()
+        weighers = {name: option(key) for name, key in _MULTIPLIERS.items() if name in enabled}
+        return cls(tuple(enabled_filters), weighers)
 
     def has_filter(self, name: str) -> bool:
         """True if a filter is enabled."""

@@ -23,24 +23,15 @@ class TopologyError(HPCSchedError, ValueError):
 
 
 class InterferenceError(HPCSchedError, ValueError):
-    """The interference index or a measurement is missing or wrong.
-
-    The text names file, line and what was expected.
-    """
+    """The interference index or a measurement is missing or wrong; the text names file and line."""
 
 
 class TraceError(HPCSchedError, ValueError):
-    """A job trace is missing, damaged or unusable.
-
-    The text names file, line and what was expected.
-    """
+    """A job trace is missing, damaged or unusable; the text names file and line."""
 
 
 class CalibrationError(HPCSchedError, ValueError):
-    """Measured times cannot be read, or do not determine a model of runtimes.
-
-    The text names file, line and what was expected.
-    """
+    """Measured times cannot be read, or do not determine a model of runtimes."""
 
 
 class SnapshotError(HPCSchedError, ValueError):

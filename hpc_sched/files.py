@@ -94,7 +94,12 @@ def write_atomically(path: Path, content: bytes, error: Error, mode: int = PUBLI
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
             raise
-        _sync_folder(folder)
+        # The new name survives a loss of power.
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError) as failure:
         raise error(f"{os.fspath(path)}: cannot be written: {_why(failure)}") from failure
 
@@ -123,15 +128,6 @@ def _target(path: Path) -> tuple[str, os.stat_result | None]:
             raise ValueError("not a regular file")
         name = os.path.join(folder, os.readlink(name))
     raise ValueError(f"more than {_MAX_LINKS} symbolic links")
-
-
-def _sync_folder(folder: str) -> None:
-    """Write the new name to disk, to survive a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _why(failure: Exception) -> str:

@@ -111,18 +111,21 @@ def _yaml_row(node: yaml.Node, file: str) -> TableRow:
     cells: list[str] = []
     for item in _items(node, file):
         if not isinstance(item, yaml.ScalarNode):
-            line, kind = yaml_nodes.line_of(item), yaml_nodes.kind_of(item)
-            raise TableRow(file, line, ()).error(f"expected a name or a number, found {kind}")
+            raise _unexpected(item, file, "a name or a number")
         cells.append("" if yaml_nodes.is_null(item) else str(item.value).strip())
     return TableRow(file, yaml_nodes.line_of(node), tuple(cells))
 
 
 def _items(node: yaml.Node, file: str) -> list[yaml.Node]:
     if not isinstance(node, yaml.SequenceNode):
-        line, kind = yaml_nodes.line_of(node), yaml_nodes.kind_of(node)
-        raise TableRow(file, line, ()).error(f"expected a list of lists, found {kind}")
+        raise _unexpected(node, file, "a list of lists")
     items: list[yaml.Node] = node.value
     return items
+
+
+def _unexpected(node: yaml.Node, file: str, expected: str) -> exceptions.InterferenceError:
+    row = TableRow(file, yaml_nodes.line_of(node), ())
+    return row.error(f"expected {expected}, found {yaml_nodes.kind_of(node)}")
 
 
 def _is_header(row: TableRow, number_columns: Sequence[int]) -> bool:

@@ -12,7 +12,6 @@ import pytest
 
 from hpc_sched import topology
 from hpc_sched.cli import demo_command, main
-from hpc_sched.demo import picture
 
 
 def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]):
@@ -120,7 +119,7 @@ def test_the_picture_shows_the_leaves_of_both_runs_side_by_side():
         ]
         return {"busy": ["c"], "steps": steps}
 
-    text = picture.render(
+    text = demo_command.render(
         fabric, {"A": result(["a", "d"], ["e"], 3), "B": result(["d", "e"], ["a"], 1)}
     )
     rows = [line.split() for line in text.splitlines()]

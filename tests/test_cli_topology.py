@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hpc_sched import topology
 from hpc_sched.cli import main
-from hpc_sched.cli.topology import validate
+from hpc_sched.cli.topology import findings
 from hpc_sched.snapshot.model import Aggregate, Flavor, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import snapshot_file as snapshot_file
 from hpc_sched.topology import Topology
@@ -99,7 +99,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fabric: Topology) -> None:
 
     The driver ``yaml`` tells of none of them.
     """
-    monkeypatch.setattr("hpc_sched.cli.common.topology_source.topology_of", lambda *_args: fabric)
+    monkeypatch.setattr("hpc_sched.cli.common.sources.topology_of", lambda *_args: fabric)
 
 
 MERGED = Topology.from_tree(
@@ -412,8 +412,8 @@ def test_validate_has_rows_for_programs(call):
     code, out, _ = call("validate", "bad.yaml", "-f", "json")
     assert code == 1
     assert [(row["Source"], row["Kind"]) for row in json.loads(out)] == [
-        *[("bad.yaml", validate.PROBLEM)] * 3,
-        ("bad.yaml", validate.FAILED),
+        *[("bad.yaml", findings.PROBLEM)] * 3,
+        ("bad.yaml", findings.FAILED),
     ]
 
 

@@ -8,20 +8,23 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from hpc_sched import exceptions, topology
+from hpc_sched import exceptions, terminal_text, topology
+from hpc_sched.cli.common.argument_types import add_flag
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.cli.common.output import StatusLine
-from hpc_sched.demo import picture, runs
-from hpc_sched.demo.scenario import Settings
+from hpc_sched.demo import runs
+from hpc_sched.demo.runs import Settings
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import yaml_writer
 
 STOCK, LISTING1, PLUGIN = "stock Nova", "Listing 1 alone", "with hpc_sched"
 HOSTS, GROUP_SIZE = 36, 16
 MAX_HOSTS = 256
+LEGEND = "1 first request   2 growth   x other tenants   . free"
 # Seconds. Ends a Nova that hangs, but not a slow machine.
 TIMEOUT = 900.0
 TIMEOUT_PER_HOST = 20.0  # and per VM, for each above the default
@@ -47,22 +50,15 @@ class Demo(HPCSchedCommand):
             ("pods", 2, "number of switches between leaves and root; 1 for none"),
             ("group-size", GROUP_SIZE, "VMs of the first request; half as many follow"),
         ):
-            parser.add_argument(
-                f"--{name}",
-                type=int,
-                default=default,
-                metavar="N",
-                help=f"{what} (default: {default})",
-            )
+            text = f"{what} (default: {default})"
+            parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
         parser.add_argument(
             "--topology",
             type=Path,
             metavar="FILE",
             help="topology file of the driver yaml, in place of --hosts, --leaves and --pods",
         )
-        parser.add_argument(
-            "--json", action="store_true", help="print the result as JSON on standard output"
-        )
+        add_flag(parser, "--json", "print the result as JSON on standard output")
         parser.add_argument(
             "-v", dest="nova_log", action="store_true", help="show Nova's log on standard error"
         )
@@ -94,17 +90,16 @@ class Demo(HPCSchedCommand):
             }
             extra = max(len(fabric.hosts) - HOSTS, 0)
             extra += max(parsed_args.group_size - GROUP_SIZE, 0)
+            timeout = TIMEOUT + TIMEOUT_PER_HOST * extra
             verbose = parsed_args.nova_log or self.app.options.verbose_level > 1
             progress = _Progress(self.app.stderr)
-            results = runs.run_all(
-                settings, progress.show, timeout=TIMEOUT + TIMEOUT_PER_HOST * extra, verbose=verbose
-            )
+            results = runs.run_all(settings, progress.show, timeout=timeout, verbose=verbose)
             progress.line.end()
         if parsed_args.json:
             json.dump(results, self.app.stdout, indent=2)
             self.app.stdout.write("\n")
         else:
-            self.app.stdout.write(picture.render(fabric, results) + "\n")
+            self.app.stdout.write(render(fabric, results) + "\n")
         return 0
 
 
@@ -129,16 +124,62 @@ class _Progress:
             self.line.show(f"{seconds}  {run}: {text}")
 
 
+def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the leaves with the group's VMs, the runs side by side, and the costs below."""
+    names = list(results)
+    titles = {leaf: topology.leaf_title(leaf) for leaf in topology.leaves}
+    label = max(len("  least possible"), *map(len, titles.values())) + 2
+    rows_of = {
+        name: {leaf: _cells(topology, leaf, results[name]) for leaf in topology.leaves}
+        for name in names
+    }
+    longest = (len(row) for rows in rows_of.values() for row in rows.values())
+    width = max(17, *longest, *map(len, names))
+
+    def row(title: str, texts: Iterable[str]) -> str:
+        """Return a line: a title and a text for each run."""
+        return title.ljust(label) + "".join(text.ljust(width + 3) for text in texts)
+
+    lines = [row("", names)]
+    lines += [row(titles[leaf], [rows_of[name][leaf] for name in names]) for leaf in titles]
+    lines += ["", " " * label + LEGEND, ""]
+    rows = len(results[names[0]]["steps"])
+    for number in range(rows):
+        steps = [results[name]["steps"][number] for name in names]
+        count = max(step["count"] for step in steps)
+        lines.append(f"{'placed' if not number else 'grown'} to {count} VMs")
+        for title, text in (
+            ("Hop-Byte cost", lambda step: terminal_text.hop_bytes(step["hop_bytes"])),
+            ("least possible", lambda step: terminal_text.hop_bytes(step["least"])),
+            ("leaves used", lambda step: str(len(set(map(topology.leaf_of, step["hosts"]))))),
+            ("time", lambda step: f"{step['seconds']} s"),
+        ):
+            lines.append(row(f"  {title}", map(text, steps)))
+        if any(step["failed"] for step in steps):
+            lines.append(row("  in error", [str(step["failed"]) for step in steps]))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cells(topology: Topology, leaf: str, result: Mapping[str, Any]) -> str:
+    first = result["steps"][0]["hosts"]
+    last = result["steps"][-1]["hosts"]
+    busy = set(result["busy"])
+
+    def cell(host: str) -> str:
+        if host in first:
+            return "1"
+        if host in last:
+            return "2"
+        return "x" if host in busy else "."
+
+    return " ".join(cell(host) for host in topology.hosts_of(leaf))
+
+
 def _require_demo_extra() -> None:
-    missing = [
-        name
-        for name in ("nova", "placement", "fixtures", "wsgi_intercept", "oslotest")
-        if importlib.util.find_spec(name) is None
-    ]
+    needed = ("nova", "placement", "fixtures", "wsgi_intercept", "oslotest")
+    missing = ", ".join(name for name in needed if importlib.util.find_spec(name) is None)
     if missing:
-        raise exceptions.HPCSchedError(
-            f"the demo needs {', '.join(missing)}: pip install 'hpc-sched[demo]'"
-        )
+        raise exceptions.HPCSchedError(f"the demo needs {missing}: pip install 'hpc-sched[demo]'")
 
 
 def _generated(args: argparse.Namespace) -> Topology:
@@ -153,19 +194,17 @@ def _generated(args: argparse.Namespace) -> Topology:
             f"--leaves {leaves} --pods {pods}: expected at least one pod and a leaf a pod"
         )
     names = [f"node{number:0{len(str(hosts))}d}" for number in range(1, hosts + 1)]
-    tree: dict[str, Any] = {
-        f"leaf{number:02d}": part for number, part in enumerate(_parts(names, leaves), 1)
-    }
+    tree: dict[str, Any] = dict(_named_parts("leaf{:02d}", names, leaves))
     if pods > 1:
-        parts = _parts(list(tree.items()), pods)
-        tree = {f"pod{number}": dict(part) for number, part in enumerate(parts, 1)}
+        tree = {name: dict(part) for name, part in _named_parts("pod{}", list(tree.items()), pods)}
     return Topology.from_tree({"core1": tree})
 
 
-def _parts(things: list[Any], number: int) -> list[list[Any]]:
-    """Return a list in nearly equal parts."""
+def _named_parts(form: str, things: list[Any], number: int) -> Iterator[tuple[str, list[Any]]]:
+    """Yield a list in nearly equal parts, numbered from 1."""
     bounds = [part * len(things) // number for part in range(number + 1)]
-    return [things[low:high] for low, high in itertools.pairwise(bounds)]
+    for i, (low, high) in enumerate(itertools.pairwise(bounds), 1):
+        yield form.format(i), things[low:high]
 
 
 def _check_size(fabric: Topology, group_size: int, growth: int) -> None:
@@ -188,17 +227,11 @@ def path_of(name: str) -> Path:
 
     :raises exceptions.HPCSchedError: naming the places that were searched
     """
-    data = (
-        sysconfig.get_path("data"),
-        sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")),
-    )
-    places = [
-        Path(__file__).resolve().parents[2] / "etc" / name,
-        *(Path(folder) / "etc" / "hpc_sched" / name for folder in data),
-    ]
+    user = sysconfig.get_preferred_scheme("user")
+    data = sysconfig.get_path("data"), sysconfig.get_path("data", user)
+    places = [Path(__file__).resolve().parents[2] / "etc" / name]
+    places += [Path(folder) / "etc" / "hpc_sched" / name for folder in data]
     for place in places:
         if place.is_file():
             return place
-    raise exceptions.HPCSchedError(
-        f"{name} is at none of {', '.join(str(place) for place in places)}"
-    )
+    raise exceptions.HPCSchedError(f"{name} is at none of {', '.join(map(str, places))}")

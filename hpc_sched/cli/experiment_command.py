@@ -9,14 +9,9 @@ from collections.abc import Callable, Sequence
 from hpc_sched import decimals, exceptions
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
+from hpc_sched.cli.common.base_command import Answer, TextLister
 from hpc_sched.cli.common.output import StatusLine
-from hpc_sched.cli.common.text_lister import Answer, TextLister
-from hpc_sched.experiments import (
-    dudina2013,
-    gupta2012,
-    gupta2013,
-    gupta2013_tables,
-)
+from hpc_sched.experiments import dudina2013, gupta2012, gupta2013, gupta2013_tables
 from hpc_sched.experiments.table import Cell, Table
 from hpc_sched.topology import plurals
 
@@ -51,6 +46,12 @@ class Experiment(TextLister):
     NAME: str
     RUNS: int  # by default
     TRACE = ""  # further arguments of the examples
+    FAILED = "failed"  # meaning of exit code 1
+
+    def get_epilog(self) -> str:
+        """Return the examples and exit codes."""
+        runs = 3 * self.RUNS
+        return _EPILOG.format(name=self.NAME, trace=self.TRACE, runs=runs, failed=self.FAILED)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the arguments of all experiments."""
@@ -69,7 +70,7 @@ class Experiment(TextLister):
         finally:
             line.end()
         columns, rows = table_rows(tables)
-        return Answer(render(tables), columns, rows)
+        return Answer(render(tables).splitlines(), columns, rows)
 
 
 class OneTable(Experiment):
@@ -87,8 +88,6 @@ class Dudina2013(OneTable):
     """Repeat Dudina2013: Block Tridiagonal on 16 VMs, random against bunch-aware placement."""
 
     NAME, RUNS = "dudina2013", 10
-    EPILOG = _EPILOG.format(name=NAME, trace="", runs=3 * RUNS, failed="failed")
-
     table = staticmethod(dudina2013.table)
 
 
@@ -96,8 +95,6 @@ class Gupta2012(OneTable):
     """Repeat Gupta2012: 8 VMs placed with regard to racks, and on processors of one type."""
 
     NAME, RUNS = "gupta2012", 10
-    EPILOG = _EPILOG.format(name=NAME, trace="", runs=3 * RUNS, failed="failed")
-
     table = staticmethod(gupta2012.table)
 
 
@@ -109,9 +106,7 @@ class Gupta2013(Experiment):
 
     NAME, RUNS = "gupta2013", 3
     TRACE = f" --trace {TRACE}.gz"
-    EPILOG = _EPILOG.format(
-        name=NAME, trace=TRACE, runs=3 * RUNS, failed="the trace cannot be read"
-    )
+    FAILED = "the trace cannot be read"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
@@ -137,10 +132,12 @@ class Gupta2013(Experiment):
         line.show(f"{self.NAME}: Table II")
         memory = gupta2013_tables.memory_table(args.trace)
         rows = gupta2013.records(args.trace)
+
+        def report(text: str) -> None:
+            line.show(f"{self.NAME}: {text}")
+
         figures = [
-            figure(
-                rows, args.seed, args.runs, report=lambda text: line.show(f"{self.NAME}: {text}")
-            )
+            figure(rows, args.seed, args.runs, report=report)
             for figure in (gupta2013_tables.figure_9a, gupta2013_tables.figure_9b)
         ]
         if args.curves is not None:
@@ -178,17 +175,14 @@ def _lines(table: Table) -> list[str]:
     # Headings are wider than their cells: one word a line, aligned at the bottom.
     words = [name for name, _ in columns]
     height = max(map(len, words))
-    heading = [list(line) for line in zip(*(_down(each, height) for each in words), strict=True)]
+    columns_of_words = ([""] * (height - len(each)) + each for each in words)
+    heading = [list(line) for line in zip(*columns_of_words, strict=True)]
     rule = ["-" * max(map(len, column)) for column in zip(*heading, *shown, strict=True)]
     right = [i for i, number in enumerate(is_number) if number]
     lines = [table.title, "", *output.aligned([*heading, rule, *shown], right), ""]
     for note in table.notes:
         lines += textwrap.wrap(note, WIDTH, initial_indent="* ", subsequent_indent="  ")
     return lines
-
-
-def _down(words: list[str], height: int) -> list[str]:
-    return [""] * (height - len(words)) + words
 
 
 def _text(cell: Cell) -> str:

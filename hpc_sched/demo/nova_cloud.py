@@ -27,15 +27,11 @@ from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import fixtures as functional_fixtures
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api.client import OpenStackApiNotFoundException
-from oslo_config import iniparser
+from oslo_config import cfg
 
 from hpc_sched import conf
-from hpc_sched.demo.thread_fixtures import (
-    LACKS_THREADS,
-    CellDatabases,
-    DatabaseFiles,
-    NotificationsOfThreads,
-)
+from hpc_sched.demo import thread_fixtures
+from hpc_sched.demo.thread_fixtures import CellDatabases
 
 CONF = nova.conf.CONF
 
@@ -66,9 +62,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
     def setUp(self) -> None:
         """Start everything but computes."""
         if nova_release.is_threaded():
-            self.useFixture(DatabaseFiles())
-        if LACKS_THREADS:
-            self.useFixture(NotificationsOfThreads(self.id()))
+            self.useFixture(thread_fixtures.DatabaseFiles())
+        if thread_fixtures.LACKS_THREADS:
+            self.useFixture(thread_fixtures.one_sender(self.id()))
         self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
         super().setUp()
         # Hundreds of idle threads of Nova 34 would poll for work 100 times a second.
@@ -76,23 +72,18 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         conf.register_opts(CONF)
         self.flags(compute_driver=DRIVER)
         # The wheel of Nova installs the pipeline of the API under the environment's etc.
-        self.flags(
-            api_paste_config=os.path.join(sys.prefix, "etc", "nova", "api-paste.ini"), group="wsgi"
-        )
-        self.flags(
-            instances=-1, cores=-1, ram=-1, server_groups=-1, server_group_members=-1, group="quota"
-        )
+        pipeline = os.path.join(sys.prefix, "etc", "nova", "api-paste.ini")
+        self.flags(api_paste_config=pipeline, group="wsgi")
+        quotas = ("instances", "cores", "ram", "server_groups", "server_group_members")
+        self.flags(**dict.fromkeys(quotas, -1), group="quota")
         # A new compute node reports the initial ratios until its first periodic update.
         for ratio in ("cpu", "ram", "disk"):
             self.flags(**{f"{ratio}_allocation_ratio": 1.0})
             self.flags(**{f"initial_{ratio}_allocation_ratio": 1.0})
         self.flags(reserved_host_memory_mb=0)
         for size in ("vcpus", "memory_mb", "local_gb"):
-            self.useFixture(
-                fixtures.MonkeyPatch(
-                    f"nova.virt.fake.FakeLiveMigrateDriver.{size}", getattr(self, size)
-                )
-            )
+            attribute = f"nova.virt.{DRIVER}.{size}"
+            self.useFixture(fixtures.MonkeyPatch(attribute, getattr(self, size)))
         self.policy = self.useFixture(nova_fixtures.RealPolicyFixture())
         self.neutron = self.useFixture(nova_fixtures.NeutronFixture(self))
         self.glance = self.useFixture(nova_fixtures.GlanceFixture(self))
@@ -189,18 +180,8 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         extra_specs: Mapping[str, str] | None = None,
     ) -> str:
         """Create a flavor through the API and return its id."""
-        created = self.api.post_flavor(
-            {
-                "flavor": {
-                    "id": name,
-                    "name": name,
-                    "vcpus": vcpus,
-                    "ram": memory_mb,
-                    "disk": 1,
-                    "OS-FLV-EXT-DATA:ephemeral": 0,
-                }
-            }
-        )
+        sizes = {"vcpus": vcpus, "ram": memory_mb, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 0}
+        created = self.api.post_flavor({"flavor": {"id": name, "name": name, **sizes}})
         if extra_specs:
             self.api.post_extra_spec(created["id"], {"extra_specs": dict(extra_specs)})
         return str(created["id"])
@@ -295,26 +276,15 @@ def read_options(path: Path) -> dict[tuple[str, str], Any]:
 
     :raises oslo_config.iniparser.ParseError: for a file that is no configuration
     """
-    sections: dict[tuple[str, str], list[str]] = {}
-
-    class Parser(iniparser.BaseParser):
-        section = "DEFAULT"
-
-        def new_section(self, section: str) -> None:
-            self.section = section
-
-        def assignment(self, key: str, value: list[str]) -> None:
-            sections.setdefault((self.section, key), []).append("\n".join(value))
-
-    with path.open() as lines:
-        Parser().parse(lines)
+    sections: dict[str, dict[str, list[str]]] = {}
+    cfg.ConfigParser(str(path), sections).parse()
     conf.register_opts(CONF)
     options: dict[tuple[str, str], Any] = {}
-    for (section, key), values in sections.items():
-        opt = CONF._get_opt_info(key, None if section == "DEFAULT" else CONF._get_group(section))[
-            "opt"
-        ]
-        options[(section, key)] = (
-            [opt.type(v) for v in values] if opt.multi else opt.type(values[-1])
-        )
+    for section, settings in sections.items():
+        group = None if section == "DEFAULT" else CONF._get_group(section)
+        for key, values in settings.items():
+            opt = CONF._get_opt_info(key, group)["opt"]
+            options[section, key] = (
+                [opt.type(value) for value in values] if opt.multi else opt.type(values[-1])
+            )
     return options

@@ -1,24 +1,47 @@
-"""The runs of the demo as child processes, and their results."""
+"""The runs of the demo: each a busy cloud, a group, the group grown, in a process of its own.
+
+A child process keeps Nova's logs, warnings and threads off the screen. It reports one JSON object
+a line on the descriptor that was standard output at its start.
+"""
 
 import contextlib
 import functools
 import json
+import math
 import os
 import signal
 import subprocess  # nosec B404
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
 
-from hpc_sched import exceptions
-from hpc_sched.demo.scenario import Settings
+from hpc_sched import exceptions, topology
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.plan.planner import plan
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.topology.model import Topology
 
+LISTING1 = ["nova.scheduler.weights.all_weighers", "hpc_sched.weighers.bunch.BunchWeigher"]
 # Nova sorts hosts of equal weight in the order of a Python set. Fixed, for reproducible results.
 _HASH_SEED = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one run."""
+
+    topology_file: str
+    nova_conf: str  # path of the options that enable the plugin; empty for stock Nova
+    listing1: bool  # the published weigher alone, without plan and filters
+    group_size: int
+    growth: int
+    policy: str
 
 
 class DemoError(exceptions.HPCSchedError):
@@ -70,7 +93,7 @@ def run_all(
 def _start(settings: Settings, stderr: int | None) -> "subprocess.Popen[str]":
     # No shell, this Python; the settings are one argument, JSON written here.
     return subprocess.Popen(  # nosec B603
-        [sys.executable, "-m", "hpc_sched.demo.scenario", json.dumps(asdict(settings))],
+        [sys.executable, "-m", "hpc_sched.demo.runs", json.dumps(asdict(settings))],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=stderr,
@@ -103,3 +126,102 @@ def _result(child: "subprocess.Popen[str]", progress: Callable[[str], None]) -> 
             result: dict[str, Any] = message["result"]
             return result
     raise DemoError(f"ended with exit code {child.wait()} before it had a result")
+
+
+def busy_hosts(fabric: Topology, spare: int) -> list[str]:
+    """Return the hosts that other tenants occupy: a different share of each leaf.
+
+    Of four leaves the first two lose one host of nine, the third none and the last six: the leaf
+    with most free hosts then has a full neighbour, visible only from the levels above.
+
+    :param spare: number of hosts that must stay free
+    """
+    busy: list[str] = []
+    for number, leaf in enumerate(fabric.leaves):
+        hosts = fabric.hosts_of(leaf)
+        share = math.ceil((1, 1, 0, 6)[number % 4] * len(hosts) / 9)
+        busy.extend(hosts[-share:] if share else ())
+    return busy[: max(len(fabric.hosts) - spare, 0)]
+
+
+def run(settings: Settings, report: TextIO) -> None:
+    """Run the scenario; write progress and then the result to ``report``."""
+
+    def send(**message: Any) -> None:
+        report.write(json.dumps(message) + "\n")
+        report.flush()
+
+    send(progress="loading Nova")
+    from hpc_sched.demo import nova_cloud  # chooses native threads: before anything else of Nova
+
+    fabric = topology.load("yaml", path=settings.topology_file)
+    cloud = nova_cloud.NovaCloud("runTest")
+    if settings.nova_conf:
+        options = nova_cloud.read_options(Path(settings.nova_conf))
+        options["hpc_sched", "topology_file"] = settings.topology_file
+        if settings.listing1:
+            del options["filter_scheduler", "enabled_filters"]
+            options["filter_scheduler", "weight_classes"] = LISTING1
+        cloud.options = options
+    send(progress="starting API, conductor, scheduler, Placement")
+    cloud.setUp()
+    cloud.start_computes(fabric.hosts, lambda text: send(progress=text))
+
+    whole = cloud.flavor("hpc.whole-host", vcpus=cloud.vcpus, memory_mb=cloud.memory_mb // 2)
+    half = cloud.flavor("other.half-host", vcpus=cloud.vcpus // 2, memory_mb=cloud.memory_mb // 2)
+    busy = busy_hosts(fabric, settings.group_size + settings.growth)
+    others = [uuid for host in busy for uuid in cloud.boot(half, host=host, name="other")]
+    cloud.wait(others, progress=lambda text: send(progress=f"other tenants' {text}"))
+
+    free = {host: 1 for host in fabric.hosts if host not in set(busy)}
+    group = cloud.server_group("job", settings.policy)
+    members: list[str] = []
+    steps = []
+    for count in (settings.group_size, settings.growth):
+        if not count:
+            continue
+        began = time.monotonic()
+        members += cloud.boot(whole, count=count, group=group, name="rank")
+        shown = cloud.wait(members, progress=lambda text: send(progress=f"the group's {text}"))
+        seconds = time.monotonic() - began
+        placed = Counter(
+            server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+            for server in shown.values()
+            if server["status"] == "ACTIVE"
+        )
+        best = plan(topology=fabric, capacity=free, members={}, count=placed.total())
+        hop_bytes = hop_bytes_of_counts(topology=fabric, counts=placed)
+        step = {
+            "count": placed.total(),
+            "hosts": placed,
+            # JSON cannot express the cost of a group on several islands.
+            "hop_bytes": hop_bytes if math.isfinite(hop_bytes) else None,
+            # On the free hosts without the group.
+            "least": best.hop_bytes if isinstance(best, Plan) else None,
+            "failed": len(shown) - placed.total(),
+            "seconds": round(seconds, 1),
+        }
+        steps.append(step)
+    send(result={"busy": busy, "steps": steps})
+
+
+def main() -> None:
+    """Run the scenario that the first argument describes, a JSON object."""
+    report = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    settings = Settings(**json.loads(sys.argv[1]))
+    try:
+        run(settings, report)
+    except BaseException as error:
+        report.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
+        report.flush()
+        raise
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # Nova's pollers would keep the process alive.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -42,21 +42,15 @@ class DatabaseFiles(fixtures.Fixture):
         self._create_engine = engines.create_engine
         self.useFixture(fixtures.MonkeyPatch("oslo_db.sqlalchemy.engines.create_engine", self._new))
         if LACKS_THREADS:
-            manager = enginefacade._TransactionContextManager
-            self.useFixture(
-                fixtures.MockPatchObject(
-                    manager, "_transaction_scope", self._one_writer(manager._transaction_scope)
-                )
-            )
+            manager, name = enginefacade._TransactionContextManager, "_transaction_scope"
+            scope = self._one_writer(getattr(manager, name))
+            self.useFixture(fixtures.MockPatchObject(manager, name, scope))
 
     def _new(self, sql_connection: object, **options: Any) -> Any:
         # A string, or the URL object of SQLAlchemy in Placement.
         url = str(sql_connection)
-        if url == IN_MEMORY and LACKS_THREADS:
-            return self._new_file(options)
-        return self._new_engine(url, options)
-
-    def _new_file(self, options: dict[str, Any]) -> Any:
+        if url != IN_MEMORY or not LACKS_THREADS:
+            return self._new_engine(url, options)
         path = os.path.join(self._folder, f"{next(self._numbers)}.sqlite")
         engine = self._new_engine(f"sqlite:///{path}", options)
 
@@ -102,23 +96,13 @@ class DatabaseFiles(fixtures.Fixture):
         return scope_
 
 
-class NotificationsOfThreads(fixtures.Fixture):
-    """Assign all notifications to one cloud: a native thread has no parent with the test's id.
+def one_sender(cloud: str) -> fixtures.Fixture:
+    """Return what assigns all notifications to one cloud, by its test id.
 
-    :param cloud: test id of the cloud
+    A native thread has no parent with the test's id.
     """
-
-    def __init__(self, cloud: str) -> None:
-        super().__init__()
-        self._cloud = cloud
-
-    def _setUp(self) -> None:
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                "nova.tests.fixtures.notifications.FakeVersionedNotifier._get_sender_test_case_id",
-                lambda: self._cloud,
-            )
-        )
+    notifier = "nova.tests.fixtures.notifications.FakeVersionedNotifier"
+    return fixtures.MonkeyPatch(f"{notifier}._get_sender_test_case_id", lambda: cloud)
 
 
 class CellDatabases(nova_fixtures.CellDatabases):

@@ -18,6 +18,7 @@ from nova import objects
 objects.register_all()
 
 import argparse
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,13 +50,8 @@ def run(arguments: Sequence[str]) -> int:
     logging.register_options(CONF)
     nova_config.set_lib_defaults()
     conf.register_opts(CONF)
-    CONF.register_cli_opt(
-        cfg.SubCommandOpt(
-            "command",
-            title="commands",
-            handler=lambda parsers: _add_parsers(parsers, commands),
-        )
-    )
+    handler = functools.partial(_add_parsers, commands=commands)
+    CONF.register_cli_opt(cfg.SubCommandOpt("command", title="commands", handler=handler))
     try:
         _read_configuration(arguments)
     except (cfg.Error, OSError, UnicodeError) as error:

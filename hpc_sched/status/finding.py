@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from oslo_upgradecheck.upgradecheck import Code, Result
 
@@ -16,19 +17,9 @@ class Finding:
     text: str  # sentences; the last one of a warning or failure names the remedy
 
 
-def good(text: str) -> Finding:
-    """Return a finding that needs no change."""
-    return Finding(Code.SUCCESS, text)
-
-
-def warning(text: str) -> Finding:
-    """Return a finding under which requests are placed worse than they could be."""
-    return Finding(Code.WARNING, text)
-
-
-def failure(text: str) -> Finding:
-    """Return a finding that keeps nova-scheduler from starting or breaks a guarantee."""
-    return Finding(Code.FAILURE, text)
+good = partial(Finding, Code.SUCCESS)  # needs no change
+warning = partial(Finding, Code.WARNING)  # requests are placed worse than they could be
+failure = partial(Finding, Code.FAILURE)  # nova-scheduler does not start, or a guarantee breaks
 
 
 def result(findings: Iterable[Finding]) -> Result:

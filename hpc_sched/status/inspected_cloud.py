@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import nova.conf
 import sqlalchemy as sa
@@ -95,8 +95,7 @@ class InspectedCloud:
         found = self._read[what]
         if isinstance(found, exceptions.HPCSchedError):
             raise found
-        answer: Read = found
-        return answer
+        return cast(Read, found)
 
 
 def _inspected_computes(context: nova_context.RequestContext) -> InspectedComputes:

@@ -2,7 +2,7 @@
 
 import functools
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
@@ -10,33 +10,31 @@ from oslo_upgradecheck import upgradecheck
 from hpc_sched import exceptions
 from hpc_sched.status.checks import (
     app_classes,
-    default_class,
-    filter_order,
+    filters,
     installation,
     multipliers,
     options,
-    scheduler_options,
     topology_hosts,
-    weigher_list,
+    weighers,
 )
 from hpc_sched.status.finding import Finding, failure, result
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
-Check = Callable[[InspectedCloud], Sequence[Finding]]
+Check = Callable[[InspectedCloud], Iterable[Finding]]
 
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("Nova release", installation.check_versions),
     ("Options", options.check),
     ("Topology", topology_hosts.check),
-    ("Filters", filter_order.check),
-    ("Weighers", weigher_list.check),
+    ("Filters", filters.check),
+    ("Weighers", weighers.check),
     ("Multipliers", multipliers.check),
-    ("Application classes", app_classes.check),
-    ("Server groups", default_class.check),
-    ("Placement results", scheduler_options.check_placement_results),
-    ("Host subset", scheduler_options.check_host_subset_size),
-    ("Shuffled hosts", scheduler_options.check_shuffle),
-    ("Instance tracking", scheduler_options.check_instance_tracking),
+    ("Application classes", app_classes.check_flavors),
+    ("Server groups", app_classes.check_groups),
+    ("Placement results", options.check_placement_results),
+    ("Host subset", options.check_host_subset_size),
+    ("Shuffled hosts", options.check_shuffle),
+    ("Instance tracking", options.check_instance_tracking),
     ("Extra spec validators", installation.check_validators),
 )
 
@@ -72,11 +70,6 @@ class UpgradeCommands(upgradecheck.UpgradeCommands):
         lines: list[str] = []
         for text in upgrade_check_result.details.splitlines():
             indent = "  " if lines else ""
-            lines += textwrap.wrap(
-                text,
-                WIDTH,
-                initial_indent=indent,
-                subsequent_indent="  ",
-                break_on_hyphens=False,
-            )
+            wrapper = textwrap.TextWrapper(WIDTH, indent, "  ", break_on_hyphens=False)
+            lines += wrapper.wrap(text)
         return "\n".join(lines)

@@ -20,7 +20,7 @@ from hpc_sched.nova_glue.instances import (
 from hpc_sched.nova_glue.io import aggregates_driver, databases
 from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.room import host_processors, host_state_room
-from hpc_sched.status.checks import app_classes, default_class, multipliers
+from hpc_sched.status.checks import app_classes, multipliers
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from tests.functional.claims import request
 from tests.functional.engines import CELLS, Databases
@@ -306,7 +306,7 @@ def _true_computes(_: Cloud) -> Any:
 
 
 def _server_groups(_: Cloud) -> Any:
-    read = InspectedCloud().from_database("server groups", default_class.read_groups)
+    read = InspectedCloud().from_database("server groups", app_classes.read_groups)
     return {(found.name, found.policy, found.members, found.classed) for found in read}
 
 

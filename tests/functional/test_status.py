@@ -19,14 +19,12 @@ from hpc_sched.status import inspected_cloud as cloud_module
 from hpc_sched.status import upgrade_check
 from hpc_sched.status.checks import (
     app_classes,
-    default_class,
-    filter_order,
+    filters,
     installation,
     multipliers,
     options,
-    scheduler_options,
     topology_hosts,
-    weigher_list,
+    weighers,
 )
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from tests.functional.clouds import delete, write_topology
@@ -245,7 +243,7 @@ def test_a_driver_that_fails_in_a_way_of_its_own_is_a_failure(monkeypatch):
 
 
 def test_the_filters_of_the_sample_are_success():
-    assert judged(filter_order.check) == (
+    assert judged(filters.check) == (
         Code.SUCCESS,
         "enabled_filters ends in HPCHomogeneityFilter, HPCGroupFilter, HPCRackCapacityFilter.",
     )
@@ -267,7 +265,7 @@ def test_the_filters_of_the_sample_are_success():
 )
 def test_available_filters_that_stop_the_start_are_a_failure(set_, available, error):
     set_("filter_scheduler", available_filters=available)
-    code, text = judged(filter_order.check)
+    code, text = judged(filters.check)
     assert code == Code.FAILURE
     assert error in text
     assert "nova-scheduler does not start" in text
@@ -286,7 +284,7 @@ def test_available_filters_that_stop_the_start_are_a_failure(set_, available, er
 )
 def test_a_filter_that_does_not_exist_is_a_failure_that_names_what_was_meant(set_, name, error):
     set_("filter_scheduler", enabled_filters=["ComputeFilter", name])
-    code, text = judged(filter_order.check)
+    code, text = judged(filters.check)
     assert code == Code.FAILURE
     assert f"enabled_filters names '{name}'" in text
     assert error in text
@@ -294,7 +292,7 @@ def test_a_filter_that_does_not_exist_is_a_failure_that_names_what_was_meant(set
 
 def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_):
     set_("filter_scheduler", enabled_filters=["HPCRackCapacityFilter", "ComputeFilter"])
-    code, text = judged(filter_order.check)
+    code, text = judged(filters.check)
     assert code == Code.FAILURE  # for the order
     assert (
         "HPCGroupFilter is not enabled: a group that does not fit is spread instead of refused"
@@ -302,7 +300,7 @@ def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_
     )
     assert "Set enabled_filters = ComputeFilter, HPCGroupFilter, HPCRackCapacityFilter" in text
     set_("filter_scheduler", enabled_filters=["ComputeFilter"])
-    assert judged(filter_order.check)[0] == Code.WARNING
+    assert judged(filters.check)[0] == Code.WARNING
 
 
 @pytest.mark.parametrize(
@@ -332,18 +330,18 @@ def test_without_the_group_filter_there_is_a_warning_with_the_line_to_paste(set_
 )
 def test_a_wrong_order_says_the_right_line(set_, names, code, error):
     set_("filter_scheduler", enabled_filters=names)
-    found, text = judged(filter_order.check)
+    found, text = judged(filters.check)
     assert found == code
     assert error in text
     line = re.search("enabled_filters = (.*)", text)
     assert line
     set_("filter_scheduler", enabled_filters=line[1].split(", "))
-    assert judged(filter_order.check)[0] == Code.SUCCESS
+    assert judged(filters.check)[0] == Code.SUCCESS
 
 
 def test_a_filter_that_is_named_twice_is_a_warning(set_):
     set_("filter_scheduler", enabled_filters=["HPCGroupFilter", "HPCGroupFilter"])
-    assert judged(filter_order.check) == (
+    assert judged(filters.check) == (
         Code.WARNING,
         "HPCGroupFilter is named 2 times in enabled_filters and is run as often. Name it once.",
     )
@@ -353,7 +351,7 @@ def test_a_filter_that_is_named_twice_is_a_warning(set_):
 
 
 def test_the_weighers_of_the_sample_are_success():
-    assert judged(weigher_list.check) == (Code.SUCCESS, "HopByteWeigher places by topology.")
+    assert judged(weighers.check) == (Code.SUCCESS, "HopByteWeigher places by topology.")
 
 
 @pytest.mark.parametrize(
@@ -392,31 +390,31 @@ def test_the_weighers_of_the_sample_are_success():
 )
 def test_weighers_that_do_not_place_by_one_topology(set_, classes, code, error, line):
     set_("filter_scheduler", weight_classes=classes)
-    found, text = judged(weigher_list.check)
+    found, text = judged(weighers.check)
     assert found == code
     assert re.search(error, text)
     assert "Traceback" not in text
     if line is not None:
         assert f"Set weight_classes = {', '.join(line)}" in text
         set_("filter_scheduler", weight_classes=line)
-        assert judged(weigher_list.check)[0] == Code.SUCCESS
+        assert judged(weighers.check)[0] == Code.SUCCESS
 
 
 def test_a_second_weigher_by_topology_that_is_switched_off_is_none(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, BUNCH, HOP_BYTE])
     set_("hpc_sched", bunch_weight_multiplier=0)
-    assert judged(weigher_list.check)[0] == Code.SUCCESS
+    assert judged(weighers.check)[0] == Code.SUCCESS
 
 
 def test_hosts_that_are_shared_want_mdobp(set_):
     names = [*CONF.filter_scheduler.enabled_filters, "HPCInterferenceFilter"]
     set_("filter_scheduler", enabled_filters=names)
-    code, text = judged(weigher_list.check)
+    code, text = judged(weighers.check)
     assert code == Code.WARNING
     assert "HPCInterferenceFilter without MDOBPWeigher" in text
     assert f"Set weight_classes = {NOVAS}, {HOP_BYTE}, {MDOBP}" in text
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
-    assert judged(weigher_list.check)[0] == Code.SUCCESS
+    assert judged(weighers.check)[0] == Code.SUCCESS
 
 
 class Unbuildable(weights.BaseHostWeigher):
@@ -437,7 +435,7 @@ class Curious(weights.BaseHostWeigher):
 
 def test_a_weigher_that_cannot_be_built_is_a_failure(set_):
     set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, f"{__name__}.Unbuildable"])
-    code, text = judged(weigher_list.check)
+    code, text = judged(weighers.check)
     assert code == Code.FAILURE
     assert f"Unbuildable of {__name__}.Unbuildable cannot be built: no licence" in text
 
@@ -603,7 +601,7 @@ def test_a_value_to_set_has_two_digits_and_is_above_the_least(number, expected):
 
 
 def test_flavors_whose_extra_specs_have_an_effect_are_success():
-    assert judged(app_classes.check) == (
+    assert judged(app_classes.check_flavors) == (
         Code.SUCCESS,
         "1 flavor with extra specs of hpc:, all in effect.",
     )
@@ -623,13 +621,13 @@ def test_an_extra_spec_that_nothing_enabled_reads_is_a_warning(
 ):
     cloud.flavor("f", extra_specs={spec: value})
     try:
-        code, text = judged(app_classes.check)
+        code, text = judged(app_classes.check_flavors)
         assert code == Code.WARNING
         assert f"1 flavor with {error}" in text
         ours = ["HPCDedicatedHostFilter", "HPCInterferenceFilter"]
         assert any(remedy in name for name in [*ours, MDOBP] if f"Add {name}" in text)
         set_("filter_scheduler", enabled_filters=ours, weight_classes=[NOVAS, HOP_BYTE, MDOBP])
-        assert judged(app_classes.check)[0] == Code.SUCCESS
+        assert judged(app_classes.check_flavors)[0] == Code.SUCCESS
     finally:
         cloud.api.delete_flavor("f")
 
@@ -660,7 +658,7 @@ def group(cloud: NovaCloud) -> Iterator[Callable[..., str]]:
 
 @pytest.mark.usefixtures("class_unset")
 def test_without_groups_an_unset_class_is_success_that_says_so():
-    code, text = judged(default_class.check)
+    code, text = judged(app_classes.check_groups)
     assert code == Code.SUCCESS
     assert "default_app_class is not set, but there is no server group" in text
 
@@ -671,7 +669,7 @@ def test_groups_that_would_be_packed_are_a_failure_and_listed(group):
     web = group("web", "anti-affinity", "plain")
     mixed = group("mixed", "soft-anti-affinity", "hpc", "plain")
     group("job", "soft-anti-affinity", "hpc", "hpc")
-    code, text = judged(default_class.check)
+    code, text = judged(app_classes.check_groups)
     assert code == Code.FAILURE
     first, *listed = text.splitlines()
     assert "default_app_class is not set: 3 server groups" in first
@@ -691,15 +689,18 @@ def test_groups_that_would_be_packed_are_a_failure_and_listed(group):
 def test_a_class_that_is_set_is_success_be_it_the_default(group, set_, value):
     group("web", "anti-affinity")
     set_("hpc_sched", default_app_class=value)
-    assert judged(default_class.check) == (Code.SUCCESS, f"default_app_class = {value} is set.")
+    assert judged(app_classes.check_groups) == (
+        Code.SUCCESS,
+        f"default_app_class = {value} is set.",
+    )
 
 
 @pytest.mark.usefixtures("class_unset")
 def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
     uuid = group("gone", "anti-affinity", "hpc")
-    assert judged(default_class.check)[0] == Code.SUCCESS
+    assert judged(app_classes.check_groups)[0] == Code.SUCCESS
     delete(cloud, [server["id"] for server in cloud.api.get_servers(detail=False)])
-    code, text = judged(default_class.check)
+    code, text = judged(app_classes.check_groups)
     assert code == Code.FAILURE
     assert f"gone ({uuid}" in text
     assert "0 VMs" in text
@@ -708,16 +709,16 @@ def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
 @pytest.mark.usefixtures("class_unset")
 def test_hints_name_a_class_where_they_count(group, set_):
     group("hinted", "soft-affinity", "plain", hints={"hpc:app_class": "sync"})
-    assert judged(default_class.check)[0] == Code.FAILURE
+    assert judged(app_classes.check_groups)[0] == Code.FAILURE
     set_("hpc_sched", allow_user_hints=True)
-    assert judged(default_class.check)[0] == Code.SUCCESS
+    assert judged(app_classes.check_groups)[0] == Code.SUCCESS
 
 
 @pytest.mark.usefixtures("class_unset")
 def test_of_very_many_groups_twenty_are_listed(group):
     for number in range(23):
         group(f"g{number:02d}", "soft-affinity")
-    code, text = judged(default_class.check)
+    code, text = judged(app_classes.check_groups)
     assert code == Code.FAILURE
     lines = text.splitlines()
     assert "23 server groups" in lines[0]
@@ -730,19 +731,19 @@ def test_of_very_many_groups_twenty_are_listed(group):
 
 def test_options_as_delivered_are_success():
     for check in (
-        scheduler_options.check_placement_results,
-        scheduler_options.check_host_subset_size,
-        scheduler_options.check_shuffle,
-        scheduler_options.check_instance_tracking,
+        options.check_placement_results,
+        options.check_host_subset_size,
+        options.check_shuffle,
+        options.check_instance_tracking,
     ):
         assert judged(check)[0] == Code.SUCCESS
 
 
 def test_less_results_of_placement_than_computes_are_a_warning(set_):
     set_("scheduler", max_placement_results=4)
-    assert judged(scheduler_options.check_placement_results)[0] == Code.SUCCESS
+    assert judged(options.check_placement_results)[0] == Code.SUCCESS
     set_("scheduler", max_placement_results=3)
-    code, text = judged(scheduler_options.check_placement_results)
+    code, text = judged(options.check_placement_results)
     assert code == Code.WARNING
     assert "at most 3 of 4 enabled computes" in text
     assert "Set [scheduler] max_placement_results = 1000" in text
@@ -751,15 +752,15 @@ def test_less_results_of_placement_than_computes_are_a_warning(set_):
 @pytest.mark.parametrize(
     ("check", "option", "value", "error"),
     [
-        (scheduler_options.check_host_subset_size, "host_subset_size", 3, "Set it to 1"),
+        (options.check_host_subset_size, "host_subset_size", 3, "Set it to 1"),
         (
-            scheduler_options.check_shuffle,
+            options.check_shuffle,
             "shuffle_best_same_weighed_hosts",
             True,
             "Set it to false",
         ),
         (
-            scheduler_options.check_instance_tracking,
+            options.check_instance_tracking,
             "track_instance_changes",
             False,
             "Set it to true",
@@ -911,7 +912,7 @@ def test_a_cell_that_does_not_answer_is_a_warning_where_its_computes_matter(monk
     for check in (
         topology_hosts.check,
         multipliers.check,
-        scheduler_options.check_placement_results,
+        options.check_placement_results,
     ):
         code, text = judged(check, view)
         assert code == Code.WARNING
@@ -931,7 +932,7 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
     for check in (
         topology_hosts.check,
         multipliers.check,
-        scheduler_options.check_placement_results,
+        options.check_placement_results,
     ):
         code, text = judged(check, view)
         assert code == Code.FAILURE

@@ -8,7 +8,7 @@ import pytest
 from oslo_config import cfg
 
 from hpc_sched import conf
-from hpc_sched.cli.common import topology_source
+from hpc_sched.cli.common import sources
 from hpc_sched.topology import load
 from hpc_sched.topology.readers.slurm.slurm_driver import is_yaml
 from tests.unit.test_topology_slurm import hops_of, problems_of, read
@@ -83,10 +83,10 @@ def test_the_name_may_be_on_the_command_line(tmp_path: Path):
     path = tmp_path / "topology.yaml"
     path.write_text(MANUAL)
     parser = argparse.ArgumentParser()
-    topology_source.add_arguments(parser)
+    sources.add_topology_arguments(parser)
     args = parser.parse_args(["--topology-name", "topo4"])
-    assert topology_source.topology_of(args, str(path)).roots == ("west", "east")
-    assert topology_source.topology_of(parser.parse_args([]), f"slurm:{path}").roots == ("sw_root",)
+    assert sources.topology_of(args, str(path)).roots == ("west", "east")
+    assert sources.topology_of(parser.parse_args([]), f"slurm:{path}").roots == ("sw_root",)
 
 
 def one(switches: str, name: str = "t", more: str = "") -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from hpc_sched import conf, decimals, exceptions, files, table_file
@@ -111,7 +110,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage
         tolerance = parsed_args.tolerance
         if tolerance is None:
             tolerance = conf.INTERFERENCE_TOLERANCE
-        self.app.stdout.write(_index_table(index, tolerance) + "\n")
+        self.app.stdout.write("\n".join(_index_table(index, tolerance)) + "\n")
         if parsed_args.output is not None:
             output.say(_merge(Path(parsed_args.output), index))
         return 0
@@ -167,7 +166,7 @@ def _measured(path: str) -> InterferenceIndex:
     )
 
 
-def _index_table(index: InterferenceIndex, tolerance: float) -> str:
+def _index_table(index: InterferenceIndex, tolerance: float) -> list[str]:
     """Return an index as a table (Gupta2013, Figure 2): rows applications, columns neighbours.
 
     1.00 is the speed alone. Pairs that would be kept apart have a ``*`` in both rows, because the
@@ -187,13 +186,11 @@ def _index_table(index: InterferenceIndex, tolerance: float) -> str:
     lines = ["performance beside a neighbour on the same host, 1.00 = alone"]
     lines += output.aligned(cells, right=range(1, len(names) + 1))
     limit = decimals.text_of(tolerance)
-    apart = sorted({(min(a, b), max(a, b)) for a, others in bad.items() for b in others})
-    if apart:
-        pairs = ", ".join(f"{one} + {other}" for one, other in apart)
-        lines.append(f"* kept apart at a tolerance of {limit}: {pairs}")
-    else:
-        lines.append(f"no pair is kept apart at a tolerance of {limit}")
-    return "\n".join(lines)
+    apart = sorted({tuple(sorted((a, b))) for a, others in bad.items() for b in others})
+    if not apart:
+        return [*lines, f"no pair is kept apart at a tolerance of {limit}"]
+    pairs = ", ".join(f"{one} + {other}" for one, other in apart)
+    return [*lines, f"* kept apart at a tolerance of {limit}: {pairs}"]
 
 
 def _merge(path: Path, index: InterferenceIndex) -> str:
@@ -202,21 +199,16 @@ def _merge(path: Path, index: InterferenceIndex) -> str:
     old = interference_file.read_index(path).performance if has_content else {}
     merged = InterferenceIndex({**old, **index.performance})
     interference_file.write_index(path, merged)
-    before, now = _pairs(old), _pairs(index.performance)
+    before, now = ({tuple(sorted(pair)) for pair in pairs} for pairs in (old, index.performance))
     return (
         f"{path}: wrote {len(before | now)} pairs: {len(now - before)} new, "
         f"{len(now & before)} replaced, {len(before - now)} kept"
     )
 
 
-def _pairs(performance: Mapping[tuple[str, str], float]) -> set[tuple[str, str]]:
-    return {(min(pair), max(pair)) for pair in performance}
-
-
 def _content(path: str) -> tuple[bytes, str]:
     """Return the content of a file or of standard input, and its name in errors."""
-    error = exceptions.InterferenceError
+    limits = exceptions.InterferenceError, table_file.MAX_BYTES
     if path == "-":
-        name = "<stdin>"
-        return files.read_stream(sys.stdin.buffer, name, error, table_file.MAX_BYTES), name
-    return files.read_bytes(path, error, table_file.MAX_BYTES), path
+        return files.read_stream(sys.stdin.buffer, "<stdin>", *limits), "<stdin>"
+    return files.read_bytes(path, *limits), path

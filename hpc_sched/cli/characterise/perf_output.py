@@ -9,6 +9,7 @@ perf does not quote: a line is read around the name of the event, whatever comes
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -63,9 +64,7 @@ def read(text: str, name: str) -> PerfOutput:
     if any(count.stamp is not None for count in counts):
         # --summary adds the sums of all intervals, without a time stamp.
         counts = [count for count in counts if count.stamp is not None]
-    loads, stores = (
-        [count for count in counts if count.event == event] for event in (LOADS, STORES)
-    )
+    loads, stores = ([count for count in counts if count.event == e] for e in (LOADS, STORES))
     if not loads:
         raise exceptions.InterferenceError(
             f"{name}: expected a line of {LOADS}, found none; record it by: {COMMAND}"
@@ -88,33 +87,32 @@ def _counts(text: str, name: str) -> Iterator[_Count]:
         if not content or content.startswith("#"):
             continue
         cells = [cell.strip() for cell in content.split(",")]
-        found = next(
-            ((i, m) for i, cell in enumerate(cells) if (m := _EVENT.fullmatch(cell))), None
-        )
+        events = ((i, _EVENT.fullmatch(cell)) for i, cell in enumerate(cells))
+        found = next(((i, event) for i, event in events if event), None)
         # Lines of other events are skipped, lines that are no CSV are errors.
         if len(cells) < 3 or (found is None and (LOADS in content or STORES in content)):
             raise _error(name, number, f"expected {_LINE}, found {content[:60]!r}")
         if found is not None:
-            yield _count(cells, *found, f"{name}:{number}", number)
+            yield _count(cells, *found, name, number)
 
 
-def _count(cells: list[str], place: int, named: re.Match[str], where: str, line: int) -> _Count:
+def _count(cells: list[str], place: int, named: re.Match[str], name: str, line: int) -> _Count:
     """Return the count of a line whose event is in the cell ``place``."""
     pmu, event, *modifiers = named.groups("")
     value = cells[place - 2] if place >= 2 else ""
     if value.startswith("<not "):
-        raise exceptions.InterferenceError(
-            f"{where}: expected a count of {cells[place]}, found {value}: {_why(value)}"
-        )
+        why = "perf had no counter for it, or nothing ran while it counted"
+        if value == "<not supported>":
+            why = (
+                "this processor, or the hypervisor of this VM, does not count it; "
+                "leave an event of stores out of -e, count loads elsewhere"
+            )
+        raise _error(name, line, f"expected a count of {cells[place]}, found {value}: {why}")
     number = decimals.number_in(value)
     if number is None or number < 0:
-        raise exceptions.InterferenceError(
-            f"{where}: expected a count of {cells[place]}, found {value!r}"
-        )
+        raise _error(name, line, f"expected a count of {cells[place]}, found {value!r}")
     if event == "duration_time" and cells[place - 1] not in ("", "ns"):
-        raise exceptions.InterferenceError(
-            f"{where}: expected duration_time in ns, found {cells[place - 1]!r}"
-        )
+        raise _error(name, line, f"expected duration_time in ns, found {cells[place - 1]!r}")
     stamped = place > 2 and _TIME_STAMP.fullmatch(cells[0])
     run_time, percent = _run_time(cells, place)
     stamp = float(cells[0]) if stamped else None
@@ -139,16 +137,15 @@ def _check_modes(counts: list[_Count], name: str) -> None:
 
     :raises exceptions.InterferenceError: naming the line
     """
-    before: dict[str, set[str]] = {}
+    before: defaultdict[str, set[str]] = defaultdict(set)
     for count in counts:
-        others = before.setdefault(count.pmu, set())
+        others = before[count.pmu]
         if any(_overlap(count.modifier, other) for other in others):
-            raise _error(
-                name,
-                count.line,
+            text = (
                 f"expected each mode of {count.event} once, found some counted again: leave the "
-                "lines with modifiers out, or those without",
+                "lines with modifiers out, or those without"
             )
+            raise _error(name, count.line, text)
         others.add(count.modifier)
 
 
@@ -163,15 +160,6 @@ def _overlap(one: str, other: str) -> bool:
         for of in ("ukh", "GH")
     )
     return one != other and not apart
-
-
-def _why(value: str) -> str:
-    if value == "<not supported>":
-        return (
-            "this processor, or the hypervisor of this VM, does not count it; "
-            "leave an event of stores out of -e, count loads elsewhere"
-        )
-    return "perf had no counter for it, or nothing ran while it counted"
 
 
 def _multiplexed(counts: list[_Count], name: str) -> list[str]:

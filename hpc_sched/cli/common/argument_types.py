@@ -41,6 +41,11 @@ ZERO_OR_MORE = at_least(0)
 ONE_OR_MORE = at_least(1)
 
 
+def add_flag(group: argparse._ActionsContainer, name: str, what: str) -> None:
+    """Add an option without a value."""
+    group.add_argument(name, action="store_true", help=what)
+
+
 def add_number(
     group: argparse._ActionsContainer,
     name: str,

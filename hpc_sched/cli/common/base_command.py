@@ -1,13 +1,26 @@
 """Base classes of the commands."""
 
+from __future__ import annotations
+
+import abc
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from cliff.command import Command
+from cliff.formatters.base import ListFormatter
+from cliff.formatters.value import ValueFormatter
 from cliff.lister import Lister
+from stevedore.extension import Extension, ExtensionManager
 
 from hpc_sched import terminal_text
+from hpc_sched.cli.common import output
+
+TEXT = "text"
+
+Table = tuple[Sequence[str], Iterable[Sequence[Any]]]  # columns and rows
 
 
 class HPCSchedCommand(Command):
@@ -62,3 +75,55 @@ class HPCSchedLister(HPCSchedCommand, Lister):
 
     def _write(self, lines: Sequence[str]) -> None:
         self.app.stdout.write("".join(f"{terminal_text.text_of(line)}\n" for line in lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Result of a command."""
+
+    lines: Sequence[str]  # for people
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    code: int = 0  # the command's exit code
+
+
+class TextLister(HPCSchedCommand, Lister):
+    """A command with the format ``text``, the default, in addition to those of cliff."""
+
+    @property
+    def formatter_default(self) -> str:
+        """The name of the format for people."""
+        return TEXT
+
+    def _load_formatter_plugins(self) -> ExtensionManager[ListFormatter]:
+        # In this class only: an entry point would add the format to all commands built on cliff.
+        # The formatter is a placeholder, because produce_output() writes the text.
+        plugins = super()._load_formatter_plugins()
+        value = f"{ValueFormatter.__module__}:{ValueFormatter.__name__}"
+        point = EntryPoint(TEXT, value, self.formatter_namespace)
+        plugins.extensions.append(Extension(TEXT, point, ValueFormatter, ValueFormatter()))
+        return plugins
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse columns of a text."""
+        if args.formatter == TEXT and (args.columns or args.sort_columns):
+            self.parser.error("columns need a format that has them, such as -f table")
+
+    @abc.abstractmethod
+    def answer(self, args: argparse.Namespace) -> Answer:
+        """Return the result."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
+        """Return columns and rows."""
+        found = self.answer(parsed_args)
+        self.lines, self.exit_code = found.lines, found.code
+        return found.columns, found.rows
+
+    def produce_output(
+        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
+    ) -> int:
+        """Write the text, or the rows in the requested format."""
+        if parsed_args.formatter == TEXT:
+            output.write("".join(f"{line}\n" for line in self.lines), self.app.stdout)
+            return 0
+        return int(super().produce_output(parsed_args, column_names, data))

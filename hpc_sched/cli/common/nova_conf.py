@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 from oslo_config import cfg
@@ -12,8 +11,6 @@ from hpc_sched.cli.common import output
 from hpc_sched.core.sharing import interference_file
 from hpc_sched.snapshot.model import Snapshot
 
-# As nova-scheduler, so that a command reads the files that the service reads.
-_SERVICE = {"project": "nova", "prog": "nova-scheduler"}
 PLACES = "nova.conf or nova-scheduler.conf in ~/.nova, ~, /etc/nova and /etc"
 
 
@@ -56,7 +53,9 @@ def read_if_any(args: argparse.Namespace) -> cfg.ConfigOpts | None:
 
     :raises exceptions.ConfigError: where it cannot be read
     """
-    files, folders = cfg.find_config_files(**_SERVICE), cfg.find_config_dirs(**_SERVICE)
+    # As nova-scheduler, so that a command reads the files that the service reads.
+    service = {"project": "nova", "prog": "nova-scheduler"}
+    files, folders = cfg.find_config_files(**service), cfg.find_config_dirs(**service)
     if not (is_named(args) or files or folders):
         return None
     found = cfg.ConfigOpts()
@@ -64,12 +63,7 @@ def read_if_any(args: argparse.Namespace) -> cfg.ConfigOpts | None:
     named = [f"--config-file={Path(path)}" for path in args.config_file or ()]
     named += [f"--config-dir={Path(path)}" for path in args.config_dir or ()]
     try:
-        found(
-            args=named,
-            project="nova",
-            default_config_files=files,
-            default_config_dirs=folders,
-        )
+        found(named, "nova", default_config_files=files, default_config_dirs=folders)
     except cfg.Error as error:
         raise exceptions.ConfigError(masking.masked(str(error))) from error
     return found
@@ -86,9 +80,7 @@ def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
         group="filter_scheduler",
     )
     try:
-        section: dict[str, Any] = {
-            opt.dest: getattr(options.hpc_sched, opt.dest) for opt in conf.OPTS
-        }
+        section = {opt.dest: getattr(options.hpc_sched, opt.dest) for opt in conf.OPTS}
         filters = tuple(options.filter_scheduler.enabled_filters)
         weighers = tuple(options.filter_scheduler.weight_classes)
     except (cfg.Error, ValueError) as error:

@@ -2,10 +2,11 @@
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import cloud_source, nova_conf, output
+from hpc_sched.cli.common import nova_conf, output, sources
+from hpc_sched.cli.common.argument_types import add_flag
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.decision_entry import DecisionEntry
 from hpc_sched.snapshot.cloud import find_one
@@ -46,13 +47,9 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
         parser.add_argument(
             "--decision-log", metavar="FILE", help="file of records, one JSON object a line"
         )
-        parser.add_argument(
-            "--last", action="store_true", help="only the newest of several decisions"
-        )
-        parser.add_argument(
-            "--json", action="store_true", help="print the records, one JSON object a line"
-        )
-        cloud_source.add_state_arguments(parser)
+        add_flag(parser, "--last", "only the newest of several decisions")
+        add_flag(parser, "--json", "print the records, one JSON object a line")
+        sources.add_state_arguments(parser)
         nova_conf.add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
@@ -75,11 +72,9 @@ class _Search:
     """Search for the decisions on one ID: its own, those that list it, those on its group."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.wanted: str = args.id
-        self.last: bool = args.last
         self.hint = ""
         self._args = args
-        self._snapshot = cloud_source.snapshot_of(args) if args.snapshot is not None else None
+        self._snapshot = sources.snapshot_of(args) if args.snapshot is not None else None
         self._path: str | None = args.decision_log
         if self._path is None and self._snapshot is None:
             options = nova_conf.read(args, "a file of records with --decision-log")
@@ -93,49 +88,38 @@ class _Search:
 
     def run(self) -> list[log_reader.Record]:
         """Return the decisions, oldest first."""
-        own = self._about(self.wanted)
-        if own or self.wanted.startswith("req-"):
-            return own
-        listed = self._records(self.wanted, _lists)
-        if listed:
-            return listed
-        snapshot = self._state()
-        if snapshot is None:
-            return []
-        for uuid in _related(snapshot, self.wanted):
-            if uuid == self.wanted:
-                continue
-            output.say(f"note: looking for decisions on {uuid}")
-            found = self._about(uuid)
-            if found:
-                return found
-        return []
-
-    def _about(self, uuid: str) -> list[log_reader.Record]:
-        """Return the decisions on a request, a group or the first VM of a request."""
-        return self._records(uuid, _is_about)
+        wanted: str = self._args.id
+        found = self._records(wanted, _subjects)
+        if found or wanted.startswith("req-"):
+            return found
+        found = self._records(wanted, lambda entry: entry.instances or ())
+        snapshot = None if found else self._state()
+        for uuid in () if snapshot is None else _related(snapshot, wanted):
+            if uuid != wanted:
+                output.say(f"note: looking for decisions on {uuid}")
+                found = self._records(uuid, _subjects)
+                if found:
+                    break
+        return found
 
     def _records(
-        self, uuid: str, is_wanted: Callable[[DecisionEntry, str], bool]
+        self, uuid: str, uuids_of: Callable[[DecisionEntry], Collection[str | None]]
     ) -> list[log_reader.Record]:
+        """Return the decisions of which an entry has the uuid among some of its own."""
+        last: bool = self._args.last
         if self._path is not None:
-            return log_reader.found_in(
-                self._path, uuid, lambda entry: is_wanted(entry, uuid), last=self.last
-            )
+            return log_reader.found_in(self._path, uuid, lambda e: uuid in uuids_of(e), last=last)
         assert self._snapshot is not None
-        found = [
-            record
-            for record in self._snapshot.decisions
-            if is_wanted(log_reader.entry_of(record), uuid)
-        ]
-        return found[-1:] if self.last else found
+        every = self._snapshot.decisions
+        found = [record for record in every if uuid in uuids_of(log_reader.entry_of(record))]
+        return found[-1:] if last else found
 
     def _state(self) -> Snapshot | None:
         """Return the state of the cloud, or None if it cannot be read and no cloud is named."""
         if self._snapshot is not None:
             return self._snapshot
         try:
-            return cloud_source.snapshot_of(self._args)
+            return sources.snapshot_of(self._args)
         except exceptions.SnapshotError as error:
             if self._args.cloud is not None:
                 raise
@@ -143,13 +127,9 @@ class _Search:
             return None
 
 
-def _is_about(entry: DecisionEntry, uuid: str) -> bool:
-    return uuid in (entry.request_id, entry.group, entry.instance)
-
-
-def _lists(entry: DecisionEntry, uuid: str) -> bool:
-    """True if an entry has a VM among those to place."""
-    return uuid in (entry.instances or ())
+def _subjects(entry: DecisionEntry) -> Collection[str | None]:
+    """Return the request, the group and the first VM of a decision."""
+    return entry.request_id, entry.group, entry.instance
 
 
 def _related(snapshot: Snapshot, wanted: str) -> Iterator[str]:

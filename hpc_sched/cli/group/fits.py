@@ -1,16 +1,13 @@
 """hpc-sched fits."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
 
 import msgspec
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import cloud_source, output
-from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number, parsed_by
-from hpc_sched.cli.common.base_command import HPCSchedLister
+from hpc_sched.cli.common import output, sources
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number, parsed_by
+from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.group import fit_rows
 from hpc_sched.core import extra_specs
 from hpc_sched.core.largest_gangs import gangs
@@ -70,9 +67,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             metavar="KEY=VALUE",
             help="extra spec, over the flavor's own; may be given several times",
         )
-        parser.add_argument(
-            "--volume", action="store_true", help="the VMs boot from volumes: no root disk"
-        )
+        add_flag(parser, "--volume", "the VMs boot from volumes: no root disk")
         add_number(parser, "--count", "number of VMs")
         parser.add_argument(
             "--level", metavar="LEVEL", help="all under one switch of this level (hpc:require)"
@@ -102,10 +97,8 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             "(default: the leaf's first); PARENT is the switch above a new leaf; may be given "
             "several times",
         )
-        parser.add_argument(
-            "--summary", action="store_true", help="with --count: one row with the numbers"
-        )
-        cloud_source.add_arguments(parser)
+        add_flag(parser, "--summary", "with --count: one row with the numbers")
+        sources.add_arguments(parser)
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
@@ -126,11 +119,9 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         if args.level is not None and args.count is None:
             self.parser.error("--level means nothing without --count: all levels are shown")
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return columns and rows."""
-        found = cloud_source.cloud_of(parsed_args)
+        found = sources.cloud_of(parsed_args)
         found = what_if.drained(what_if.added(found, parsed_args.add), parsed_args.drain)
         state = request_builder.of(found, _request(parsed_args, found))
         _say_notes(state)
@@ -178,20 +169,18 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
         constraints[extra_specs.REQUIRE] = args.level
     if args.max_leaves is not None:
         constraints[extra_specs.MAX_LEAVES] = str(args.max_leaves)
-    request = request_builder.Request(
+    if group is None:
+        policy = args.policy
+        max_per_host = (args.max_per_host or 1) if policy == "anti-affinity" else None
+    else:
+        policy, max_per_host = group.policy, server_groups.most_per_host(group)
+    return request_builder.Request(
         flavor=msgspec.structs.replace(flavor, extra_specs={**flavor.extra_specs, **constraints}),
         count=args.count or 1,
         boots_from_volume=args.volume,
-        policy=args.policy,
-        max_per_host=(args.max_per_host or 1) if args.policy == "anti-affinity" else None,
-    )
-    if group is None:
-        return request
-    return replace(
-        request,
-        group_id=group.uuid,
-        policy=group.policy,
-        max_per_host=server_groups.most_per_host(group),
+        policy=policy,
+        max_per_host=max_per_host,
+        group_id="" if group is None else group.uuid,
         members=placed,
     )
 
@@ -214,15 +203,11 @@ def _say_notes(state: request_builder.State) -> None:
             "way that the room allows"
         )
     if snapshot.filters is None:
-        specs = state.request.flavor.extra_specs
-        ignored = [
-            key
-            for key in (extra_specs.CACHE_SCORE, extra_specs.APP_NAME, extra_specs.HOMOGENEOUS)
-            if key in specs
-        ]
+        keys = (extra_specs.CACHE_SCORE, extra_specs.APP_NAME, extra_specs.HOMOGENEOUS)
+        ignored = ", ".join(key for key in keys if key in state.request.flavor.extra_specs)
         if ignored:
             output.say(
-                f"note: {', '.join(ignored)} ignored: no nova.conf says whether "
+                f"note: {ignored} ignored: no nova.conf says whether "
                 f"{INTERFERENCE_FILTER} and {HOMOGENEITY_FILTER} are enabled"
             )
 

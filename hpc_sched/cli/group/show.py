@@ -1,12 +1,11 @@
 """hpc-sched group show."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any
 
 from hpc_sched import terminal_text
-from hpc_sched.cli.common import cloud_source, output
-from hpc_sched.cli.common.base_command import HPCSchedLister
+from hpc_sched.cli.common import output, sources
+from hpc_sched.cli.common.argument_types import add_flag
+from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.snapshot import group_placement, server_groups
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.topology import plurals
@@ -41,16 +40,12 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         parser.add_argument("group", metavar="ID_OR_NAME", help="server group")
-        parser.add_argument(
-            "--summary", action="store_true", help="one row with the numbers, in place of the VMs"
-        )
-        cloud_source.add_arguments(parser)
+        add_flag(parser, "--summary", "one row with the numbers, in place of the VMs")
+        sources.add_arguments(parser)
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return columns and rows."""
-        found = cloud_source.cloud_of(parsed_args)
+        found = sources.cloud_of(parsed_args)
         shown = group_placement.of(found, found.group(parsed_args.group))
         for note in shown.notes:
             output.say(f"note: {note}")
@@ -69,19 +64,13 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
             }
             return tuple(summary), [tuple(summary.values())]
         self.below = _picture(found, shown)
-        return _COLUMNS, [
-            (server.name, server.uuid, server.status, *_place(found, server.uuid))
-            for server in shown.servers
-        ]
-
-
-def _place(found: Cloud, uuid: str) -> tuple[str | None, str | None, str | None]:
-    """Return host, leaf and the switches above of a VM; None where it has no host."""
-    host = found.host_of.get(uuid)
-    if host is None:
-        return None, None, None
-    leaf, *above = found.topology.ancestors(host)
-    return host, leaf, " ".join(above)
+        rows: list[tuple[str | None, ...]] = []
+        for server in shown.servers:
+            host = found.host_of.get(server.uuid)
+            leaf, *above = (None,) if host is None else found.topology.ancestors(host)
+            switches = None if host is None else " ".join(above)
+            rows.append((server.name, server.uuid, server.status, host, leaf, switches))
+        return _COLUMNS, rows
 
 
 def _picture(cloud: Cloud, placed: group_placement.Standing) -> list[str]:

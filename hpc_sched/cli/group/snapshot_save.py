@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from oslo_config import cfg
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import cloud_source, nova_conf, output, topology_source
-from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
+from hpc_sched.cli.common import nova_conf, output, sources
+from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.snapshot.decisions import log_reader
 from hpc_sched.snapshot.model import Snapshot
@@ -44,19 +44,18 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
         parser.add_argument(
             "file", metavar="FILE", help="file to write; compressed where it ends in .gz"
         )
-        parser.add_argument(
-            "--no-names",
-            action="store_true",
-            help="replace the names of servers, server groups and projects; hosts, host "
-            "aggregates, flavors and uuids stay",
+        what = (
+            "replace the names of servers, server groups and projects; hosts, host "
+            "aggregates, flavors and uuids stay"
         )
+        add_flag(parser, "--no-names", what)
         what = "number of newest records of the decision log to keep"
         add_number(parser, "--decisions", what, ZERO_OR_MORE, default=DECISIONS)
-        cloud_source.add_arguments(parser)
+        sources.add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Save the file; return the exit code."""
-        found = cloud_source.snapshot_of(parsed_args)
+        found = sources.snapshot_of(parsed_args)
         count = parsed_args.decisions
         options = nova_conf.read_if_any(parsed_args)
         if options is not None:
@@ -91,10 +90,8 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
 
 def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
     path = options.hpc_sched.decision_log
-    if not path or not count:
-        return ()
     try:
-        return log_reader.newest(path, count)
+        return log_reader.newest(path, count) if path and count else ()
     except exceptions.SnapshotError as error:
         output.say(f"note: saved without decisions: {error}")
         return ()
@@ -110,7 +107,7 @@ def _topology(
     if args.topology is None and options is None:
         return found.topology
     try:
-        return yaml_writer.text_of(topology_source.topology_of(args, args.topology, found))
+        return yaml_writer.text_of(sources.topology_of(args, args.topology, found))
     except exceptions.TopologyError as error:
         if args.topology is not None:
             raise

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import astuple, fields
 from pathlib import Path
 from types import FrameType
@@ -12,8 +12,8 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output
-from hpc_sched.cli.common.argument_types import add_number
-from hpc_sched.cli.common.base_command import HPCSchedLister
+from hpc_sched.cli.common.argument_types import add_flag, add_number
+from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.simulate import arguments
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
 from hpc_sched.sim import results
@@ -78,9 +78,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         arguments.add_arguments(parser)
         group = parser.add_argument_group("results")
         group.add_argument("--output", metavar="FOLDER", help="write all results into this folder")
-        group.add_argument(
-            "--events", action="store_true", help="with --output: write a line for every event too"
-        )
+        add_flag(group, "--events", "with --output: write a line for every event too")
         what = "number of runs at a time, each in its own process"
         add_number(group, "--jobs", what, default=1)
         group.add_argument(
@@ -97,15 +95,14 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         if args.dask is not None and args.jobs != 1:
             self.parser.error("--dask has workers of its own: --jobs does not go with it")
 
-    def take_action(
-        self, parsed_args: argparse.Namespace
-    ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Simulate; return columns and rows."""
         self._interrupted = False
         requested = requested_runs(parsed_args)
         for note in requested.notes:
             output.say(f"note: {note}")
-        folder = None if parsed_args.output is None else results.prepared(Path(parsed_args.output))
+        output_folder = parsed_args.output
+        folder = None if output_folder is None else results.prepared(Path(output_folder))
         found = self._results(parsed_args, requested)
         if folder is not None:
             results.write(folder, found, requested.about, requested.notes)

@@ -2,11 +2,12 @@
 
 import argparse
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import cloud_source, topology_source
+from hpc_sched.cli.common import sources
 from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.sharing.cache_interference import Limits
@@ -47,7 +48,6 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     cluster, fabric, notes = _cluster(args, snapshot)
     source, jobs, description, more = _jobs(args)
     model, model_notes = _model(args, cluster)
-    constraints = Constraints(require=args.require, max_leaves=args.max_leaves)
     level_of(cluster.topology, args.require)
     scenario = Scenario(
         cluster=cluster,
@@ -55,7 +55,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         queue=args.queue,
         depth=args.backfill_depth,
         limits=_limits(args, snapshot),
-        constraints=constraints,
+        constraints=Constraints(require=args.require, max_leaves=args.max_leaves),
         homogeneous=args.homogeneous,
         processor_order=args.processor_order,
         model=model,
@@ -71,9 +71,8 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     about = [("Jobs", description), ("Cluster", fabric), ("Queue", queue)]
     if args.mtbf is not None:
         about.append(("Failures", f"a host every {args.mtbf:g} s, back after {args.repair:g} s"))
-    about.append(
-        ("Runtimes", "as the trace has them" if model is None else _description(model, cluster))
-    )
+    runtimes = "as the trace has them" if model is None else _description(model, cluster)
+    about.append(("Runtimes", runtimes))
     return RequestedRuns(scenario, runs, jobs, tuple(about), (*notes, *more, *model_notes))
 
 
@@ -96,13 +95,13 @@ def _cluster(
             raise exceptions.SimulationError(
                 "--snapshot has the hosts: neither --generate nor --host goes with it"
             )
-        found = Cloud.of(snapshot, topology_source.fabric_of(args, args.topology, snapshot))
+        found = Cloud.of(snapshot, sources.fabric_of(args, args.topology, snapshot))
         cluster, notes = snapshot_cluster.cluster_of(found)
         if found.unknown:
-            notes = (*notes, cloud_source.unknown_hosts(found))
+            notes = (*notes, sources.unknown_hosts(found))
         return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
     if args.topology is not None:
-        topology = topology_source.topology_of(args, args.topology)
+        topology = sources.topology_of(args, args.topology)
     else:
         topology = (args.generate or fat_tree.read(FABRIC, "--generate")).topology()
     cluster = uniform(topology, *host_types(args.host, "--host"))
@@ -131,18 +130,9 @@ def _jobs(
                 raise exceptions.SimulationError(
                     f"--{name} is for drawn jobs: it does not go with a trace"
                 )
-        trace = TraceJobs(
-            args.trace,
-            Workload(
-                cores_per_vm=args.cores_per_vm,
-                memory=args.memory,
-                load=args.load,
-                classes=args.classes,
-                scores=args.scores,
-            ),
-            args.limit,
-            tuple(args.partition),
-        )
+        options = ("cores_per_vm", "memory", "load", "classes", "scores")
+        workload = Workload(**{name: getattr(args, name) for name in options})
+        trace = TraceJobs(args.trace, workload, args.limit, tuple(args.partition))
         rows = trace.statistics()
         left_out = tuple(f"left out of {args.trace}: {text}" for text in rows.sentences())
         load = f", {args.load:g} times as fast" if args.load != 1 else ""
@@ -181,15 +171,14 @@ def _model(
     if all(given is None for given in stated):
         return None, ()
     types = sorted({name for name in cluster.processors if name is not None})
-    return RuntimeModel(
-        hop_factors=runtime_model.hop_factors(args.hop_factors, "--hop-factors", levels)
-        if args.hop_factors is not None
-        else (1.0,),
-        speeds=runtime_model.speeds(args.speeds, "--speeds", types)
-        if args.speeds is not None
-        else {},
-        interference=1.0 if args.interference is None else args.interference,
-    ), ()
+    hop_factors: tuple[float, ...] = (1.0,)
+    speeds: Mapping[str, float] = {}
+    if args.hop_factors is not None:
+        hop_factors = runtime_model.hop_factors(args.hop_factors, "--hop-factors", levels)
+    if args.speeds is not None:
+        speeds = runtime_model.speeds(args.speeds, "--speeds", types)
+    interference = 1.0 if args.interference is None else args.interference
+    return RuntimeModel(hop_factors=hop_factors, speeds=speeds, interference=interference), ()
 
 
 def _description(model: RuntimeModel, cluster: Cluster) -> str:

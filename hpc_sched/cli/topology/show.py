@@ -1,14 +1,17 @@
-"""hpc-sched topology show."""
+"""hpc-sched topology show and convert."""
 
 import argparse
+from typing import Any
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import cloud_source, output
+from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import add_number
-from hpc_sched.cli.common.text_lister import Answer, TextLister
+from hpc_sched.cli.common.base_command import Answer, HPCSchedCommand, TextLister
 from hpc_sched.cli.topology import switch_tree
+from hpc_sched.cli.topology.findings import summary
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.writers import formats
 
 
 class TopologyShow(TextLister):
@@ -52,13 +55,13 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
         cut.add_argument(
             "--level", metavar="NAME", help="nothing below this level, such as leaf or pod"
         )
-        cloud_source.add_source_arguments(parser)
+        sources.add_source_arguments(parser)
 
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the tree, and the rows of its lowest switches."""
-        topology, uses = cloud_source.topology_of_source(args)
-        cut = switch_tree.Cut(args.switch, args.depth, _level(topology, args.level))
-        shown = switch_tree.nodes(topology, cut)
+        topology, uses = sources.topology_of_source(args)
+        level = _level(topology, args.level)
+        shown = switch_tree.nodes(topology, args.switch, args.depth, level)
         if topology.remarks:
             output.say(
                 f"{plurals.text(len(topology.remarks), 'remark')} on this topology: see hpc-sched "
@@ -71,8 +74,8 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
             )
         drawn = "".join(switch_tree.UNICODE)
         lines = switch_tree.UNICODE if output.takes(drawn, self.app.stdout) else switch_tree.ASCII
-        text = switch_tree.text_of(topology, shown, uses, lines)
-        return Answer(text, *switch_tree.rows(topology, shown, uses))
+        tree = switch_tree.lines_of(topology, shown, uses, lines)
+        return Answer(tree, *switch_tree.rows(topology, shown, uses))
 
 
 def _level(topology: Topology, name: str | None) -> int:
@@ -83,3 +86,59 @@ def _level(topology: Topology, name: str | None) -> int:
             f"--level {name}: expected one of {', '.join(topology.levels)}"
         )
     return topology.levels.index(name) + 1
+
+
+class TopologyConvert(HPCSchedCommand):
+    """Write a topology as a file (yaml, slurm) or a picture (svg, dot).
+
+    Warns on standard error about what the format cannot hold. With --cloud or --snapshot svg
+    shows which hosts are free.
+    """
+
+    EPILOG = """\
+examples:
+
+    ibnetdiscover | hpc-sched topology convert - --to yaml --output topology.yaml
+    hpc-sched topology convert topology.yaml --to slurm --output /etc/slurm/topology.conf
+    hpc-sched topology convert --to svg --output fabric.svg
+    hpc-sched topology convert --to svg --cloud mycloud --output fabric.svg
+    hpc-sched topology convert --snapshot state.json.gz --to yaml
+    hpc-sched topology convert topology.yaml --to dot | dot -Tpdf -o fabric.pdf
+
+exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong usage
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        parser.add_argument("--to", choices=formats.NAMES, required=True, help="the format")
+        parser.add_argument(
+            "--output",
+            metavar="FILE",
+            default="-",
+            help="file to write, as a whole or not at all (default: standard output)",
+        )
+        parser.add_argument("--title", help="with --to svg: title of the picture (default: none)")
+        sources.add_source_arguments(parser)
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, options of another format."""
+        for option, value in (("--cloud", args.cloud), ("--title", args.title)):
+            if value is not None and args.to != "svg":
+                self.parser.error(f"{option} means nothing with --to {args.to}")
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Write the topology; return the exit code."""
+        args = parsed_args
+        topology, uses = sources.topology_of_source(args)
+        options: dict[str, Any] = {"title": args.title} if args.title else {}
+        if uses and args.to == "svg":
+            options |= {"states": uses.states(), "notes": uses.notes()}
+        done = formats.written(topology, args.to, **options)
+        for warning in done.warnings:
+            output.say(f"warning: {warning}")
+        if args.output == "-":
+            output.write_utf8(done.text, self.app.stdout)
+        else:
+            output.save(done.text, args.output)
+            output.say(f"{args.output}: wrote {summary(topology)}")
+        return 0

@@ -20,15 +20,6 @@ ASCII = ("|- ", "`- ", "|  ", "   ")
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """The part of the tree to show."""
-
-    switch: str | None = None  # this one and all below it
-    depth: int | None = None  # number of levels of switches from the top
-    level: int = 1  # nothing below this level
-
-
-@dataclass(frozen=True, slots=True)
 class Node:
     """One shown switch."""
 
@@ -40,25 +31,28 @@ class Node:
     last: tuple[bool, ...]  # for each level on the way down: True if it is the last one there
 
 
-def nodes(topology: Topology, cut: Cut) -> list[Node]:
+def nodes(topology: Topology, top: str | None, depth: int | None, level: int) -> list[Node]:
     """Return the shown switches, each before those below it.
 
+    :param top: switch to show with all below it; all switches if None
+    :param depth: number of levels of switches from the top
+    :param level: the lowest level to show
     :raises exceptions.UnknownHostError: for an unknown switch
     """
     leaves = Counter(name for leaf in topology.leaves for name in _path(topology, leaf))
 
     def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[Node]:
         switch = topology.switches[topology.switch_index(name)]
-        lowest = switch.level <= cut.level or (cut.depth is not None and len(last) + 1 >= cut.depth)
+        lowest = switch.level <= level or (depth is not None and len(last) + 1 >= depth)
         yield Node(switch, above, topology.hosts_of(name), leaves[name], lowest, last)
         if not lowest:
             children = topology.children_of(name)
             for child in children:
                 yield from walk(child, (*above, name), (*last, child == children[-1]))
 
-    if cut.switch is not None:
-        _, *above = _path(topology, cut.switch)
-        return list(walk(cut.switch, tuple(reversed(above)), ()))
+    if top is not None:
+        _, *above = _path(topology, top)
+        return list(walk(top, tuple(reversed(above)), ()))
     return [node for root in topology.roots for node in walk(root, (), ())]
 
 
@@ -72,12 +66,9 @@ def _path(topology: Topology, name: str) -> list[str]:
     return found
 
 
-def text_of(
-    topology: Topology,
-    shown: Sequence[Node],
-    occupancy: FabricUsage | None,
-    lines: Sequence[str] = UNICODE,
-) -> str:
+def lines_of(
+    topology: Topology, shown: Sequence[Node], occupancy: FabricUsage | None, lines: Sequence[str]
+) -> list[str]:
     """Return the switches as a tree with a heading and aligned columns.
 
     :param lines: characters of the branches, :data:`UNICODE` or :data:`ASCII`
@@ -89,57 +80,50 @@ def text_of(
         numbers = [str(len(node.hosts))]
         if occupancy:
             numbers += _numbers(occupancy.totals(node.hosts))
-        table.append(
-            (
-                _branch(node, lines) + node.switch.name,
-                topology.levels[node.switch.level - 1],
-                *numbers,
-                _processors(topology, node) if node.lowest else "",
-                _below(node),
-            )
-        )
+        name = _branch(node, lines) + node.switch.name
+        processors = _processors(topology, node) if node.lowest else ""
+        level = topology.levels[node.switch.level - 1]
+        table.append((name, level, *numbers, processors, _below(node)))
     if not any(row[-2] for row in table[1:]):
         table = [(*row[:-2], row[-1]) for row in table]
-    return "".join(f"{line}\n" for line in output.aligned(table, range(2, 2 + len(names))))
+    return output.aligned(table, range(2, 2 + len(names)))
 
 
-COLUMNS: tuple[tuple[str, Callable[[Topology, Node], Any]], ...] = (
-    ("Switch", lambda _topology, node: node.switch.name),
-    ("Level", lambda topology, node: topology.levels[node.switch.level - 1]),
-    ("Above", lambda _topology, node: "/".join(node.above)),
-    ("Hosts", lambda _topology, node: len(node.hosts)),
-    ("Names", lambda _topology, node: hostlist.fold(node.hosts)),
-    ("Processor", lambda topology, node: _processors(topology, node)),
-    ("Stands for", lambda _topology, node: hostlist.fold(node.switch.members)),
-    ("Oversubscription", lambda _topology, node: lint.ratio_of(node.switch)),
-)
-_STATE_COLUMNS: tuple[tuple[str, Callable[[Totals], Any]], ...] = (
-    ("VMs", lambda totals: totals.vms),
-    ("VCPUs used", lambda totals: totals.vcpus_used),
-    ("VCPUs", lambda totals: totals.vcpus),
-    ("Free hosts", lambda totals: totals.free),
-    ("Disabled", lambda totals: totals.disabled),
-    ("Down", lambda totals: totals.down),
-    ("Not in Nova", lambda totals: totals.absent),
-)
+COLUMNS: dict[str, Callable[[Topology, Node], Any]] = {
+    "Switch": lambda _topology, node: node.switch.name,
+    "Level": lambda topology, node: topology.levels[node.switch.level - 1],
+    "Above": lambda _topology, node: "/".join(node.above),
+    "Hosts": lambda _topology, node: len(node.hosts),
+    "Names": lambda _topology, node: hostlist.fold(node.hosts),
+    "Processor": lambda topology, node: _processors(topology, node),
+    "Stands for": lambda _topology, node: hostlist.fold(node.switch.members),
+    "Oversubscription": lambda _topology, node: lint.ratio_of(node.switch),
+}
+# Column to the attribute of Totals.
+_STATE_COLUMNS = {
+    "VMs": "vms",
+    "VCPUs used": "vcpus_used",
+    "VCPUs": "vcpus",
+    "Free hosts": "free",
+    "Disabled": "disabled",
+    "Down": "down",
+    "Not in Nova": "absent",
+}
 
 
 def rows(
     topology: Topology, shown: Sequence[Node], occupancy: FabricUsage | None
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return names of columns, and a row for each of the lowest shown switches."""
-    columns = [name for name, _ in COLUMNS]
-    if occupancy:
-        columns += [name for name, _ in _STATE_COLUMNS]
     table = []
     for node in shown:
         if node.lowest:
-            row = [value(topology, node) for _, value in COLUMNS]
+            row = [value(topology, node) for value in COLUMNS.values()]
             if occupancy:
                 totals = occupancy.totals(node.hosts)
-                row += [value(totals) for _, value in _STATE_COLUMNS]
+                row += [getattr(totals, name) for name in _STATE_COLUMNS.values()]
             table.append(tuple(row))
-    return tuple(columns), table
+    return (*COLUMNS, *(_STATE_COLUMNS if occupancy else ())), table
 
 
 def _branch(node: Node, lines: Sequence[str]) -> str:

@@ -10,6 +10,10 @@ from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 
 # Misses of the last-level cache, loads plus stores, per second at a cache score of 1.
 MISSES_PER_SCORE = 100_000
+# Longer than any measurement: more is a slip.
+MAX_SECONDS = 1e9
+
+_COLUMNS = ("application", "neighbour, empty or - for a dedicated run", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +84,6 @@ def _what(application: str, neighbour: str | None) -> str:
     return f"{application} alone" if neighbour is None else f"{application} beside {neighbour}"
 
 
-# Longer than any measurement: more is a slip.
-MAX_SECONDS = 1e9
-
-_COLUMNS = ("application", "neighbour, empty or - for a dedicated run", "seconds")
-_DEDICATED = ("", "-")
-
-
 def timings_of(content: bytes, name: str) -> list[TimedRun]:
     """Return the runs of a file, in its order; linear in its length.
 
@@ -94,13 +91,11 @@ def timings_of(content: bytes, name: str) -> list[TimedRun]:
     :raises exceptions.InterferenceError: naming file, line and what was expected
     """
     text = files.decode(content, name, exceptions.InterferenceError)
-    return [_run(row) for row in table_file.csv_rows(text, name, number_columns=(2,))]
-
-
-def _run(row: table_file.TableRow) -> TimedRun:
-    row.check_width(_COLUMNS)
-    return TimedRun(
-        application=row.name(0),
-        neighbour=None if row.cells[1] in _DEDICATED else row.name(1),
-        seconds=row.number(2, "a number of seconds above 0", MAX_SECONDS),
-    )
+    runs = []
+    for row in table_file.csv_rows(text, name, number_columns=(2,)):
+        row.check_width(_COLUMNS)
+        application = row.name(0)
+        neighbour = None if row.cells[1] in ("", "-") else row.name(1)
+        seconds = row.number(2, "a number of seconds above 0", MAX_SECONDS)
+        runs.append(TimedRun(application, neighbour, seconds))
+    return runs

@@ -2,7 +2,7 @@
 
 CSV, one pair of applications a row, 1.0 being the performance alone on the host::
 
-    # application, application, the first beside the second, the second beside the first
+    # application, application, the first with the second, the second with the first
     WRF, LU, 0.87, 0.98
     WRF, WRF, 0.91, 0.91
 
@@ -59,8 +59,13 @@ def read_index(path: files.Path) -> InterferenceIndex:
         pairs = ((one, other), (other, one))
         for pair, column in zip(pairs, (2, 3), strict=True):
             speed = row.number(column, _EXPECTED, MAX_PERFORMANCE)
-            if performance.setdefault(pair, speed) != speed:
-                raise _contradiction(row, pair, speed, performance[pair], first_line.get(pair))
+            before = performance.setdefault(pair, speed)
+            if before != speed:
+                where = f"on line {first_line[pair]}" if pair in first_line else "in the same row"
+                raise row.error(
+                    f"expected one performance of {pair[0]} beside {pair[1]}, "
+                    f"found {decimals.text_of(speed)} and, {where}, {decimals.text_of(before)}"
+                )
         for pair in pairs:
             first_line.setdefault(pair, row.line)
     return InterferenceIndex(performance)
@@ -89,16 +94,6 @@ def write_index(path: files.Path, index: InterferenceIndex) -> None:
 
 def _is_yaml(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in (".yaml", ".yml")
-
-
-def _contradiction(
-    row: table_file.TableRow, pair: tuple[str, str], speed: float, before: float, line: int | None
-) -> exceptions.InterferenceError:
-    where = "in the same row" if line is None else f"on line {line}"
-    return row.error(
-        f"expected one performance of {pair[0]} beside {pair[1]}, "
-        f"found {decimals.text_of(speed)} and, {where}, {decimals.text_of(before)}"
-    )
 
 
 def _speed(index: InterferenceIndex, file: str, one: str, other: str) -> float:

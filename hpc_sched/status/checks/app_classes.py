@@ -1,7 +1,12 @@
-"""Check: the application classes and cache scores of flavors are read by a filter or weigher."""
+"""Checks: application classes of flavors are read, and server groups are packed on purpose."""
 
-from collections.abc import Mapping
+from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
@@ -9,13 +14,20 @@ from nova.db.api import models as api_models
 from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.io import databases
-from hpc_sched.status.finding import Finding, good, shortened, warning
+from hpc_sched.nova_glue.io import databases, serialized_objects
+from hpc_sched.nova_glue.request import request_extra_specs
+from hpc_sched.status.finding import Finding, failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
 
+CONF = nova.conf.CONF
 
-def check(cloud: InspectedCloud) -> list[Finding]:
+OPTION = "default_app_class"
+# Groups for availability lose most by packing and are listed first.
+_POLICIES = ("anti-affinity", "soft-anti-affinity", "soft-affinity", "affinity")
+
+
+def check_flavors(cloud: InspectedCloud) -> list[Finding]:
     """Return the extra specs of flavors that no enabled filter or weigher reads."""
     values = cloud.from_database("flavors", read_flavors)
     flavors: dict[str, list[str]] = {}
@@ -36,24 +48,23 @@ def check(cloud: InspectedCloud) -> list[Finding]:
     ]
 
 
-def _ignored() -> list[tuple[str, str, str]]:
-    """Return extra specs that have no effect, each with the harm and the remedy."""
+def _ignored() -> Iterator[tuple[str, str, str]]:
+    """Yield extra specs that have no effect, each with the harm and the remedy."""
     plugins = configured_plugins.enabled()
-    ignored = []
     if not plugins.has_filter(DEDICATED_FILTER):
         remedy = f"Add {DEDICATED_FILTER} to enabled_filters"
-        ignored.append((f"{APP_CLASS}=extreme", "other VMs may join their hosts", remedy))
+        yield f"{APP_CLASS}=extreme", "other VMs may join their hosts", remedy
     if not plugins.has_filter(INTERFERENCE_FILTER):
         harm = "no host is kept from them for its neighbours"
         remedy = f"Add {INTERFERENCE_FILTER} to enabled_filters"
-        ignored += [(CACHE_SCORE, harm, remedy), (APP_NAME, harm, remedy)]
+        yield CACHE_SCORE, harm, remedy
+        yield APP_NAME, harm, remedy
     if not plugins.has_mdobp:
         remedy = (
             "Add hpc_sched.weighers.mdobp.MDOBPWeigher to weight_classes, with a multiplier "
             "other than 0"
         )
-        ignored.append((f"{APP_CLASS}=async", "their VMs are not consolidated", remedy))
-    return ignored
+        yield f"{APP_CLASS}=async", "their VMs are not consolidated", remedy
 
 
 def read_flavors(context: nova_context.RequestContext) -> Mapping[tuple[str, str], list[str]]:
@@ -68,3 +79,114 @@ def read_flavors(context: nova_context.RequestContext) -> Mapping[tuple[str, str
     for key, value, name in sorted(databases.api_rows(context, query), key=lambda row: row[2]):
         found.setdefault((key, (value or "").strip().lower()), []).append(name)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedGroup:
+    """One server group."""
+
+    uuid: str
+    name: str
+    project_id: str
+    policy: str
+    members: int  # instances that are not deleted
+    classed: int  # of these, the ones whose flavor or hints name an application class
+
+    @property
+    def takes_default(self) -> bool:
+        """True if ``default_app_class`` decides for instances of the group."""
+        return self.classed < self.members or not self.members
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} ({self.uuid}, project {self.project_id}, {self.policy}, "
+            f"{plurals.text(self.members, 'VM')})"
+        )
+
+
+def check_groups(cloud: InspectedCloud) -> list[Finding]:
+    """Return the server groups for which ``default_app_class`` decides although it is not set.
+
+    Groups of every policy count, for the default packs them all. A group whose instances all
+    name a class is not decided by it; one without instances is. With the option set in
+    nova.conf, to whatever value, the operator has decided and nothing is read.
+    """
+    value = CONF.hpc_sched.default_app_class
+    location = CONF.get_location(OPTION, "hpc_sched")
+    if location is not None and location.location.name not in ("opt_default", "set_default"):
+        return [good(f"{OPTION} = {value} is set.")]
+    groups = cloud.from_database("server groups", read_groups)
+    packed = sorted((group for group in groups if group.takes_default), key=_rank)
+    if not packed:
+        return [
+            good(
+                f"{OPTION} is not set, but there is no server group that {value}, its default, "
+                f"would be applied to. Before there is one, add the line {OPTION}={value}, or "
+                f"{OPTION}=none, to [hpc_sched] in nova.conf."
+            )
+        ]
+    return [
+        failure(
+            f"{OPTION} is not set: {plurals.text(len(packed), 'server group')} whose flavors do "
+            "not say hpc:app_class would be packed under as few leaf switches as possible, also "
+            f"where they are made for availability. Add to [hpc_sched] in nova.conf the line "
+            f"{OPTION}=none, and to the flavors for HPC hpc:app_class=sync; or the line "
+            f"{OPTION}={value}, and to the flavors of these groups hpc:app_class=none:"
+        ),
+        *(failure(text) for text in shortened([str(group) for group in packed])),
+    ]
+
+
+def _rank(group: InspectedGroup) -> tuple[int, str, str]:
+    known = group.policy in _POLICIES
+    place = _POLICIES.index(group.policy) if known else len(_POLICIES)
+    return place, group.name, group.uuid
+
+
+def read_groups(context: nova_context.RequestContext) -> list[InspectedGroup]:
+    """Return the server groups of all projects. Two queries, whatever the size.
+
+    The classes of instances are read from their request specs in the API database, which Nova
+    updates on a resize; only request specs that name a class are fetched.
+    """
+    group, policy = api_models.InstanceGroup, api_models.InstanceGroupPolicy
+    member, mapping = api_models.InstanceGroupMember, api_models.InstanceMapping
+    # Deleted instances stay members until they are archived.
+    is_alive = mapping.queued_for_delete.is_not(sa.true())
+    exists = sa.and_(mapping.instance_uuid == member.instance_uuid, is_alive)
+    columns = (group.id, group.uuid, group.name, group.project_id)
+    members = sa.func.count(sa.distinct(mapping.instance_uuid))
+    query = (
+        sa.select(*columns, sa.func.min(policy.policy), members)
+        .outerjoin(policy, policy.group_id == group.id)
+        .outerjoin(member, member.group_id == group.id)
+        .outerjoin(mapping, exists)
+        .group_by(*columns)
+    )
+    rows = databases.api_rows(context, query)
+    spec = api_models.RequestSpec
+    naming_class = (
+        sa.select(member.group_id, member.instance_uuid, spec.spec)
+        .join(mapping, exists)
+        .join(spec, spec.instance_uuid == member.instance_uuid)
+        .where(spec.spec.contains(APP_CLASS, autoescape=True))
+    )
+    classed: Counter[int] = Counter()
+    for group_id, _uuid, text in databases.iter_api_rows(context, naming_class):
+        classed[group_id] += _names_class(text)
+    return [
+        InspectedGroup(uuid, name or "", project or "", chosen or "", number, classed[group_id])
+        for group_id, uuid, name, project, chosen, number in rows
+    ]
+
+
+def _names_class(text: str) -> bool:
+    """True if a request spec names an application class; False for an unreadable one."""
+    try:
+        spec = serialized_objects.fields_in(text)
+        flavor = serialized_objects.fields(spec.get("flavor"))
+        extra_specs = serialized_objects.mapping(flavor.get("extra_specs"))
+        hints = serialized_objects.mapping(spec.get("scheduler_hints"))
+    except serialized_objects.Unreadable:
+        return False
+    return request_extra_specs.names_class(extra_specs, hints)

@@ -4,6 +4,7 @@ registered the validators of extra specs.
 
 import importlib.metadata
 import platform
+from collections.abc import Iterator
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -11,82 +12,68 @@ from packaging.specifiers import SpecifierSet
 from hpc_sched.status.finding import Finding, failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
-DISTRIBUTION = "hpc-sched"
-VALIDATORS = "nova.api.extra_spec_validators"
 NAME = "hpc_sched"
 _REINSTALL = "Install hpc-sched again with pip, as a whole."
 
 
-def check_versions(_cloud: InspectedCloud, distribution: str = DISTRIBUTION) -> list[Finding]:
-    """Return whether what a package requires, with its extra ``nova``, is installed.
-
-    :param distribution: the package
-    """
+def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> list[Finding]:
+    """Return whether what a package requires, with its extra ``nova``, is installed."""
     package = importlib.metadata.distribution(distribution)
     found: list[Finding] = []
     supported = package.metadata["Requires-Python"] or ""
     version = platform.python_version()
     if version not in SpecifierSet(supported):
-        found.append(
-            failure(
-                f"Python {version} is not supported: expected {supported}. "
-                "Install Nova and hpc-sched for such a Python."
-            )
-        )
+        text = f"Python {version} is not supported: expected {supported}."
+        found.append(failure(f"{text} Install Nova and hpc-sched for such a Python."))
     shown = [f"Python {version}"]
     for requirement in map(Requirement, package.requires or ()):
+        name, specifier = requirement.name, requirement.specifier
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": "nova"}):
             continue
-        wanted = f"{requirement.name}{requirement.specifier}"
         try:
-            version = importlib.metadata.version(requirement.name)
+            version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found.append(failure(f"{requirement.name} is not installed: pip install '{wanted}'."))
+            found.append(failure(f"{name} is not installed: pip install '{name}{specifier}'."))
             continue
-        shown.append(f"{requirement.name} {version}")
-        if requirement.specifier.contains(version, prereleases=True):
+        shown.append(f"{name} {version}")
+        if specifier.contains(version, prereleases=True):
             continue
-        if requirement.name == "nova":
-            found.append(
-                failure(
-                    f"Nova {version} is not supported: this release of hpc-sched is tested with "
-                    f"{requirement.specifier}. Nova promises nothing to out-of-tree filters; look "
-                    "for a release of hpc-sched that supports it before you upgrade."
-                )
+        if name == "nova":
+            text = (
+                f"Nova {version} is not supported: this release of hpc-sched is tested with "
+                f"{specifier}. Nova promises nothing to out-of-tree filters; look "
+                "for a release of hpc-sched that supports it before you upgrade."
             )
         else:
-            found.append(
-                failure(f"{requirement.name} {version} is not supported: pip install '{wanted}'.")
-            )
+            text = f"{name} {version} is not supported: pip install '{name}{specifier}'."
+        found.append(failure(text))
     return found or [good(", ".join(sorted(shown, key=str.lower)) + ".")]
 
 
-def check_validators(_cloud: InspectedCloud, group: str = VALIDATORS) -> list[Finding]:
+def check_validators(
+    _cloud: InspectedCloud, group: str = "nova.api.extra_spec_validators"
+) -> Iterator[Finding]:
     """Return whether nova-api, where it runs on this host, validates ``hpc:`` extra specs.
 
     :param group: the entry points among which Nova looks for validators
     """
     points = importlib.metadata.entry_points(group=group, name=NAME)
     if not points:
-        return [
-            warning(
-                f"There is no entry point {NAME} in {group}: nova-api here lets misspelt hpc: "
-                f"extra specs pass. {_REINSTALL}"
-            )
-        ]
+        yield warning(
+            f"There is no entry point {NAME} in {group}: nova-api here lets misspelt hpc: "
+            f"extra specs pass. {_REINSTALL}"
+        )
+        return
     try:
         number = len(next(iter(points)).load().register())
     except Exception as error:
         # A broken installation may raise anything; nova-api would get the same error.
-        return [
-            failure(
-                f"The validators of hpc: extra specs cannot be loaded: {type(error).__name__}: "
-                f"{error}. {_REINSTALL}"
-            )
-        ]
-    return [
-        good(
-            f"{number} extra specs are validated by nova-api where hpc-sched is installed: also "
-            "install it on every other host that runs one."
+        yield failure(
+            f"The validators of hpc: extra specs cannot be loaded: {type(error).__name__}: "
+            f"{error}. {_REINSTALL}"
         )
-    ]
+        return
+    yield good(
+        f"{number} extra specs are validated by nova-api where hpc-sched is installed: also "
+        "install it on every other host that runs one."
+    )

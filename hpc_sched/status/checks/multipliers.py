@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import nova.conf
@@ -18,10 +19,9 @@ from nova.scheduler.weights import compute, cross_cell
 from hpc_sched import exceptions
 from hpc_sched.decimals import text_of
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.status import loaded_weighers
+from hpc_sched.status.checks.weighers import LoadedWeigher, load, names
 from hpc_sched.status.finding import Finding, failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
-from hpc_sched.status.loaded_weighers import LoadedWeigher
 from hpc_sched.topology import plurals
 from hpc_sched.weighers import mdobp
 
@@ -58,7 +58,7 @@ class _Candidates:
 
 def check(cloud: InspectedCloud) -> list[Finding]:
     """Return how topology, and MDOBP inside its leaves, compare with the other weighers."""
-    weighers, _ = loaded_weighers.load()  # weigher_list reports what cannot be loaded
+    weighers, _ = load()  # the check of weighers reports what cannot be loaded
     ours = [one for one in weighers if one.is_topology or one.is_mdobp]
     if not ours:
         return [good("No weigher of hpc_sched is enabled.")]
@@ -76,21 +76,19 @@ def check(cloud: InspectedCloud) -> list[Finding]:
             most = one.most(aggregates)
         except Exception as error:
             # A site's own weigher may need more of a host than its aggregates.
-            found.append(
-                warning(
-                    f"The multiplier of {one.name} cannot be read, {type(error).__name__}: "
-                    f"{error}. Add it to the sum of the other multipliers yourself."
-                )
+            text = (
+                f"The multiplier of {one.name} cannot be read, {type(error).__name__}: "
+                f"{error}. Add it to the sum of the other multipliers yourself."
             )
+            found.append(warning(text))
             continue
         if not math.isfinite(others + most):
-            endless.append(
-                failure(
-                    f"The multiplier of {one.name} is no finite number, or too large: the order "
-                    "of the hosts is then arbitrary. Set it, in nova.conf and in the metadata of "
-                    "aggregates, to a number."
-                )
+            text = (
+                f"The multiplier of {one.name} is no finite number, or too large: the order "
+                "of the hosts is then arbitrary. Set it, in nova.conf and in the metadata of "
+                "aggregates, to a number."
             )
+            endless.append(failure(text))
         elif one not in ours and one not in guards:
             others += most
     if endless:
@@ -99,7 +97,7 @@ def check(cloud: InspectedCloud) -> list[Finding]:
     by_topology = [one for one in ours if one.is_topology]
     for one in by_topology:
         rivals = sum(rival.most(aggregates) for rival in by_topology if rival is not one)
-        found += _topology(one, others + rivals, packer, among, guards)
+        found.append(_topology(one, others + rivals, packer, among, guards))
         found += _guards_below(one, guards)
     if packer is not None:
         found += _mdobp(packer, others, among)
@@ -133,8 +131,8 @@ def _candidates(cloud: InspectedCloud) -> tuple[list[Finding], _Candidates]:
         topology = cloud.topology()
     except exceptions.TopologyError:
         return found, _Candidates(hosts, hosts, hosts)
-    names, _ = loaded_topology.names_in(loaded_topology.Fabric(topology), computes.enabled)
-    known = [name for name in names if name in topology]
+    in_topology, _ = loaded_topology.names_in(loaded_topology.Fabric(topology), computes.enabled)
+    known = [name for name in in_topology if name in topology]
     sizes = Counter(topology.leaf_of(name) for name in known)
     leaves = len(sizes) + hosts - len(known)
     return found, _Candidates(hosts, leaves, max(sizes.values(), default=1))
@@ -146,7 +144,7 @@ def _topology(
     packer: LoadedWeigher | None,
     among: _Candidates,
     guards: list[LoadedWeigher],
-) -> list[Finding]:
+) -> Finding:
     """Return whether a weigher by topology decides before the others.
 
     :param others: sum of the other multipliers, without MDOBPWeigher's
@@ -154,10 +152,10 @@ def _topology(
     """
     value = one.multiplier()
     if value <= 0:
-        return [_without_weight(one, "groups go to the worst hosts first")]
+        return _without_weight(one, "groups go to the worst hosts first")
     computes = plurals.text(among.hosts, "enabled compute")
     if among.hosts < 2:
-        return [good(f"{one.name} has nothing to decide with {computes}.")]
+        return good(f"{one.name} has nothing to decide with {computes}.")
     steps, what = _steps(one, among)
     needed = steps * others
     rest = text_of(round(others, 6))
@@ -173,28 +171,23 @@ def _topology(
     step = f"the smallest step {what} is {text_of(value)} / {steps} = {value / steps:.2f}"
     than = f"{rest}, the sum of the other multipliers"
     if value > needed:
-        return [good(f"{one.name} decides strictly: with {computes} {step}, more than {than}.")]
+        return good(f"{one.name} decides strictly: with {computes} {step}, more than {than}.")
     strict = above(needed)
     text = f"Set [hpc_sched] {one.option} = {text_of(strict)} for it to decide strictly."
     reached = [guard for guard in guards if 0 < abs(guard.multiplier()) <= strict]
     if reached:
         text += (
-            f" That is not below {loaded_weighers.names(reached)}: lower the other multipliers, "
-            "or raise these too."
+            f" That is not below {names(reached)}: lower the other multipliers, or raise these too."
         )
     if value > others:
-        return [
-            warning(
-                f"{one.name} decides mostly: with {computes} {step}, not more than {than}, so "
-                f"that hosts close to each other in its order may change places. {text}"
-            )
-        ]
-    return [
-        warning(
-            f"{one.name} hardly decides: {text_of(value)}, from its best host to its worst one, "
-            f"is not more than {than}. {text}"
+        return warning(
+            f"{one.name} decides mostly: with {computes} {step}, not more than {than}, so "
+            f"that hosts close to each other in its order may change places. {text}"
         )
-    ]
+    return warning(
+        f"{one.name} hardly decides: {text_of(value)}, from its best host to its worst one, "
+        f"is not more than {than}. {text}"
+    )
 
 
 def _steps(one: LoadedWeigher, among: _Candidates) -> tuple[int, str]:
@@ -206,26 +199,26 @@ def _steps(one: LoadedWeigher, among: _Candidates) -> tuple[int, str]:
     return among.hosts - 1, f"of {among.hosts} ranks"
 
 
-def _mdobp(one: LoadedWeigher, others: float, among: _Candidates) -> list[Finding]:
-    """Return whether MDOBPWeigher decides before Nova's weighers inside a leaf."""
+def _mdobp(one: LoadedWeigher, others: float, among: _Candidates) -> Iterator[Finding]:
+    """Yield whether MDOBPWeigher decides before Nova's weighers inside a leaf."""
     value = one.multiplier()
     if value <= 0:
-        return [_without_weight(one, "VMs go to the hosts that suit them least")]
+        yield _without_weight(one, "VMs go to the hosts that suit them least")
+        return
     if among.hosts < 2:
-        return []
+        return
     step = among.mdobp_step
     step_text = f"the step between two hosts of a leaf is {value * step:.2f}"
     rest = f"{text_of(round(others, 6))}, the sum of Nova's multipliers"
     if value * step > others:
-        return [good(f"{one.name} decides strictly: {step_text}, more than {rest}.")]
+        yield good(f"{one.name} decides strictly: {step_text}, more than {rest}.")
+        return
     how = "mostly" if value * max(among.mdobp_span, step) > others else "hardly"
-    return [
-        warning(
-            f"{one.name} decides {how} inside a leaf: {step_text}, not more than {rest}. Set "
-            f"[hpc_sched] {one.option} = {text_of(above(others / step))} for it to decide "
-            "strictly, and see that topology still does."
-        )
-    ]
+    yield warning(
+        f"{one.name} decides {how} inside a leaf: {step_text}, not more than {rest}. Set "
+        f"[hpc_sched] {one.option} = {text_of(above(others / step))} for it to decide "
+        "strictly, and see that topology still does."
+    )
 
 
 def _without_weight(one: LoadedWeigher, harm: str) -> Finding:
@@ -239,21 +232,17 @@ def _without_weight(one: LoadedWeigher, harm: str) -> Finding:
     )
 
 
-def _guards_below(one: LoadedWeigher, guards: list[LoadedWeigher]) -> list[Finding]:
-    """Return warnings for the guards that do not decide before topology."""
+def _guards_below(one: LoadedWeigher, guards: list[LoadedWeigher]) -> Iterator[Finding]:
+    """Yield warnings for the guards that do not decide before topology."""
     value = one.multiplier()
-    found = []
     for guard in guards:
         if 0 < abs(guard.multiplier()) <= value:
             harm = next(text for cls, text in GUARDS.items() if isinstance(guard.weigher, cls))
-            found.append(
-                warning(
-                    f"[hpc_sched] {one.option} = {text_of(value)} is not below the multiplier of "
-                    f"{guard.name}, {text_of(abs(guard.multiplier()))}, which is to come before "
-                    f"topology: {harm}. Lower it, or raise that one in [filter_scheduler]."
-                )
+            yield warning(
+                f"[hpc_sched] {one.option} = {text_of(value)} is not below the multiplier of "
+                f"{guard.name}, {text_of(abs(guard.multiplier()))}, which is to come before "
+                f"topology: {harm}. Lower it, or raise that one in [filter_scheduler]."
             )
-    return found
 
 
 def above(number: float) -> float:

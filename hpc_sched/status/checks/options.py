@@ -1,8 +1,8 @@
-"""Check: the values in [hpc_sched] are valid, and no name in that section is misspelt."""
+"""Checks of options: those of [hpc_sched] are valid, those of Nova's scheduler suit groups."""
 
 import difflib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import nova.conf
@@ -14,8 +14,12 @@ from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.status.finding import Finding, failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF
+
+# Suggested values of max_placement_results are multiples of it, to last for further computes.
+STEP = 1000
 
 
 def check(_cloud: InspectedCloud) -> list[Finding]:
@@ -56,38 +60,89 @@ def unknown_names(paths: Iterable[str]) -> list[Finding]:
     return found
 
 
-def _interference_file() -> list[Finding]:
+def _interference_file() -> Iterator[Finding]:
     path = CONF.hpc_sched.interference_file
     if not path:
-        return []
+        return
     if not configured_plugins.enabled().has_filter(INTERFERENCE_FILTER):
-        return [
-            warning(
-                f"interference_file = {path} is not used: {INTERFERENCE_FILTER} is not "
-                "enabled. Add it to enabled_filters, or remove the option."
-            )
-        ]
+        yield warning(
+            f"interference_file = {path} is not used: {INTERFERENCE_FILTER} is not "
+            "enabled. Add it to enabled_filters, or remove the option."
+        )
+        return
     try:
         index = read_index(path)
     except exceptions.InterferenceError as error:
-        return [failure(f"interference_file: {error}. nova-scheduler does not start with it.")]
-    return [good(f"{path} knows {len(index.applications)} applications.")]
+        yield failure(f"interference_file: {error}. nova-scheduler does not start with it.")
+    else:
+        yield good(f"{path} knows {len(index.applications)} applications.")
 
 
-def _decision_log() -> list[Finding]:
+def _decision_log() -> Iterator[Finding]:
     path = CONF.hpc_sched.decision_log
     if not path:
-        return []
+        return
     if os.path.lexists(path):
         writable = not os.path.isdir(path) and os.access(path, os.W_OK)
     else:
         folder = os.path.dirname(path) or os.curdir
         writable = os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
-    if writable:
-        return []
-    return [
-        warning(
+    if not writable:
+        yield warning(
             f"decision_log = {path} cannot be written by the user of this command: decisions "
             "are lost. Make its folder, writable for the user of nova-scheduler."
         )
-    ]
+
+
+def check_placement_results(cloud: InspectedCloud) -> Iterator[Finding]:
+    """Return whether a request without a server group sees every compute."""
+    most = CONF.scheduler.max_placement_results
+    number = len(cloud.computes().enabled)
+    for silent in cloud.computes().silent:
+        yield warning(f"{silent}. Its computes are not counted here.")
+    if number <= most:
+        yield good(f"{plurals.text(number, 'enabled compute')}, at most {most} results.")
+        return
+    enough = -(-number // STEP) * STEP
+    yield warning(
+        f"Placement returns at most {most} of {number} enabled computes, in no useful "
+        "order, to requests without a server group: their VMs are placed on a part of the "
+        f"fabric only. Set [scheduler] max_placement_results = {enough}, or have users make "
+        "server groups."
+    )
+
+
+def check_host_subset_size(_cloud: InspectedCloud) -> list[Finding]:
+    """Return whether Nova takes the best host."""
+    size = CONF.filter_scheduler.host_subset_size
+    if size == 1:
+        return [good("Nova takes the best host.")]
+    text = (
+        f"[filter_scheduler] host_subset_size = {size}: Nova chooses at random among the "
+        f"{size} best hosts, which takes VMs off the plan. Set it to 1: the plan itself "
+        "keeps requests that run at the same time apart."
+    )
+    return [warning(text)]
+
+
+def check_shuffle(_cloud: InspectedCloud) -> list[Finding]:
+    """Return whether hosts of equal weight stay in their order."""
+    if not CONF.filter_scheduler.shuffle_best_same_weighed_hosts:
+        return [good("Hosts of equal weight stay in their order.")]
+    text = (
+        "[filter_scheduler] shuffle_best_same_weighed_hosts = true: Nova chooses at random "
+        "among hosts of one weight, and groups become less compact. Set it to false."
+    )
+    return [warning(text)]
+
+
+def check_instance_tracking(_cloud: InspectedCloud) -> list[Finding]:
+    """Return whether nova-compute reports its instances to the scheduler."""
+    if CONF.filter_scheduler.track_instance_changes:
+        return [good("nova-compute reports changes of its VMs to the scheduler.")]
+    text = (
+        "[filter_scheduler] track_instance_changes = false: the scheduler reads the VMs of "
+        "every host from the cells for every request, which takes long with many hosts. Set "
+        "it to true, except where the cells have message queues of their own."
+    )
+    return [warning(text)]

@@ -1,6 +1,7 @@
 """Check: the topology loads, and names every compute that takes instances."""
 
 import re
+from collections.abc import Iterator
 
 import nova.conf
 
@@ -16,7 +17,7 @@ CONF = nova.conf.CONF
 _COMMA = re.compile(r",(?![^\[]*\])")  # outside of brackets
 
 
-def check(cloud: InspectedCloud) -> list[Finding]:
+def check(cloud: InspectedCloud) -> Iterator[Finding]:
     """Return how the topology compares with the cloud's computes."""
     driver, options = conf.topology_source(CONF)
     described = options.get("path") or " ".join(options.get("command", ()))
@@ -24,24 +25,21 @@ def check(cloud: InspectedCloud) -> list[Finding]:
     try:
         topology = cloud.topology()
     except exceptions.TopologyError as error:
-        return [
-            *(failure(text) for text in shortened(error.problems)),
-            failure(f"nova-scheduler does not start with this topology ({source}): mend it."),
-        ]
-    found = [good(f"{topology.summary()} ({source}).")]
-    found += [warning(remark) for remark in shortened(topology.remarks)]
+        yield from map(failure, shortened(error.problems))
+        yield failure(f"nova-scheduler does not start with this topology ({source}): mend it.")
+        return
+    yield good(f"{topology.summary()} ({source}).")
+    yield from map(warning, shortened(topology.remarks))
     try:
-        return found + _coverage(topology, cloud)
+        yield from _coverage(topology, cloud)
     except exceptions.DatabaseError as error:
-        return [*found, failure(str(error))]
+        yield failure(str(error))
 
 
-def _coverage(topology: Topology, cloud: InspectedCloud) -> list[Finding]:
+def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Finding]:
     computes = cloud.computes()
-    found = [
-        warning(f"{silent}. Its computes are not compared with the topology.")
-        for silent in computes.silent
-    ]
+    for silent in computes.silent:
+        yield warning(f"{silent}. Its computes are not compared with the topology.")
     names, _ = loaded_topology.names_in(loaded_topology.Fabric(topology), computes.nodes)
     missing = [
         node.nodename
@@ -49,27 +47,19 @@ def _coverage(topology: Topology, cloud: InspectedCloud) -> list[Finding]:
         if node.enabled and name not in topology
     ]
     strangers = sorted(set(topology.hosts) - set(names)) if not computes.silent else []
+    enabled = plurals.text(len(computes.enabled), "enabled compute")
     if missing:
         hint = " (or name them in topology_name_map)" if strangers else ""
-        found.append(
-            warning(
-                f"{len(missing)} of {plurals.text(len(computes.enabled), 'enabled compute')} are "
-                "not in the topology and count as leaves of their own at the greatest distance: "
-                f"{_folded(missing)}. Add them to the topology{hint}, or disable them."
-            )
+        yield warning(
+            f"{len(missing)} of {enabled} are "
+            "not in the topology and count as leaves of their own at the greatest distance: "
+            f"{_folded(missing)}. Add them to the topology{hint}, or disable them."
         )
     elif computes.enabled:
-        found.append(
-            good(f"All {plurals.text(len(computes.enabled), 'enabled compute')} are in it.")
-        )
+        yield good(f"All {enabled} are in it.")
     if strangers:
-        found.append(
-            good(
-                f"{plurals.text(len(strangers), 'host')} of the topology are no computes: "
-                f"{_folded(strangers)}. They do no harm."
-            )
-        )
-    return found
+        hosts = f"{plurals.text(len(strangers), 'host')} of the topology"
+        yield good(f"{hosts} are no computes: {_folded(strangers)}. They do no harm.")
 
 
 def _folded(names: list[str]) -> str:

@@ -3,7 +3,7 @@
 import difflib
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import nova.conf
 from nova.scheduler import filters as nova_filters
@@ -29,22 +29,18 @@ def check(_cloud: InspectedCloud) -> list[Finding]:
     found, known = _available(CONF.filter_scheduler.available_filters)
     if not found:  # otherwise all filters of a missing entry would be unknown too
         found = [_unknown(name, known) for name in names if name not in known]
-    found += [
-        warning(
-            f"{name} is named {count} times in enabled_filters and is run as often. Name it once."
-        )
-        for name, count in Counter(names).items()
-        if count > 1 and name in FILTER_ORDER
-    ]
+    for name, count in Counter(names).items():
+        if count > 1 and name in FILTER_ORDER:
+            text = f"{name} is named {count} times in enabled_filters and is run as often."
+            found.append(warning(f"{text} Name it once."))
     if GROUP_FILTER not in names:
         available = "" if GROUP_FILTER in known else f" and add available_filters = {OURS}"
-        found.append(
-            warning(
-                f"{GROUP_FILTER} is not enabled: a group that does not fit is spread instead of "
-                "refused, and hpc:require and hpc:max_leaves are no guarantees. Set "
-                f"{_line([*names, GROUP_FILTER])}{available}"
-            )
+        text = (
+            f"{GROUP_FILTER} is not enabled: a group that does not fit is spread instead of "
+            "refused, and hpc:require and hpc:max_leaves are no guarantees. Set "
+            f"{_line([*names, GROUP_FILTER])}{available}"
         )
+        found.append(warning(text))
     found += _order(list(dict.fromkeys(names)))
     ours = [name for name in names if name in FILTER_ORDER]
     return found or [good(f"enabled_filters ends in {', '.join(ours)}.")]
@@ -63,33 +59,27 @@ def _line(names: Sequence[str]) -> str:
 
 def _available(paths: Sequence[str]) -> tuple[list[Finding], set[str]]:
     """Return what is wrong in available_filters, and the names of the filters it provides."""
-    handler = nova_filters.HostFilterHandler()
     found: list[Finding] = []
     names: set[str] = set()
     for path in paths:
         if "#" in path or ";" in path:
-            found.append(failure(f"available_filters = {path}: {_NO_START} {_COMMENT}"))
-            continue
-        if "," in path:
+            why = f": {_NO_START} {_COMMENT}"
+        elif "," in path:
             parts = [part.strip() for part in path.split(",") if part.strip()]
-            found.append(
-                failure(
-                    f"available_filters = {path}: {_NO_START} The key takes one value a line. "
-                    "Repeat it: " + "; ".join(f"available_filters = {part}" for part in parts)
+            lines = "; ".join(f"available_filters = {part}" for part in parts)
+            why = f": {_NO_START} The key takes one value a line. Repeat it: {lines}"
+        else:
+            try:
+                classes = nova_filters.HostFilterHandler().get_matching_classes([path])
+                names |= {cls.__name__ for cls in classes}
+                continue
+            except Exception as error:
+                # A site's own module may raise anything at import.
+                why = (
+                    f" cannot be imported: {import_error_text(error)}. {_NO_START} The lines that "
+                    f"are needed are available_filters = {NOVAS} and available_filters = {OURS}"
                 )
-            )
-            continue
-        try:
-            names |= {cls.__name__ for cls in handler.get_matching_classes([path])}
-        except Exception as error:
-            # A site's own module may raise anything at import.
-            found.append(
-                failure(
-                    f"available_filters = {path} cannot be imported: {import_error_text(error)}. "
-                    f"{_NO_START} The lines that are needed are available_filters = {NOVAS} and "
-                    f"available_filters = {OURS}"
-                )
-            )
+        found.append(failure(f"available_filters = {path}{why}"))
     return found, names
 
 
@@ -113,28 +103,24 @@ def _unknown(name: str, known: set[str]) -> Finding:
     return failure(f"{names} is no filter: {_NO_START} {meant}")
 
 
-def _order(names: Sequence[str]) -> list[Finding]:
-    """Return what is wrong in the order of distinct names."""
+def _order(names: Sequence[str]) -> Iterator[Finding]:
+    """Yield what is wrong in the order of distinct names."""
     expected = _in_order(names)
     if names == expected:
-        return []
+        return
     if RACK_FILTER in names and names[-1] != RACK_FILTER:
         behind = names[names.index(RACK_FILTER) + 1 :]
-        return [
-            failure(
-                f"{', '.join(behind)} behind {RACK_FILTER}, which leaves only the hosts "
-                "that the plan needs: what is removed after it makes requests fail that would "
-                f"fit elsewhere. Set {_line(names)}"
-            )
-        ]
-    early, late = next(
-        (one, other)
-        for one, other in itertools.pairwise(names)
-        if expected.index(one) > expected.index(other)
-    )
-    return [
-        warning(
-            f"{early} before {late}: it counts on hosts that are removed after it, and groups are "
-            f"planned on them. Set {_line(names)}"
+        yield failure(
+            f"{', '.join(behind)} behind {RACK_FILTER}, which leaves only the hosts "
+            "that the plan needs: what is removed after it makes requests fail that would "
+            f"fit elsewhere. Set {_line(names)}"
         )
-    ]
+        return
+    places = map(expected.index, names)
+    early, late = next(
+        (expected[one], expected[other]) for one, other in itertools.pairwise(places) if one > other
+    )
+    yield warning(
+        f"{early} before {late}: it counts on hosts that are removed after it, and groups are "
+        f"planned on them. Set {_line(names)}"
+    )

@@ -1,0 +1,216 @@
+"""What a command reads: a topology, and a cloud from its APIs or a snapshot, with its nova.conf."""
+
+import argparse
+import sys
+import time
+
+from hpc_sched import conf, exceptions, files
+from hpc_sched.cli.common import nova_conf, output
+from hpc_sched.snapshot import host_usage
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.host_usage import FabricUsage
+from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.snapshot.source import live, snapshot_file
+from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers import aggregate_tree, topology_driver
+from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
+from hpc_sched.topology.readers.yaml_file import YamlFileDriver
+
+# Folding many names that follow no pattern is slow.
+_MAX_LISTED = 200
+# Shorter reads are not reported where standard error is no terminal.
+_QUIET_SECONDS = 10.0
+STDIN = "<stdin>"
+SOURCE = (
+    "file with a topology, - for standard input; its content shows which driver reads it, or name "
+    "the driver first, as in slurm:/etc/slurm/topology.conf; aggregates:SNAPSHOT takes the host "
+    "aggregates of a snapshot"
+)
+HELP = f"{SOURCE} (default: the topology of nova.conf)"
+HELP_WITH_SNAPSHOT = f"{SOURCE} (default: that of the snapshot, else that of nova.conf)"
+AGGREGATES = "aggregates"
+
+
+def add_topology_arguments(parser: argparse.ArgumentParser, source: str = "SOURCE") -> None:
+    """Add the arguments that say how a source is read.
+
+    :param source: what an error calls the argument that names the source
+    """
+    parser.set_defaults(source_argument=source)
+    group = parser.add_argument_group("topology")
+    nova_conf.add_arguments(group)
+    group.add_argument(
+        "--name-map",
+        metavar="FILE",
+        help="names that hosts have in Nova (default: topology_name_map of nova.conf, where the "
+        "topology comes from there)",
+    )
+    group.add_argument(
+        "--host-pattern",
+        metavar="REGEX",
+        help="host name in the description of an InfiniBand port (default: "
+        "topology_host_pattern, likewise)",
+    )
+    group.add_argument(
+        "--topology-name",
+        metavar="NAME",
+        help="tree of Slurm's topology.yaml (default: topology_name, likewise)",
+    )
+
+
+def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) -> Topology:
+    """Return the topology of a source, else that of a snapshot, else that of nova.conf.
+
+    :raises exceptions.HPCSchedError: as :func:`topology_of` does
+    """
+    if source is not None or snapshot.topology is None:
+        return topology_of(args, source, snapshot)
+    name = f"{args.snapshot or 'snapshot'}: topology"
+    parsed: Topology = YamlFileDriver(path=name).parse(Text(snapshot.topology.encode(), name))
+    return parsed
+
+
+def topology_of(
+    args: argparse.Namespace, source: str | None, snapshot: Snapshot | None = None
+) -> Topology:
+    """Return the topology of a source, or that of nova.conf if the source is None.
+
+    Host aggregates come from a snapshot: commands do not read Nova's databases.
+
+    :param source: as :data:`HELP` says
+    :param snapshot: the cloud of nova.conf, if known
+    :raises exceptions.TopologyError: where it cannot be read or is wrong
+    :raises exceptions.ConfigError: where nova.conf cannot be read or names no topology
+    """
+    names = {"name_map": "name_map", "host_pattern": "host_pattern", "tree": "topology_name"}
+    given = {key: value for key, name in names.items() if (value := getattr(args, name))}
+    if source is None:
+        options = nova_conf.read(args, f"a topology with {args.source_argument}")
+        configured, defaults = conf.topology_source(options)
+        if configured != AGGREGATES:
+            return topology_driver.load(configured, **(defaults | given))
+        if snapshot is None:
+            raise exceptions.ConfigError(
+                f"nova.conf says topology_driver = {AGGREGATES}: expected the cloud whose host "
+                f"aggregates are meant, --cloud or --snapshot, or {AGGREGATES}:SNAPSHOT as the "
+                "topology"
+            )
+        return aggregate_tree.topology_of(snapshot.aggregates)
+    named, colon, path = source.partition(":")
+    if not (colon and path and named in topology_driver.driver_names()):
+        named, path = "", source
+    if named == AGGREGATES:
+        return aggregate_tree.topology_of(snapshot_file.read(path).aggregates)
+    limits = exceptions.TopologyError, MAX_BYTES
+    if path == "-":
+        shown, content = STDIN, files.read_stream(sys.stdin.buffer, STDIN, *limits)
+    else:
+        shown, content = path, files.read_bytes(path, *limits)
+    name = named or topology_driver.driver_of(content, shown)
+    driver = topology_driver.driver(name, path=path, **given)
+    if not isinstance(driver, TextDriver):
+        return driver.load()
+    return driver.parse(driver.described(content, shown))
+
+
+def add_state_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name the cloud."""
+    group = parser.add_argument_group("cloud").add_mutually_exclusive_group()
+    group.add_argument(
+        "--cloud",
+        metavar="NAME",
+        help="cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)",
+    )
+    group.add_argument(
+        "--snapshot",
+        metavar="FILE",
+        help="read a file of hpc-sched snapshot save in place of the cloud",
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name the cloud and its topology."""
+    add_state_arguments(parser)
+    add_topology_arguments(parser, "--topology")
+    parser.add_argument("--topology", metavar="SOURCE", help=HELP_WITH_SNAPSHOT)
+
+
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add SOURCE, and the arguments that name the cloud on it."""
+    parser.add_argument("source", nargs="?", metavar="SOURCE", help=HELP_WITH_SNAPSHOT)
+    add_topology_arguments(parser)
+    add_state_arguments(parser)
+
+
+def snapshot_of(args: argparse.Namespace) -> Snapshot:
+    """Return the state of the cloud; report progress and notes on standard error.
+
+    :raises exceptions.SnapshotError: where it cannot be read
+    """
+    if args.snapshot is not None:
+        found = snapshot_file.read(args.snapshot)
+    else:
+        line = output.StatusLine(sys.stderr)
+        shown = time.monotonic()
+
+        def progress(text: str) -> None:
+            nonlocal shown
+            if line.in_place:
+                line.show(text)
+            elif time.monotonic() - shown > _QUIET_SECONDS:
+                shown = time.monotonic()
+                line.show(f"reading {text}")
+
+        try:
+            found = live.take(args.cloud, progress)
+        finally:
+            line.end()
+    for note in found.notes:
+        output.say(f"note: {note}")
+    return found
+
+
+def cloud_of(args: argparse.Namespace) -> Cloud:
+    """Return the cloud with its topology and options; report unknown hosts on standard error.
+
+    :raises exceptions.HPCSchedError: where state, topology or nova.conf cannot be read
+    """
+    snapshot = snapshot_of(args)
+    if args.snapshot is None or nova_conf.is_named(args):
+        options = nova_conf.read_if_any(args)
+        if options is not None:
+            snapshot = nova_conf.with_options(snapshot, options)
+    found = Cloud.of(snapshot, fabric_of(args, args.topology, snapshot))
+    if found.unknown:
+        output.say(f"note: {unknown_hosts(found)}")
+    return found
+
+
+def unknown_hosts(cloud: Cloud) -> str:
+    """Return a sentence about the hosts that the topology does not name."""
+    hosts = cloud.unknown
+    shown = hostlist.fold(hosts[:_MAX_LISTED])
+    more = f" and {len(hosts) - _MAX_LISTED} more" if len(hosts) > _MAX_LISTED else ""
+    number = plurals.text(len(hosts), "host")
+    return f"{number} ({shown}{more}) not in the topology, each a leaf of its own"
+
+
+def topology_of_source(args: argparse.Namespace) -> tuple[Topology, FabricUsage | None]:
+    """Return the topology, and what runs on it if a cloud or a snapshot is named.
+
+    :raises exceptions.HPCSchedError: where one of them cannot be read
+    """
+    if args.cloud is None and args.snapshot is None:
+        return topology_of(args, args.source), None
+    return topology_of_cloud(args)
+
+
+def topology_of_cloud(args: argparse.Namespace) -> tuple[Topology, FabricUsage]:
+    """Return the topology and what runs on it; without a named cloud that of OS_CLOUD.
+
+    :raises exceptions.HPCSchedError: where one of them cannot be read
+    """
+    snapshot = snapshot_of(args)
+    topology = fabric_of(args, args.source, snapshot)
+    return topology, host_usage.of(topology, snapshot)

@@ -1,0 +1,240 @@
+"""hpc-sched topology validate, check and diff."""
+
+import argparse
+from collections.abc import Iterator
+
+from hpc_sched import exceptions
+from hpc_sched.cli.common import output, sources
+from hpc_sched.cli.common.argument_types import add_flag
+from hpc_sched.cli.common.base_command import Answer, TextLister
+from hpc_sched.snapshot.host_usage import FabricUsage
+from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.compare import difference, lint
+from hpc_sched.topology.compare.difference import Difference
+from hpc_sched.topology.model import Topology
+
+PROBLEM, REMARK, MERGED, OK, FAILED = "problem", "remark", "merged", "ok", "failed"
+MISSING, ABSENT, DOUBLED = "missing", "absent", "doubled"
+KINDS = (MISSING, ABSENT, DOUBLED, *lint.KINDS)
+# The exit codes of diff(1).
+SAME, DIFFERENT, TROUBLE = 0, 1, 2
+
+
+class TopologyValidate(TextLister):
+    """Check that a topology can be used: print every problem and every remark, one a line."""
+
+    EPILOG = """\
+examples:
+
+    hpc-sched topology validate
+    hpc-sched topology validate topology.yaml
+    hpc-sched topology validate --strict slurm:/etc/slurm/topology.conf ibnetdiscover.out
+    ibnetdiscover | hpc-sched topology validate -
+
+A problem would stop the start of a scheduler. A remark is legal, and may still be a mistake: what
+was corrected while reading, islands, leaves of odd size, unequal oversubscription.
+
+exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wrong usage
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        parser.add_argument("sources", nargs="*", metavar="SOURCE", help=sources.HELP)
+        add_flag(parser, "--strict", "remarks count as problems")
+        sources.add_topology_arguments(parser)
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, to read standard input twice."""
+        super().check(args)
+        if args.sources.count("-") > 1:
+            self.parser.error("SOURCE -: standard input can be read once only")
+
+    def answer(self, args: argparse.Namespace) -> Answer:
+        """Return the problems and remarks of each source."""
+        counted = {PROBLEM, REMARK} if args.strict else {PROBLEM}
+        rows = []
+        for source in args.sources or [None]:
+            name = source or "nova.conf"
+            found = list(_findings(args, source))
+            failed = sum(kind in counted for kind, _ in found)
+            if failed:
+                # A problem ends the reading: there are no counts to report.
+                found = [(kind, text) for kind, text in found if kind != OK]
+                found.append((FAILED, plurals.text(failed, "problem")))
+            rows += [(name, kind, text) for kind, text in found]
+        lines = [_line(row, len(args.sources) > 1) for row in rows]
+        code = int(any(kind == FAILED for _, kind, _ in rows))
+        return Answer(lines, ("Source", "Kind", "Text"), rows, code)
+
+
+def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[str, str]]:
+    """Yield kind and sentence of each problem and remark of a source."""
+    try:
+        topology = sources.topology_of(args, source)
+    except exceptions.HPCSchedError as error:
+        for problem in getattr(error, "problems", ()) or (str(error),):
+            yield PROBLEM, problem
+        return
+    for remark in topology.remarks:
+        yield REMARK, remark
+    for finding in lint.of(topology):
+        yield REMARK, finding.sentence
+    for switch in topology.switches:
+        if switch.members:
+            members = f"{len(switch.members)} switches: {hostlist.fold(switch.members)}"
+            level = topology.levels[switch.level - 1]
+            yield MERGED, f"{level} {switch.name} stands for {members}"
+    yield OK, summary(topology)
+
+
+def summary(topology: Topology) -> str:
+    """Return a topology's counts, and its oversubscription if links are known."""
+    text = topology.summary()
+    usual = lint.oversubscription(topology)
+    if not usual:
+        return text
+    ratios = ", ".join(f"{level} {lint.ratio_text(ratio)}" for level, ratio in usual.items())
+    return f"{text}; oversubscription: {ratios}"
+
+
+def _line(row: tuple[str, str, str], several: bool) -> str:
+    """Return a line for people; a problem names its file itself."""
+    source, kind, text = row
+    if kind == PROBLEM:
+        return text if not several or text.startswith(source) else f"{source}: {text}"
+    return f"{source}: {kind}: {text}" if several else f"{kind}: {text}"
+
+
+class TopologyCheck(TextLister):
+    """Compare a topology with the hosts of Nova, and report what is unusual in it."""
+
+    EPILOG = f"""\
+examples:
+
+    hpc-sched topology check --cloud mycloud
+    hpc-sched topology check topology.yaml --snapshot cloud.json.gz
+    hpc-sched topology check topology.yaml --ignore {lint.SIZE} --ignore {lint.SINGLE}
+
+kinds of findings:
+
+    {MISSING}   hosts in Nova that the topology does not name: each counts as a leaf of its own
+    {ABSENT}    hosts in the topology that Nova does not know
+    {DOUBLED}   hosts in the topology that are several hypervisors in Nova
+    {lint.ISLANDS}   parts of the fabric without a link between them
+    {lint.LEVELS}    switches directly below one that is more than a level higher
+    {lint.SINGLE}    leaves with one host where others have more
+    {lint.SIZE}      leaves with more or fewer hosts than most
+    {lint.LINKS}     switches with another oversubscription than most of their level
+
+exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be read,
+2 wrong usage
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        parser.add_argument(
+            "--ignore",
+            metavar="KIND",
+            choices=KINDS,
+            action="append",
+            default=[],
+            help="do not look for this (may be given several times): " + ", ".join(KINDS),
+        )
+        sources.add_source_arguments(parser)
+
+    def answer(self, args: argparse.Namespace) -> Answer:
+        """Return the findings."""
+        topology, uses = sources.topology_of_cloud(args)
+        every = list(_hosts(uses))
+        every += [(finding.kind, finding.sentence) for finding in lint.of(topology)]
+        rows = [(kind, text) for kind, text in every if kind not in args.ignore]
+        nodes = plurals.text(uses.hypervisors, "hypervisor")
+        end = f"found {len(rows)}" if rows else "ok"
+        lines = [f"{kind}: {text}" for kind, text in rows]
+        lines.append(f"{end}: {summary(topology)}; {nodes} in Nova")
+        return Answer(lines, ("Kind", "Finding"), rows, int(bool(rows)))
+
+
+def _hosts(uses: FabricUsage) -> Iterator[tuple[str, str]]:
+    for kind, hosts, where in (
+        (MISSING, uses.unnamed, "in Nova, but not in the topology"),
+        (ABSENT, uses.absent, "in the topology, but not in Nova"),
+    ):
+        if hosts:
+            yield kind, f"{plurals.text(len(hosts), 'host')} {where}: {hostlist.fold(hosts)}"
+    for host, nodes in uses.doubled.items():
+        yield DOUBLED, f"host {host} of the topology is {len(nodes)} in Nova: {', '.join(nodes)}"
+
+
+class TopologyDiff(TextLister):
+    """Show the differences between two topologies.
+
+    Hosts and switches that were added, removed or moved, renamed switches, levels, processors
+    and links, and how many pairs of hosts are nearer or farther than before. The order of a
+    description is no difference.
+    """
+
+    EPILOG = """\
+examples:
+
+  Changes since a file was written; without B it is compared with the topology of nova.conf:
+
+    hpc-sched topology diff topology.yaml
+    hpc-sched topology diff old.yaml new.yaml
+
+  The live fabric against the file that the scheduler reads:
+
+    ibnetdiscover | hpc-sched topology diff topology.yaml -
+
+exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usage
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        parser.add_argument("old", metavar="A", help=f"the older one: {sources.SOURCE}")
+        parser.add_argument(
+            "new",
+            nargs="?",
+            metavar="B",
+            help="the newer one, likewise (default: the topology of nova.conf)",
+        )
+        add_flag(parser, "--brief", "one line, as the scheduler logs it")
+        sources.add_topology_arguments(parser, "B")
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; return the exit code."""
+        try:
+            return super().run(parsed_args)
+        except exceptions.HPCSchedError as error:
+            for problem in getattr(error, "problems", ()) or (str(error),):
+                output.say(problem)
+            return TROUBLE
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, to read standard input twice."""
+        super().check(args)
+        if args.old == args.new == "-":
+            self.parser.error("A and B are both -: standard input can be read once only")
+
+    def answer(self, args: argparse.Namespace) -> Answer:
+        """Return a sentence for each change."""
+        old = sources.topology_of(args, args.old)
+        found = difference.between(old, sources.topology_of(args, args.new))
+        lines = [found.summary()] if args.brief and found else found.sentences()
+        code = DIFFERENT if found else SAME
+        return Answer(lines, ("What", "Names", "Old", "New"), list(_rows(found)), code)
+
+
+def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
+    yield from _changes(found, "hosts", "switches")
+    for before, after in found.renamed:
+        yield "renamed", after, before, after
+    yield from _changes(found, "levels", "processors", "members", "links")
+    for hops in found.hops:
+        yield "hops", f"{hops.pairs} pairs of hosts", f"{hops.old}", f"{hops.new}"
+
+
+def _changes(found: Difference, *kinds: str) -> Iterator[tuple[str, str, str, str]]:
+    for kind in kinds:
+        for change in getattr(found, kind):
+            yield kind, hostlist.fold(change.names), change.old or "", change.new or ""

@@ -1,0 +1,185 @@
+"""Check: one weigher by topology, MDOBP where hosts are shared, and no misspelt weigher."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import nova.conf
+from nova import objects
+from nova.scheduler import weights
+from nova.scheduler.weights import metrics
+
+from hpc_sched.enabled_plugins import ALL_WEIGHERS, DEDICATED_FILTER, INTERFERENCE_FILTER
+from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.status.finding import Finding, failure, good, import_error_text, warning
+from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.weighers.base import GroupWeigher, TopologyWeigher
+from hpc_sched.weighers.mdobp import MDOBPWeigher
+
+CONF = nova.conf.CONF
+
+NOVAS = "nova.scheduler.weights.all_weighers"
+HOP_BYTE = "hpc_sched.weighers.hop_byte.HopByteWeigher"
+MDOBP = "hpc_sched.weighers.mdobp.MDOBPWeigher"
+OURS = (
+    "hpc_sched.weighers.bunch.BunchWeigher",
+    HOP_BYTE,
+    MDOBP,
+    "hpc_sched.weighers.rack_capacity.RackCapacityWeigher",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedWeigher:
+    """One weigher that nova.conf enables."""
+
+    path: str  # its entry in weight_classes
+    weigher: Any  # the weigher itself; those of hpc_sched without a topology
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return type(self.weigher).__name__
+
+    @property
+    def is_topology(self) -> bool:
+        """True if it is one of the weighers by topology."""
+        return isinstance(self.weigher, TopologyWeigher)
+
+    @property
+    def is_mdobp(self) -> bool:
+        """True if it is the weigher that chooses hosts inside a leaf."""
+        return isinstance(self.weigher, MDOBPWeigher)
+
+    @property
+    def option(self) -> str:
+        """Name of the multiplier in [hpc_sched] and in aggregates' metadata; hpc_sched's only."""
+        return str(self.weigher.multiplier)
+
+    def multiplier(self, aggregate: objects.Aggregate | None = None) -> float:
+        """Return the multiplier on hosts of an aggregate, or of none."""
+        host = SimpleNamespace(aggregates=[] if aggregate is None else [aggregate])
+        return float(self.weigher.weight_multiplier(host))
+
+    def most(self, aggregates: Iterable[objects.Aggregate]) -> float:
+        """Return the largest difference of two hosts' weights, aggregates included.
+
+        0 for metrics without ``weight_setting``, which weigh all hosts alike. Infinite where a
+        multiplier is not a finite number.
+        """
+        if isinstance(self.weigher, metrics.MetricsWeigher) and not self.weigher.setting:
+            return 0.0
+        values = [self.multiplier(aggregate) for aggregate in [None, *aggregates]]
+        if not all(map(math.isfinite, values)):
+            return math.inf
+        return max(0.0, *values) - min(0.0, *values)
+
+
+def load() -> tuple[list[LoadedWeigher], list[tuple[str, str]]]:
+    """Return the weighers as Nova's HostManager loads them, and why others cannot be loaded.
+
+    The second value has entries of weight_classes, each with a sentence. The constructors of
+    hpc_sched's weighers are not called: they would load the topology.
+    """
+    found: list[LoadedWeigher] = []
+    missing: list[tuple[str, str]] = []
+    for path in CONF.filter_scheduler.weight_classes:
+        try:
+            classes = weights.HostWeightHandler().get_matching_classes([path])
+        except Exception as error:
+            # A site's own module may raise anything at import.
+            text = import_error_text(error)
+            why = f"weight_classes names {path!r}, which cannot be imported: {text}."
+            missing.append((path, why))
+            continue
+        for cls in classes:
+            try:
+                weigher = cls.__new__(cls) if issubclass(cls, GroupWeigher) else cls()
+                found.append(LoadedWeigher(path, weigher))
+            except Exception as error:
+                missing.append((path, f"{cls.__name__} of {path} cannot be built: {error}."))
+    return found, missing
+
+
+def names(weighers: Sequence[LoadedWeigher]) -> str:
+    """Return the names of weighers, separated by commas."""
+    return ", ".join(weigher.name for weigher in weighers)
+
+
+def check(_cloud: InspectedCloud) -> list[Finding]:
+    """Return what is wrong in weight_classes."""
+    weighers, missing = load()
+    deciding = [one for one in weighers if one.is_topology and one.multiplier() != 0]
+    places = f"{names(deciding) or 'no weigher'} places by topology."
+    return list(_problems(weighers, missing, deciding)) or [good(places)]
+
+
+def _problems(
+    weighers: list[LoadedWeigher], missing: list[tuple[str, str]], deciding: list[LoadedWeigher]
+) -> Iterator[Finding]:
+    for path, why in missing:
+        yield failure(f"{why} nova-scheduler does not start. {_meant(path)}")
+    by_topology = [weigher for weigher in weighers if weigher.is_topology]
+    if len(deciding) > 1:
+        yield failure(
+            f"{len(deciding)} weighers by topology are enabled, "
+            f"{names(deciding)}: their ranks add up and groups follow none of "
+            f"their orders. Enable one. Set {_line(without=by_topology)}"
+        )
+    elif not by_topology and not missing:
+        yield warning(
+            "No weigher by topology is enabled: hosts are chosen by Nova's weighers alone. "
+            f"Set {_line()}"
+        )
+    for name, count in Counter(weigher.name for weigher in weighers).items():
+        if count > 1:
+            yield warning(f"{name} is enabled {count} times and counts as often. Name it once.")
+    plugins = configured_plugins.enabled()
+    sharing = list(filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER)))
+    if sharing and not any(weigher.is_mdobp for weigher in weighers):
+        yield warning(
+            f"{', '.join(sharing)} without MDOBPWeigher: class async is not consolidated, and "
+            f"class sync fills the fewest hosts of a leaf. Set {_line(last=MDOBP)}"
+        )
+    if not any(type(one.weigher).__module__.startswith("nova.") for one in weighers):
+        yield warning(
+            "None of Nova's own weighers is enabled: hosts whose builds fail are not avoided, "
+            f"and requests without a group go anywhere. Set {_line(first=NOVAS)}"
+        )
+
+
+def _line(without: Sequence[LoadedWeigher] = (), first: str = "", last: str = "") -> str:
+    """Return the line with the recommended value of weight_classes.
+
+    :param without: the weighers by topology to replace by the recommended one
+    :param first: the path to put first; with it, or ``last``, no weigher by topology is added
+        unless one is replaced
+    :param last: the path to put last
+    """
+    gone = {weigher.path for weigher in without}
+    paths = [path for path in CONF.filter_scheduler.weight_classes if path not in gone]
+    if ALL_WEIGHERS in gone:
+        last = MDOBP
+    if first:
+        paths.insert(0, first)
+    elif not last or without:
+        paths.append(HOP_BYTE)
+    if last:
+        paths.append(last)
+    return f"weight_classes = {', '.join(dict.fromkeys(paths))}"
+
+
+def _meant(path: str) -> str:
+    """Return the remedy for a path that cannot be loaded."""
+    if "#" in path or ";" in path:
+        return "nova.conf has no comments behind a value: put it on a line of its own."
+    close = difflib.get_close_matches(path, [NOVAS, *OURS], 1)
+    if close and close[0] != path:
+        return f"Did you mean {close[0]}?"
+    return "Remove it, or mend its package."
