@@ -8,8 +8,8 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import cloud_source, nova_conf, output
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.snapshot import logged_decisions
 from hpc_sched.snapshot.cloud import find_one
-from hpc_sched.snapshot.decisions import decision_text, log_reader
 from hpc_sched.snapshot.model import Group, Server, Snapshot
 
 
@@ -67,7 +67,7 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
             if parsed_args.json:
                 self.app.stdout.write(json.dumps(record, separators=(",", ":")) + "\n")
             else:
-                self.app.stdout.write(("\n" if i else "") + decision_text.text_of(record) + "\n")
+                self.app.stdout.write(("\n" if i else "") + logged_decisions.text_of(record) + "\n")
         return 0
 
 
@@ -91,7 +91,7 @@ class _Search:
                 )
         self.source = self._path or f"{args.snapshot}"
 
-    def run(self) -> list[log_reader.Record]:
+    def run(self) -> list[logged_decisions.Record]:
         """Return the decisions, oldest first."""
         own = self._about(self.wanted)
         if own or self.wanted.startswith("req-"):
@@ -111,22 +111,22 @@ class _Search:
                 return found
         return []
 
-    def _about(self, uuid: str) -> list[log_reader.Record]:
+    def _about(self, uuid: str) -> list[logged_decisions.Record]:
         """Return the decisions on a request, a group or the first VM of a request."""
         return self._records(uuid, _is_about)
 
     def _records(
         self, uuid: str, is_wanted: Callable[[DecisionEntry, str], bool]
-    ) -> list[log_reader.Record]:
+    ) -> list[logged_decisions.Record]:
         if self._path is not None:
-            return log_reader.found_in(
+            return logged_decisions.found_in(
                 self._path, uuid, lambda entry: is_wanted(entry, uuid), last=self.last
             )
         assert self._snapshot is not None
         found = [
             record
             for record in self._snapshot.decisions
-            if is_wanted(log_reader.entry_of(record), uuid)
+            if is_wanted(logged_decisions.entry_of(record), uuid)
         ]
         return found[-1:] if self.last else found
 

@@ -9,9 +9,9 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import cloud_source, nova_conf, output, topology_source
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
-from hpc_sched.snapshot.decisions import log_reader
+from hpc_sched.snapshot import logged_decisions
 from hpc_sched.snapshot.model import Snapshot
-from hpc_sched.snapshot.source import anonymous, live, snapshot_file
+from hpc_sched.snapshot.source import live, snapshot_file
 from hpc_sched.topology import plurals
 from hpc_sched.topology.writers import yaml_writer
 
@@ -77,7 +77,7 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
                 "(topology show, check and convert: SOURCE)"
             )
         if parsed_args.no_names:
-            found = anonymous.without_names(found)
+            found = snapshot_file.without_names(found)
         snapshot_file.write(parsed_args.file, found)
         output.say(
             f"{parsed_args.file}: {plurals.text(len(found.hypervisors), 'host')}, "
@@ -94,7 +94,7 @@ def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
     if not path or not count:
         return ()
     try:
-        return log_reader.newest(path, count)
+        return logged_decisions.newest(path, count)
     except exceptions.SnapshotError as error:
         output.say(f"note: saved without decisions: {error}")
         return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from nova import context as nova_context
@@ -13,15 +13,8 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 
-from hpc_sched.nova_glue.instances import in_flight_instances, migrations
-from hpc_sched.nova_glue.instances.placed_instance import (
-    PlacedInstance,
-    awaits_host,
-    disk_of,
-    exists,
-    may_await_host,
-    with_flavor,
-)
+from hpc_sched.nova_glue.instances import in_flight_instances, placed_instance
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases, serialized_objects
 
 Item = TypeVar("Item")
@@ -65,7 +58,7 @@ def read(
     answers = databases.read_cells(context, None, lambda in_cell, _: _in_cell(in_cell, own))
     problems += answers.problems
     vms = [row for row in answers.rows if isinstance(row, PlacedInstance)]
-    migrating = [row for row in answers.rows if isinstance(row, migrations.MigratingInstance)]
+    migrating = [row for row in answers.rows if not isinstance(row, PlacedInstance)]
     in_cells = {vm.uuid for vm in vms}
     reservation = made_with or next((vm.reservation_id for vm in vms if vm.uuid == own), None)
     waiting = [
@@ -75,7 +68,7 @@ def read(
         if vm.uuid not in in_cells and not (made_with and vm.reservation_id == made_with)
     ]
     at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
-    for vm in [*vms, *migrations.other_sides(context, migrating, problems)]:
+    for vm in [*vms, *placed_instance.other_sides(context, migrating, problems)]:
         if vm.uuid == own:
             continue
         if vm.host:
@@ -149,50 +142,51 @@ def _build_requests(
                 reservation = vm.get("reservation_id")
                 continue
             flavor, image = serialized_objects.fields(vm.get("flavor")), vm.get("image_ref")
-            there = with_flavor(uuid, vm.get("reservation_id"), flavor, image)
+            there = placed_instance.with_flavor(uuid, vm.get("reservation_id"), flavor, image)
         except serialized_objects.Unreadable as error:
             problems.append(serialized_objects.problem(uuid, "build request", error))
-            there = with_flavor(uuid, None, {}, None)
+            there = placed_instance.with_flavor(uuid, None, {}, None)
         if uuid != own:
             waiting.append(there._replace(since=since))
     return reservation, waiting
 
 
-def _in_cell(
-    context: nova_context.RequestContext, own: str
-) -> list[PlacedInstance | migrations.MigratingInstance]:
-    """Return the instances of a cell (host "" while they await one), and its migrations.
+def _in_cell(context: nova_context.RequestContext, own: str) -> list[PlacedInstance | sa.Row[Any]]:
+    """Return the instances of a cell (host "" while they await one), and its migrating ones.
 
     One query, a second one if instances migrate.
     """
     vm = main_models.Instance
+    may_hold_room = sa.or_(vm.host.is_not(None), vm.uuid == own, placed_instance.may_await_host())
     query = sa.select(
-        vm.uuid,
-        vm.host,
-        vm.node,
-        vm.reservation_id,
-        vm.instance_type_id,
-        vm.vcpus,
-        vm.memory_mb,
-        vm.root_gb,
-        vm.ephemeral_gb,
-        vm.image_ref,
-        vm.vm_state,
-        vm.task_state,
+        *(vm.uuid, vm.host, vm.node, vm.reservation_id, vm.instance_type_id, vm.image_ref),
+        *(vm.vcpus, vm.memory_mb, vm.root_gb, vm.ephemeral_gb, vm.vm_state, vm.task_state),
         sa.func.coalesce(vm.updated_at, vm.created_at),
-    ).where(*exists(), sa.or_(vm.host.is_not(None), vm.uuid == own, may_await_host()))
+    ).where(*placed_instance.exists(), may_hold_room)
     with databases.cell_session(context) as session:
         rows = session.execute(query).all()
-        uuids = [row.uuid for row in rows if migrations.is_migrating(row.vm_state, row.task_state)]
-        migrating = migrations.read(session, uuids)
-    found: list[PlacedInstance | migrations.MigratingInstance] = []
-    for row in rows:
-        uuid, host, node, reservation, type_id, vcpus, memory, root, ephemeral, *more = row
-        image, vm_state, task_state, since = more
-        if host or uuid == own or awaits_host(vm_state, task_state):
-            disk = disk_of(image, root, ephemeral)
-            there = PlacedInstance(
-                uuid, host or "", node, reservation, type_id, vcpus or 0, memory or 0, disk
-            )
+        moving = [
+            row.uuid for row in rows if placed_instance.is_migrating(row.vm_state, row.task_state)
+        ]
+        migrating = placed_instance.read_migrating(session, moving)
+    found: list[PlacedInstance | sa.Row[Any]] = []
+    for (
+        uuid,
+        host,
+        node,
+        reservation,
+        type_id,
+        image,
+        vcpus,
+        memory,
+        root,
+        ephemeral,
+        *more,
+    ) in rows:
+        vm_state, task_state, since = more
+        if host or uuid == own or placed_instance.awaits_host(vm_state, task_state):
+            disk = placed_instance.disk_of(image, root, ephemeral)
+            amounts = vcpus or 0, memory or 0, disk
+            there = PlacedInstance(uuid, host or "", node, reservation, type_id, *amounts)
             found.append(there if host else there._replace(since=since))
-    return found + migrating
+    return [*found, *migrating]

@@ -13,8 +13,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue.io import topology_watch
-from hpc_sched.nova_glue.io.watched_file import fingerprint
+from hpc_sched.nova_glue.io.watched_file import TopologyWatch, fingerprint
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.host_names import HostNames
@@ -205,7 +204,7 @@ def reload_interval() -> float:
         return float(conf.TOPOLOGY_RELOAD_INTERVAL)
 
 
-watch = topology_watch.TopologyWatch(reload, reload_interval)
+watch = TopologyWatch(reload, reload_interval)
 
 
 def current() -> Fabric:

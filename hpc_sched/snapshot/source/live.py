@@ -5,19 +5,39 @@ of aggregates and of Placement's providers, one to three for the usage of provid
 each provider that is in none of these answers.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.snapshot.model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
-from hpc_sched.snapshot.source import connection, placement_amounts
+from hpc_sched.snapshot.source import connection
 from hpc_sched.snapshot.source.connection import Api
 
 Progress = Callable[[str], None]
 Json = Mapping[str, Any]
 
 _PAGE = 1000
+
+# Allocation candidates come with all resources of each provider that has room for the request.
+# Nearly every host has room for one of these, requested in turn while hosts are missing.
+_ASKED = ("VCPU:1", "MEMORY_MB:1", "PCPU:1")
+# For fewer missing hosts, calls for each of them are faster than one more list.
+_FEW = 32
+_THREADS = 8
+
+# Resource class to capacity and usage.
+_Resources = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Resource class to amount, summed over all providers of a host."""
+
+    capacity: Mapping[str, float]  # (total - reserved) * allocation ratio
+    used: Mapping[str, float]
 
 
 def take(cloud: str | None = None, progress: Progress = lambda _text: None) -> Snapshot:
@@ -58,7 +78,7 @@ def _read(apis: connection.Apis, progress: Progress) -> Snapshot:
     ]
     progress("aggregates")
     aggregates = [_aggregate(found) for found in nova.get("/os-aggregates")["aggregates"]]
-    amounts = placement_amounts.read(apis.placement, [str(node["id"]) for node in nodes], progress)
+    amounts = _amounts(apis.placement, [str(node["id"]) for node in nodes], progress)
     hypervisors = [_hypervisor(node, amounts.get(str(node["id"]))) for node in nodes]
     unknown = sorted(node.nodename for node in hypervisors if not node.capacity)
     if unknown:
@@ -106,8 +126,8 @@ def _server_groups(api: Api, progress: Progress) -> Iterable[Json]:
             return
 
 
-def _hypervisor(found: Json, amounts: placement_amounts.Amounts | None) -> Hypervisor:
-    amounts = amounts or placement_amounts.Amounts({}, {})
+def _hypervisor(found: Json, amounts: Amounts | None) -> Hypervisor:
+    amounts = amounts or Amounts({}, {})
     return Hypervisor(
         host=str(found["service"]["host"]),
         nodename=str(found["hypervisor_hostname"]),
@@ -148,9 +168,7 @@ def _flavor(found: Json) -> Flavor:
         # Under another name in the list of flavors than in a server.
         ephemeral_gb=int(found.get("OS-FLV-EXT-DATA:ephemeral", found.get("ephemeral")) or 0),
         swap_mb=int(found.get("swap") or 0),
-        extra_specs={
-            str(key): str(value) for key, value in sorted((found.get("extra_specs") or {}).items())
-        },
+        extra_specs=_texts(found.get("extra_specs")),
     )
 
 
@@ -170,7 +188,72 @@ def _aggregate(found: Json) -> Aggregate:
     return Aggregate(
         name=str(found["name"]),
         hosts=tuple(sorted(str(host) for host in found.get("hosts") or ())),
-        metadata={
-            str(key): str(value) for key, value in sorted((found.get("metadata") or {}).items())
-        },
+        metadata=_texts(found.get("metadata")),
     )
+
+
+def _texts(found: Json | None) -> dict[str, str]:
+    return {str(key): str(value) for key, value in sorted((found or {}).items())}
+
+
+def _amounts(api: Api, hosts: Sequence[str], progress: Progress) -> dict[str, Amounts]:
+    """Return the amounts of each host by its uuid, without hosts that Placement does not have.
+
+    Parts of a host, such as NUMA nodes with PCPU and physical GPUs with VGPU, are providers below
+    it, the root provider, which has the uuid of the compute node. One call for the list of
+    providers, one to three for those with room, two for each provider of a host without room: a
+    full one, or bare metal.
+    """
+    progress("resource providers")
+    wanted = set(hosts)
+    below: dict[str, list[str]] = {}
+    for provider in api.get("/resource_providers")["resource_providers"]:
+        root = provider.get("root_provider_uuid") or provider["uuid"]
+        if root in wanted:
+            below.setdefault(root, []).append(provider["uuid"])
+    found: dict[str, list[_Resources]] = {}
+    for asked in _ASKED:
+        missing = below.keys() - found.keys()
+        if len(missing) <= (0 if asked == _ASKED[0] else _FEW):
+            break
+        progress(f"what is used: {len(found)}/{len(below)} hosts")
+        summaries = api.get("/allocation_candidates", resources=asked)["provider_summaries"]
+        for summary in summaries.values():
+            root = summary["root_provider_uuid"]
+            if root in missing:
+                resources = summary["resources"].items()
+                found.setdefault(root, []).append(
+                    {name: (amount["capacity"], amount["used"]) for name, amount in resources}
+                )
+    left = sorted(below.keys() - found.keys())
+    providers = [(root, uuid) for root in left for uuid in sorted(below[root])]
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        answers = pool.map(lambda provider: _of_provider(api, provider[1]), providers)
+        for number, ((root, _), resources) in enumerate(zip(providers, answers, strict=True), 1):
+            found.setdefault(root, []).append(resources)
+            if number % _FEW == 0:
+                progress(f"what full hosts have: {number}/{len(providers)}")
+    return {root: _sum(parts) for root, parts in sorted(found.items())}
+
+
+def _of_provider(api: Api, uuid: str) -> _Resources:
+    inventories = api.get(f"/resource_providers/{uuid}/inventories")["inventories"]
+    usages = api.get(f"/resource_providers/{uuid}/usages")["usages"]
+    return {
+        name: (
+            # Rounded as in Placement.
+            int((found["total"] - found["reserved"]) * found["allocation_ratio"]),
+            usages.get(name, 0),
+        )
+        for name, found in inventories.items()
+    }
+
+
+def _sum(parts: Iterable[_Resources]) -> Amounts:
+    capacity: dict[str, float] = {}
+    used: dict[str, float] = {}
+    for part in parts:
+        for name, (most, taken) in part.items():
+            capacity[name] = capacity.get(name, 0) + most
+            used[name] = used.get(name, 0) + taken
+    return Amounts(dict(sorted(capacity.items())), dict(sorted(used.items())))

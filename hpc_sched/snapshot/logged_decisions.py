@@ -1,4 +1,4 @@
-"""The decision log as a file, read from its end.
+"""The records of a decision log, read from its end, and their text for operators.
 
 Each line is a JSON object. The file may be large, rotated to FILE.1, FILE.2.gz or FILE-20260131,
 and still be written to.
@@ -19,8 +19,9 @@ from typing import Any, BinaryIO, get_type_hints
 
 import msgspec
 
-from hpc_sched import exceptions, files
-from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched import exceptions, files, terminal_text
+from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan
+from hpc_sched.topology import hostlist, plurals
 
 # As JSON has it: fields of newer releases pass through to a snapshot and to explain --json.
 Record = Mapping[str, Any]
@@ -33,6 +34,8 @@ _REQUIRED: Mapping[str, str | None] = {
     "group": None,
     "decision": "",
 }
+# Leaves listed one by one; the rest is summed up.
+MAX_LEAVES = 24
 _BLOCK = 1 << 16
 # Longer lines are no records.
 _MAX_LINE = 1 << 22
@@ -67,8 +70,7 @@ def found_in(
 def entry_of(record: Record) -> DecisionEntry:
     """Return a record's fields; those that are absent or of another type have their default.
 
-    Never raises for what JSON can hold: the record may be of an older or newer release, or be
-    damaged.
+    Never raises: the record may be of an older or newer release, or be damaged.
     """
     found: dict[str, Any] = dict(_REQUIRED)
     for name in _TYPES.keys() & record.keys():
@@ -79,12 +81,21 @@ def entry_of(record: Record) -> DecisionEntry:
     return DecisionEntry(**found)
 
 
+def text_of(record: Record) -> str:
+    """Return a record as lines of text; fields that it lacks are left out."""
+    entry = entry_of(record)
+    group = f"server group {entry.group}" if entry.group else "a request without a server group"
+    lines = [f"{entry.time or '?'}  {entry.decision or '?'}: {group}"]
+    lines += [f"  {title:<12}{line}" for title, line in _lines(entry)]
+    return "\n".join(terminal_text.text_of(line.rstrip()) for line in lines)
+
+
 def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
     """Yield records, newest first, rotated files included; other lines are skipped.
 
     :param most: number of records wanted; at most that many lines of a compressed file are kept
     """
-    for line in _lines(os.fspath(path), needle, most):
+    for line in _log_lines(os.fspath(path), needle, most):
         try:
             found = json.loads(line, parse_constant=_refused, parse_float=_finite)
         except (RecursionError, ValueError):
@@ -103,7 +114,7 @@ def _finite(text: str) -> float:
     return found if math.isfinite(found) else _refused(text)
 
 
-def _lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
+def _log_lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
     try:
         rotated = _rotated(path)
         # Between rotation and the next decision only older files exist.
@@ -157,3 +168,72 @@ def _backward(stream: BinaryIO) -> Iterator[bytes]:
     line = b"".join(reversed(rest))
     if line:
         yield line
+
+
+def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
+    """Yield title and text of each line; a line without a title continues the one above."""
+    if entry.request_id:
+        yield "request", entry.request_id
+    if entry.instance:
+        yield "first VM", entry.instance
+    stated = [
+        *([f"class {entry.app_class}"] if entry.app_class else []),
+        *([f"policy {entry.policy}"] if entry.policy else []),
+        *(f"{key}={value}" for key, value in (entry.wishes or {}).items() if value is not None),
+    ]
+    if stated:
+        yield "asked", ", ".join(stated)
+    if entry.left is not None:
+        more = (entry.awaiting or 0) - entry.left
+        yield (
+            "VMs",
+            f"{entry.left} to place"
+            + (f", {more} more of the group await one" if more > 0 else ""),
+        )
+    if entry.members:
+        yield "members", _counts(entry.members)
+    if entry.candidates:
+        yield from _candidates(entry.candidates)
+    for i, (why, count) in enumerate(sorted((entry.removed or {}).items())):
+        yield "" if i else "left out", f"{count} hosts: {why}"
+    if entry.plan is not None:
+        yield from _plan(entry.plan)
+    rejection = entry.rejection
+    reason = entry.reason or (rejection.reason if rejection else "")
+    if reason:
+        yield "reason", reason
+    for i, gang in enumerate(rejection.largest if rejection else ()):
+        yield "" if i else "would fit", f"{gang.vms} under one {gang.level} ({gang.switch})"
+    if entry.seconds is not None:
+        yield "took", f"{1000 * entry.seconds:.1f} ms"
+
+
+def _candidates(leaves: Mapping[str, LeafCandidates]) -> Iterator[tuple[str, str]]:
+    hosts = plurals.text(sum(leaf.hosts for leaf in leaves.values()), "host")
+    room = sum(leaf.room for leaf in leaves.values())
+    under = plurals.text(len(leaves), "leaf switch")
+    yield "candidates", f"{hosts} with room for {room} in {under}"
+    for name, leaf in list(leaves.items())[:MAX_LEAVES]:
+        yield "", f"{name}: {plurals.text(leaf.hosts, 'host')}, room for {leaf.room}"
+    if len(leaves) > MAX_LEAVES:
+        yield "", f"and {len(leaves) - MAX_LEAVES} more leaves"
+
+
+def _plan(plan: LoggedPlan) -> Iterator[tuple[str, str]]:
+    yield "plan", _counts(plan.leaves)
+    for i, line in enumerate(hostlist.fold_counts(plan.hosts)):
+        yield "" if i else "hosts", line
+    cost, least = plan.hop_bytes, plan.least
+    if cost is not None:
+        line = f"Hop-Byte {cost:.0f}"
+        if least is not None:
+            line += f", least possible without wishes {least:.0f}"
+            if cost > least:
+                line += f" ({cost - least:.0f} more)"
+        yield "cost", line
+
+
+def _counts(leaves: Mapping[str, int]) -> str:
+    shown = [f"{name} ({count})" for name, count in list(leaves.items())[:MAX_LEAVES]]
+    more = f" and {len(leaves) - len(shown)} more" if len(leaves) > len(shown) else ""
+    return f"{sum(leaves.values())} in {', '.join(shown) or 'no leaf'}{more}"
