@@ -27,13 +27,7 @@ from hpc_sched.topology import hostlist, plurals
 Record = Mapping[str, Any]
 
 _TYPES = get_type_hints(DecisionEntry)
-_REQUIRED: Mapping[str, str | None] = {
-    "time": "",
-    "request_id": None,
-    "instance": None,
-    "group": None,
-    "decision": "",
-}
+_REQUIRED = {"time": "", "request_id": None, "instance": None, "group": None, "decision": ""}
 # Leaves listed one by one; the rest is summed up.
 MAX_LEAVES = 24
 _BLOCK = 1 << 16
@@ -43,10 +37,7 @@ _error = exceptions.SnapshotError
 
 
 def newest(path: files.Path, count: int) -> tuple[Record, ...]:
-    """Return the newest records of a log, oldest first.
-
-    :raises exceptions.SnapshotError: if the file cannot be read
-    """
+    """Return the newest records of a log, oldest first; raises as :func:`found_in` does."""
     return tuple(islice(_records(path, b"", count), count))[::-1]
 
 
@@ -93,25 +84,23 @@ def text_of(record: Record) -> str:
 def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
     """Yield records, newest first, rotated files included; other lines are skipped.
 
-    :param most: number of records wanted; at most that many lines of a compressed file are kept
+    :param most: number of lines kept of a compressed file
     """
     for line in _log_lines(os.fspath(path), needle, most):
         try:
-            found = json.loads(line, parse_constant=_refused, parse_float=_finite)
+            found = json.loads(line, parse_constant=_finite, parse_float=_finite)
         except (RecursionError, ValueError):
             continue  # the first half of a line that is being written
         if isinstance(found, dict):
             yield found
 
 
-def _refused(constant: str) -> float:
-    raise ValueError(f"{constant} is no number")
-
-
 def _finite(text: str) -> float:
     """Return a finite number: a snapshot cannot hold others."""
     found = float(text)
-    return found if math.isfinite(found) else _refused(text)
+    if not math.isfinite(found):
+        raise ValueError(f"{text} is no number")
+    return found
 
 
 def _log_lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
@@ -135,15 +124,12 @@ def _log_lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
 def _rotated(path: str) -> list[str]:
     """Return the older files of a log, newest first."""
     folder, name = os.path.split(path)
-    numbered = re.compile(re.escape(name) + r"\.([0-9]{1,9})(?:\.gz)?")
-    dated = re.compile(re.escape(name) + r"-([0-9]{8,14})(?:\.gz)?")
+    older = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9})|-([0-9]{8,14}))(?:\.gz)?")
     found = []
     for entry in os.listdir(folder or "."):
-        number, date = numbered.fullmatch(entry), dated.fullmatch(entry)
-        if number is not None:
-            found.append((int(number[1]), entry))
-        elif date is not None:
-            found.append((-int(date[1]), entry))
+        if match := older.fullmatch(entry):
+            number, date = match.groups()
+            found.append((int(number) if number else -int(date), entry))
     return [os.path.join(folder, entry) for _, entry in sorted(found)]
 
 
@@ -185,11 +171,8 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
         yield "asked", ", ".join(stated)
     if entry.left is not None:
         more = (entry.awaiting or 0) - entry.left
-        yield (
-            "VMs",
-            f"{entry.left} to place"
-            + (f", {more} more of the group await one" if more > 0 else ""),
-        )
+        others = f", {more} more of the group await one" if more > 0 else ""
+        yield "VMs", f"{entry.left} to place{others}"
     if entry.members:
         yield "members", _counts(entry.members)
     if entry.candidates:

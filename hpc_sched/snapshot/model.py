@@ -5,6 +5,7 @@ release is an error, not a loss. Change copies with ``msgspec.structs.replace``.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -12,8 +13,6 @@ from msgspec import Meta, Struct, field
 
 # A finite number; whole ones stay whole, also on the screen.
 Amount = Annotated[int, Meta(le=(1 << 63) - 1)] | float
-
-MB_PER_GB = 1024
 
 _RESOURCES = re.compile(r"resources([a-zA-Z0-9_-]{1,64})?:(.+)")
 _PART = re.compile(r"\s*(\^?)\s*([0-9]{1,6})\s*(?:-\s*([0-9]{1,6})\s*)?")
@@ -105,18 +104,16 @@ def demand_of(flavor: Flavor, *, boots_from_volume: bool = False) -> dict[str, i
     to them; the flavor's own numbers count for classes without an extra spec. Requests of images,
     ports, accelerators, encrypted and persistent memory are not counted.
     """
-    wanted: dict[str, int] = {}
+    wanted = Counter(_pinned(flavor))
     for key, value in flavor.extra_specs.items():
         found = _RESOURCES.fullmatch(key)
         if found and value.isascii() and value.isdecimal():
-            wanted[found[2]] = wanted.get(found[2], 0) + int(value)
-    for name, amount in _pinned(flavor).items():
-        wanted[name] = wanted.get(name, 0) + amount
+            wanted[found[2]] += int(value)
     if "VCPU" not in wanted and "PCPU" not in wanted:
         wanted["VCPU"] = flavor.vcpus
     wanted.setdefault("MEMORY_MB", flavor.memory_mb)
     if "DISK_GB" not in wanted:
-        swap_gb = -(-flavor.swap_mb // MB_PER_GB)
+        swap_gb = -(-flavor.swap_mb // 1024)
         root_gb = 0 if boots_from_volume else flavor.root_gb
         wanted["DISK_GB"] = root_gb + flavor.ephemeral_gb + swap_gb
     return {name: amount for name, amount in sorted(wanted.items()) if amount > 0}
@@ -138,11 +135,9 @@ def _pinned(flavor: Flavor) -> dict[str, int]:
 
 def _masked(mask: str | None, flavor: Flavor) -> int:
     """Return the number of processors in a mask such as ``0-3,^2``; ``^0`` is all others."""
-    chosen: set[int] = set()
-    dropped: set[int] = set()
     text = mask or ""
-    if text.strip().startswith("^"):
-        chosen.update(range(flavor.vcpus))
+    dropped: set[int] = set()
+    chosen = set(range(flavor.vcpus if text.strip().startswith("^") else 0))
     for part in text.split(","):
         found = _PART.fullmatch(part)
         if found:

@@ -1,7 +1,4 @@
-"""The members of a group and those awaiting a place, read from Nova's databases and Placement.
-
-A fixed number of queries, whatever the size of group and cloud.
-"""
+"""The members of a group and those awaiting a place, read from Nova's databases and Placement."""
 
 from __future__ import annotations
 
@@ -19,8 +16,7 @@ from oslo_log import log as logging
 
 from hpc_sched.nova_glue.instances import in_flight_instances
 from hpc_sched.nova_glue.instances.placed_instance import awaits_host, exists
-from hpc_sched.nova_glue.io import databases, request_deadline
-from hpc_sched.nova_glue.io.databases import CellAnswers
+from hpc_sched.nova_glue.io import circuit_breaker, databases
 from hpc_sched.nova_glue.request import request_spec
 
 LOG = logging.getLogger(__name__)
@@ -73,9 +69,8 @@ def read(
 
     Queries: two in the API database (one for an implicit group being created), one in each
     cell with members, and look-ups in Placement as :func:`in_flight_instances.nodes_of` says.
-    HostState and RequestSpec substitute for a source that does not answer, with one WARNING.
-
-    :param in_flight: instance uuid to nodename, of instances looked up already
+    HostState and RequestSpec substitute for a source that does not answer, with one WARNING. No
+    look-ups for ``in_flight``, which has the nodenames of instances by uuid.
     """
     context = nova_context.get_admin_context()
     try:
@@ -86,21 +81,14 @@ def read(
         own = request.instance_uuid
         # An instance that has a host moves; Nova's scheduler has it in its HostState.
         is_move = any(own in state.instances for state in states)
-        group = GroupMembership(
-            members_on(states, request.member_uuids - {own}),
-            (),
-            1 if is_move else request.count,
-            is_move,
-            (f"{databases.API_DATABASE}: {databases.reason(error)}",),
-            is_partial=True,
-        )
-    problems = request_deadline.not_yet_logged(group.problems)
+        members = members_on(states, request.member_uuids - {own})
+        problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
+        left = 1 if is_move else request.count
+        group = GroupMembership(members, (), left, is_move, (problem,), is_partial=True)
+    problems = circuit_breaker.not_yet_logged(group.problems)
     if problems:
-        LOG.warning(
-            "Group %s: placed with what the scheduler itself knows of some VMs: %s",
-            request.group_id,
-            "; ".join(problems),
-        )
+        text = "Group %s: placed with what the scheduler itself knows of some VMs: %s"
+        LOG.warning(text, request.group_id, "; ".join(problems))
     return group
 
 
@@ -118,8 +106,7 @@ def members_on(
     members: Counter[tuple[str, str | None]] = Counter()
     unseen = set(uuids)
     for state in states if unseen else ():
-        here = unseen & set(state.instances)
-        if here:
+        if here := unseen & set(state.instances):
             unseen -= here
             members[(state.host, state.nodename)] += len(here)
     return members
@@ -149,15 +136,9 @@ def _read(
         answers = cell_members(context, by_cell)
     problems = answers.problems
 
-    members: Counter[tuple[str, str | None]] = Counter()
-    building: list[str] = []
-    for placed in answers.rows:
-        if placed.uuid == own:
-            continue
-        if placed.host:
-            members[(placed.host, placed.nodename)] += 1
-        elif placed.building:
-            building.append(placed.uuid)
+    others = [placed for placed in answers.rows if placed.uuid != own]
+    members = Counter((placed.host, placed.nodename) for placed in others if placed.host)
+    building = [placed.uuid for placed in others if not placed.host and placed.building]
     is_partial = bool(answers.down)
     cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
     members += members_on(states, {vm.uuid for vm in vms if vm.cell_id in answers.down} - {own})
@@ -241,13 +222,11 @@ def api_members(
 
 def cell_members(
     context: nova_context.RequestContext, uuids_by_cell: dict[int, list[str]]
-) -> CellAnswers[CellMember]:
-    """Return those of some instances that exist in their cells.
+) -> databases.CellAnswers[CellMember]:
+    """Return those of some instances, by the id of their cell, that exist there.
 
     One query for the cells and one in each cell named. cell0 is not read: its instances never had
     a host.
-
-    :param uuids_by_cell: cell id, as in instance_mappings, to uuids
     """
     uuid = main_models.Instance.uuid
     return databases.read_cells(
@@ -257,7 +236,7 @@ def cell_members(
 
 def siblings(
     context: nova_context.RequestContext, uuid: str, cell_id: int
-) -> CellAnswers[CellMember]:
+) -> databases.CellAnswers[CellMember]:
     """Return the instances that were created by the same request as one, itself included.
 
     They share its reservation id. Two queries: the cells, and the instance's own cell.
@@ -274,9 +253,8 @@ def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMe
     """Return the instances of one cell for a condition. One query."""
     vm = main_models.Instance
     query = sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state)
+    rows = databases.cell_rows(cell, query.where(condition, *exists()))
     return [
         CellMember(uuid, host, node, not host and awaits_host(vm_state, task_state))
-        for uuid, host, node, vm_state, task_state in databases.cell_rows(
-            cell, query.where(condition, *exists())
-        )
+        for uuid, host, node, vm_state, task_state in rows
     ]

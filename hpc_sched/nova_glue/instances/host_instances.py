@@ -15,7 +15,7 @@ from nova.scheduler import host_manager
 
 from hpc_sched.nova_glue.instances import in_flight_instances, placed_instance
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.io import databases, serialized_objects
+from hpc_sched.nova_glue.io import databases
 
 Item = TypeVar("Item")
 
@@ -92,17 +92,12 @@ def read(
             at.setdefault((host, node), []).append(coming)
     oldest = databases.oldest_build_request()
     young = {vm.uuid for vm in waiting if vm.since and vm.since >= oldest}
+    unknown = looked_up.problem if young & looked_up.missed else None
     if looked_up.problem:
         problems.append(looked_up.problem)
-    return HostInstances(
-        at=at,
-        reservation_id=reservation,
-        is_move=own in in_cells,
-        down_cells=frozenset(answers.down_uuids),
-        problems=tuple(problems),
-        in_flight_unknown=looked_up.problem if young & looked_up.missed else None,
-        in_flight=looked_up.nodes,
-    )
+    down = frozenset(answers.down_uuids)
+    is_move, in_flight = own in in_cells, looked_up.nodes
+    return HostInstances(at, reservation, is_move, down, tuple(problems), unknown, in_flight)
 
 
 def on_host(
@@ -120,31 +115,25 @@ def _build_requests(
     """Return the reservation id of an instance in no cell, and all other instances in no cell.
 
     One query. Build requests whose conductor has given up are left out.
-
-    :param problems: receives what could not be read
     """
     request, mapping = api_models.BuildRequest, api_models.InstanceMapping
+    is_young = request.created_at >= databases.oldest_build_request()
     query = (
         sa.select(request.instance_uuid, request.instance, request.created_at)
         .outerjoin(mapping, mapping.instance_uuid == request.instance_uuid)
-        .where(
-            mapping.cell_id.is_(None),
-            sa.or_(
-                request.instance_uuid == own, request.created_at >= databases.oldest_build_request()
-            ),
-        )
+        .where(mapping.cell_id.is_(None), sa.or_(request.instance_uuid == own, is_young))
     )
     reservation, waiting = None, []
     for uuid, text, since in databases.read_api(lambda: databases.api_rows(context, query)):
         try:
-            vm = serialized_objects.fields_in(text)
+            vm = databases.object_in(text)
             if uuid == own:
                 reservation = vm.get("reservation_id")
                 continue
-            flavor, image = serialized_objects.fields(vm.get("flavor")), vm.get("image_ref")
+            flavor, image = databases.object_fields(vm.get("flavor")), vm.get("image_ref")
             there = placed_instance.with_flavor(uuid, vm.get("reservation_id"), flavor, image)
-        except serialized_objects.Unreadable as error:
-            problems.append(serialized_objects.problem(uuid, "build request", error))
+        except databases.UnreadableError as error:
+            problems.append(databases.unreadable(uuid, "build request", error))
             there = placed_instance.with_flavor(uuid, None, {}, None)
         if uuid != own:
             waiting.append(there._replace(since=since))

@@ -14,8 +14,8 @@ from nova.db.main import models as main_models
 from nova.objects import fields
 from sqlalchemy import orm
 
-from hpc_sched.nova_glue.io import databases, serialized_objects
-from hpc_sched.nova_glue.io.serialized_objects import Fields
+from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.io.databases import Fields
 
 # A migration in any other status holds room on both sides; Nova has no list of those.
 _ENDED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
@@ -47,29 +47,20 @@ class PlacedInstance(NamedTuple):
 def with_flavor(
     uuid: str, reservation_id: str | None, flavor: Fields, image: str | None
 ) -> PlacedInstance:
-    """Return an instance of a flavor without a host.
-
-    :param image: see :func:`disk_of`
-    :raises serialized_objects.Unreadable: if the flavor's sizes are not numbers
-    """
-    vcpus, memory, *disks = (serialized_objects.number(flavor, name) for name in _SIZES)
+    """Return an instance of a flavor without a host; raises UnreadableError for its sizes."""
+    vcpus, memory, *disks = (databases.int_field(flavor, name) for name in _SIZES)
     disk = disk_of(image, *disks)
     return PlacedInstance(uuid, "", None, reservation_id, None, vcpus, memory, disk, flavor)
 
 
 def disk_of(image: str | None, root_gb: int | None, ephemeral_gb: int | None) -> int:
-    """Return the GB of disk that an instance takes on its host.
-
-    :param image: "" for an instance that boots from a volume, which is not on the host
-    """
+    """Return an instance's GB of disk on its host; with image "" its root is a volume elsewhere."""
     return (0 if image == "" else root_gb or 0) + (ephemeral_gb or 0)
 
 
 def exists() -> tuple[Any, Any]:
-    """Return the conditions for instances that are not deleted.
-
-    A cross-cell resize keeps a hidden twin of the instance in its other cell.
-    """
+    """Return the conditions for instances that are not deleted."""
+    # A cross-cell resize keeps a hidden twin of the instance in its other cell.
     instance = main_models.Instance
     return instance.deleted == 0, instance.hidden.is_not(sa.true())
 
@@ -131,16 +122,15 @@ def other_sides(
     """Return migrating instances on the hosts that their own records do not name.
 
     With host "" if only Placement knows it: the destination is claimed, but the migration has not
-    begun. One query, for new flavors that no compute has stored yet; none without any.
-
-    :param problems: receives what could not be read
+    begun. One query, for new flavors that no compute has stored yet; none without any. Adds what
+    could not be read to the problems.
     """
     flavors_of: dict[str, dict[str, Fields]] = {}
     for move in migrating:
         try:
-            flavors_of[move.uuid] = serialized_objects.flavors_in(move.flavor)
-        except serialized_objects.Unreadable as error:
-            problems.append(serialized_objects.problem(move.uuid, "flavors", error))
+            flavors_of[move.uuid] = databases.flavors_in(move.flavor)
+        except databases.UnreadableError as error:
+            problems.append(databases.unreadable(move.uuid, "flavors", error))
             flavors_of[move.uuid] = {}
     # The destination's compute stores the new flavor, long after the scheduler has chosen the host.
     lacking = [
@@ -157,16 +147,13 @@ def other_sides(
     for move in migrating:
         try:
             found += _sides(move, flavors_of[move.uuid])
-        except serialized_objects.Unreadable as error:
-            problems.append(serialized_objects.problem(move.uuid, "flavors", error))
+        except databases.UnreadableError as error:
+            problems.append(databases.unreadable(move.uuid, "flavors", error))
     return found
 
 
 def _sides(move: sa.Row[Any], flavors: Mapping[str, Fields]) -> list[PlacedInstance]:
-    """Return a migration's sides except the one of the instance's own record.
-
-    :raises serialized_objects.Unreadable: if a flavor's sizes are not numbers
-    """
+    """Return a migration's sides except the one of the instance's own record."""
     old, new = (flavors.get(name) or flavors.get("cur") or {} for name in ("old", "new"))
     # The source until the destination has taken over.
     own = (move.host, move.node)
@@ -215,9 +202,8 @@ def _flavors(context: nova_context.RequestContext, ids: Collection[int]) -> dict
         .where(flavor.id.in_(sorted(ids)))
     )
     found: dict[int, Fields] = {}
-    for flavor_id, *sizes, key, value in databases.read_api(
-        lambda: databases.api_rows(context, query)
-    ):
+    rows = databases.read_api(lambda: databases.api_rows(context, query))
+    for flavor_id, *sizes, key, value in rows:
         amounts = dict(zip(_SIZES, sizes, strict=True))
         made = found.setdefault(flavor_id, {**amounts, "extra_specs": {}})
         if key is not None:

@@ -35,56 +35,50 @@ class _ReadFile(Generic[Content]):
 
 
 class WatchedFile(Generic[Content]):
-    """The last valid content of a file; one object serves all threads.
+    """The last valid content of a file, for all threads.
 
-    One thread at a time reads the file, and replaces the content by one assignment; the others
-    go on with the old content. Each new mistake in the file is logged once, as an ERROR.
+    One thread at a time reads the file; the others go on with the old content. Each new mistake in
+    the file is logged once, as an ERROR.
     """
 
     def __init__(self, what: str, read: Callable[[str], Content]) -> None:
         self._what = what  # name of the file's kind in log lines
         self._read = read  # raises a HPCSchedError that names file and line
-        self._held: _ReadFile[Content] | None = None
+        self._held: _ReadFile[Content] = _ReadFile("", None, None, again_at=-math.inf)
         self._lock = threading.Lock()
 
     def start(self, path: str) -> None:
-        """Read the file for the first time.
-
-        :raises exceptions.HPCSchedError: if it is missing or invalid
-        """
+        """Read the file for the first time; raises a HPCSchedError if it is missing or invalid."""
         with self._lock:
             seen = fingerprint(path)
-            if self._held is None or self._held.error or not self._held.is_current(path, seen):
+            if self._held.error or not self._held.is_current(path, seen):
                 self._held = _ReadFile(path, seen, self._read(path))
 
     def current(self, path: str) -> Content | None:
         """Return the file's content, or the last valid one, or None; one stat if unchanged."""
         held = self._held
-        if held is not None and held.is_current(path, fingerprint(path)):
+        if held.is_current(path, fingerprint(path)):
             return held.content
         # With old content at hand, do not wait for the thread that is reading.
-        has_old = held is not None and held.path == path and held.content is not None
+        has_old = held.path == path and held.content is not None
         if not self._lock.acquire(blocking=not has_old):
-            return held.content if held is not None else None
+            return held.content
         try:
-            seen, held = fingerprint(path), self._held
-            if held is None or not held.is_current(path, seen):
-                self._held = self._read_again(path, seen, held)
-            return self._held.content if self._held is not None else None
+            seen = fingerprint(path)
+            if not self._held.is_current(path, seen):
+                self._held = self._read_again(path, seen)
+            return self._held.content
         finally:
             self._lock.release()
 
-    def _read_again(
-        self, path: str, seen: Fingerprint | None, held: _ReadFile[Content] | None
-    ) -> _ReadFile[Content]:
+    def _read_again(self, path: str, seen: Fingerprint | None) -> _ReadFile[Content]:
         try:
             content = self._read(path)
         except exceptions.HPCSchedError as error:
-            kept = held.content if held is not None else None
-            text = f"{error}; " + (
-                f"the last good {self._what} stays in use" if kept is not None else "none is used"
-            )
-            if held is None or held.error != text:
+            kept = self._held.content
+            stays = f"the last good {self._what} stays in use"
+            text = f"{error}; {stays if kept is not None else 'none is used'}"
+            if self._held.error != text:
                 LOG.error("%s", text)
             # An I/O error may pass without a change of the file.
             is_io_error = isinstance(error.__cause__, OSError)

@@ -1,4 +1,4 @@
-"""A snapshot as one JSON document, gzipped if the file's name ends in .gz; if need be nameless."""
+"""A snapshot as one JSON document, gzipped if the file's name ends in .gz; names in it replaced."""
 
 import gzip
 import hashlib
@@ -43,9 +43,7 @@ class _Document(Snapshot, frozen=True, forbid_unknown_fields=True):
 
 
 def write(path: files.Path, snapshot: Snapshot) -> None:
-    """Write a snapshot atomically.
-
-    A new file is readable for its owner only: it holds names, projects and hosts of all servers.
+    """Write a snapshot atomically; only the owner can read a new file, for it holds all servers.
 
     :raises exceptions.SnapshotError: naming the file that cannot be written
     """
@@ -106,10 +104,10 @@ def _unpacked(content: bytes, name: str) -> bytes:
 def without_names(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the names of servers, server groups and projects replaced.
 
-    Equal names become equal words within one snapshot. The salt is new for each snapshot, so
-    that guessed names cannot be verified. Hosts, flavors, host aggregates, applications and
-    uuids stay, except for the projects that own aggregates.
+    Equal names become equal words within one snapshot. Hosts, flavors, host aggregates,
+    applications and uuids stay, except for the projects that own aggregates.
     """
+    # New for each snapshot, so that guessed names cannot be verified.
     salt = secrets.token_bytes(16)
 
     def word(kind: str, name: str) -> str:
