@@ -159,20 +159,9 @@ def _in_cell(context: nova_context.RequestContext, own: str) -> list[PlacedInsta
         ]
         migrating = placed_instance.read_migrating(session, moving)
     found: list[PlacedInstance | sa.Row[Any]] = []
-    for (
-        uuid,
-        host,
-        node,
-        reservation,
-        type_id,
-        image,
-        vcpus,
-        memory,
-        root,
-        ephemeral,
-        *more,
-    ) in rows:
-        vm_state, task_state, since = more
+    for row in rows:
+        uuid, host, node, reservation, type_id, image, vcpus, memory, root, *more = row
+        ephemeral, vm_state, task_state, since = more
         if host or uuid == own or placed_instance.awaits_host(vm_state, task_state):
             disk = placed_instance.disk_of(image, root, ephemeral)
             amounts = vcpus or 0, memory or 0, disk

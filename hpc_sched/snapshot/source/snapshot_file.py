@@ -1,4 +1,4 @@
-"""A snapshot as one JSON document, gzipped if the file's name ends in .gz; names in it replaced."""
+"""A snapshot as a file: JSON, gzipped if its name ends in .gz; with users' names or without."""
 
 import gzip
 import hashlib
