@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.snapshot.decisions import decision_text, log_reader
+from hpc_sched.snapshot import logged_decisions
 from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import group, saved, server, uuid_of
 
@@ -190,7 +190,7 @@ def test_of_a_packed_log_no_more_is_kept_than_is_wanted(tmp_path):
     packed.write_bytes(gzip.compress(lines(planned("t1"), planned("t2")).encode() * 20_000))
     tracemalloc.start()
     try:
-        found = log_reader.newest(path, 1)
+        found = logged_decisions.newest(path, 1)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -308,32 +308,32 @@ def test_without_a_cloud_the_error_says_that_it_could_have_helped(log, capsys, m
     ids=lambda record: str(record)[:60],
 )
 def test_records_that_lack_what_is_always_there_are_explained_nevertheless(record):
-    assert decision_text.text_of(record)
+    assert logged_decisions.text_of(record)
 
 
 @pytest.mark.parametrize("record", [planned("t1"), REFUSED], ids=["planned", "refused"])
 def test_a_record_is_read_into_the_fields_that_it_was_written_from(record):
-    entry = log_reader.entry_of(record)
-    assert log_reader.entry_of(json.loads(json.dumps(entry.as_json()))) == entry
+    entry = logged_decisions.entry_of(record)
+    assert logged_decisions.entry_of(json.loads(json.dumps(entry.as_json()))) == entry
     assert json.loads(json.dumps(entry.as_json())) == {"request_id": None, **record}
 
 
 def test_a_record_of_a_newer_release_is_in_words_but_for_what_changed():
-    text = decision_text.text_of(planned("t1", plan=["another form"], more=1, left="three"))
+    text = logged_decisions.text_of(planned("t1", plan=["another form"], more=1, left="three"))
     assert "asked       class sync" in text
     assert "8 hosts: processor type other than new" in text
     assert "Hop-Byte" not in text
 
 
 def test_a_record_in_words_does_not_steer_the_terminal():
-    text = decision_text.text_of(planned("t1\x1b[2J", reason="no\nroom"))
+    text = logged_decisions.text_of(planned("t1\x1b[2J", reason="no\nroom"))
     assert text.startswith("t1\\x1b[2J  planned")
     assert "no\\nroom" in text
 
 
 def test_many_leaves_are_not_all_listed():
     leaves = {f"leaf{number}": {"hosts": 1, "room": 1} for number in range(500)}
-    text = decision_text.text_of(planned("t1", candidates=leaves))
+    text = logged_decisions.text_of(planned("t1", candidates=leaves))
     assert "500 hosts with room for 500 in 500 leaf switches" in text
     assert "and 476 more leaves" in text
     assert len(text.splitlines()) < 50

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from hpc_sched import exceptions, terminal_text
@@ -17,10 +17,7 @@ _MAX_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """A snapshot with the topology's names of hosts; built with :meth:`of`.
-
-    Each host that the topology's description does not name has a leaf of its own.
-    """
+    """A snapshot with the topology's names of hosts; others have leaves of their own."""
 
     snapshot: Snapshot
     topology: Topology
@@ -31,7 +28,7 @@ class Cloud:
     host_of: Mapping[str, str]  # uuid of a server to its host; servers without a host are left out
     servers_on: Mapping[str, tuple[Server, ...]]
     group_of: Mapping[str, Group]  # uuid of a server to its group
-    drained: frozenset[str] = field(default_factory=frozenset)  # hosts that take no new VMs
+    drained: frozenset[str] = frozenset()  # hosts that take no new VMs
 
     @classmethod
     def of(cls, snapshot: Snapshot, fabric: Topology) -> "Cloud":
@@ -65,10 +62,7 @@ class Cloud:
         )
 
     def group(self, wanted: str) -> Group:
-        """Return the server group of a uuid or a name.
-
-        :raises exceptions.SnapshotError: if there is none, naming similar ones, or several
-        """
+        """Return the server group of a uuid or a name; raises as :func:`find_one` does."""
         return find_one(wanted, "server group", self.snapshot.groups)
 
     def members_of(self, group: Group) -> tuple[Server, ...]:
@@ -85,7 +79,6 @@ class Cloud:
 def find_one(wanted: str, kind: str, things: Sequence[Thing]) -> Thing:
     """Return the server or group of a uuid or a name. Linear in the things.
 
-    :param kind: their name in errors
     :raises exceptions.SnapshotError: if there is none, naming similar ones, or several
     """
     found = [thing for thing in things if thing.uuid == wanted]

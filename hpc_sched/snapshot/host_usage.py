@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Hypervisor, Snapshot
+from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg
@@ -26,9 +26,8 @@ class HostUse:
     @property
     def state(self) -> str:
         """Its state in a picture, see ``topology.writers.svg``."""
-        if not (self.enabled and self.up):
-            return svg.OFF
-        return svg.USED if self.vms else svg.FREE
+        state = svg.USED if self.vms else svg.FREE
+        return state if self.enabled and self.up else svg.OFF
 
     @property
     def note(self) -> str:
@@ -100,9 +99,7 @@ def of(topology: Topology, snapshot: Snapshot) -> FabricUsage:
     known = {host: cloud.hosts[host] for host in topology.hosts if host in cloud.hosts}
     return FabricUsage(
         hypervisors=len(snapshot.hypervisors),
-        hosts={
-            host: _use(nodes, len(cloud.servers_on.get(host, ()))) for host, nodes in known.items()
-        },
+        hosts={host: _use(nodes, cloud.servers_on.get(host, ())) for host, nodes in known.items()},
         absent=tuple(host for host in topology.hosts if host not in known),
         unnamed=cloud.unknown,
         doubled={
@@ -113,9 +110,9 @@ def of(topology: Topology, snapshot: Snapshot) -> FabricUsage:
     )
 
 
-def _use(nodes: Sequence[Hypervisor], vms: int) -> HostUse:
+def _use(nodes: Sequence[Hypervisor], servers: Sequence[Server]) -> HostUse:
     return HostUse(
-        vms=vms,
+        vms=len(servers),
         vcpus_used=sum(node.used.get(name, 0) for node in nodes for name in _VCPUS),
         vcpus=sum(node.capacity.get(name, 0) for node in nodes for name in _VCPUS),
         enabled=all(node.enabled for node in nodes),

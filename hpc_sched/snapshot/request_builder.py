@@ -17,8 +17,7 @@ from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocation, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.flavor_demand import demand_of
-from hpc_sched.snapshot.model import Flavor, Hypervisor, Server
+from hpc_sched.snapshot.model import Flavor, Hypervisor, Server, demand_of
 from hpc_sched.topology.model import Topology
 
 Array = NDArray[np.int64]

@@ -33,10 +33,7 @@ def kinds_of(servers: tuple[Server, ...]) -> list[str]:
 
 
 def as_request(cloud: Cloud, group: Group) -> Request | None:
-    """Return a request to place the group's placed VMs anew; None without placed VMs.
-
-    All VMs count as VMs of the largest flavor.
-    """
+    """Return a request to place the group's placed VMs anew with their largest flavor, or None."""
     placed = placed_of(cloud, group)
     if not placed:
         return None

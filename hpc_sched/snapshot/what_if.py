@@ -43,16 +43,12 @@ def addition_in(text: str) -> Addition:
 
 
 def drained(cloud: Cloud, wanted: Iterable[str]) -> Cloud:
-    """Return the cloud with hosts that take no new VMs; VMs on them stay.
+    """Return the cloud with hosts, folded or by switch, that take no new VMs; VMs on them stay.
 
-    :param wanted: hosts and switches, folded or not
     :raises exceptions.SnapshotError: for a name that is neither, naming similar ones
     """
-    hosts = set(cloud.drained)
-    for text in wanted:
-        for name in _names(cloud, text):
-            hosts.update(_below(cloud, name))
-    return replace(cloud, drained=frozenset(hosts))
+    names = (name for text in wanted for name in _names(cloud, text))
+    return replace(cloud, drained=cloud.drained.union(*(_below(cloud, name) for name in names)))
 
 
 def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
@@ -69,21 +65,13 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     nodes = list(cloud.snapshot.hypervisors)
     for addition in additions:
         like = cloud.hosts[_like(cloud, addition)][0]
+        unused = structs.replace(like, enabled=True, up=True, used=dict.fromkeys(like.used, 0))
         leaf = _leaf(tree, switches, addition)
         for host in addition.hosts:
             if host in old or any(host == node.nodename for node in nodes):
                 raise _error(f"{addition.leaf}: host {host!r} is there already")
             leaf.append(host)
-            nodes.append(
-                structs.replace(
-                    like,
-                    host=host,
-                    nodename=host,
-                    enabled=True,
-                    up=True,
-                    used=dict.fromkeys(like.used, 0),
-                )
-            )
+            nodes.append(structs.replace(unused, host=host, nodename=host))
     try:
         fabric = Topology.from_tree(
             tree,
@@ -142,9 +130,8 @@ def _like(cloud: Cloud, addition: Addition) -> str:
         for host in cloud.topology.hosts_of(addition.leaf):
             if host in cloud.hosts:
                 return host
-    raise _error(
-        f"{addition.leaf}: no host is there that the added ones could be like: give :like=HOST"
-    )
+    why = "no host is there that the added ones could be like: give :like=HOST"
+    raise _error(f"{addition.leaf}: {why}")
 
 
 def _switches(tree: dict[str, Any]) -> dict[str, Any]:
@@ -168,10 +155,9 @@ def _leaf(tree: dict[str, Any], switches: dict[str, Any], addition: Addition) ->
         above = switches.get(parent or "")
         if not isinstance(above, dict):
             known = [switch for switch, below in switches.items() if isinstance(below, dict)]
-            raise _error(
-                f"{name}: expected the switch above a new leaf, as in PARENT/{name}, found "
-                f"{parent!r}{similar(parent or '', known)}"
-            )
+            found = f"{parent!r}{similar(parent or '', known)}"
+            expected = f"expected the switch above a new leaf, as in PARENT/{name}"
+            raise _error(f"{name}: {expected}, found {found}")
         hosts = switches[name] = above[name] = []
     assert isinstance(hosts, list)
     return hosts

@@ -15,7 +15,6 @@ from hpc_sched.nova_glue.instances import (
     group_members,
     host_instances,
     instance_applications,
-    member_queries,
 )
 from hpc_sched.nova_glue.io import aggregates_driver, databases
 from hpc_sched.nova_glue.request import request_spec
@@ -103,7 +102,7 @@ def _admin() -> nova_context.RequestContext:
 
 def _api_members(group: str) -> Callable[[Cloud], Any]:
     def ask(_: Cloud) -> Any:
-        return _known(member_queries.api_members(_admin(), group_uuid(group), ()))
+        return _known(group_members.api_members(_admin(), group_uuid(group), ()))
 
     return ask
 
@@ -111,12 +110,12 @@ def _api_members(group: str) -> Callable[[Cloud], Any]:
 def _named_vms(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         uuids = [vm.uuid for vm in on.population.by_group[group]]
-        return _known(member_queries.api_members(_admin(), None, uuids))
+        return _known(group_members.api_members(_admin(), None, uuids))
 
     return ask
 
 
-def _known(vms: list[member_queries.ApiMember]) -> set[tuple[Any, ...]]:
+def _known(vms: list[group_members.ApiMember]) -> set[tuple[Any, ...]]:
     assert len({vm.uuid for vm in vms}) == len(vms)
     return {(vm.uuid, vm.cell_id, vm.build_request is not None, vm.orphan) for vm in vms}
 
@@ -139,12 +138,12 @@ def _true_group(group: str) -> Callable[[Cloud], Any]:
 def _cell_members(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         by_cell = on.cell_ids(on.population.by_group[group])
-        return _placed(member_queries.cell_members(_admin(), by_cell))
+        return _placed(group_members.cell_members(_admin(), by_cell))
 
     return ask
 
 
-def _placed(answers: databases.CellAnswers[member_queries.CellMember]) -> set[tuple[Any, ...]]:
+def _placed(answers: databases.CellAnswers[group_members.CellMember]) -> set[tuple[Any, ...]]:
     assert not answers.down
     assert len({vm.uuid for vm in answers.rows}) == len(answers.rows)
     return {(vm.uuid, vm.host, vm.nodename, vm.building) for vm in answers.rows}
@@ -160,7 +159,7 @@ def _true_places(vms: list[VM]) -> set[tuple[Any, ...]]:
 
 def _siblings(on: Cloud) -> Any:
     vm = on.alone
-    return _placed(member_queries.siblings(_admin(), vm.uuid, on.databases.cell_ids[vm.cell or ""]))
+    return _placed(group_members.siblings(_admin(), vm.uuid, on.databases.cell_ids[vm.cell or ""]))
 
 
 def _true_siblings(on: Cloud) -> Any:

@@ -10,7 +10,7 @@ import nova.conf
 import pytest
 
 from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
+from hpc_sched.nova_glue.io import circuit_breaker
 from tests.functional import faults
 
 CONF = nova.conf.CONF
@@ -145,7 +145,7 @@ def test_who_waits_for_others_is_told_as_soon_as_the_source_is_left_alone():
 
 def test_who_comes_with_little_time_left_does_not_have_a_source_left_alone():
     with hanging() as hang:
-        with request_deadline.active(request_deadline.RequestDeadline(waited=1.9 * TIMEOUT)):
+        with circuit_breaker.active(circuit_breaker.RequestDeadline(waited=1.9 * TIMEOUT)):
             assert said(hang) == UNANSWERED
         assert said(well) == "well"
 

@@ -4,8 +4,7 @@ import pytest
 from nova import objects
 from nova.scheduler import utils
 
-from hpc_sched.snapshot.flavor_demand import demand_of
-from hpc_sched.snapshot.model import Flavor
+from hpc_sched.snapshot.model import Flavor, demand_of
 
 
 @pytest.mark.parametrize("boots_from_volume", [False, True])

@@ -184,7 +184,7 @@ def with_member(cloud: NovaCloud, boot: Callable[..., list[str]]) -> str:
 def test_members_that_cannot_be_read_are_told_without_the_reason(
     cloud, told, with_member, monkeypatch, caplog, part: str, flavor: str
 ):
-    monkeypatch.setattr(group_members.member_queries, part, broken)
+    monkeypatch.setattr(group_members, part, broken)
     # Nobody remembers the member either.
     monkeypatch.setattr(group_members, "members_on", lambda *_: group_members.Counter())
     message = told(flavor, group=with_member)
@@ -199,9 +199,9 @@ def test_vms_that_placement_does_not_tell_of_are_told_without_the_reason(
         {}, problem="Placement: SecretUrl: SecretToken"
     )
     monkeypatch.setattr(group_members.in_flight_instances, "nodes_of", lambda *_: found)
-    one = group_members.member_queries.CellMember("uuid", None, None, building=True)
+    one = group_members.CellMember("uuid", None, None, building=True)
     answers = group_members.databases.CellAnswers(rows=[one])
-    monkeypatch.setattr(group_members.member_queries, "cell_members", lambda *_: answers)
+    monkeypatch.setattr(group_members, "cell_members", lambda *_: answers)
     message = told("pod", group=with_member)
     assert "where the members of the group are is not known at the moment" in message
 

@@ -27,7 +27,7 @@ from hpc_sched.cli import main
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
-from hpc_sched.snapshot.source import connection, live, placement_amounts, snapshot_file
+from hpc_sched.snapshot.source import connection, live, snapshot_file
 from hpc_sched.topology import Topology
 from tests.functional import cloud_file
 from tests.functional.clouds import SAMPLE_CONF, write_topology
@@ -183,10 +183,10 @@ def test_pages_and_bulk_answers_say_the_same_as_one_by_one(made, taken, monkeypa
     monkeypatch.setattr(live, "PAGE", 2)
     assert same(live.take("test"))
     # Every host by itself, then all by lists.
-    monkeypatch.setattr(placement_amounts, "ASKED", ())
+    monkeypatch.setattr(live, "ASKED", ())
     assert same(live.take("test"))
-    monkeypatch.setattr(placement_amounts, "ASKED", ("PCPU:1", "VCPU:1", "DISK_GB:1"))
-    monkeypatch.setattr(placement_amounts, "FEW", 0)
+    monkeypatch.setattr(live, "ASKED", ("PCPU:1", "VCPU:1", "DISK_GB:1"))
+    monkeypatch.setattr(live, "FEW", 0)
     assert same(live.take("test"))
 
 

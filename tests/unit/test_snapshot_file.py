@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpc_sched import exceptions
 from hpc_sched.snapshot.model import Aggregate, Snapshot
-from hpc_sched.snapshot.source import anonymous, snapshot_file
+from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import flavor, group, server, snapshot
 
 VMS = [
@@ -197,7 +197,7 @@ def test_any_change_of_bytes_gives_a_snapshot_or_a_snapshot_error(tmp_path):
 
 def test_without_names_the_people_s_words_are_gone_and_equal_ones_stay_equal(tmp_path):
     servers = [server("secret-1", "n01"), server("secret-1", "n02"), server("secret-2", "n03")]
-    found = anonymous.without_names(snapshot(servers, [group("secret-3", servers)]))
+    found = snapshot_file.without_names(snapshot(servers, [group("secret-3", servers)]))
     path = tmp_path / "state.json"
     snapshot_file.write(path, replace(found, servers=(), groups=()))
     names = [vm.name for vm in found.servers]
@@ -205,13 +205,13 @@ def test_without_names_the_people_s_words_are_gone_and_equal_ones_stay_equal(tmp
     assert not any("secret" in name for name in [*names, found.groups[0].name])
     assert {vm.project_id for vm in found.servers} == {found.groups[0].project_id}
     assert found.groups[0].members == group("secret-3", servers).members
-    again = anonymous.without_names(snapshot(servers))
+    again = snapshot_file.without_names(snapshot(servers))
     assert again.servers[0].project_id != found.servers[0].project_id
 
 
 def test_without_names_the_projects_that_own_aggregates_are_the_words_of_their_servers():
     owned = Aggregate("a", ("n01",), {"filter_tenant_id7": "project, other", "hpc:leaf": "leaf1"})
-    found = anonymous.without_names(snapshot([server("vm", "n01")], aggregates=[owned]))
+    found = snapshot_file.without_names(snapshot([server("vm", "n01")], aggregates=[owned]))
     [aggregate] = found.aggregates
     assert aggregate.metadata["hpc:leaf"] == "leaf1"
     first, second = aggregate.metadata["filter_tenant_id7"].split(",")
@@ -229,7 +229,7 @@ def test_without_names_none_that_people_gave_is_anywhere_in_the_file(tmp_path):
     path = tmp_path / "state.json"
     snapshot_file.write(path, found)
     assert path.read_text().count("Secret") == 3 + 3 + 2 + 1
-    snapshot_file.write(path, anonymous.without_names(found))
+    snapshot_file.write(path, snapshot_file.without_names(found))
     assert "Secret" not in path.read_text()
     # The places stay: without them no question could be answered.
     assert '"n01"' in path.read_text()

@@ -9,8 +9,8 @@ from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import add_flag
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.snapshot import logged_decisions
 from hpc_sched.snapshot.cloud import find_one
-from hpc_sched.snapshot.decisions import decision_text, log_reader
 from hpc_sched.snapshot.model import Group, Server, Snapshot
 
 
@@ -64,7 +64,7 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
             if parsed_args.json:
                 self.app.stdout.write(json.dumps(record, separators=(",", ":")) + "\n")
             else:
-                self.app.stdout.write(("\n" if i else "") + decision_text.text_of(record) + "\n")
+                self.app.stdout.write(("\n" if i else "") + logged_decisions.text_of(record) + "\n")
         return 0
 
 
@@ -86,7 +86,7 @@ class _Search:
                 )
         self.source = self._path or f"{args.snapshot}"
 
-    def run(self) -> list[log_reader.Record]:
+    def run(self) -> list[logged_decisions.Record]:
         """Return the decisions, oldest first."""
         wanted: str = self._args.id
         found = self._records(wanted, _subjects)
@@ -104,14 +104,16 @@ class _Search:
 
     def _records(
         self, uuid: str, uuids_of: Callable[[DecisionEntry], Collection[str | None]]
-    ) -> list[log_reader.Record]:
+    ) -> list[logged_decisions.Record]:
         """Return the decisions of which an entry has the uuid among some of its own."""
         last: bool = self._args.last
         if self._path is not None:
-            return log_reader.found_in(self._path, uuid, lambda e: uuid in uuids_of(e), last=last)
+            return logged_decisions.found_in(
+                self._path, uuid, lambda e: uuid in uuids_of(e), last=last
+            )
         assert self._snapshot is not None
         every = self._snapshot.decisions
-        found = [record for record in every if uuid in uuids_of(log_reader.entry_of(record))]
+        found = [record for record in every if uuid in uuids_of(logged_decisions.entry_of(record))]
         return found[-1:] if last else found
 
     def _state(self) -> Snapshot | None:

@@ -9,9 +9,9 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
-from hpc_sched.snapshot.decisions import log_reader
+from hpc_sched.snapshot import logged_decisions
 from hpc_sched.snapshot.model import Snapshot
-from hpc_sched.snapshot.source import anonymous, live, snapshot_file
+from hpc_sched.snapshot.source import live, snapshot_file
 from hpc_sched.topology import plurals
 from hpc_sched.topology.writers import yaml_writer
 
@@ -76,7 +76,7 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
                 "(topology show, check and convert: SOURCE)"
             )
         if parsed_args.no_names:
-            found = anonymous.without_names(found)
+            found = snapshot_file.without_names(found)
         snapshot_file.write(parsed_args.file, found)
         output.say(
             f"{parsed_args.file}: {plurals.text(len(found.hypervisors), 'host')}, "
@@ -91,7 +91,7 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
 def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
     path = options.hpc_sched.decision_log
     try:
-        return log_reader.newest(path, count) if path and count else ()
+        return logged_decisions.newest(path, count) if path and count else ()
     except exceptions.SnapshotError as error:
         output.say(f"note: saved without decisions: {error}")
         return ()

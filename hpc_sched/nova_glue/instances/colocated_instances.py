@@ -18,7 +18,7 @@ from hpc_sched.core.sharing.cache_interference import Application, dedicated_roo
 from hpc_sched.nova_glue.instances import host_instances, instance_applications
 from hpc_sched.nova_glue.instances.host_instances import HostInstances, on_host
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.io import databases, request_deadline
+from hpc_sched.nova_glue.io import circuit_breaker, databases
 from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.request.claim_observer import Array, ClaimObserver
 from hpc_sched.nova_glue.room import cache_limits
@@ -70,15 +70,14 @@ class ColocatedInstances:
     def dedicated_room(self, states: Sequence[host_manager.HostState]) -> Array:
         """Return how many more instances each host takes by dedication. Shape (states,)."""
         if self._dedicated is None:
-            self._dedicated = np.array(
-                [
-                    0
-                    if self._is_exclusive and self._is_down(state)
-                    else dedicated_room(self.newcomer, self.on(state))
-                    for state in self._first.states
-                ],
-                np.int64,
-            )
+            is_exclusive = self._is_exclusive
+            rooms = [
+                0
+                if is_exclusive and self._is_down(state)
+                else dedicated_room(self.newcomer, self.on(state))
+                for state in self._first.states
+            ]
+            self._dedicated = np.array(rooms, np.int64)
         return self._now(self._dedicated, states)
 
     def limited_room(self, states: Sequence[host_manager.HostState]) -> Array:
@@ -91,13 +90,11 @@ class ColocatedInstances:
                     self.newcomer.name,
                 )
             limits = cache_limits.limits_of(self._first.states)
-            self._limited = np.array(
-                [
-                    room(self.newcomer, self.on(state), limit, self._bad)
-                    for state, limit in zip(self._first.states, limits, strict=True)
-                ],
-                np.int64,
-            )
+            rooms = [
+                room(self.newcomer, self.on(state), limit, self._bad)
+                for state, limit in zip(self._first.states, limits, strict=True)
+            ]
+            self._limited = np.array(rooms, np.int64)
         return self._now(self._limited, states)
 
     def in_bad_company(self, states: Sequence[host_manager.HostState]) -> int:
@@ -152,23 +149,16 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
             LOG.exception("Cannot read which VMs are on the hosts")
         problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
         problems = (problem,)
-        found = HostInstances(
-            at={},
-            down_cells=frozenset(state.cell_uuid for state in states),
-            # An instance that has a host moves; Nova's scheduler has it in its HostState.
-            is_move=any(spec.instance_uuid in state.instances for state in states),
-            in_flight_unknown=problem,
-        )
-    new_problems = request_deadline.not_yet_logged(list(dict.fromkeys(problems)))
-    if new_problems:
-        shown = new_problems[:MAX_PROBLEMS]
-        if len(new_problems) > MAX_PROBLEMS:
-            shown.append(f"and {len(new_problems) - MAX_PROBLEMS} more")
-        LOG.warning(
-            "Instance %s: not all VMs on the hosts are known: %s",
-            spec.instance_uuid,
-            "; ".join(shown),
-        )
+        down = frozenset(state.cell_uuid for state in states)
+        # An instance that has a host moves; Nova's scheduler has it in its HostState.
+        is_move = any(spec.instance_uuid in state.instances for state in states)
+        found = HostInstances({}, is_move=is_move, down_cells=down, in_flight_unknown=problem)
+    shown = circuit_breaker.not_yet_logged(problems)
+    if len(shown) > MAX_PROBLEMS:
+        shown[MAX_PROBLEMS:] = [f"and {len(shown) - MAX_PROBLEMS} more"]
+    if shown:
+        text = "Instance %s: not all VMs on the hosts are known: %s"
+        LOG.warning(text, spec.instance_uuid, "; ".join(shown))
     group = request_spec.server_group_of(spec) or found.reservation_id or spec.instance_uuid
     newcomer = dataclasses.replace(newcomer, group=group)
     return ColocatedInstances(newcomer, faults, found, running, states)

@@ -5,16 +5,39 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import sqlalchemy as sa
 from nova import context as nova_context
+from nova.db.api import models as api_models
+from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched.nova_glue.instances import in_flight_instances, member_queries
-from hpc_sched.nova_glue.io import databases, request_deadline
+from hpc_sched.nova_glue.instances import in_flight_instances
+from hpc_sched.nova_glue.instances.placed_instance import awaits_host, exists
+from hpc_sched.nova_glue.io import circuit_breaker, databases
 from hpc_sched.nova_glue.request import request_spec
 
 LOG = logging.getLogger(__name__)
+
+
+class ApiMember(NamedTuple):
+    """A member of the group in the API database."""
+
+    uuid: str
+    cell_id: int | None  # None until the instance has been created in a cell
+    build_request: int | None  # id of its build request; None once that is done
+    orphan: bool = False  # the conductor of its build request has given up
+
+
+class CellMember(NamedTuple):
+    """A member of the group in the database of its cell."""
+
+    uuid: str
+    host: str | None
+    nodename: str | None
+    building: bool  # without a host, and building or unshelving
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +69,8 @@ def read(
 
     Queries: two in the API database (one for an implicit group being created), one in each
     cell with members, and look-ups in Placement as :func:`in_flight_instances.nodes_of` says.
-    HostState and RequestSpec substitute for a source that does not answer, with one WARNING.
-
-    :param in_flight: instance uuid to nodename, of instances looked up already
+    HostState and RequestSpec substitute for a source that does not answer, with one WARNING. No
+    look-ups for ``in_flight``, which has the nodenames of instances by uuid.
     """
     context = nova_context.get_admin_context()
     try:
@@ -59,28 +81,21 @@ def read(
         own = request.instance_uuid
         # An instance that has a host moves; Nova's scheduler has it in its HostState.
         is_move = any(own in state.instances for state in states)
-        group = GroupMembership(
-            members_on(states, request.member_uuids - {own}),
-            (),
-            1 if is_move else request.count,
-            is_move,
-            (f"{databases.API_DATABASE}: {databases.reason(error)}",),
-            is_partial=True,
-        )
-    problems = request_deadline.not_yet_logged(group.problems)
+        members = members_on(states, request.member_uuids - {own})
+        problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
+        left = 1 if is_move else request.count
+        group = GroupMembership(members, (), left, is_move, (problem,), is_partial=True)
+    problems = circuit_breaker.not_yet_logged(group.problems)
     if problems:
-        LOG.warning(
-            "Group %s: placed with what the scheduler itself knows of some VMs: %s",
-            request.group_id,
-            "; ".join(problems),
-        )
+        text = "Group %s: placed with what the scheduler itself knows of some VMs: %s"
+        LOG.warning(text, request.group_id, "; ".join(problems))
     return group
 
 
 def is_placed(instance_uuid: str) -> bool:
     """True if an instance exists in a cell, so that its request moves it. One query."""
     context = nova_context.get_admin_context()
-    found = databases.read_api(lambda: member_queries.api_members(context, None, [instance_uuid]))
+    found = databases.read_api(lambda: api_members(context, None, [instance_uuid]))
     return any(member.cell_id is not None for member in found)
 
 
@@ -91,8 +106,7 @@ def members_on(
     members: Counter[tuple[str, str | None]] = Counter()
     unseen = set(uuids)
     for state in states if unseen else ():
-        here = unseen & set(state.instances)
-        if here:
+        if here := unseen & set(state.instances):
             unseen -= here
             members[(state.host, state.nodename)] += len(here)
     return members
@@ -106,31 +120,25 @@ def _read(
 ) -> GroupMembership:
     own = request.instance_uuid
     uuids = request.member_uuids | {own}
-    vms = databases.read_api(lambda: member_queries.api_members(context, request.group_uuid, uuids))
+    vms = databases.read_api(lambda: api_members(context, request.group_uuid, uuids))
     own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
     is_move = own_cell is not None
-    if request.group_uuid is None and own_cell is None:
-        # A new implicit group has no members but those of this request.
-        return GroupMembership(Counter(), (own,), request.count, False)
-    if request.group_uuid is None and own_cell is not None:
-        answers = member_queries.siblings(context, own, own_cell)
+    if request.group_uuid is None:
+        if own_cell is None:
+            # A new implicit group has no members but those of this request.
+            return GroupMembership(Counter(), (own,), request.count, False)
+        answers = siblings(context, own, own_cell)
     else:
         by_cell: dict[int, list[str]] = {}
         for vm in vms:
             if vm.cell_id is not None and vm.uuid != own:
                 by_cell.setdefault(vm.cell_id, []).append(vm.uuid)
-        answers = member_queries.cell_members(context, by_cell)
+        answers = cell_members(context, by_cell)
     problems = answers.problems
 
-    members: Counter[tuple[str, str | None]] = Counter()
-    building: list[str] = []
-    for placed in answers.rows:
-        if placed.uuid == own:
-            continue
-        if placed.host:
-            members[(placed.host, placed.nodename)] += 1
-        elif placed.building:
-            building.append(placed.uuid)
+    others = [placed for placed in answers.rows if placed.uuid != own]
+    members = Counter((placed.host, placed.nodename) for placed in others if placed.host)
+    building = [placed.uuid for placed in others if not placed.host and placed.building]
     is_partial = bool(answers.down)
     cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
     members += members_on(states, {vm.uuid for vm in vms if vm.cell_id in answers.down} - {own})
@@ -141,11 +149,9 @@ def _read(
     if not is_move and own not in waiting:
         waiting.append(own)
     unplaced = sorted(building) + _may_be_in_flight(waiting, own, request, is_move) + orphans
-    looked_up = in_flight_instances.nodes_of(
-        context,
-        [uuid for uuid in unplaced if uuid not in known],
-        {state.uuid: state.nodename for state in states},
-    )
+    to_look_up = [uuid for uuid in unplaced if uuid not in known]
+    node_of = {state.uuid: state.nodename for state in states}
+    looked_up = in_flight_instances.nodes_of(context, to_look_up, node_of)
     nodes = looked_up.nodes | {uuid: known[uuid] for uuid in unplaced if uuid in known}
     if looked_up.problem:
         problems.append(looked_up.problem)
@@ -160,23 +166,95 @@ def _read(
         return GroupMembership(members, (own,), 1, True, tuple(problems), is_partial, cells=cells)
     # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
     # the instances that are being scheduled.
-    queue = tuple(uuid for uuid in waiting + orphans if uuid not in nodes)
-    orphans_left = len([uuid for uuid in orphans if uuid not in nodes])
+    left, last = ([uuid for uuid in some if uuid not in nodes] for some in (waiting, orphans))
+    queue = (*left, *last)
     return GroupMembership(
-        members, queue, request.count, False, tuple(problems), is_partial, orphans_left, cells
+        members, queue, request.count, False, tuple(problems), is_partial, len(last), cells
     )
 
 
 def _may_be_in_flight(
     waiting: list[str], own: str, request: request_spec.Request, is_move: bool
 ) -> list[str]:
-    """Return those of the instances with build requests that may hold an allocation.
-
-    The instances of a request that is first seen hold none. Build requests older than its first
-    belong to other requests; of the younger ones, ``request.count - 1`` are its own.
-    """
+    """Return those of the instances with build requests that may hold an allocation."""
     if is_move:
         return [uuid for uuid in waiting if uuid != own]
+    # The instances of a request that is first seen hold none. Build requests older than its first
+    # belong to other requests; of the younger ones, request.count - 1 are its own.
     at = waiting.index(own)
     older, younger = waiting[:at], waiting[at + 1 :]
     return older + (younger if len(younger) >= request.count else [])
+
+
+def api_members(
+    context: nova_context.RequestContext, group_uuid: str | None, uuids: Collection[str]
+) -> list[ApiMember]:
+    """Return the members of a server group, by build request, then uuid. One query.
+
+    The members come from the database: in a RequestSpec those of concurrent requests are missing.
+    Without a group the instances with these uuids are read; for a group that has been deleted
+    meanwhile too, with a second query.
+    """
+    mapping, member = api_models.InstanceMapping, api_models.InstanceGroupMember
+    group, build_request = api_models.InstanceGroup, api_models.BuildRequest
+
+    def rows_of(uuid: Any, source: Any, condition: Any) -> Sequence[Any]:
+        query = sa.select(uuid, mapping.cell_id, build_request.id, build_request.created_at)
+        joined = sa.outerjoin(source, build_request, build_request.instance_uuid == uuid)
+        return databases.api_rows(context, query.select_from(joined).where(condition))
+
+    rows: Sequence[Any] = ()
+    if group_uuid is not None:
+        of_group = sa.join(member, group, group.id == member.group_id).outerjoin(
+            mapping, mapping.instance_uuid == member.instance_uuid
+        )
+        rows = rows_of(member.instance_uuid, of_group, group.uuid == group_uuid)
+    if not rows and uuids:
+        listed = mapping.instance_uuid.in_(sorted(uuids))
+        rows = rows_of(mapping.instance_uuid, mapping, listed)
+    oldest = databases.oldest_build_request()
+    members = {
+        uuid: ApiMember(uuid, cell_id, request_id, created is not None and created < oldest)
+        for uuid, cell_id, request_id, created in rows
+    }
+    return sorted(members.values(), key=lambda found: (found.build_request or 0, found.uuid))
+
+
+def cell_members(
+    context: nova_context.RequestContext, uuids_by_cell: dict[int, list[str]]
+) -> databases.CellAnswers[CellMember]:
+    """Return those of some instances, by the id of their cell, that exist there.
+
+    One query for the cells and one in each cell named. cell0 is not read: its instances never had
+    a host.
+    """
+    uuid = main_models.Instance.uuid
+    return databases.read_cells(
+        context, uuids_by_cell, lambda cell, uuids: _instances(cell, uuid.in_(uuids))
+    )
+
+
+def siblings(
+    context: nova_context.RequestContext, uuid: str, cell_id: int
+) -> databases.CellAnswers[CellMember]:
+    """Return the instances that were created by the same request as one, itself included.
+
+    They share its reservation id. Two queries: the cells, and the instance's own cell.
+    """
+    vm = main_models.Instance
+    reservation = sa.select(vm.reservation_id).where(vm.uuid == uuid).scalar_subquery()
+    is_sibling = vm.reservation_id == reservation
+    return databases.read_cells(
+        context, {cell_id: [uuid]}, lambda cell, _: _instances(cell, is_sibling)
+    )
+
+
+def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMember]:
+    """Return the instances of one cell for a condition. One query."""
+    vm = main_models.Instance
+    query = sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state)
+    rows = databases.cell_rows(cell, query.where(condition, *exists()))
+    return [
+        CellMember(uuid, host, node, not host and awaits_host(vm_state, task_state))
+        for uuid, host, node, vm_state, task_state in rows
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from nova import context as nova_context
@@ -13,16 +13,9 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 
-from hpc_sched.nova_glue.instances import in_flight_instances, migrations
-from hpc_sched.nova_glue.instances.placed_instance import (
-    PlacedInstance,
-    awaits_host,
-    disk_of,
-    exists,
-    may_await_host,
-    with_flavor,
-)
-from hpc_sched.nova_glue.io import databases, serialized_objects
+from hpc_sched.nova_glue.instances import in_flight_instances, placed_instance
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.io import databases
 
 Item = TypeVar("Item")
 
@@ -65,7 +58,7 @@ def read(
     answers = databases.read_cells(context, None, lambda in_cell, _: _in_cell(in_cell, own))
     problems += answers.problems
     vms = [row for row in answers.rows if isinstance(row, PlacedInstance)]
-    migrating = [row for row in answers.rows if isinstance(row, migrations.MigratingInstance)]
+    migrating = [row for row in answers.rows if not isinstance(row, PlacedInstance)]
     in_cells = {vm.uuid for vm in vms}
     reservation = made_with or next((vm.reservation_id for vm in vms if vm.uuid == own), None)
     waiting = [
@@ -75,7 +68,7 @@ def read(
         if vm.uuid not in in_cells and not (made_with and vm.reservation_id == made_with)
     ]
     at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
-    for vm in [*vms, *migrations.other_sides(context, migrating, problems)]:
+    for vm in [*vms, *placed_instance.other_sides(context, migrating, problems)]:
         if vm.uuid == own:
             continue
         if vm.host:
@@ -99,17 +92,12 @@ def read(
             at.setdefault((host, node), []).append(coming)
     oldest = databases.oldest_build_request()
     young = {vm.uuid for vm in waiting if vm.since and vm.since >= oldest}
+    unknown = looked_up.problem if young & looked_up.missed else None
     if looked_up.problem:
         problems.append(looked_up.problem)
-    return HostInstances(
-        at=at,
-        reservation_id=reservation,
-        is_move=own in in_cells,
-        down_cells=frozenset(answers.down_uuids),
-        problems=tuple(problems),
-        in_flight_unknown=looked_up.problem if young & looked_up.missed else None,
-        in_flight=looked_up.nodes,
-    )
+    down = frozenset(answers.down_uuids)
+    is_move, in_flight = own in in_cells, looked_up.nodes
+    return HostInstances(at, reservation, is_move, down, tuple(problems), unknown, in_flight)
 
 
 def on_host(
@@ -127,72 +115,56 @@ def _build_requests(
     """Return the reservation id of an instance in no cell, and all other instances in no cell.
 
     One query. Build requests whose conductor has given up are left out.
-
-    :param problems: receives what could not be read
     """
     request, mapping = api_models.BuildRequest, api_models.InstanceMapping
+    is_young = request.created_at >= databases.oldest_build_request()
     query = (
         sa.select(request.instance_uuid, request.instance, request.created_at)
         .outerjoin(mapping, mapping.instance_uuid == request.instance_uuid)
-        .where(
-            mapping.cell_id.is_(None),
-            sa.or_(
-                request.instance_uuid == own, request.created_at >= databases.oldest_build_request()
-            ),
-        )
+        .where(mapping.cell_id.is_(None), sa.or_(request.instance_uuid == own, is_young))
     )
     reservation, waiting = None, []
     for uuid, text, since in databases.read_api(lambda: databases.api_rows(context, query)):
         try:
-            vm = serialized_objects.fields_in(text)
+            vm = databases.object_in(text)
             if uuid == own:
                 reservation = vm.get("reservation_id")
                 continue
-            flavor, image = serialized_objects.fields(vm.get("flavor")), vm.get("image_ref")
-            there = with_flavor(uuid, vm.get("reservation_id"), flavor, image)
-        except serialized_objects.Unreadable as error:
-            problems.append(serialized_objects.problem(uuid, "build request", error))
-            there = with_flavor(uuid, None, {}, None)
+            flavor, image = databases.object_fields(vm.get("flavor")), vm.get("image_ref")
+            there = placed_instance.with_flavor(uuid, vm.get("reservation_id"), flavor, image)
+        except databases.UnreadableError as error:
+            problems.append(databases.unreadable(uuid, "build request", error))
+            there = placed_instance.with_flavor(uuid, None, {}, None)
         if uuid != own:
             waiting.append(there._replace(since=since))
     return reservation, waiting
 
 
-def _in_cell(
-    context: nova_context.RequestContext, own: str
-) -> list[PlacedInstance | migrations.MigratingInstance]:
-    """Return the instances of a cell (host "" while they await one), and its migrations.
+def _in_cell(context: nova_context.RequestContext, own: str) -> list[PlacedInstance | sa.Row[Any]]:
+    """Return the instances of a cell (host "" while they await one), and its migrating ones.
 
     One query, a second one if instances migrate.
     """
     vm = main_models.Instance
+    may_hold_room = sa.or_(vm.host.is_not(None), vm.uuid == own, placed_instance.may_await_host())
     query = sa.select(
-        vm.uuid,
-        vm.host,
-        vm.node,
-        vm.reservation_id,
-        vm.instance_type_id,
-        vm.vcpus,
-        vm.memory_mb,
-        vm.root_gb,
-        vm.ephemeral_gb,
-        vm.image_ref,
-        vm.vm_state,
-        vm.task_state,
+        *(vm.uuid, vm.host, vm.node, vm.reservation_id, vm.instance_type_id, vm.image_ref),
+        *(vm.vcpus, vm.memory_mb, vm.root_gb, vm.ephemeral_gb, vm.vm_state, vm.task_state),
         sa.func.coalesce(vm.updated_at, vm.created_at),
-    ).where(*exists(), sa.or_(vm.host.is_not(None), vm.uuid == own, may_await_host()))
+    ).where(*placed_instance.exists(), may_hold_room)
     with databases.cell_session(context) as session:
         rows = session.execute(query).all()
-        uuids = [row.uuid for row in rows if migrations.is_migrating(row.vm_state, row.task_state)]
-        migrating = migrations.read(session, uuids)
-    found: list[PlacedInstance | migrations.MigratingInstance] = []
+        moving = [
+            row.uuid for row in rows if placed_instance.is_migrating(row.vm_state, row.task_state)
+        ]
+        migrating = placed_instance.read_migrating(session, moving)
+    found: list[PlacedInstance | sa.Row[Any]] = []
     for row in rows:
-        uuid, host, node, reservation, type_id, vcpus, memory, root, ephemeral, *more = row
-        image, vm_state, task_state, since = more
-        if host or uuid == own or awaits_host(vm_state, task_state):
-            disk = disk_of(image, root, ephemeral)
-            there = PlacedInstance(
-                uuid, host or "", node, reservation, type_id, vcpus or 0, memory or 0, disk
-            )
+        uuid, host, node, reservation, type_id, image, vcpus, memory, root, *more = row
+        ephemeral, vm_state, task_state, since = more
+        if host or uuid == own or placed_instance.awaits_host(vm_state, task_state):
+            disk = placed_instance.disk_of(image, root, ephemeral)
+            amounts = vcpus or 0, memory or 0, disk
+            there = PlacedInstance(uuid, host or "", node, reservation, type_id, *amounts)
             found.append(there if host else there._replace(since=since))
-    return found + migrating
+    return [*found, *migrating]

@@ -1,8 +1,8 @@
 """Where instances in flight have been claimed: their allocations in Placement."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import nova.conf
@@ -12,12 +12,12 @@ from nova import exception
 from nova.scheduler.client import report
 
 from hpc_sched import exceptions, masking
-from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
+from hpc_sched.nova_glue.io import circuit_breaker
 
 CONF = nova.conf.CONF
 
 # Resource classes of a hypervisor or node itself, as opposed to its devices or a shared disk.
-_OF_THE_HOST = (orc.VCPU, orc.PCPU, orc.MEMORY_MB)
+_OF_THE_HOST = {orc.VCPU, orc.PCPU, orc.MEMORY_MB}
 PLACEMENT = "Placement"
 # Requests that look up allocations concurrently. Placement serves all requests of Nova; if it
 # hangs, Nova waits for it too.
@@ -48,71 +48,55 @@ def nodes_of(
     holds what was found before an error or a timeout.
 
     :param consumers: instance uuids, the most important first
-    :param node_of_provider: provider uuid to nodename of the hosts already known
+    :param node_of_provider: provider uuid to nodename, of hosts
     :param moving_from: instance uuid to a node whose allocation is ignored
     """
     asked = list(consumers)
     wanted = asked[: CONF.hpc_sched.in_flight_lookups]
     if not wanted:
         return LookupResult({})
-    search = _AllocationSearch(context, dict(node_of_provider), moving_from or {})
+    nodes: dict[str, str] = {}
+    providers = dict(node_of_provider)
+    done = 0
+    until = time.monotonic() + _PART_OF_TIME * circuit_breaker.remaining()
+
+    def search() -> None:
+        """Look up consumers, in a thread that may be abandoned."""
+        nonlocal done
+        for consumer in wanted:
+            if time.monotonic() >= until:
+                break
+            client = report.report_client_singleton()
+            found = client.get_allocs_for_consumer(context, consumer)["allocations"]
+            source = (moving_from or {}).get(consumer)
+            for provider in _host_providers(found):
+                if provider not in providers:
+                    providers[provider] = _nodename(client, context, provider)
+                if providers[provider] != source:
+                    nodes[consumer] = providers[provider]
+                    break
+            done += 1
+
     problem = None
-    until = time.monotonic() + _PART_OF_TIME * request_deadline.remaining()
     try:
-        circuit_breaker.ask_one(PLACEMENT, lambda: search.run(wanted, until), MAX_SEARCHES)
-        if search.done < len(wanted):
-            problem = f"{PLACEMENT}: {search.done} of {len(wanted)} look-ups in time"
-        elif len(asked) > search.done:
-            problem = f"more than in_flight_lookups={search.done} VMs in flight"
+        circuit_breaker.ask_one(PLACEMENT, search, MAX_SEARCHES)
+        if done < len(wanted):
+            problem = f"{PLACEMENT}: {done} of {len(wanted)} look-ups in time"
+        elif len(asked) > done:
+            problem = f"more than in_flight_lookups={done} VMs in flight"
     except exceptions.UnansweredError as error:
         problem = f"{PLACEMENT}: {error}"
     except Exception as error:
         problem = f"{PLACEMENT}: {masking.first_line(error)}"
-    done = search.done
-    return LookupResult(dict(search.nodes), problem, frozenset(asked[done:]))
-
-
-@dataclass
-class _AllocationSearch:
-    """Look-ups of one request, in a thread that may be abandoned."""
-
-    context: nova_context.RequestContext
-    node_of_provider: dict[str, str]
-    moving_from: Mapping[str, str]
-    nodes: dict[str, str] = field(default_factory=dict)  # consumer to nodename
-    done: int = 0  # consumers that have been looked up
-
-    def run(self, consumers: Sequence[str], until: float) -> None:
-        """Look consumers up.
-
-        :param until: time.monotonic() after which no look-up begins
-        """
-        for consumer in consumers:
-            if time.monotonic() >= until:
-                break
-            self._look_up(consumer)
-            self.done += 1
-
-    def _look_up(self, consumer: str) -> None:
-        client = report.report_client_singleton()
-        found = client.get_allocs_for_consumer(self.context, consumer)["allocations"]
-        source = self.moving_from.get(consumer)
-        for provider in _host_providers(found):
-            if provider not in self.node_of_provider:
-                self.node_of_provider[provider] = _nodename(client, self.context, provider)
-            if self.node_of_provider[provider] != source:
-                self.nodes[consumer] = self.node_of_provider[provider]
-                break
+    # The search may go on meanwhile: what it finds after this counts as missed.
+    missed = frozenset(asked[done:])
+    return LookupResult(dict(nodes), problem, missed)
 
 
 def _host_providers(allocations: Mapping[str, Any]) -> list[str]:
     """Return the providers of an allocation, hosts before devices and shared disks, by uuid."""
-
-    def key(provider: str) -> tuple[bool, str]:
-        resources = allocations[provider].get("resources", {})
-        return not any(name in resources for name in _OF_THE_HOST), provider
-
-    return sorted(allocations, key=key)
+    resources = {uuid: found.get("resources", {}) for uuid, found in allocations.items()}
+    return sorted(resources, key=lambda uuid: (_OF_THE_HOST.isdisjoint(resources[uuid]), uuid))
 
 
 def _nodename(

@@ -16,7 +16,7 @@ from nova.db.main import models as main_models
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.io import databases, serialized_objects
+from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.request import request_extra_specs
 
 CONF = nova.conf.CONF
@@ -42,10 +42,7 @@ class _Creation:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationCache:
-    """What has been read about instances; replaced as a whole.
-
-    Holds the instances of the last read, and those of cells that did not answer then.
-    """
+    """Instances of the last read, and of cells that did not answer then; replaced as a whole."""
 
     options: tuple[Any, ...] = ()  # on which the applications depend
     creations: Mapping[str, _Creation] = field(default_factory=dict)  # by uuid
@@ -72,31 +69,37 @@ def read(
     """
     global cache
     before = cache
-    options = _options()
+    ours = CONF.hpc_sched
+    options = ours.default_app_class, ours.allow_user_hints, ours.implicit_groups
     cached = before.applications if before.options == options else {}
     instances = host_instances.all()
     uuids = {instance.uuid for instance in instances}
     creations = {uuid: before.creations[uuid] for uuid in uuids if uuid in before.creations}
     problems: list[str] = []
     creations |= _read_creations(context, uuids - creations.keys(), problems)
-    uncached = {instance.uuid for instance in instances if not _is_cached(instance, cached)}
+    uncached = {
+        vm.uuid
+        for vm in instances
+        # A resize changes the id of the flavor.
+        if vm.flavor is None and (vm.uuid not in cached or cached[vm.uuid][0] != vm.type_id)
+    }
     flavors = _read_flavors(context, uncached, problems)
     kept: dict[str, tuple[int | None, Application]] = {}
     found: dict[Place, list[Application]] = {}
-    for instance in instances:
-        uuid, creation = instance.uuid, creations.get(instance.uuid, _Creation())
-        if instance.flavor is not None:
+    for vm in instances:
+        creation = creations.get(vm.uuid, _Creation())
+        if vm.flavor is not None:
             # In flight, or one side of a migration: few, and not for long.
-            application = _application(instance, creation, instance.flavor)
-        elif uuid in uncached:
-            type_id, flavor = flavors.get(uuid, (None, {}))
-            application = _application(instance, creation, flavor)
-            if uuid in flavors and uuid in creations:
-                kept[uuid] = type_id, application
+            application = _application(vm, creation, vm.flavor)
+        elif vm.uuid in uncached:
+            type_id, flavor = flavors.get(vm.uuid, (None, {}))
+            application = _application(vm, creation, flavor)
+            if vm.uuid in flavors and vm.uuid in creations:
+                kept[vm.uuid] = type_id, application
         else:
-            kept[uuid] = cached[uuid]
-            application = cached[uuid][1]
-        found.setdefault((instance.host, instance.nodename), []).append(application)
+            kept[vm.uuid] = cached[vm.uuid]
+            application = cached[vm.uuid][1]
+        found.setdefault((vm.host, vm.nodename), []).append(application)
     if host_instances.down_cells:
         # Keep their instances: once they answer, a request would have to read the whole cell.
         creations, kept = _unpruned(creations, cache.creations), _unpruned(kept, cached)
@@ -109,31 +112,15 @@ def _unpruned(seen: dict[str, Cached], before: Mapping[str, Cached]) -> dict[str
     return {**before, **seen} if len(before) <= _MAX_UNPRUNED else seen
 
 
-def _options() -> tuple[Any, ...]:
-    ours = CONF.hpc_sched
-    return ours.default_app_class, ours.allow_user_hints, ours.implicit_groups
-
-
-def _is_cached(
-    instance: PlacedInstance, cached: Mapping[str, tuple[int | None, Application]]
-) -> bool:
-    """True if the instance has its flavor or the cached entry matches its flavor id."""
-    if instance.flavor is not None:
-        return True
-    return instance.uuid in cached and cached[instance.uuid][0] == instance.type_id
-
-
 def _application(
-    instance: PlacedInstance, creation: _Creation, flavor: serialized_objects.Fields
+    instance: PlacedInstance, creation: _Creation, flavor: databases.Fields
 ) -> Application:
-    in_group = creation.group is not None or (
-        creation.is_multi_create and bool(CONF.hpc_sched.implicit_groups)
-    )
+    is_implicit = creation.is_multi_create and bool(CONF.hpc_sched.implicit_groups)
+    in_group = creation.group is not None or is_implicit
+    found = flavor.get("extra_specs")
+    extra_specs = found if isinstance(found, dict) else {}
     # Its faults were refused, or logged, when the instance was scheduled.
-    extra_specs = flavor.get("extra_specs")
-    application, _ = request_extra_specs.application(
-        extra_specs if isinstance(extra_specs, dict) else {}, creation.hints, in_group=in_group
-    )
+    application, _ = request_extra_specs.application(extra_specs, creation.hints, in_group=in_group)
     return dataclasses.replace(application, group=creation.group or instance.reservation_id)
 
 
@@ -161,15 +148,17 @@ def _read_creations(
         )
 
     def read() -> tuple[dict[str, _Creation], list[str]]:
+        global cache
         found, unreadable = dict(defaults), []
         for uuid, text in databases.iter_api_rows(context, query):
             if uuid in uuids:
                 try:
-                    found[uuid] = _creation_in(serialized_objects.fields_in(text))
-                except serialized_objects.Unreadable as error:
+                    found[uuid] = _creation_in(databases.object_in(text))
+                except databases.UnreadableError as error:
                     found.pop(uuid, None)
-                    unreadable.append(serialized_objects.problem(uuid, "request", error))
-        _keep(found)
+                    unreadable.append(databases.unreadable(uuid, "request", error))
+        # Kept even if the request has timed out: the first read may take long.
+        cache = dataclasses.replace(cache, creations={**cache.creations, **found})
         return found, unreadable
 
     found, unreadable = databases.read_api(read, _REQUEST_SPECS)
@@ -177,26 +166,17 @@ def _read_creations(
     return found
 
 
-def _keep(creations: Mapping[str, _Creation]) -> None:
-    """Cache a read even if its request has timed out: the first one may take long."""
-    global cache
-    cache = dataclasses.replace(cache, creations={**cache.creations, **creations})
-
-
-def _creation_in(spec: serialized_objects.Fields) -> _Creation:
-    hints = serialized_objects.mapping(spec.get("scheduler_hints"))
-    group = spec.get("instance_group")
-    count = spec.get("num_instances")
-    return _Creation(
-        {key: value for key, value in hints.items() if key.startswith("hpc:")},
-        (serialized_objects.fields(group).get("uuid") if group is not None else None) or None,
-        isinstance(count, int) and count > 1,
-    )
+def _creation_in(spec: databases.Fields) -> _Creation:
+    hints = databases.dict_field(spec.get("scheduler_hints"))
+    ours = {key: value for key, value in hints.items() if key.startswith("hpc:")}
+    group, count = spec.get("instance_group"), spec.get("num_instances")
+    uuid = databases.object_fields(group).get("uuid") if group is not None else None
+    return _Creation(ours, uuid or None, isinstance(count, int) and count > 1)
 
 
 def _read_flavors(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
-) -> dict[str, tuple[int | None, serialized_objects.Fields]]:
+) -> dict[str, tuple[int | None, databases.Fields]]:
     """Return the extra specs of each instance's flavor, with its id.
 
     One query for the cells and one in each, or none. Unreadable flavors are left out.
@@ -225,19 +205,19 @@ def _read_flavors(
     problems += answers.problems
     found = {}
     for uuid, type_id, flavor in answers.rows:
-        if isinstance(flavor, serialized_objects.Unreadable):
-            problems.append(serialized_objects.problem(uuid, "flavor", flavor))
+        if isinstance(flavor, databases.UnreadableError):
+            problems.append(databases.unreadable(uuid, "flavor", flavor))
         else:
             found[uuid] = type_id, flavor
     return found
 
 
-def _extra_specs_in(text: str | None) -> serialized_objects.Fields | serialized_objects.Unreadable:
+def _extra_specs_in(text: str | None) -> databases.Fields | databases.UnreadableError:
     """Return an instance's current flavor with its extra specs alone, or why it is unreadable."""
     try:
-        flavor = serialized_objects.flavors_in(text)["cur"]
-        return {"extra_specs": serialized_objects.mapping(flavor.get("extra_specs"))}
-    except serialized_objects.Unreadable as error:
+        flavor = databases.flavors_in(text).get("cur")
+        if flavor is None:
+            return databases.UnreadableError("no flavor")
+        return {"extra_specs": databases.dict_field(flavor.get("extra_specs"))}
+    except databases.UnreadableError as error:
         return error
-    except KeyError:
-        return serialized_objects.Unreadable("no flavor")

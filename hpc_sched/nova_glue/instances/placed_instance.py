@@ -1,15 +1,27 @@
-"""An instance that holds room on a host, and which rows of a cell's database are one."""
+"""Instances that hold room on hosts, also where they migrate from or to."""
 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from nova import context as nova_context
 from nova.compute import task_states, vm_states
+from nova.db.api import models as api_models
 from nova.db.main import models as main_models
+from nova.objects import fields
+from sqlalchemy import orm
 
-from hpc_sched.nova_glue.io import serialized_objects
+from hpc_sched.nova_glue.io import databases
+from hpc_sched.nova_glue.io.databases import Fields
+
+# A migration in any other status holds room on both sides; Nova has no list of those.
+_ENDED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
+# In other states a migration record was left behind by a crash.
+_MIGRATING = (*task_states.resizing_states, *task_states.rebuild_states, task_states.MIGRATING)
+_SIZES = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb")
 
 
 class PlacedInstance(NamedTuple):
@@ -26,41 +38,29 @@ class PlacedInstance(NamedTuple):
     vcpus: int
     memory_mb: int
     disk_gb: int
-    flavor: serialized_objects.Fields | None = None  # if not the one stored in its cell
+    flavor: Fields | None = None  # if not the one stored in its cell
     moves_from: str | None = None  # node whose allocation is not the one to look up
     in_flight: bool = False  # its host does not report it yet
     since: datetime.datetime | None = None  # begin of its build or migration, while in flight
 
 
 def with_flavor(
-    uuid: str, reservation_id: str | None, flavor: serialized_objects.Fields, image: str | None
+    uuid: str, reservation_id: str | None, flavor: Fields, image: str | None
 ) -> PlacedInstance:
-    """Return an instance of a flavor without a host.
-
-    :param image: see :func:`disk_of`
-    :raises serialized_objects.Unreadable: if the flavor's sizes are not numbers
-    """
-    vcpus, memory, root, ephemeral = (
-        serialized_objects.number(flavor, name)
-        for name in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb")
-    )
-    disk = disk_of(image, root, ephemeral)
+    """Return an instance of a flavor without a host; raises UnreadableError for its sizes."""
+    vcpus, memory, *disks = (databases.int_field(flavor, name) for name in _SIZES)
+    disk = disk_of(image, *disks)
     return PlacedInstance(uuid, "", None, reservation_id, None, vcpus, memory, disk, flavor)
 
 
 def disk_of(image: str | None, root_gb: int | None, ephemeral_gb: int | None) -> int:
-    """Return the GB of disk that an instance takes on its host.
-
-    :param image: "" for an instance that boots from a volume, which is not on the host
-    """
+    """Return an instance's GB of disk on its host; with image "" its root is a volume elsewhere."""
     return (0 if image == "" else root_gb or 0) + (ephemeral_gb or 0)
 
 
 def exists() -> tuple[Any, Any]:
-    """Return the conditions for instances that are not deleted.
-
-    A cross-cell resize keeps a hidden twin of the instance in its other cell.
-    """
+    """Return the conditions for instances that are not deleted."""
+    # A cross-cell resize keeps a hidden twin of the instance in its other cell.
     instance = main_models.Instance
     return instance.deleted == 0, instance.hidden.is_not(sa.true())
 
@@ -74,7 +74,138 @@ def awaits_host(vm_state: str | None, task_state: str | None) -> bool:
     """True if an instance without a host is building or unshelving."""
     if vm_state == vm_states.BUILDING:
         return bool(task_state != task_states.DELETING)
-    return vm_state == vm_states.SHELVED_OFFLOADED and task_state in (
-        task_states.UNSHELVING,
-        task_states.SPAWNING,
+    unshelving = (task_states.UNSHELVING, task_states.SPAWNING)
+    return vm_state == vm_states.SHELVED_OFFLOADED and task_state in unshelving
+
+
+def is_migrating(vm_state: str | None, task_state: str | None) -> bool:
+    """True if an instance migrates, or waits for its resize to be confirmed."""
+    return vm_state == vm_states.RESIZED or task_state in _MIGRATING
+
+
+def read_migrating(session: orm.Session, uuids: Collection[str]) -> list[sa.Row[Any]]:
+    """Return instances of a cell with their last unfinished migrations. One query, or none.
+
+    Counts the migrations that the resource tracker of a Nova compute counts, whatever the state
+    of the instance at their start. Earlier unfinished ones of an instance were given up.
+
+    :param uuids: instances for which :func:`is_migrating` was true; without them the query would
+        read the records of all migrations ever, as no index has their status
+    """
+    if not uuids:
+        return []
+    vm, move, extra = main_models.Instance, main_models.Migration, main_models.InstanceExtra
+    listed = [vm.uuid.in_(sorted(uuids))] if len(uuids) <= databases.MAX_UUIDS else []
+    since = sa.func.coalesce(move.updated_at, move.created_at)
+    instance = (vm.uuid, vm.host, vm.node, vm.reservation_id, vm.image_ref, vm.instance_type_id)
+    sides = (move.source_compute, move.source_node, move.dest_compute, move.dest_node)
+    kind = (move.migration_type, move.status, move.new_instance_type_id, since.label("since"))
+    query = (
+        sa.select(*instance, extra.flavor, *sides, *kind)
+        .join(vm, vm.uuid == move.instance_uuid)
+        .outerjoin(extra, extra.instance_uuid == vm.uuid)
+        .where(
+            *exists(),
+            *listed,
+            move.deleted == 0,
+            move.status.not_in(_ENDED),
+            sa.or_(vm.vm_state == vm_states.RESIZED, vm.task_state.in_(_MIGRATING)),
+        )
+        .order_by(since, move.id)
     )
+    return list({row.uuid: row for row in session.execute(query)}.values())
+
+
+def other_sides(
+    context: nova_context.RequestContext, migrating: Sequence[sa.Row[Any]], problems: list[str]
+) -> list[PlacedInstance]:
+    """Return migrating instances on the hosts that their own records do not name.
+
+    With host "" if only Placement knows it: the destination is claimed, but the migration has not
+    begun. One query, for new flavors that no compute has stored yet; none without any. Adds what
+    could not be read to the problems.
+    """
+    flavors_of: dict[str, dict[str, Fields]] = {}
+    for move in migrating:
+        try:
+            flavors_of[move.uuid] = databases.flavors_in(move.flavor)
+        except databases.UnreadableError as error:
+            problems.append(databases.unreadable(move.uuid, "flavors", error))
+            flavors_of[move.uuid] = {}
+    # The destination's compute stores the new flavor, long after the scheduler has chosen the host.
+    lacking = [
+        move
+        for move in migrating
+        if "new" not in flavors_of[move.uuid] and move.new_instance_type_id != move.instance_type_id
+    ]
+    ids = {move.new_instance_type_id for move in lacking if move.new_instance_type_id}
+    by_id = _flavors(context, ids)
+    for move in lacking:
+        if move.new_instance_type_id in by_id:
+            flavors_of[move.uuid]["new"] = by_id[move.new_instance_type_id]
+    found = []
+    for move in migrating:
+        try:
+            found += _sides(move, flavors_of[move.uuid])
+        except databases.UnreadableError as error:
+            problems.append(databases.unreadable(move.uuid, "flavors", error))
+    return found
+
+
+def _sides(move: sa.Row[Any], flavors: Mapping[str, Fields]) -> list[PlacedInstance]:
+    """Return a migration's sides except the one of the instance's own record."""
+    old, new = (flavors.get(name) or flavors.get("cur") or {} for name in ("old", "new"))
+    # The source until the destination has taken over.
+    own = (move.host, move.node)
+    source = _place(move.source_compute, move.source_node, own)
+    destination = _place(move.dest_compute, move.dest_node, own)
+    if source == destination == own:
+        # A resize on the same host: the instance's own record has one of the two flavors.
+        is_resized = move.instance_type_id == move.new_instance_type_id
+        sides = [(own, old if is_resized else new)]
+    else:
+        both = ((source, old), (destination, new))
+        sides = [(place, flavor) for place, flavor in both if place[0] and place != own]
+        if not move.dest_compute and move.host:
+            sides.append((("", None), new))
+    # In an evacuation the instance holds allocations on both hosts. In other migrations the one
+    # on the source belongs to the migration.
+    is_evacuation = move.migration_type == fields.MigrationType.EVACUATION
+    return [
+        with_flavor(move.uuid, move.reservation_id, flavor, move.image_ref)._replace(
+            host=host or "",
+            nodename=node,
+            moves_from=move.node if is_evacuation else None,
+            # The operator has named the host; its compute has not begun.
+            in_flight=move.status == "accepted",
+            since=move.since,
+        )
+        for (host, node), flavor in sides
+    ]
+
+
+def _place(
+    host: str | None, node: str | None, own: tuple[str | None, str | None]
+) -> tuple[str | None, str | None]:
+    """Return host and node of a side; a migration record names the node later than the host."""
+    return own if host and host == own[0] and node in (own[1], None) else (host, node)
+
+
+def _flavors(context: nova_context.RequestContext, ids: Collection[int]) -> dict[int, Fields]:
+    """Return flavors by their ids, with the fields of serialized ones. One query, or none."""
+    if not ids:
+        return {}
+    flavor, extra = api_models.Flavors, api_models.FlavorExtraSpecs
+    query = (
+        sa.select(flavor.id, *(getattr(flavor, name) for name in _SIZES), extra.key, extra.value)
+        .outerjoin(extra, extra.flavor_id == flavor.id)
+        .where(flavor.id.in_(sorted(ids)))
+    )
+    found: dict[int, Fields] = {}
+    rows = databases.read_api(lambda: databases.api_rows(context, query))
+    for flavor_id, *sizes, key, value in rows:
+        amounts = dict(zip(_SIZES, sizes, strict=True))
+        made = found.setdefault(flavor_id, {**amounts, "extra_specs": {}})
+        if key is not None:
+            made["extra_specs"][key] = value
+    return found

@@ -1,5 +1,6 @@
 """The ``aggregates`` driver: a topology from the metadata of Nova's host aggregates."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -30,10 +31,7 @@ class AggregatesDriver(TopologyDriver):
     """
 
     def __init__(self, **options: object) -> None:
-        """Take no options.
-
-        :raises exceptions.TopologyError: if the configuration names a file or a command
-        """
+        """Take no options; raises TopologyError if the configuration names a file or a command."""
         if options:
             raise exceptions.TopologyError(
                 "topology_driver = aggregates reads Nova's database: expected none of "
@@ -42,17 +40,11 @@ class AggregatesDriver(TopologyDriver):
             )
 
     def load(self) -> Topology:
-        """Return the topology that the aggregates describe now. Two queries.
-
-        :raises exceptions.TopologyError: as :meth:`read` and :meth:`parse` do
-        """
+        """Return the topology that the aggregates describe now. Two queries."""
         return self.parse(self.read())
 
     def read(self) -> tuple[AggregateRow, ...]:
-        """Return the aggregates with ``hpc:`` metadata, by name. Two queries.
-
-        :raises exceptions.TopologyError: if the database does not answer
-        """
+        """Return aggregates with ``hpc:`` metadata, by name; raises TopologyError. Two queries."""
         try:
             return _aggregates()
         except Exception as error:
@@ -62,23 +54,17 @@ class AggregatesDriver(TopologyDriver):
             ) from error
 
     def parse(self, description: tuple[AggregateRow, ...]) -> Topology:
-        """Return the topology of aggregates.
-
-        :raises exceptions.TopologyError: as :func:`aggregate_tree.topology_of` does
-        """
+        """Return the topology of aggregates; raises as :func:`aggregate_tree.topology_of` does."""
         return aggregate_tree.topology_of(description)
 
 
 def _aggregates() -> tuple[AggregateRow, ...]:
-    metadata_row, aggregate, member = (
-        api_models.AggregateMetadata,
-        api_models.Aggregate,
-        api_models.AggregateHost,
-    )
+    aggregate, member = api_models.Aggregate, api_models.AggregateHost
+    metadata_row = api_models.AggregateMetadata
     is_ours = metadata_row.key.startswith(aggregate_tree.PREFIX, autoescape=True)
     context = nova_context.get_admin_context()
-    metadata: dict[int, dict[str, str]] = {}
     names: dict[int, str] = {}
+    metadata: dict[int, dict[str, str]] = defaultdict(dict)
     query = (
         sa.select(aggregate.id, aggregate.name, metadata_row.key, metadata_row.value)
         .join(metadata_row, metadata_row.aggregate_id == aggregate.id)
@@ -86,14 +72,13 @@ def _aggregates() -> tuple[AggregateRow, ...]:
     )
     for id_, name, key, value in databases.api_rows(context, query):
         names[id_] = name
-        metadata.setdefault(id_, {})[key] = value
-    hosts: dict[int, list[str]] = {}
+        metadata[id_][key] = value
+    hosts: dict[int, list[str]] = defaultdict(list)
     listed = sa.select(metadata_row.aggregate_id).where(is_ours)
     query = sa.select(member.aggregate_id, member.host).where(member.aggregate_id.in_(listed))
     for id_, host in databases.api_rows(context, query):
-        hosts.setdefault(id_, []).append(host)
+        hosts[id_].append(host)
     found = [
-        AggregateRow(name, tuple(sorted(hosts.get(id_, ()))), metadata[id_])
-        for id_, name in names.items()
+        AggregateRow(name, tuple(sorted(hosts[id_])), metadata[id_]) for id_, name in names.items()
     ]
     return tuple(sorted(found, key=lambda one: (one.name, one.hosts)))

@@ -11,14 +11,15 @@ import contextvars
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import nova.conf
 
 from hpc_sched import exceptions
-from hpc_sched.nova_glue.io import request_deadline
 
 CONF = nova.conf.CONF
 
@@ -30,6 +31,55 @@ MAX_READS = 4
 MAX_STUCK = 16
 # Seconds that a breaker stays open; the longer pause applies from MAX_STUCK abandoned reads on.
 PAUSE, LONG_PAUSE = 60.0, 600.0
+
+
+@dataclass
+class RequestDeadline:
+    """Waiting time and logged problems of one request; used only by the thread that serves it."""
+
+    waited: float = 0.0  # seconds
+    logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
+
+
+_current: contextvars.ContextVar[RequestDeadline | None] = contextvars.ContextVar(
+    "hpc_sched deadline", default=None
+)
+
+
+@contextmanager
+def active(deadline: RequestDeadline) -> Iterator[RequestDeadline]:
+    """Apply a request's deadline to this thread's reads in this block; yield it."""
+    before = _current.set(deadline)
+    try:
+        yield deadline
+    finally:
+        _current.reset(before)
+
+
+def remaining() -> float:
+    """Return how many seconds the next read may take.
+
+    At most ``cell_timeout``, and twice that for all reads of the request: after one source has
+    timed out there is time left for the others.
+    """
+    deadline = _current.get() or RequestDeadline()
+    timeout = CONF.hpc_sched.cell_timeout
+    return float(min(timeout, 2 * timeout - deadline.waited))
+
+
+def not_yet_logged(problems: Sequence[str]) -> list[str]:
+    """Return the first problem of each source that this request has not logged; note them.
+
+    The source is what a problem names before its first colon.
+    """
+    deadline = _current.get() or RequestDeadline()
+    found = []
+    for problem in problems:
+        source = problem.partition(": ")[0]
+        if source not in deadline.logged:
+            deadline.logged.add(source)
+            found.append(problem)
+    return found
 
 
 class CircuitBreaker:
@@ -59,8 +109,7 @@ class CircuitBreaker:
         with self._changed:
             self._changed.wait_for(lambda: self.retry_at is not None or self._has_room(), seconds)
             if self.retry_at is not None:
-                may_probe = time.monotonic() >= self.retry_at and self._probe is None
-                if not may_probe:
+                if time.monotonic() < self.retry_at or self._probe is not None:
                     raise exceptions.UnansweredError("left alone after a timeout")
                 self._probe = answer
             elif not self._has_room():
@@ -76,7 +125,8 @@ class CircuitBreaker:
         except RuntimeError:  # the process is out of threads, which is no fault of the source
             with self._changed:
                 self._pending.discard(answer)
-                self._end_probe(answer)
+                if self._probe is answer:
+                    self._probe = None
                 self._changed.notify_all()
             raise
         return answer
@@ -91,7 +141,8 @@ class CircuitBreaker:
             if answer in self._pending:
                 self._pending.remove(answer)
                 self._abandoned[answer] = time.monotonic()
-            self._end_probe(answer)
+            if self._probe is answer:
+                self._probe = None
             # Many requests at once wait long for a source that answers them one by one.
             if self.retry_at is None and self._last_end > began:
                 return
@@ -102,19 +153,12 @@ class CircuitBreaker:
                 self._changed.notify_all()
 
     def _has_room(self) -> bool:
-        """True if one more read may run now.
-
-        Reads abandoned longer than PAUSE ago do not count: they are not expected to return.
-        """
+        """True if one more read may run now."""
         now = time.monotonic()
+        # Reads abandoned longer ago are not expected to return.
         slow = sum(now - since < PAUSE for since in self._abandoned.values())
         max_reads = self._max_reads if len(self._abandoned) < MAX_STUCK else 1
         return len(self._pending) + slow < max_reads
-
-    def _end_probe(self, answer: futures.Future[Any] | None) -> None:
-        """Allow another probe if this read was the current one."""
-        if answer is not None and self._probe is answer:
-            self._probe = None
 
     def _run(self, read: Callable[[], Answer], answer: futures.Future[Answer]) -> None:
         try:
@@ -154,52 +198,48 @@ def ask(
 ) -> dict[str, Answer | Exception]:
     """Return what the read of each source returns, or the exception that it raised.
 
-    Reads all sources concurrently within the request's deadline, see
-    :func:`request_deadline.charged`. A read that has not returned by then is an UnansweredError.
+    Reads all sources concurrently within :func:`remaining` seconds, which are charged to the
+    request. A read that has not returned by then is an UnansweredError.
 
-    :param reads: source to the function that reads it
     :param max_reads: concurrent reads of one source
     """
     found: dict[str, Answer | Exception] = {}
     started: dict[str, futures.Future[Answer] | None] = {}
-    with request_deadline.charged() as deadline:
-        began = time.monotonic()
+    request = _current.get() or RequestDeadline()
+    began = time.monotonic()
+    deadline = began + remaining()
 
-        def begin(source: str, seconds: float) -> None:
-            try:
-                started[source] = _breaker(source, max_reads).begin(reads[source], seconds)
-            except (exceptions.UnansweredError, RuntimeError) as error:
-                started.pop(source, None)
-                found[source] = error
+    def begin(source: str, seconds: float) -> None:
+        try:
+            started[source] = _breaker(source, max_reads).begin(reads[source], seconds)
+        except (exceptions.UnansweredError, RuntimeError) as error:
+            started.pop(source, None)
+            found[source] = error
 
+    try:
         for source in reads if began < deadline else ():
             begin(source, 0.0)
         # Busy sources come last: waiting for one of them does not delay the others.
         for source in [source for source, answer in started.items() if answer is None]:
             begin(source, max(0.0, deadline - time.monotonic()))
-        futures.wait(
-            [answer for answer in started.values() if answer is not None],
-            max(0.0, deadline - time.monotonic()),
-        )
+        running = [answer for answer in started.values() if answer is not None]
+        futures.wait(running, max(0.0, deadline - time.monotonic()))
         for source, answer in started.items():
             if answer is None or not answer.done():
                 _breaker(source, max_reads).abandon(answer, began)
             else:
                 error = answer.exception()
                 found[source] = error if isinstance(error, Exception) else answer.result()
+    finally:
+        request.waited += time.monotonic() - began
+    missed = f"no answer within {CONF.hpc_sched.cell_timeout} s"
     for source in reads:
-        if source not in found:
-            found[source] = exceptions.UnansweredError(
-                f"no answer within {CONF.hpc_sched.cell_timeout} s"
-            )
+        found.setdefault(source, exceptions.UnansweredError(missed))
     return found
 
 
 def ask_one(source: str, read: Callable[[], Answer], max_reads: int = MAX_READS) -> Answer:
-    """Return what the read of one source returns; see :func:`ask`.
-
-    :raises exceptions.UnansweredError: if it does not return in time
-    """
+    """Return what the read of one source returns; raises its error, or an UnansweredError."""
     [found] = ask({source: read}, max_reads).values()
     if isinstance(found, Exception):
         raise found

@@ -1,7 +1,8 @@
-"""Access to Nova's databases: every read has a timeout and reports what could not be read."""
+"""Access to Nova's databases: reads with a timeout, and the serialized objects that rows hold."""
 
 import datetime
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,19 +25,18 @@ CONF = nova.conf.CONF
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")
+Fields = Mapping[str, Any]  # of a serialized object
 
 API_DATABASE = "API database"
 # What a read raises because of the database, as opposed to a bug in this plugin.
-OUTAGES = (
-    exceptions.UnansweredError,
-    db_exception.DBError,
-    sa.exc.SQLAlchemyError,
-    OSError,
-)
+OUTAGES = exceptions.UnansweredError, db_exception.DBError, sa.exc.SQLAlchemyError, OSError
 _MAX_REASON = 300
-
 # Longest list of uuids in a query, which every database limits. Longer lists: read all rows.
 MAX_UUIDS = 1000
+
+
+class UnreadableError(ValueError):
+    """A column does not hold what Nova writes there; raised by all functions that parse one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,10 @@ def reason(error: Exception) -> str:
     return masking.first_line(error)[:_MAX_REASON]
 
 
-def api_rows(context: nova_context.RequestContext, query: Any) -> Sequence[Any]:
+def api_rows(context: nova_context.RequestContext, query: Any) -> list[Any]:
     """Return the rows of one query to the API database."""
     with api_db.context_manager.reader.using(context) as session:
-        rows: Sequence[Any] = session.execute(query).all()
-    return rows
+        return list(session.execute(query).all())
 
 
 def iter_api_rows(context: nova_context.RequestContext, query: Any) -> Iterator[Any]:
@@ -130,21 +129,67 @@ def iter_api_rows(context: nova_context.RequestContext, query: Any) -> Iterator[
         yield from session.execute(in_batches(query))
 
 
-def cell_rows(cell_context: nova_context.RequestContext, query: Any) -> Sequence[Any]:
+def cell_rows(cell_context: nova_context.RequestContext, query: Any) -> list[Any]:
     """Return the rows of one query to the database of a context's cell."""
     with cell_session(cell_context) as session:
-        rows: Sequence[Any] = session.execute(query).all()
-    return rows
+        return list(session.execute(query).all())
 
 
 def cell_session(cell_context: nova_context.RequestContext) -> AbstractContextManager[orm.Session]:
     """Begin a transaction that reads the database of a context's cell."""
-    session: AbstractContextManager[orm.Session] = main_db.get_context_manager(
-        cell_context
-    ).reader.using(cell_context)
+    manager = main_db.get_context_manager(cell_context)
+    session: AbstractContextManager[orm.Session] = manager.reader.using(cell_context)
     return session
 
 
 def in_batches(query: Any) -> Any:
     """Return a query whose rows are fetched in batches, not all at once."""
     return query.execution_options(yield_per=1000)
+
+
+def object_fields(primitive: Any) -> Fields:
+    """Return the fields of a serialized object."""
+    found = primitive.get("nova_object.data") if isinstance(primitive, dict) else None
+    if not isinstance(found, dict):
+        raise UnreadableError("no serialised object of Nova")
+    return found
+
+
+def object_in(text: str | None) -> Fields:
+    """Return the fields of the serialized object in a column."""
+    return object_fields(_parsed(text))
+
+
+def flavors_in(text: str | None) -> dict[str, Fields]:
+    """Return the flavors in an instance's column, by "cur", "old" and "new" if set."""
+    found = _parsed(text)
+    if not isinstance(found, dict):
+        raise UnreadableError("no flavors")
+    return {name: object_fields(flavor) for name, flavor in found.items() if flavor is not None}
+
+
+def dict_field(value: Any) -> Fields:
+    """Return a field's dictionary; an empty one for None."""
+    if value is not None and not isinstance(value, dict):
+        raise UnreadableError("no dictionary where one is expected")
+    return value or {}
+
+
+def int_field(found: Fields, name: str) -> int:
+    """Return a field's integer; 0 if it is null or absent."""
+    value = found.get(name) or 0
+    if not isinstance(value, int):
+        raise UnreadableError(f"{name} is no whole number")
+    return value
+
+
+def unreadable(uuid: str, what: str, error: UnreadableError) -> str:
+    """Return the log text for a row that cannot be read."""
+    return f"the {what} of instance {uuid} in Nova's database cannot be read: {error}"
+
+
+def _parsed(text: str | None) -> Any:
+    try:
+        return json.loads(text or "null")
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"no JSON: {error}") from error

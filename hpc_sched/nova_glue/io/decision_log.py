@@ -21,10 +21,8 @@ _torn: str | None = None  # path, also a pipe's, whose last record is incomplete
 def append(path: str, record: dict[str, Any]) -> None:
     """Append one line to a file that other workers append to and that may be rotated.
 
-    Opens the file for each line and writes it in one call: with O_APPEND lines of two workers
-    do not mix, and a rotated file gets no more lines. Never raises, and never waits for a pipe's
-    reader: a line that cannot be written is lost. The first such loss is logged as a WARNING, and
-    its end as INFO.
+    Never raises, and never waits for a pipe's reader: a line that cannot be written is lost. The
+    first such loss is logged as a WARNING, and its end as INFO.
     """
     global _unwritable, _torn
     try:
@@ -62,10 +60,8 @@ def is_torn(path: str) -> bool:
 
 
 def write(path: str, text: bytes) -> bool:
-    """Append to a file; return whether it has taken the whole text.
-
-    :raises OSError: if it takes nothing
-    """
+    """Append to a file; return whether it has taken the whole text; raises OSError if nothing."""
+    # One call with O_APPEND: lines of two workers do not mix; a rotated file gets no more lines.
     # Not os.write(), which on eventlet waits for a pipe's reader all the same.
     with open(path, "ab", buffering=0, opener=_without_waiting) as file:
         taken = file.write(text)

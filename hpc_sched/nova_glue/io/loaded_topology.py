@@ -13,8 +13,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue.io import topology_watch
-from hpc_sched.nova_glue.io.watched_file import fingerprint
+from hpc_sched.nova_glue.io.watched_file import TopologyWatch, fingerprint
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.host_names import HostNames
@@ -34,16 +33,13 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 
 
 class Fabric:
-    """A loaded topology with the index that finds Nova's hosts in it.
-
-    Immutable except for the set of unknown hosts that have been logged.
-    """
+    """A loaded topology, the index that finds Nova's hosts in it, and the unknown ones logged."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.names = HostNames(topology)
         self._lock = threading.Lock()
-        self._reported: frozenset[str] | None = None
+        self._reported: set[str] = set()
 
     def name_of(self, host: str, nodename: str | None) -> str:
         """Return a hypervisor's name in the topology, or its own if it is unknown there."""
@@ -52,20 +48,18 @@ class Fabric:
     def report_unknown(self, names: Iterable[str]) -> None:
         """Log hosts that the topology does not name, once each: one WARNING per load, then INFO."""
         with self._lock:
-            first = self._reported is None
-            new = frozenset(names) - (self._reported or frozenset())
-            if not new:
-                return
-            self._reported = (self._reported or frozenset()) | new
+            level = logging.INFO if self._reported else logging.WARNING
+            new = set(names) - self._reported
+            self._reported |= new
+        if not new:
+            return
         shown = sorted(new)[:MAX_LISTED]
-        LOG.log(
-            logging.WARNING if first else logging.INFO,
-            "%d hosts are not in the topology and count as leaves of their own at the "
-            "greatest distance: %s%s",
-            len(new),
-            hostlist.fold(shown),
-            f" and {len(new) - len(shown)} more" if len(new) > len(shown) else "",
+        more = f" and {len(new) - len(shown)} more" if len(new) > len(shown) else ""
+        text = (
+            "%d hosts are not in the topology and count as leaves of their own at the greatest "
+            "distance: %s%s"
         )
+        LOG.log(level, text, len(new), hostlist.fold(shown), more)
 
 
 def names_in(
@@ -108,13 +102,7 @@ def start() -> None:
 
 
 def load() -> Fabric:
-    """Load the topology that the configuration names; reuse the loaded one if unchanged.
-
-    Called when filters and weighers are built: without a valid topology the scheduler does not
-    start.
-
-    :raises exceptions.TopologyError: naming file, line or key, and what was expected
-    """
+    """Load the configured topology, or reuse the loaded one; raises as :func:`start` does."""
     global _loaded
     conf.register_opts(CONF)
     source = conf.topology_source(CONF)
@@ -122,13 +110,10 @@ def load() -> Fabric:
         before = _loaded
         files = _fingerprints(source[1])
         # Every filter and weigher calls this: a command or the database is read once for all.
-        if (
-            before is not None
-            and not before.error
-            and (before.source, before.files) == (source, files)
-            and (source[1].get("path") or time.monotonic() - before.read_at < _START)
-        ):
-            return before.fabric
+        if before and not before.error and (before.source, before.files) == (source, files):
+            is_file = bool(source[1].get("path"))
+            if is_file or time.monotonic() - before.read_at < _START:
+                return before.fabric
         driver = topology_base.driver(source[0], **source[1])
         description = driver.read()
         fabric = Fabric(driver.parse(description))
@@ -141,9 +126,8 @@ def load() -> Fabric:
 def reload() -> bool:
     """Read the topology again if its description has changed; return whether it changed.
 
-    One assignment replaces the fabric; requests being served keep the old one. Each new mistake
-    in the description or in an option is logged once, as an ERROR, and the last good topology
-    stays in use.
+    Requests being served keep the old one. Each new mistake in the description or in an option is
+    logged once, as an ERROR, and the last good topology stays in use.
     """
     global _loaded
     with load_lock:
@@ -177,13 +161,12 @@ def reload() -> bool:
         # An unchanged fabric keeps its set of unknown hosts that have been logged.
         fabric = Fabric(new) if change else before.fabric
         _loaded = _Loaded(source, mark, fabric, files, time.monotonic())
+    name = _name(source)
     if change:
-        LOG.info(
-            "Topology changed: %s; now %s (%s)", change.summary(), new.summary(), _name(source)
-        )
+        LOG.info("Topology changed: %s; now %s (%s)", change.summary(), new.summary(), name)
         _log_remarks(new)
     elif before.error:
-        LOG.info("The topology is right again, and unchanged (%s)", _name(source))
+        LOG.info("The topology is right again, and unchanged (%s)", name)
     return bool(change)
 
 
@@ -205,14 +188,11 @@ def reload_interval() -> float:
         return float(conf.TOPOLOGY_RELOAD_INTERVAL)
 
 
-watch = topology_watch.TopologyWatch(reload, reload_interval)
+watch = TopologyWatch(reload, reload_interval)
 
 
 def current() -> Fabric:
-    """Return the fabric in use; load it if there is none.
-
-    The first call in a process starts the thread that looks for changes.
-    """
+    """Return the fabric in use; load it if there is none, and start the thread for changes."""
     loaded = _loaded
     fabric = loaded.fabric if loaded is not None else load()
     watch.start()
@@ -220,11 +200,9 @@ def current() -> Fabric:
 
 
 def on_mutate(_conf: object, _fresh: object) -> None:
-    """Look for a change now: Nova's service received SIGHUP.
-
-    A worker's thread does so in the background. The parent of the workers has no such thread and
-    reads at once, so that the workers that it forks next start with the new topology.
-    """
+    """Look for a change now: Nova's service received SIGHUP."""
+    # The parent of the workers has no thread to do so in the background. It reads at once, so that
+    # the workers that it forks next start with the new topology.
     if not watch.wake():
         reload()
 
@@ -243,8 +221,6 @@ def _name(source: tuple[str, Mapping[str, Any]]) -> str:
 def _log_remarks(topology: Topology) -> None:
     for remark in topology.remarks[:_MAX_PROBLEMS]:
         LOG.warning("Topology: %s", remark)
-    if len(topology.remarks) > _MAX_PROBLEMS:
-        LOG.warning(
-            "Topology: %d more remarks, see hpc-sched topology validate",
-            len(topology.remarks) - _MAX_PROBLEMS,
-        )
+    more = len(topology.remarks) - _MAX_PROBLEMS
+    if more > 0:
+        LOG.warning("Topology: %d more remarks, see hpc-sched topology validate", more)

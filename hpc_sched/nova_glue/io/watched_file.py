@@ -1,4 +1,4 @@
-"""A file whose content is kept in memory and read again when the file changes."""
+"""Files that are read again when they change, and the thread that looks at the topology's."""
 
 import math
 import os
@@ -35,61 +35,50 @@ class _ReadFile(Generic[Content]):
 
 
 class WatchedFile(Generic[Content]):
-    """The last valid content of a file; one object serves all threads.
+    """The last valid content of a file, for all threads.
 
-    One thread at a time reads the file, and replaces the content by one assignment; the others
-    go on with the old content. Each new mistake in the file is logged once, as an ERROR.
+    One thread at a time reads the file; the others go on with the old content. Each new mistake in
+    the file is logged once, as an ERROR.
     """
 
     def __init__(self, what: str, read: Callable[[str], Content]) -> None:
-        """Read nothing yet.
-
-        :param what: name of the file's kind in log lines
-        :param read: reads a path; raises a HPCSchedError that names file and line
-        """
-        self._what = what
-        self._read = read
-        self._held: _ReadFile[Content] | None = None
+        self._what = what  # name of the file's kind in log lines
+        self._read = read  # raises a HPCSchedError that names file and line
+        self._held: _ReadFile[Content] = _ReadFile("", None, None, again_at=-math.inf)
         self._lock = threading.Lock()
 
     def start(self, path: str) -> None:
-        """Read the file for the first time.
-
-        :raises exceptions.HPCSchedError: if it is missing or invalid
-        """
+        """Read the file for the first time; raises a HPCSchedError if it is missing or invalid."""
         with self._lock:
             seen = fingerprint(path)
-            if self._held is None or self._held.error or not self._held.is_current(path, seen):
+            if self._held.error or not self._held.is_current(path, seen):
                 self._held = _ReadFile(path, seen, self._read(path))
 
     def current(self, path: str) -> Content | None:
         """Return the file's content, or the last valid one, or None; one stat if unchanged."""
         held = self._held
-        if held is not None and held.is_current(path, fingerprint(path)):
+        if held.is_current(path, fingerprint(path)):
             return held.content
         # With old content at hand, do not wait for the thread that is reading.
-        has_old = held is not None and held.path == path and held.content is not None
+        has_old = held.path == path and held.content is not None
         if not self._lock.acquire(blocking=not has_old):
-            return held.content if held is not None else None
+            return held.content
         try:
-            seen, held = fingerprint(path), self._held
-            if held is None or not held.is_current(path, seen):
-                self._held = self._read_again(path, seen, held)
-            return self._held.content if self._held is not None else None
+            seen = fingerprint(path)
+            if not self._held.is_current(path, seen):
+                self._held = self._read_again(path, seen)
+            return self._held.content
         finally:
             self._lock.release()
 
-    def _read_again(
-        self, path: str, seen: Fingerprint | None, held: _ReadFile[Content] | None
-    ) -> _ReadFile[Content]:
+    def _read_again(self, path: str, seen: Fingerprint | None) -> _ReadFile[Content]:
         try:
             content = self._read(path)
         except exceptions.HPCSchedError as error:
-            kept = held.content if held is not None else None
-            text = f"{error}; " + (
-                f"the last good {self._what} stays in use" if kept is not None else "none is used"
-            )
-            if held is None or held.error != text:
+            kept = self._held.content
+            stays = f"the last good {self._what} stays in use"
+            text = f"{error}; {stays if kept is not None else 'none is used'}"
+            if self._held.error != text:
                 LOG.error("%s", text)
             # An I/O error may pass without a change of the file.
             is_io_error = isinstance(error.__cause__, OSError)
@@ -97,6 +86,60 @@ class WatchedFile(Generic[Content]):
             return _ReadFile(path, seen, kept, text, again_at)
         LOG.info("Read %s %s", self._what, path)
         return _ReadFile(path, seen, content)
+
+
+class TopologyWatch:
+    """Calls a function periodically in a thread of its own.
+
+    Nova builds filters and weighers before it forks its workers, and threads do not survive a
+    fork: the first request of each worker starts the thread.
+    """
+
+    def __init__(self, look: Callable[[], object], interval: Callable[[], float]) -> None:
+        # Returns the seconds until the next call, 0 to wait for wake(); must not raise.
+        self.interval = interval
+        self._look = look  # what it raises is logged
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._woken = threading.Event()
+
+    def start(self) -> None:
+        """Start the thread unless this process has it already."""
+        if self._pid == os.getpid():
+            return
+        with self._lock:
+            if self._pid == os.getpid():
+                return
+            # An event that a thread waited for during the fork may stay locked.
+            self._woken = threading.Event()
+            try:
+                threading.Thread(target=self._run, name="hpc_sched reload", daemon=True).start()
+            except RuntimeError as error:
+                # The request continues with the loaded topology; the next one tries again.
+                LOG.error("No thread that looks for changes of the fabric: %s", error)
+                return
+            self._pid = os.getpid()
+
+    def wake(self) -> bool:
+        """Call the function soon; return False if this process has no thread for it."""
+        if self._pid != os.getpid():
+            return False
+        self._woken.set()
+        return True
+
+    def _run(self) -> None:
+        woken = self._woken
+        # The topology was loaded before the fork, which may be long ago.
+        is_due = True
+        while True:
+            interval = self.interval()
+            if woken.is_set() or (is_due and interval):
+                woken.clear()
+                try:
+                    self._look()
+                except Exception:
+                    LOG.exception("Looking for changes of the fabric failed")
+            is_due = not woken.wait(interval or None)
 
 
 def fingerprint(path: str | None) -> Fingerprint | None:

@@ -16,7 +16,7 @@ from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.io import loaded_topology, request_deadline
+from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
 from hpc_sched.nova_glue.request import decision_record, request_extra_specs, request_spec
 from hpc_sched.nova_glue.request.group_state import GroupState
 
@@ -26,8 +26,8 @@ class _Entry:
     """One request; used by the one thread that serves it."""
 
     fabric: loaded_topology.Fabric  # as it was when the request came
-    deadline: request_deadline.RequestDeadline = field(
-        default_factory=request_deadline.RequestDeadline
+    deadline: circuit_breaker.RequestDeadline = field(
+        default_factory=circuit_breaker.RequestDeadline
     )
     is_read: bool = False
     state: GroupState | None = None
@@ -93,9 +93,9 @@ def state_of(
 
 def waiting_for(
     spec: objects.RequestSpec,
-) -> AbstractContextManager[request_deadline.RequestDeadline]:
+) -> AbstractContextManager[circuit_breaker.RequestDeadline]:
     """Charge the time spent waiting in this block to the request's deadline."""
-    return request_deadline.active(_registry.entry(spec).deadline)
+    return circuit_breaker.active(_registry.entry(spec).deadline)
 
 
 def hpc_specs_of(spec: objects.RequestSpec) -> HPCSpecs:

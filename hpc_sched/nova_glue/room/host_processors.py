@@ -31,7 +31,7 @@ from hpc_sched.core.processors import (
     stated_type,
     type_names,
 )
-from hpc_sched.nova_glue.io import databases, request_deadline
+from hpc_sched.nova_glue.io import circuit_breaker, databases
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
@@ -134,7 +134,7 @@ def read_elsewhere(
     except Exception:
         LOG.exception("Processors of members are not known")
         problems = []
-    untold = request_deadline.not_yet_logged(problems)
+    untold = circuit_breaker.not_yet_logged(problems)
     if untold:
         LOG.warning("Processors of members are not known: %s", "; ".join(untold))
     return metadata, cpu_info

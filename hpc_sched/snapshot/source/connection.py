@@ -36,10 +36,7 @@ class Api:
     version: str
 
     def get(self, path: str, **query: str) -> Mapping[str, Any]:
-        """Return the JSON document of a path.
-
-        :raises exceptions.SnapshotError: naming the call, the failure and the right it needs
-        """
+        """Return a path's JSON; raises a SnapshotError with the call, the failure or the right."""
         from keystoneauth1 import exceptions as keystone
         from openstack import exceptions as sdk
 
@@ -69,20 +66,11 @@ class Api:
         return document
 
 
-@dataclass(frozen=True, slots=True)
-class Apis:
-    """The APIs that hold the state of a cloud."""
-
-    nova: Api
-    placement: Api
-
-
-def connect(cloud: str | None) -> Apis:
-    """Return the APIs of a cloud. At most a token is requested.
+def connect(cloud: str | None) -> tuple[Api, Api]:
+    """Return the APIs of a cloud's Nova and Placement. At most a token is requested.
 
     :param cloud: name in clouds.yaml; by default that of OS_CLOUD, or the OS_* variables
-    :raises exceptions.SnapshotError: if openstacksdk is missing, the cloud is unknown or a
-        service has no endpoint
+    :raises exceptions.SnapshotError: without openstacksdk, such a cloud or an endpoint
     """
     try:
         import openstack
@@ -93,10 +81,8 @@ def connect(cloud: str | None) -> Apis:
     name = f"cloud {cloud}" if cloud else "cloud of the OS_* variables"
     try:
         found = openstack.connect(cloud=cloud)
-        return Apis(
-            Api("compute", found.compute, NOVA_VERSION),
-            Api("placement", found.placement, PLACEMENT_VERSION),
-        )
+        nova = Api("compute", found.compute, NOVA_VERSION)
+        return nova, Api("placement", found.placement, PLACEMENT_VERSION)
     except (keystone.ClientException, sdk.SDKException) as failure:
         raise _error(f"{name}: {_why(failure)}") from failure
 

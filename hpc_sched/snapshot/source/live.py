@@ -5,13 +5,14 @@ of aggregates and of Placement's providers, one to three for the usage of provid
 each provider that is in none of these answers.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.snapshot.model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
-from hpc_sched.snapshot.source import connection, placement_amounts
+from hpc_sched.snapshot.source import connection
 from hpc_sched.snapshot.source.connection import Api
 
 Progress = Callable[[str], None]
@@ -19,21 +20,33 @@ Json = Mapping[str, Any]
 
 PAGE = 1000
 
+# Allocation candidates come with all resources of each provider that has room for the request.
+# Nearly every host has room for one of these, requested in turn while hosts are missing.
+ASKED = ("VCPU:1", "MEMORY_MB:1", "PCPU:1")
+# For fewer missing hosts, calls for each of them are faster than one more list.
+FEW = 32
+_THREADS = 8
+
+# Resource class to capacity and usage.
+_Resources = Mapping[str, tuple[float, float]]
+
+
+# Resource class to amount, summed over all providers of a host: capacity, usage.
+_Amounts = tuple[Mapping[str, float], Mapping[str, float]]
+
 
 def take(cloud: str | None = None, progress: Progress = lambda _text: None) -> Snapshot:
     """Return the state that Nova and Placement report, of all projects.
 
     The answers are read one after the other: a change in between may show in only some of them.
-    The number of calls is linear in hosts and VMs.
 
-    :param cloud: name in clouds.yaml; by default that of OS_CLOUD, or the OS_* variables
+    :param cloud: see :func:`connection.connect`
     :param progress: is called with a few words on the current call
-    :raises exceptions.SnapshotError: naming the call that failed and the right it needs, or
-        the part that an answer lacks
+    :raises exceptions.SnapshotError: with the call that failed, or the part that an answer lacks
     """
-    apis = connection.connect(cloud)
+    nova, placement = connection.connect(cloud)
     try:
-        return _read(apis, progress)
+        return _read(nova, placement, progress)
     except exceptions.SnapshotError:
         raise
     except (AttributeError, LookupError, TypeError, ValueError) as failure:
@@ -42,24 +55,20 @@ def take(cloud: str | None = None, progress: Progress = lambda _text: None) -> S
         ) from failure
 
 
-def _read(apis: connection.Apis, progress: Progress) -> Snapshot:
-    nova = apis.nova
+def _read(nova: Api, placement: Api, progress: Progress) -> Snapshot:
     taken = datetime.now(UTC).isoformat(timespec="seconds")
     nodes = list(_paged(nova, "/os-hypervisors/detail", "hypervisors", progress))
     notes: list[str] = []
-    servers = [
-        _server(found, notes)
-        for found in _paged(nova, "/servers/detail", "servers", progress, all_tenants="True")
-    ]
-    groups = [_group(found) for found in _server_groups(nova, progress)]
-    flavors = [
-        _flavor(found)
-        for found in _paged(nova, "/flavors/detail", "flavors", progress, is_public="None")
-    ]
+    found = _paged(nova, "/servers/detail", "servers", progress, all_tenants="True")
+    servers = [_server(server, notes) for server in found]
+    found = _paged(nova, "/os-server-groups", "server_groups", progress, all_projects="True")
+    groups = [_group(group) for group in found]
+    found = _paged(nova, "/flavors/detail", "flavors", progress, is_public="None")
+    flavors = [_flavor(flavor) for flavor in found]
     progress("aggregates")
-    aggregates = [_aggregate(found) for found in nova.get("/os-aggregates")["aggregates"]]
-    amounts = placement_amounts.read(apis.placement, [str(node["id"]) for node in nodes], progress)
-    hypervisors = [_hypervisor(node, amounts.get(str(node["id"]))) for node in nodes]
+    aggregates = [_aggregate(one) for one in nova.get("/os-aggregates")["aggregates"]]
+    amounts = _amounts(placement, [str(node["id"]) for node in nodes], progress)
+    hypervisors = [_hypervisor(node, *amounts.get(str(node["id"]), ({}, {}))) for node in nodes]
     unknown = sorted(node.nodename for node in hypervisors if not node.capacity)
     if unknown:
         notes.append(
@@ -77,44 +86,36 @@ def _read(apis: connection.Apis, progress: Progress) -> Snapshot:
 
 
 def _paged(api: Api, path: str, key: str, progress: Progress, **query: str) -> Iterable[Json]:
-    """Yield the entries of a list whose pages begin after the id of an entry."""
-    marker: dict[str, str] = {}
+    """Yield the entries of a list in pages."""
+    # Pages of server groups are counted; others begin after the id of an entry and are linked.
+    is_counted = key == "server_groups"
+    what = key.replace("_", " ")
     count = 0
+    place = {"offset": "0"} if is_counted else {}
     while True:
-        progress(f"{key} {count}" if count else key)
-        answer = api.get(path, limit=str(PAGE), **query, **marker)
+        progress(f"{what} {count}" if count else what)
+        answer = api.get(path, limit=str(PAGE), **query, **place)
         found = answer[key]
         yield from found
         count += len(found)
         # A page may be shorter by a limit in Nova: only the link shows whether there is another.
         links = answer.get(f"{key}_links") or ()
-        if not found or not any(link.get("rel") == "next" for link in links):
+        is_last = not is_counted and not any(link.get("rel") == "next" for link in links)
+        if not found or is_last:
             return
-        marker = {"marker": str(found[-1]["id"])}
+        place = {"offset": str(count)} if is_counted else {"marker": str(found[-1]["id"])}
 
 
-def _server_groups(api: Api, progress: Progress) -> Iterable[Json]:
-    """Yield the server groups, whose pages are counted, not linked."""
-    count = 0
-    while True:
-        progress(f"server groups {count}" if count else "server groups")
-        query = {"all_projects": "True", "limit": str(PAGE), "offset": str(count)}
-        found = api.get("/os-server-groups", **query)["server_groups"]
-        yield from found
-        count += len(found)
-        if not found:
-            return
-
-
-def _hypervisor(found: Json, amounts: placement_amounts.Amounts | None) -> Hypervisor:
-    amounts = amounts or placement_amounts.Amounts({}, {})
+def _hypervisor(
+    found: Json, capacity: Mapping[str, float], used: Mapping[str, float]
+) -> Hypervisor:
     return Hypervisor(
         host=str(found["service"]["host"]),
         nodename=str(found["hypervisor_hostname"]),
         enabled=found["status"] == "enabled",
         up=found["state"] == "up",
-        capacity=amounts.capacity,
-        used=amounts.used,
+        capacity=capacity,
+        used=used,
         cpu_info=found.get("cpu_info") or None,
     )
 
@@ -148,9 +149,7 @@ def _flavor(found: Json) -> Flavor:
         # Under another name in the list of flavors than in a server.
         ephemeral_gb=int(found.get("OS-FLV-EXT-DATA:ephemeral", found.get("ephemeral")) or 0),
         swap_mb=int(found.get("swap") or 0),
-        extra_specs={
-            str(key): str(value) for key, value in sorted((found.get("extra_specs") or {}).items())
-        },
+        extra_specs=_texts(found.get("extra_specs")),
     )
 
 
@@ -170,7 +169,68 @@ def _aggregate(found: Json) -> Aggregate:
     return Aggregate(
         name=str(found["name"]),
         hosts=tuple(sorted(str(host) for host in found.get("hosts") or ())),
-        metadata={
-            str(key): str(value) for key, value in sorted((found.get("metadata") or {}).items())
-        },
+        metadata=_texts(found.get("metadata")),
     )
+
+
+def _texts(found: Json | None) -> dict[str, str]:
+    return {str(key): str(value) for key, value in sorted((found or {}).items())}
+
+
+def _amounts(api: Api, hosts: Sequence[str], progress: Progress) -> dict[str, _Amounts]:
+    """Return the amounts of each host by its uuid, without hosts that Placement does not have.
+
+    Parts of a host, such as NUMA nodes with PCPU and physical GPUs with VGPU, are providers below
+    its root provider, which has the uuid of the compute node. Full hosts and bare metal have no
+    room: they are read one by one.
+    """
+    progress("resource providers")
+    wanted = set(hosts)
+    below: dict[str, list[str]] = {}
+    for provider in api.get("/resource_providers")["resource_providers"]:
+        root = provider.get("root_provider_uuid") or provider["uuid"]
+        if root in wanted:
+            below.setdefault(root, []).append(provider["uuid"])
+    parts: dict[str, list[_Resources]] = {}
+    for asked in ASKED:
+        missing = below.keys() - parts.keys()
+        if len(missing) <= (0 if asked == ASKED[0] else FEW):
+            break
+        progress(f"what is used: {len(parts)}/{len(below)} hosts")
+        summaries = api.get("/allocation_candidates", resources=asked)["provider_summaries"]
+        for summary in summaries.values():
+            root = summary["root_provider_uuid"]
+            if root in missing:
+                resources = summary["resources"].items()
+                amounts = {name: (found["capacity"], found["used"]) for name, found in resources}
+                parts.setdefault(root, []).append(amounts)
+    left = sorted(below.keys() - parts.keys())
+    providers = [(root, uuid) for root in left for uuid in sorted(below[root])]
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        answers = pool.map(lambda provider: _of_provider(api, provider[1]), providers)
+        for number, ((root, _), resources) in enumerate(zip(providers, answers, strict=True), 1):
+            parts.setdefault(root, []).append(resources)
+            if number % FEW == 0:
+                progress(f"what full hosts have: {number}/{len(providers)}")
+    return {root: _sum(resources) for root, resources in sorted(parts.items())}
+
+
+def _of_provider(api: Api, uuid: str) -> _Resources:
+    inventories = api.get(f"/resource_providers/{uuid}/inventories")["inventories"]
+    usages = api.get(f"/resource_providers/{uuid}/usages")["usages"]
+    found: dict[str, tuple[float, float]] = {}
+    for name, stock in inventories.items():
+        # Rounded as in Placement.
+        capacity = int((stock["total"] - stock["reserved"]) * stock["allocation_ratio"])
+        found[name] = capacity, usages.get(name, 0)
+    return found
+
+
+def _sum(parts: Iterable[_Resources]) -> _Amounts:
+    capacity: dict[str, float] = {}
+    used: dict[str, float] = {}
+    for part in parts:
+        for name, (most, taken) in part.items():
+            capacity[name] = capacity.get(name, 0) + most
+            used[name] = used.get(name, 0) + taken
+    return (dict(sorted(capacity.items())), dict(sorted(used.items())))

@@ -1,14 +1,17 @@
-"""A snapshot as one JSON document, gzipped if the file's name ends in .gz."""
+"""A snapshot as a file: JSON, gzipped if its name ends in .gz; with users' names or without."""
 
 import gzip
+import hashlib
 import io
 import json
 import os
 import reprlib
+import secrets
 import zlib
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from hpc_sched import exceptions, files
 from hpc_sched.snapshot.model import Snapshot
@@ -19,6 +22,8 @@ VERSION = 1
 # 10,000 hosts with 20 VMs each are some 150 MB.
 MAX_BYTES = 1_000_000_000
 
+# Prefix of the metadata keys that name the projects of an aggregate, as Nova has it.
+_OWNERS = "filter_tenant_id"
 _GZIP = b"\x1f\x8b"
 _error = exceptions.SnapshotError
 
@@ -38,9 +43,7 @@ class _Document(Snapshot, frozen=True, forbid_unknown_fields=True):
 
 
 def write(path: files.Path, snapshot: Snapshot) -> None:
-    """Write a snapshot atomically.
-
-    A new file is readable for its owner only: it holds names, projects and hosts of all servers.
+    """Write a snapshot atomically; only the owner can read a new file, for it holds all servers.
 
     :raises exceptions.SnapshotError: naming the file that cannot be written
     """
@@ -96,3 +99,43 @@ def _unpacked(content: bytes, name: str) -> bytes:
             return files.read_stream(stream, name, _error, MAX_BYTES)  # type: ignore[arg-type]
     except (OSError, EOFError, zlib.error) as failure:
         raise _error(f"{name}: cannot be unpacked: {failure}") from failure
+
+
+def without_names(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the names of servers, server groups and projects replaced.
+
+    Equal names become equal words within one snapshot. Hosts, flavors, host aggregates,
+    applications and uuids stay, except for the projects that own aggregates.
+    """
+    # New for each snapshot, so that guessed names cannot be verified.
+    salt = secrets.token_bytes(16)
+
+    def word(kind: str, name: str) -> str:
+        digest = hashlib.blake2b(name.encode(), digest_size=6, key=salt, person=kind.encode())
+        return f"{kind}-{digest.hexdigest()}"
+
+    def projects(names: str) -> str:
+        return ",".join(word("project", name.strip()) for name in names.split(","))
+
+    servers = [
+        replace(vm, name=word("server", vm.name), project_id=word("project", vm.project_id))
+        for vm in snapshot.servers
+    ]
+    groups = [
+        replace(group, name=word("group", group.name), project_id=word("project", group.project_id))
+        for group in snapshot.groups
+    ]
+    aggregates = []
+    for aggregate in snapshot.aggregates:
+        owners = {
+            key: projects(value)
+            for key, value in aggregate.metadata.items()
+            if key.startswith(_OWNERS)
+        }
+        aggregates.append(replace(aggregate, metadata={**aggregate.metadata, **owners}))
+    return replace(
+        snapshot,
+        aggregates=tuple(aggregates),
+        servers=tuple(sorted(servers, key=lambda server: (server.name, server.uuid))),
+        groups=tuple(sorted(groups, key=lambda group: (group.name, group.uuid))),
+    )

@@ -14,7 +14,7 @@ from nova.db.api import models as api_models
 from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.io import databases, serialized_objects
+from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.request import request_extra_specs
 from hpc_sched.status.finding import Finding, failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
@@ -183,10 +183,10 @@ def read_groups(context: nova_context.RequestContext) -> list[InspectedGroup]:
 def _names_class(text: str) -> bool:
     """True if a request spec names an application class; False for an unreadable one."""
     try:
-        spec = serialized_objects.fields_in(text)
-        flavor = serialized_objects.fields(spec.get("flavor"))
-        extra_specs = serialized_objects.mapping(flavor.get("extra_specs"))
-        hints = serialized_objects.mapping(spec.get("scheduler_hints"))
-    except serialized_objects.Unreadable:
+        spec = databases.object_in(text)
+        flavor = databases.object_fields(spec.get("flavor"))
+        extra_specs = databases.dict_field(flavor.get("extra_specs"))
+        hints = databases.dict_field(spec.get("scheduler_hints"))
+    except databases.UnreadableError:
         return False
     return request_extra_specs.names_class(extra_specs, hints)

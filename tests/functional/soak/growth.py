@@ -28,7 +28,7 @@ from hpc_sched.nova_glue.instances import (
     host_instances,
     instance_applications,
 )
-from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
+from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import host_processors
 
@@ -56,7 +56,7 @@ OF_REQUESTS: frozenset[type] = frozenset(
         objects.RequestSpec,
         problem.Problem,
         processors.HostProcessors,
-        request_deadline.RequestDeadline,
+        circuit_breaker.RequestDeadline,
         result.Plan,
         result.Refusal,
         result.Rejection,

@@ -78,14 +78,14 @@ def test_a_weigher_that_fails(live, monkeypatch):
 
 
 def test_a_member_that_is_overlooked(live, monkeypatch):
-    real = group_members.member_queries.cell_members
+    real = group_members.cell_members
 
     def cell_members(*args):
         found = real(*args)
         del found.rows[3:]
         return found
 
-    monkeypatch.setattr(group_members.member_queries, "cell_members", cell_members)
+    monkeypatch.setattr(group_members, "cell_members", cell_members)
     assert_found(live(EVENTS), "group ")
 
 

@@ -1,0 +1,222 @@
+"""The records of a decision log, read from its end, and their text for operators.
+
+Each line is a JSON object. The file may be large, rotated to FILE.1, FILE.2.gz or FILE-20260131,
+and still be written to.
+"""
+
+import gzip
+import json
+import math
+import os
+import re
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import Any, BinaryIO, get_type_hints
+
+import msgspec
+
+from hpc_sched import exceptions, files, terminal_text
+from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan
+from hpc_sched.topology import hostlist, plurals
+
+# As JSON has it: fields of newer releases pass through to a snapshot and to explain --json.
+Record = Mapping[str, Any]
+
+_TYPES = get_type_hints(DecisionEntry)
+_REQUIRED = {"time": "", "request_id": None, "instance": None, "group": None, "decision": ""}
+# Leaves listed one by one; the rest is summed up.
+MAX_LEAVES = 24
+_BLOCK = 1 << 16
+# Longer lines are no records.
+_MAX_LINE = 1 << 22
+_error = exceptions.SnapshotError
+
+
+def newest(path: files.Path, count: int) -> tuple[Record, ...]:
+    """Return the newest records of a log, oldest first; raises as :func:`found_in` does."""
+    return tuple(islice(_records(path, b"", count), count))[::-1]
+
+
+def found_in(
+    path: files.Path, needle: str, is_wanted: Callable[[DecisionEntry], bool], *, last: bool = False
+) -> list[Record]:
+    """Return the records whose entries are wanted, oldest first.
+
+    Only lines that contain the needle are parsed. Linear in the log; with ``last`` reading ends
+    at the newest record found.
+
+    :param needle: text that the line of every wanted record contains
+    :raises exceptions.SnapshotError: if the file cannot be read
+    """
+    # An argument of the command line need not be valid text; no record contains such bytes.
+    sought = needle.encode(errors="surrogateescape")
+    wanted = (record for record in _records(path, sought) if is_wanted(entry_of(record)))
+    return list(islice(wanted, 1 if last else None))[::-1]
+
+
+def entry_of(record: Record) -> DecisionEntry:
+    """Return a record's fields; those that are absent or of another type have their default.
+
+    Never raises: the record may be of an older or newer release, or be damaged.
+    """
+    found: dict[str, Any] = dict(_REQUIRED)
+    for name in _TYPES.keys() & record.keys():
+        # UnicodeError for a lone surrogate; SystemError, before msgspec 0.22, for an integer that
+        # is too large for a float.
+        with suppress(msgspec.ValidationError, UnicodeError, SystemError):
+            found[name] = msgspec.convert(record[name], _TYPES[name])
+    return DecisionEntry(**found)
+
+
+def text_of(record: Record) -> str:
+    """Return a record as lines of text; fields that it lacks are left out."""
+    entry = entry_of(record)
+    group = f"server group {entry.group}" if entry.group else "a request without a server group"
+    lines = [f"{entry.time or '?'}  {entry.decision or '?'}: {group}"]
+    lines += [f"  {title:<12}{line}" for title, line in _lines(entry)]
+    return "\n".join(terminal_text.text_of(line.rstrip()) for line in lines)
+
+
+def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
+    """Yield records, newest first, rotated files included; other lines are skipped.
+
+    :param most: number of lines kept of a compressed file
+    """
+    for line in _log_lines(os.fspath(path), needle, most):
+        try:
+            found = json.loads(line, parse_constant=_finite, parse_float=_finite)
+        except (RecursionError, ValueError):
+            continue  # the first half of a line that is being written
+        if isinstance(found, dict):
+            yield found
+
+
+def _finite(text: str) -> float:
+    """Return a finite number: a snapshot cannot hold others."""
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError(f"{text} is no number")
+    return found
+
+
+def _log_lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
+    try:
+        rotated = _rotated(path)
+        # Between rotation and the next decision only older files exist.
+        for name in [path, *rotated] if os.path.exists(path) or not rotated else rotated:
+            if name.endswith(".gz"):
+                with gzip.open(name) as packed:
+                    lines = iter(partial(packed.readline, _MAX_LINE), b"")
+                    kept = deque((line for line in lines if needle in line), most)
+                yield from reversed(kept)
+            else:
+                with open(name, "rb") as stream:
+                    yield from (line for line in _backward(stream) if needle in line)
+    except (OSError, EOFError, ValueError, zlib.error) as failure:
+        why = getattr(failure, "strerror", None) or failure
+        raise _error(f"{path}: cannot be read: {why}") from failure
+
+
+def _rotated(path: str) -> list[str]:
+    """Return the older files of a log, newest first."""
+    folder, name = os.path.split(path)
+    older = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9})|-([0-9]{8,14}))(?:\.gz)?")
+    found = []
+    for entry in os.listdir(folder or "."):
+        if match := older.fullmatch(entry):
+            number, date = match.groups()
+            found.append((int(number) if number else -int(date), entry))
+    return [os.path.join(folder, entry) for _, entry in sorted(found)]
+
+
+def _backward(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file, last first, without line breaks and empty lines."""
+    stream.seek(0, os.SEEK_END)
+    at = stream.tell()
+    rest: list[bytes] = []  # pieces of the line that begins in an earlier block, last first
+    while at > 0:
+        size = min(_BLOCK, at)
+        at -= size
+        stream.seek(at)
+        first, *lines = stream.read(size).split(b"\n")
+        if lines:
+            last = b"".join([lines.pop(), *reversed(rest)])
+            yield from (line for line in (last, *reversed(lines)) if line)
+            rest = []
+        rest.append(first)
+        # Drop the pieces of a line that is longer than any record.
+        if len(rest) * _BLOCK > _MAX_LINE:
+            rest = []
+    line = b"".join(reversed(rest))
+    if line:
+        yield line
+
+
+def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
+    """Yield title and text of each line; a line without a title continues the one above."""
+    if entry.request_id:
+        yield "request", entry.request_id
+    if entry.instance:
+        yield "first VM", entry.instance
+    stated = [
+        *([f"class {entry.app_class}"] if entry.app_class else []),
+        *([f"policy {entry.policy}"] if entry.policy else []),
+        *(f"{key}={value}" for key, value in (entry.wishes or {}).items() if value is not None),
+    ]
+    if stated:
+        yield "asked", ", ".join(stated)
+    if entry.left is not None:
+        more = (entry.awaiting or 0) - entry.left
+        others = f", {more} more of the group await one" if more > 0 else ""
+        yield "VMs", f"{entry.left} to place{others}"
+    if entry.members:
+        yield "members", _counts(entry.members)
+    if entry.candidates:
+        yield from _candidates(entry.candidates)
+    for i, (why, count) in enumerate(sorted((entry.removed or {}).items())):
+        yield "" if i else "left out", f"{count} hosts: {why}"
+    if entry.plan is not None:
+        yield from _plan(entry.plan)
+    rejection = entry.rejection
+    reason = entry.reason or (rejection.reason if rejection else "")
+    if reason:
+        yield "reason", reason
+    for i, gang in enumerate(rejection.largest if rejection else ()):
+        yield "" if i else "would fit", f"{gang.vms} under one {gang.level} ({gang.switch})"
+    if entry.seconds is not None:
+        yield "took", f"{1000 * entry.seconds:.1f} ms"
+
+
+def _candidates(leaves: Mapping[str, LeafCandidates]) -> Iterator[tuple[str, str]]:
+    hosts = plurals.text(sum(leaf.hosts for leaf in leaves.values()), "host")
+    room = sum(leaf.room for leaf in leaves.values())
+    under = plurals.text(len(leaves), "leaf switch")
+    yield "candidates", f"{hosts} with room for {room} in {under}"
+    for name, leaf in list(leaves.items())[:MAX_LEAVES]:
+        yield "", f"{name}: {plurals.text(leaf.hosts, 'host')}, room for {leaf.room}"
+    if len(leaves) > MAX_LEAVES:
+        yield "", f"and {len(leaves) - MAX_LEAVES} more leaves"
+
+
+def _plan(plan: LoggedPlan) -> Iterator[tuple[str, str]]:
+    yield "plan", _counts(plan.leaves)
+    for i, line in enumerate(hostlist.fold_counts(plan.hosts)):
+        yield "" if i else "hosts", line
+    cost, least = plan.hop_bytes, plan.least
+    if cost is not None:
+        line = f"Hop-Byte {cost:.0f}"
+        if least is not None:
+            line += f", least possible without wishes {least:.0f}"
+            if cost > least:
+                line += f" ({cost - least:.0f} more)"
+        yield "cost", line
+
+
+def _counts(leaves: Mapping[str, int]) -> str:
+    shown = [f"{name} ({count})" for name, count in list(leaves.items())[:MAX_LEAVES]]
+    more = f" and {len(leaves) - len(shown)} more" if len(leaves) > len(shown) else ""
+    return f"{sum(leaves.values())} in {', '.join(shown) or 'no leaf'}{more}"
