@@ -29,7 +29,6 @@ PURE = [
     "hpc_sched.core.classic.build_plan",
     "hpc_sched.core.classic.listing_1",
     "hpc_sched.core.capacity",
-    "hpc_sched.core.plan.group_plan",
     "hpc_sched.core.hopbyte",
     "hpc_sched.core.sharing.mdobp",
     "hpc_sched.core.sharing.cache_interference",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import nova.conf
 from nova import objects
 
-from hpc_sched.core.plan.pruning import kept
+from hpc_sched.core.plan.pruning import hosts_with_spares
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, select
 from hpc_sched.nova_glue.request import decision_record, served_requests
@@ -63,7 +63,7 @@ class HPCRackCapacityFilter(GroupFilter):
         wanted = max(answer.count, state.left)
         spares = max(wanted, VMS_A_RUN) if state.claims.number else wanted
         retries = CONF.scheduler.max_attempts - 1
-        mask = kept(
+        mask = hosts_with_spares(
             group.problem(),
             answer,
             group.open_hosts(),
