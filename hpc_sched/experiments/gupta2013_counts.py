@@ -122,7 +122,7 @@ def counts(
 def _line(
     study: Study, default: PlacementRule, placement: PlacementRule, found: Sequence[Count]
 ) -> tuple[Cell, ...]:
-    limited = placement.policy.minds_neighbours
+    limited = placement.policy.bounded_by_neighbours
     hours = statistics.fmean(count.time for count in found) / 3600
     gains = [count.gain for count in found]
     return (

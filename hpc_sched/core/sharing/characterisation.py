@@ -80,7 +80,7 @@ def _what(application: str, neighbour: str | None) -> str:
     return f"{application} alone" if neighbour is None else f"{application} beside {neighbour}"
 
 
-# Longer than any measurement: more is a slip.
+# Longer than any measurement: more is a mistake.
 MAX_SECONDS = 1e9
 
 _COLUMNS = ("application", "neighbour, empty or - for a dedicated run", "seconds")

@@ -17,7 +17,7 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases, serialized_objects
-from hpc_sched.nova_glue.request import request_extra_specs
+from hpc_sched.nova_glue.request import request_spec
 
 CONF = nova.conf.CONF
 
@@ -131,7 +131,7 @@ def _application(
     )
     # Its faults were refused, or logged, when the instance was scheduled.
     extra_specs = flavor.get("extra_specs")
-    application, _ = request_extra_specs.application(
+    application, _ = request_spec.application_in(
         extra_specs if isinstance(extra_specs, dict) else {}, creation.hints, in_group=in_group
     )
     return dataclasses.replace(application, group=creation.group or instance.reservation_id)

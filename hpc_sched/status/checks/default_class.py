@@ -12,7 +12,7 @@ from nova.db.api import models as api_models
 
 from hpc_sched.core.extra_specs import APP_CLASS
 from hpc_sched.nova_glue.io import databases, serialized_objects
-from hpc_sched.nova_glue.request import request_extra_specs
+from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.status.finding import Finding, failure, good, shortened
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
@@ -144,4 +144,4 @@ def _names_class(text: str) -> bool:
         hints = serialized_objects.mapping(spec.get("scheduler_hints"))
     except serialized_objects.Unreadable:
         return False
-    return request_extra_specs.names_class(extra_specs, hints)
+    return request_spec.has_class(extra_specs, hints)
