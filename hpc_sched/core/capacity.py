@@ -1,25 +1,24 @@
-"""How many VMs of one kind hosts can take."""
+"""How many VMs of one flavor hosts can take."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-# More VMs than any request holds; a host whose demanded resources are all unknown takes as many.
+# More VMs than any request has; the capacity of a host of which no demanded resource is known.
 UNBOUNDED = 1 << 20
-# More than any host has; numpy's whole numbers end here.
+# The largest int64: demands are clipped to it.
 _MOST = (1 << 63) - 1
 
 
 def host_capacity(free: Mapping[str, float], demand: Mapping[str, int]) -> int:
-    """Return how many VMs of a demand fit into what a host has free.
+    """Return how many VMs fit into the free resources of a host (Gupta2012).
 
-    The minimum over the demanded resource classes of free // demand (Gupta2012, whose text
-    says "the maximum number of VMs each host can fit"). A class that the host tells nothing
-    about does not bound.
+    The minimum over the demanded resource classes of free // demand. A class that the host does
+    not report is no bound.
 
     :param free: resource class to free amount, in the units of Placement
-    :param demand: resource class to what one VM takes of it
+    :param demand: resource class to the amount of one VM
     """
     fits = UNBOUNDED
     for resource_class, amount in demand.items():
@@ -29,12 +28,10 @@ def host_capacity(free: Mapping[str, float], demand: Mapping[str, int]) -> int:
 
 
 def capacities(free: NDArray[np.int64], demand: Sequence[int]) -> NDArray[np.int64]:
-    """Return how many VMs of a demand fit into what each host has free. Shape (hosts,).
-
-    :func:`host_capacity` for many hosts at once, in whole units.
+    """Return :func:`host_capacity` of many hosts at once, in whole units. Shape (hosts,).
 
     :param free: shape (hosts, resources)
-    :param demand: what one VM takes of each resource
+    :param demand: amount of each resource that one VM takes
     """
     fits = np.full(len(free), UNBOUNDED, dtype=np.int64)
     for column, amount in enumerate(demand):

@@ -1,4 +1,4 @@
-"""What a group asks for beyond compactness."""
+"""The constraints and preferences of a group."""
 
 from dataclasses import dataclass
 
@@ -10,23 +10,23 @@ from hpc_sched.topology.model import Topology
 class Constraints:
     """The constraints and preferences of one group, as checked values.
 
-    Levels are names of the topology's levels. Members count everywhere: with ``require`` they
-    stand under the same switch as the new VMs, and their leaves are among ``max_leaves``.
+    Levels are names of the topology's levels. Constraints bind the whole group: its members and
+    the new VMs.
     """
 
     require: str | None = None  # all VMs under one switch of this level
-    prefer: str | None = None  # the same, where that can be had
+    prefer: str | None = None  # the same, if such a switch has room
     max_leaves: int | None = None  # most leaf switches that the group may use
-    group_size: int | None = None  # how large the group will become
+    group_size: int | None = None  # final size of the group
 
 
 NO_CONSTRAINTS = Constraints()
 
 
 def level_of(topology: Topology, name: str | None) -> int:
-    """Return the number of a level, 1 for leaves; None names the roots' level.
+    """Return the number of a level, 1 for leaves; the level of the roots for None.
 
-    :raises exceptions.RequestError: naming the levels there are
+    :raises exceptions.RequestError: for an unknown level; names the known ones
     """
     if name is None:
         return topology.depth

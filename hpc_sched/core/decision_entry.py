@@ -12,12 +12,12 @@ class LeafCandidates:
     """The candidates under one leaf switch."""
 
     hosts: int = 0
-    room: int = 0  # VMs that fit on them
+    room: int = 0  # VMs that they take
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedPlan:
-    """What was planned; costs are Hop-Bytes."""
+    """The plan of a decision; costs are Hop-Bytes."""
 
     leaves: Mapping[str, int] = field(default_factory=dict)  # leaf to planned VMs
     hosts: Mapping[str, int] = field(default_factory=dict)  # host to planned VMs
@@ -30,7 +30,7 @@ class LoggedRejection:
     """Why there is no plan."""
 
     reason: str = ""
-    count: int = 0  # VMs that had to be placed
+    count: int = 0  # VMs to place
     fits: Gang | None = None  # largest group that meets the constraints
     largest: tuple[Gang, ...] = ()  # largest group on each level, bottom up
 
@@ -42,7 +42,7 @@ class DecisionEntry:
     time: str  # UTC, ISO 8601
     request_id: str | None
     instance: str | None  # uuid of the first VM
-    instances: tuple[str, ...] | None = None  # uuids of VMs of the server group that await a place
+    instances: tuple[str, ...] | None = None  # uuids of the server group's VMs without a place
     group: str | None  # uuid of the server group; None without one
     policy: str | None = ""  # of the server group; None without one
     app_class: str = ""

@@ -1,7 +1,7 @@
-"""The words and limits of the ``hpc:`` namespace; nova-api imports them and nothing heavier.
+"""The values and limits of the ``hpc:`` namespace. nova-api imports them: no numpy here.
 
-Flavors are the operator's, but hints and the rules of server groups are written by tenants: what
-they say is read up to these limits, whatever Nova lets through.
+Tenants write hints and the rules of server groups. These limits hold for them even where Nova
+accepts more.
 """
 
 import re
@@ -9,18 +9,18 @@ import re
 APP_CLASSES = ("extreme", "sync", "async", "none")
 HOMOGENEOUS = ("true", "prefer", "false")
 
-# A cache score: float() would take nan, inf, signs and exponents. As many digits as a value may
-# have are finite.
+# A cache score. float() alone would accept nan, inf, signs and exponents.
+# Finite for every text of at most MAX_VALUE characters.
 DECIMAL = r"[0-9]+(\.[0-9]+)?"
 
-# The longest value that is read, Nova's own limit for an extra spec; hints have none.
+# The longest accepted value: Nova's own limit for an extra spec. Nova does not limit hints.
 MAX_VALUE = 255
-# How much of a value that cannot be read is told back, as it is written in the text.
+# The longest quotation of an invalid value in an error text.
 MAX_SHOWN = 80
-# A single VM makes the planner look for the places of a whole group of this size: the cost
-# grows with it, to seconds on 10,000 hosts that take a thousand VMs each.
+# A single VM makes the planner place a whole group of this size. The time grows with it, to
+# seconds on 10,000 hosts that take a thousand VMs each.
 MAX_GROUP_SIZE = 4096
-# More leaf switches than any fabric has; beyond those that there are the number costs nothing.
+# More leaf switches than any fabric has. Larger numbers do not take longer.
 MAX_LEAVES = 999_999
 
 
@@ -31,5 +31,5 @@ _NAME = re.compile(PATTERN)
 
 
 def is_name(text: str) -> bool:
-    """Tell whether an application can be called so."""
+    """True if a text is a valid name of an application."""
     return _NAME.fullmatch(text) is not None

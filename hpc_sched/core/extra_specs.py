@@ -1,4 +1,4 @@
-"""What flavors and scheduler hints say in the ``hpc:`` namespace, read and judged."""
+"""Reads the ``hpc:`` namespace of flavors and scheduler hints."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,31 +28,31 @@ MAX_LEAVES = "hpc:max_leaves"
 HOMOGENEOUS = "hpc:homogeneous"
 GUARANTEES = (REQUIRE, MAX_LEAVES, HOMOGENEOUS)
 
-# Classes that are placed by topology; async is consolidated, none is not HPC at all.
+# Classes that are packed by leaf. async is consolidated on any leaf; none is not HPC.
 TOPOLOGY_CLASSES = frozenset({"extreme", "sync"})
-# Classes that share hosts with others; extreme has its own, and fills the fewest.
+# Classes whose VMs share hosts with other VMs; extreme has dedicated hosts.
 SHARING_CLASSES = frozenset({"sync", "async"})
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The options of [hpc_sched] that judge what is said, and stand in for what is not."""
+    """The options of [hpc_sched] that complete a request."""
 
-    app_class: str = "sync"
-    homogeneous: str = "prefer"
-    user_hints: bool = False  # whether hints count beside extra specs
+    app_class: str = "sync"  # of a group whose flavor and hints name none
+    homogeneous: str = "prefer"  # the same
+    user_hints: bool = False  # whether hints count in addition to extra specs
 
 
 @dataclass(frozen=True, slots=True)
 class HPCSpecs:
-    """What a request says, with what was wrong in it left out."""
+    """The ``hpc:`` values of a request; invalid ones are listed in ``faults`` and ignored."""
 
     app_class: str
     constraints: Constraints
     homogeneous: str
     stated: tuple[str, ...]  # keys that only a group can have
     faults: tuple[str, ...]  # a sentence each, without names of switches or hosts
-    is_unclear: bool = False  # a guarantee is asked for in words that cannot be read
+    is_unclear: bool = False  # whether the value of a guarantee is invalid
 
     @property
     def by_topology(self) -> bool:
@@ -61,22 +61,22 @@ class HPCSpecs:
 
     @property
     def is_flat(self) -> bool:
-        """True if the fabric does not matter: the cloud counts as one leaf."""
+        """True if the fabric does not matter: the cloud then counts as one leaf."""
         return not self.by_topology and not self.needs_place
 
     @property
     def shares_hosts(self) -> bool:
-        """True if MDOBP chooses hosts for the class, where its weigher is enabled."""
+        """True if MDOBP chooses the hosts of the class, provided that its weigher is enabled."""
         return self.app_class in SHARING_CLASSES
 
     @property
     def needs_place(self) -> bool:
-        """Tell whether the request asks for a guarantee of where its VMs are in the fabric."""
+        """True if the request has a guarantee on switches: ``require`` or ``max_leaves``."""
         return self.constraints.require is not None or self.constraints.max_leaves is not None
 
     @property
     def needs_proof(self) -> bool:
-        """Tell whether the request asks for a guarantee rather than a preference."""
+        """True if the request has any guarantee, rather than preferences alone."""
         return self.needs_place or self.is_unclear or self.homogeneous == "true"
 
 
@@ -86,10 +86,10 @@ def read(
     levels: Sequence[str],
     defaults: Defaults,
 ) -> HPCSpecs:
-    """Return what a request asks for; never raises for what a user wrote.
+    """Return the ``hpc:`` values of a request; never raises for invalid ones.
 
-    The flavor's extra spec wins over the hint of the same name, and hints count only where
-    the options allow them. Class ``none`` has no wishes, whatever else is said.
+    The flavor's extra spec wins over the hint of the same name, and hints count only if the
+    options allow them. Class ``none`` has no constraints, whatever its other keys are.
 
     :param levels: the names of the topology's levels
     """
@@ -126,19 +126,17 @@ def application(
     *,
     in_group: bool,
 ) -> tuple[Application, tuple[str, ...]]:
-    """Return what a VM runs as its flavor and hints have it, and what is wrong in them.
+    """Return the application of a VM by its flavor and hints, and their faults.
 
-    The rules are those of :func:`read`, for requests and for VMs that run already.
-
-    :param in_group: whether the VM belongs with others; one that does not and names no class
-        is of class ``none``
+    :param in_group: whether the VM belongs to a group; without a group and a class it is of
+        class ``none``
     """
     reader = _Reader(extra_specs, hints, (), defaults)
     return reader.application(in_group=in_group), tuple(reader.faults)
 
 
 class _Reader:
-    """Reads one value after the other and notes what is wrong with them."""
+    """Reads one value after the other and collects their faults."""
 
     def __init__(
         self,
@@ -151,8 +149,8 @@ class _Reader:
         self.hints = hints if defaults.user_hints else {}
         self.default_app_class = defaults.app_class
         self.levels = levels
-        self.seen: set[str] = set()
-        self.unread: set[str] = set()
+        self.seen: set[str] = set()  # keys with a value
+        self.unread: set[str] = set()  # keys whose value is invalid
         self.faults: list[str] = []
 
     def application(self, *, in_group: bool) -> Application:
@@ -164,7 +162,7 @@ class _Reader:
         )
 
     def fault_of_unclassed(self) -> None:
-        """Note the wishes of a request that is of class ``none`` because it names no class."""
+        """Report the guarantees of a request that is of class ``none`` only by default."""
         stated = [key for key in GUARANTEES if self._value(key) not in (None, "false", "prefer")]
         if stated:
             self.unread.update(stated)
@@ -214,7 +212,7 @@ class _Reader:
 
     def _value(self, key: str) -> str | None:
         try:
-            value = self._wish(key)
+            value = self._stated(key)
         except exceptions.RequestError as error:
             self.unread.add(key)
             self.faults.append(str(error))
@@ -223,7 +221,7 @@ class _Reader:
             self.seen.add(key)
         return value
 
-    def _wish(self, key: str) -> str | None:
+    def _stated(self, key: str) -> str | None:
         if key in self.specs:
             return _text(key, self.specs[key])
         values = self.hints.get(key)
@@ -246,13 +244,13 @@ class _Reader:
 def _text(key: str, value: Any) -> str:
     """Return a value as text, without blanks at its ends.
 
-    :raises exceptions.RequestError: for what is none, and for a text that is too long
+    :raises exceptions.RequestError: for a value of another type or a text that is too long
     """
     if not isinstance(value, str | int | float):
         raise exceptions.RequestError(f"{key}: expected a text, found a {type(value).__name__}")
     try:
         text = str(value).strip()
-    except ValueError:  # Python writes out no number of thousands of digits
+    except ValueError:  # str() refuses integers of thousands of digits
         text = None
     if text is None or len(text) > MAX_VALUE:
         raise exceptions.RequestError(f"{key}: expected at most {MAX_VALUE} characters, found more")

@@ -1,8 +1,8 @@
-"""One group to place, whoever asks: the scheduler, ``hpc-sched fits`` or the simulator.
+"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike.
 
-GroupRequest          what every decision about placement is made from
-  problem             the planner's view of it: capacities under the server group's policy
-  decide              the plan of the group, or why there is none
+GroupRequest          the input of every decision about placement
+  problem             the planner's input: capacities under the server group's policy
+  decide              the plan of the group, or a Rejection
   choose_processor    the same on one processor type (Gupta2012, homogeneity)
   host_order          the hosts in the order in which one VM tries them
   refusal             the reason of a Rejection, for operator and tenant
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.extra_specs import GROUP_SIZE
-from hpc_sched.core.plan.group_plan import as_many_as_fit, decide
+from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.pruning import permitted
+from hpc_sched.core.plan.pruning import permitted_hosts
 from hpc_sched.core.plan.ranking import plan_order, spare_order
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
@@ -45,32 +45,33 @@ class ProcessorChoice(Generic[Answer]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupRequest:
-    """A group of VMs, what it has and what it needs, on the hypervisors of one moment.
+    """A group of VMs, its members and its constraints, on the hypervisors of one moment.
 
-    Arrays are not changed by anyone. A hypervisor is a pair (host, nodename) in an order of the
-    caller's; several may be one host of the topology.
+    Arrays are read-only. A hypervisor is a pair (host, nodename); the caller chooses their
+    order. Several hypervisors may be one host of the topology.
     """
 
     topology: Topology
     tie: Array  # shape (switches,): rank of each switch among equals, see problem.tie_order
     # Shape (hypervisors,): index in topology.hosts; None: one hypervisor a host, in their order.
     host_index: Array | None
-    # Shape (hypervisors,): VMs that each takes, the server group's policy left out; 0 where it
-    # is not a candidate.
+    # Shape (hypervisors,): VMs that each takes, before the server group's policy; 0 if it is
+    # not a candidate.
     room: Array
     members: Array  # shape (hosts,): VMs of the group that have a place
     left: int  # VMs of this request without a place
     awaiting: int  # VMs of the group without a place, at least those of this request
     orphans: int = 0  # of them, VMs whose build requests no conductor works on any more
-    missing: int = 0  # VMs that the group lacks of its final size (``hpc:group_size``)
+    missing: int = 0  # VMs without a request up to the final size (``hpc:group_size``)
     constraints: Constraints = NO_CONSTRAINTS
     server_group_policy: str | None = None
-    hard_policy: HardPolicy | None = None  # its bound on hypervisors, where it is hard
+    hard_policy: HardPolicy | None = None  # its bound on hypervisors; None for a soft policy
     pack_hosts: bool = True  # whether the fewest hosts are filled inside a leaf
-    packing: MDOBPInput | None = None  # rows per hypervisor, where MDOBP chooses hosts in a leaf
+    # If MDOBP chooses hosts in a leaf; arrays have a row per hypervisor.
+    packing: MDOBPInput | None = None
     homogeneous: str = "false"  # true, prefer or false
-    processors: HostProcessors | None = None  # needed by choose_processor alone
-    # Reason to number of hosts that the VMs of others keep from the group, for the refusal.
+    processors: HostProcessors | None = None  # read by choose_processor alone
+    # Reason to number of hosts that are full because of VMs of others; part of a refusal.
     left_out: Mapping[str, int] | None = None
 
     def among(self, candidates: Mask) -> "GroupRequest":
@@ -87,10 +88,10 @@ class GroupRequest:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Numbers of VMs to plan for, the most wanted first; the last one must fit.
+        """Numbers of VMs to plan for, largest first; the last one must fit.
 
         The VMs of this request must fit; with ``require`` the group must fit at its final size.
-        VMs of other requests, and orphaned build requests, only steer the choice.
+        VMs of other requests, and orphaned build requests, only improve the choice.
         """
         required = self.constraints.require is not None
         must = max(self.left, self.missing) if required else self.left
@@ -99,10 +100,7 @@ class GroupRequest:
 
     @property
     def capacity(self) -> Array:
-        """VMs that each hypervisor takes under the server group's policy.
-
-        Shape (hypervisors,).
-        """
+        """VMs that each hypervisor takes under the server group's policy. Shape (hypervisors,)."""
         return server_group_policy.apply(self.hard_policy, self.room, self.sizes)
 
     def problem(self) -> Problem:
@@ -110,9 +108,9 @@ class GroupRequest:
         return self._problem(self.capacity)
 
     def problem_at(self, level: int) -> Problem:
-        """Return the problem by which the switches of a level are compared.
+        """Return the problem whose rooms below the switches of a level are exact.
 
-        The room that the policy leaves to a service of many nodes counts once per switch.
+        The policy's bound on a service of many nodes holds per switch of this level.
         """
         policy = self.hard_policy
         if policy is not None:
@@ -124,12 +122,12 @@ class GroupRequest:
 
         :raises exceptions.RequestError: for a level that the topology does not have
         """
-        answer = decide(self.problem(), self.sizes, self.active)
+        answer = solve_sizes(self.problem(), self.sizes, self.active)
         if isinstance(answer, Rejection) or self._keeps_policy(answer):
             return answer
-        # Services that own many nodes: capacities that are exact by leaf are not exact together.
+        # A service of many nodes: capacities are exact for each leaf, not for several together.
         for room in server_group_policy.by_service(self.hard_policy, self.room, self.sizes):
-            answer = decide(self._problem(room), self.sizes, self.active)
+            answer = solve_sizes(self._problem(room), self.sizes, self.active)
             if isinstance(answer, Plan):
                 return answer
         if isinstance(answer, Plan):
@@ -138,7 +136,7 @@ class GroupRequest:
         return answer
 
     def unconstrained(self, count: int) -> Plan | Rejection:
-        """Return the plan of least Hop-Byte for some VMs, the constraints left out."""
+        """Return the plan of least Hop-Byte of ``count`` VMs without constraints."""
         bare = replace(
             self, constraints=NO_CONSTRAINTS, left=count, awaiting=count, orphans=0, missing=0
         )
@@ -147,17 +145,17 @@ class GroupRequest:
     def host_order(self, answer: Plan | Rejection, slot: int) -> Array:
         """Return all hosts of the topology in the order in which one VM tries them, best first.
 
-        Without a plan as many VMs as possible are planned, the constraints left out: for a
-        weigher, which cannot refuse. Shape (hosts,).
+        A weigher cannot refuse: without a plan, the order is that of a plan of the largest
+        number of VMs that fits without constraints. Shape (hosts,).
 
         :param answer: of :meth:`decide`
         :param slot: which of the plan's places belongs to the VM, from 0
         """
         problem = self.problem()
         if not isinstance(answer, Plan):
-            answer = as_many_as_fit(problem, self.awaiting)
+            answer = solve_most(problem, self.awaiting)
         if not isinstance(answer, Plan):
-            # Members are on several islands: the order goes by the distance to all of them.
+            # Members are on several islands: order hosts by their distance to all members.
             return spare_order(problem, None)
         return plan_order(problem, answer, slot=slot)
 
@@ -175,13 +173,13 @@ class GroupRequest:
         decide: Callable[["GroupRequest"], Answer | Rejection],
         planned: Callable[[Answer], int],
     ) -> "ProcessorChoice[Answer] | Refusal | None":
-        """Return the processor type for the group, as HPCHomogeneityFilter places it (Gupta2012).
+        """Return the processor type of the group, as HPCHomogeneityFilter chooses it (Gupta2012).
 
-        The first type, in order, of those that hold most of the wanted sizes. Without one: None
-        if other processors are acceptable too, else the Refusal.
+        The best type, or a later one that holds a larger of :attr:`sizes`. If no type holds the
+        group: the Refusal if one type is required, else None.
 
         :param decide: returns the plan, or the places, on the hypervisors of one type
-        :param planned: returns the number of VMs in what ``decide`` has returned
+        :param planned: returns the number of VMs in an answer of ``decide``
         """
         processors = self.processors
         if processors is None or self.homogeneous == "false":
@@ -203,7 +201,7 @@ class GroupRequest:
             return best
         anywhere = decide(self)
         if isinstance(anywhere, Rejection):
-            # Processors are not what it lacks.
+            # Processors are not the reason.
             return self.refusal(anywhere)
         return processors.refusal(self.sizes[-1], most)
 
@@ -219,9 +217,9 @@ class GroupRequest:
         return 0 if gang is None else gang.vms
 
     def open_hosts(self) -> Mask:
-        """Return which hosts could take a VM in place of another one. Shape (hosts,).
+        """Return which hosts may take one more VM of the group. Shape (hosts,).
 
-        If a service may take one more VM of the group, each of its nodes could take it.
+        Every node with room counts if the policy allows its service one more VM.
         """
         return self.per_host(server_group_policy.open_room(self.hard_policy, self.room)) > 0
 
@@ -248,21 +246,21 @@ class GroupRequest:
         return Refusal(operator, tenant)
 
     def permitted(self, plan: Plan) -> Mask:
-        """Return where any VM of the group keeps the constraints and the island of a plan.
+        """Return the hypervisors on which VMs keep the constraints and the island of a plan.
 
-        Whichever of these hypervisors the VMs take. Shape (hypervisors,).
+        Any combination of them does. Shape (hypervisors,).
         """
         constraints = self.constraints
         is_bound = constraints.require is not None or constraints.max_leaves is not None
         if not is_bound and len(self.topology.roots) == 1:
             return np.ones(len(self.room), dtype=np.bool_)
-        return permitted(self.problem(), plan)[self.hosts_of_rows]
+        return permitted_hosts(self.problem(), plan)[self.hosts_of_rows]
 
     def is_refused(self, answer: Rejection, *, is_move: bool = False) -> bool:
-        """True if a request without a plan is refused rather than placed without one.
+        """True if a request without a plan is refused, False if it is placed without one.
 
-        A VM that moves, and a group whose members are on several islands already, are placed
-        all the same unless the request has a guarantee.
+        Without a guarantee, a VM that moves is placed, and so is a group whose members already
+        break a constraint or are on several islands.
         """
         constraints = self.constraints
         if constraints.require is not None or constraints.max_leaves is not None:
@@ -273,11 +271,11 @@ class GroupRequest:
 
     @property
     def hosts_of_rows(self) -> Array:
-        """The index in topology.hosts of each hypervisor. Shape (hypervisors,)."""
+        """Index in ``topology.hosts`` of each hypervisor. Shape (hypervisors,)."""
         return np.arange(len(self.room)) if self.host_index is None else self.host_index
 
     def per_host(self, numbers: Array) -> Array:
-        """Return numbers per hypervisor as numbers per host of the topology. Shape (hosts,)."""
+        """Return the sums of numbers per hypervisor over each host. Shape (hosts,)."""
         if self.host_index is None:
             return numbers
         counts = np.zeros(len(self.topology.hosts), dtype=np.int64)
@@ -315,7 +313,7 @@ class GroupRequest:
         return server_group_policy.keeps(self.hard_policy, np.array(planned, dtype=np.int64))
 
     def _most_on_one_service(self) -> int:
-        """Return the most VMs that one service takes, the members' one if there are members."""
+        """Return the most VMs that one service takes; only the members' service if it has any."""
         if self.hard_policy is None:
             return 0
         room = server_group_policy.open_room(self.hard_policy, self.room)

@@ -17,10 +17,10 @@ def hop_bytes(
 ) -> float:
     """Return the Hop-Byte cost of a placement (Bhatele2010; Dudina2013).
 
-    The sum over unordered pairs of VMs of bytes(p, q) * hops(host(p), host(q)); an int where
-    all bytes are whole, infinity where VMs that talk stand on different islands.
+    The sum over unordered pairs of VMs of bytes(p, q) * hops(host(p), host(q)): an int if all
+    bytes are whole, infinity if VMs on different islands exchange bytes.
 
-    :param placement: VM to the host it stands on
+    :param placement: VM to its host
     :param traffic: bytes per unordered pair, as ``{(p, q): bytes}`` or as an n*n array in the
         order of ``placement``; a pair may be given once or, with the same number, in both
         orders. Without it every pair exchanges 1 byte, and the closed form is used.
@@ -51,7 +51,7 @@ def hop_bytes_of_counts(*, topology: Topology, counts: Mapping[str, int]) -> flo
 
     With n VMs below a root of level D, n_s of them below switch s and n_h on host h:
     (2D - 1) C(n, 2) - sum over s below the root of 2 (level(parent) - level(s)) C(n_s, 2)
-    - sum over h of C(n_h, 2). Infinity where they stand on several islands.
+    - sum over h of C(n_h, 2). Infinity if they are on several islands.
     O(hosts in ``counts`` * depth).
 
     :param counts: host to the number of VMs there

@@ -14,8 +14,8 @@ from hpc_sched.core.plan.result import Gang
 def gangs(request: GroupRequest) -> list[Gang]:
     """Return the largest group that fits under one switch of each level, bottom up.
 
-    With the request's members where it has any, within ``max_leaves``, on hosts as the server
-    group's policy allows, and on one processor type where that is required.
+    Together with the request's members, within ``max_leaves``, under the server group's policy,
+    and on one processor type if that is required.
     """
     kinds = [request]
     if request.homogeneous == "true" and request.processors is not None:
@@ -31,14 +31,14 @@ def gangs(request: GroupRequest) -> list[Gang]:
 
 
 def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
-    """Return the largest group under one switch of a level; of equal kinds that of the first."""
+    """Return the largest group under one switch of a level over all kinds; ties: the first."""
     found: Gang | None = None
     for request in kinds:
         problem = _on_one_service(request, level)
         most = problem.constraints.max_leaves
         gang = largest_gang(problem, level, max_leaves=most, with_members=True)
         if gang is not None and _are_spread(problem, level):
-            # The members are not under one switch, whatever room there is.
+            # The members are not under one switch, so no group with them is.
             gang = replace(gang, vms=0)
         if gang is not None and (found is None or gang.vms > found.vms):
             found = gang
@@ -55,9 +55,9 @@ def _are_spread(problem: Problem, level: int) -> bool:
 
 
 def _on_one_service(request: GroupRequest, level: int) -> Problem:
-    """Return the problem by which switches of a level are compared.
+    """Return the problem whose rooms below the switches of a level are exact.
 
-    With policy affinity and without members it is that of the one service that takes most VMs
+    With policy affinity and without members: only the hosts of the service that takes most VMs
     under one switch of the level.
     """
     problem, policy = request.problem_at(level), request.hard_policy

@@ -1,4 +1,4 @@
-"""Processor types, and which of them a group should run on (Gupta2012, homogeneity)."""
+"""Processor types, and the order in which a group takes them (Gupta2012, homogeneity)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ METADATA = "hpc:processor"  # of host aggregates
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What a host's processors are, as far as it tells."""
+    """The processors of a host, as its hypervisor reports them."""
 
     vendor: str
     model: str
@@ -25,14 +25,14 @@ class Processor:
 
     @property
     def label(self) -> str:
-        """Name the type without its features: vendor, model, sockets x cores x threads."""
+        """The name without features: vendor, model, sockets x cores x threads."""
         return f"{self.vendor} {self.model} {self.sockets}x{self.cores}x{self.threads}".strip()
 
 
 def of_cpu_info(found: Any) -> Processor | None:
-    """Return what a hypervisor's cpu_info says, or None where it cannot be understood.
+    """Return the processor of a hypervisor's cpu_info, or None if it is invalid.
 
-    :param found: a mapping as libvirt's driver makes it
+    :param found: a mapping in the format of libvirt's driver
     """
     try:
         topology = found.get("topology") or {}
@@ -49,15 +49,15 @@ def of_cpu_info(found: Any) -> Processor | None:
 
 
 def stated_type(values: Iterable[str]) -> str | None:
-    """Return the type that the metadata of aggregates state; several that differ are one more."""
+    """Return the type that the metadata of aggregates state; different values are joined."""
     return ", ".join(sorted({value.strip() for value in values if value.strip()})) or None
 
 
 def type_names(processors: Sequence[Processor | None]) -> list[str | None]:
-    """Return the name of each processor's type; None where nothing is known.
+    """Return the name of each processor's type; None for an unknown processor.
 
-    Processors of one label whose features differ are different types; their names end in the
-    features that not all of the label have, ``Intel Icelake 2x32x2 +avx512f``.
+    Processors of one label with different features are different types. The name ends with the
+    features that not all processors of the label have: ``Intel Icelake 2x32x2 +avx512f``.
     """
     common: dict[str, frozenset[str]] = {}
     for found in processors:
@@ -75,15 +75,14 @@ def type_names(processors: Sequence[Processor | None]) -> list[str | None]:
 def best_first(
     cores: Mapping[str, int], order: Sequence[str] = (), prefer: Mapping[str, int] | None = None
 ) -> list[str]:
-    """Return the types in the order in which a group should take them.
+    """Return the types in the order in which a group takes them.
 
-    Types that members run on come first, most members first; then those that ``order`` names,
-    with or without the features that tell them from others of their label; then the others by
-    cores of a host, most first; then by name.
+    Types of members come first, most members first; then the types in ``order``, named with or
+    without their features; then the others by cores of a host, most first; then by name.
 
-    :param cores: type to the cores of one of its hosts
+    :param cores: type to the cores of its largest host
     :param order: the operator's order, best first
-    :param prefer: type to members that run on it
+    :param prefer: type to the members that run on it
     """
     place = {name: i for i, name in reversed(list(enumerate(order)))}
     members = prefer or {}
@@ -107,17 +106,17 @@ class HostProcessors:
 
     @property
     def of_members(self) -> dict[str, int]:
-        """The types that members run on, and how many."""
+        """Members per known type."""
         return {name: count for name, count in self.members.items() if name is not None}
 
     def best_first(self) -> list[str]:
-        """Return the types that the group may take, best first: the members' if there are any."""
+        """Return the types that the group may take, best first; only those of its members."""
         members = self.of_members
         known = [name for name in self.hypervisors if not members or name in members]
         return best_first({name: self.cores[name] for name in known}, self.order, members)
 
     def fault_of_members(self) -> Refusal | None:
-        """Return why no VM can be on the members' type, None if one can."""
+        """Return the refusal if the members' type is unknown or not unique, or None."""
         if unknown := self.members.get(None):
             return Refusal.alike(
                 f"the processor type of {unknown} members of the group is not known"
@@ -131,7 +130,7 @@ class HostProcessors:
     def refusal(self, count: int, most: int) -> Refusal:
         """Return the refusal of a group that no single type holds.
 
-        :param count: VMs that had to fit
+        :param count: VMs that must fit
         :param most: the largest gang that fits on one type
         """
         members = sorted(self.of_members)

@@ -1,6 +1,6 @@
-"""What a server group's hard policy leaves of the room on its hosts.
+"""The room on hosts under a server group's hard policy.
 
-Nova checks hard policies by service host; on bare metal one service host owns many nodes.
+Nova checks hard policies per service host. On bare metal, one service host owns many nodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +21,11 @@ class HardPolicy:
     policy: str
     max_per_service: int
     service: Array  # shape (hypervisors,): index of the service host
-    members: Array  # shape (services,): VMs of the group; one more for hosts that are no candidates
-    leaf: Array  # shape (hypervisors,): leaf switch, or the switch that rooms are compared by
+    # Shape (services,): VMs of the group. Affinity may append members on hosts that are no
+    # candidates.
+    members: Array
+    # Shape (hypervisors,): the leaf, or other switch, that has the bound of a service for itself.
+    leaf: Array
     order: Array  # shape (hypervisors,): hypervisors sorted by nodename
 
     def with_placed(self, placed: Array) -> "HardPolicy":
@@ -32,7 +35,7 @@ class HardPolicy:
 
     @property
     def allowed(self) -> Array:
-        """VMs more that anti-affinity allows on each service. Shape (services,)."""
+        """Additional VMs that anti-affinity allows on each service. Shape (services,)."""
         return np.maximum(self.max_per_service - self.members, 0)
 
     def room_of_services(self, room: Array) -> Array:
@@ -50,7 +53,7 @@ def hard_policy(
 ) -> HardPolicy | None:
     """Return the group's hard policy over these hypervisors, or None without one.
 
-    :param max_per_host: ``max_server_per_host`` of anti-affinity, None without a bound
+    :param max_per_host: ``max_server_per_host`` of anti-affinity; None: unbounded
     :param members: VMs of the group by (service host, nodename); the nodename may be None
     :param places: service host and nodename of each hypervisor
     :param leaf: the leaf switch of each hypervisor, shape (hypervisors,)
@@ -64,7 +67,7 @@ def hard_policy(
         if host in index:
             on_service[index[host]] += count
         elif policy == "affinity":
-            # The group is bound to a host that is not among the candidates.
+            # Affinity binds the group to a host that is not a candidate.
             on_service = np.append(on_service, count)
     order = sorted(range(len(places)), key=lambda i: places[i][::-1])
     return HardPolicy(
@@ -78,20 +81,19 @@ def hard_policy(
 
 
 def most_per_host(max_per_host: int | None) -> int:
-    """Return the bound of a policy on the VMs of one host, UNBOUNDED without one."""
-    # Nova's API bounds the rule from below alone, and numpy counts with 64 bits.
+    """Return the most VMs of the group on one host; UNBOUNDED for None."""
+    # Nova's API has no upper limit for the rule; int64 has.
     return UNBOUNDED if max_per_host is None else min(max(max_per_host, 0), UNBOUNDED)
 
 
 def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array:
-    """Return the room per hypervisor that the policy leaves. Shape (hypervisors,).
+    """Return the room per hypervisor under the policy. Shape (hypervisors,).
 
-    Anti-affinity leaves max_server_per_host less the members there. Affinity leaves the members'
-    host; without members the hosts that take the whole group, at the first of its sizes that any
-    host takes.
+    Anti-affinity bounds a host by max_server_per_host less its members. Affinity allows the
+    members' host only; without members, the hosts that take the largest size that any host takes.
 
     :param room: VMs that each hypervisor takes without the policy
-    :param sizes: numbers of VMs to plan for, the most wanted first
+    :param sizes: numbers of VMs to plan for, largest first
     """
     if policy is None:
         return room
@@ -104,16 +106,16 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
         return np.where(total[policy.service] >= needed, room, 0)
     if len(members) == len(room):  # one node a service, as on every hypervisor
         return np.minimum(room, policy.allowed[policy.service])
-    # What a service may still take counts once in every leaf where it has nodes: each leaf's
-    # capacity is then right by itself, and leaves are compared by that.
+    # The allowance of a service counts once in every leaf where it has nodes. So the capacity of
+    # each single leaf is exact, and leaves can be compared.
     return _shared_out(policy, room, policy.leaf)
 
 
 def by_service(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Iterator[Array]:
-    """Yield rooms per hypervisor of which every use keeps a policy of many-node services.
+    """Yield rooms per hypervisor with which any plan keeps the policy of many-node services.
 
-    Anti-affinity: what a service may take is shared out once among all its nodes. Affinity:
-    one service after the other that takes the VMs that must fit, by the name of its nodes.
+    Anti-affinity: one, with each service's allowance divided among its nodes. Affinity: one for
+    each service that takes ``sizes[-1]`` VMs, by the names of its nodes. Shape (hypervisors,).
     """
     if policy is None:
         return
@@ -136,7 +138,10 @@ def keeps(policy: HardPolicy, planned: Array) -> bool:
 
 
 def open_room(policy: HardPolicy | None, room: Array) -> Array:
-    """Return the room per hypervisor of the services that may take VMs of the group at all."""
+    """Return the room per hypervisor of services that may take any VM; 0 for the others.
+
+    Shape (hypervisors,).
+    """
     if policy is None:
         return room
     members = policy.members
@@ -146,7 +151,11 @@ def open_room(policy: HardPolicy | None, room: Array) -> Array:
 
 
 def _shared_out(policy: HardPolicy, room: Array, part: Array) -> Array:
-    """Return the room per hypervisor, what a service may take given once in each part."""
+    """Return the room per hypervisor, each service's allowance divided within each part.
+
+    :param part: shape (hypervisors,): number of the part
+    :returns: shape (hypervisors,)
+    """
     bounded, allowed = np.zeros_like(room), policy.allowed
     given: dict[tuple[int, int], int] = {}
     for i in policy.order:

@@ -70,7 +70,7 @@ class PlacementRule:
     @property
     def name(self) -> str:
         """``mdobp in limits, beta 40, -10 %``."""
-        if not self.policy.minds_neighbours:
+        if not self.policy.bounded_by_neighbours:
             return self.policy.name
         return f"{self.policy.name}, beta {self.beta:g}, -{100 * self.less:g} %"
 
@@ -78,7 +78,7 @@ class PlacementRule:
 LEAST_FREE = PlacementRule(host_order.LEAST_FREE_PE)
 MOST_FREE = PlacementRule(host_order.MOST_FREE_PE)
 MDOBP = PlacementRule(plugin.MDOBP)
-IN_LIMITS = replace(plugin.MDOBP, name="mdobp in limits", minds_neighbours=True)
+IN_LIMITS = replace(plugin.MDOBP, name="mdobp in limits", bounded_by_neighbours=True)
 BETAS = (40.0, 60.0)
 LESS = (0.0, 0.1, 0.2)
 # Compared by Figure 9b.

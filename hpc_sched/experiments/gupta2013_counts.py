@@ -109,7 +109,7 @@ def counts(
 def _line(
     study: Study, default: PlacementRule, placement: PlacementRule, found: Sequence[Count]
 ) -> tuple[Cell, ...]:
-    limited = placement.policy.minds_neighbours
+    limited = placement.policy.bounded_by_neighbours
     hours, before, after = (fmean(values) for values in zip(*found, strict=True))
     gains = [each.after / each.before - 1 if each.before else 0.0 for each in found]
     return (

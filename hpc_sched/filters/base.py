@@ -1,4 +1,4 @@
-"""What the filters have in common: the way in from Nova, and the guard around our own code."""
+"""The base class of the filters: entry from Nova, refusals, and handling of errors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
+from hpc_sched.core.plan.result import Refusal
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases, loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests
@@ -23,20 +24,19 @@ States = list[host_manager.HostState]
 
 
 class GroupFilter(filters.BaseHostFilter):
-    """A filter that judges all candidates of a request together, by default once.
+    """A filter that checks all candidates of a request together, by default once.
 
-    Requests without a group and rebuilds pass untouched. An error of our own is logged with
-    its traceback; all hosts pass then, unless the request asks for a guarantee, which nobody
-    has proven.
+    Requests without a group, and rebuilds, pass unchanged. An error in hpc_sched is logged with
+    its traceback; then all hosts pass, or none if the request has a guarantee.
 
-    One object serves all requests from many threads; it keeps nothing of any of them.
+    One object serves all requests from many threads and has no state of any request.
     """
 
     run_filter_once_per_request = True
     RUN_ON_REBUILD = False
 
     def __init__(self) -> None:
-        """Make ready the fabric; raises as :func:`fabric.start` does."""
+        """Load the topology; raises as :func:`loaded_topology.start` does."""
         super().__init__()
         loaded_topology.start()
 
@@ -51,19 +51,19 @@ class GroupFilter(filters.BaseHostFilter):
         filter_obj_list: Iterable[host_manager.HostState],
         spec_obj: objects.RequestSpec,
     ) -> States:
-        """Return the hosts that the group may use, in the order in which they came."""
+        """Return the hosts that the group may use, in their order."""
         states = list(filter_obj_list)
         try:
             # Overriding this method bypasses Nova's own check for rebuilds.
             if not states or scheduler_utils.request_is_rebuild(spec_obj):
                 return states
-            refused = served_requests.refusal_of(spec_obj)
+            refused = served_requests.get_refusal(spec_obj)
             if refused is not None:
                 raise refused
-            with served_requests.waiting_for(spec_obj):
+            with served_requests.charge_waiting(spec_obj):
                 return self._keep(states, spec_obj)
         except exceptions.RefusedError as refused:
-            return self._told(states, spec_obj, refused)
+            return self._refuse_safely(states, spec_obj, refused)
         except Exception as error:
             if isinstance(error, databases.OUTAGES):
                 LOG.warning(
@@ -76,10 +76,10 @@ class GroupFilter(filters.BaseHostFilter):
                 LOG.exception("%s failed", type(self).__name__)
             return self._unproven(states, spec_obj)
 
-    def _told(
+    def _refuse_safely(
         self, states: States, spec: objects.RequestSpec, refusal: exceptions.RefusedError
     ) -> States:
-        """Refuse; where an error of our own spoils that, refuse all the same."""
+        """Call :meth:`_refuse`; return no host if it fails."""
         try:
             return self._refuse(states, spec, refusal)
         except exception.NoValidHost:
@@ -91,23 +91,25 @@ class GroupFilter(filters.BaseHostFilter):
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         """Return the hosts that pass.
 
-        :raises exceptions.RefusedError: where a guarantee cannot be given
+        :raises exceptions.RefusedError: if a guarantee cannot be kept
         """
         raise NotImplementedError
 
     def _refuse(
         self, states: States, spec: objects.RequestSpec, refusal: exceptions.RefusedError
     ) -> States:
-        """Tell the operator why, and return what is left of the request: no host.
+        """Log the reason and return no host.
 
-        HPCGroupFilter, where it is enabled behind this one, does it in its stead: it can tell
-        the user too.
+        If HPCGroupFilter is enabled behind this filter, all hosts pass: it refuses the request
+        with the stored reason, and reports it to the user too.
         """
         plugins = configured_plugins.enabled()
-        if not served_requests.placed(spec) and plugins.group_filter_follows(type(self).__name__):
-            served_requests.refuse_later(spec, refusal)
+        if not served_requests.count_placed(spec) and plugins.group_filter_follows(
+            type(self).__name__
+        ):
+            served_requests.store_refusal(spec, refusal)
             return states
-        state = served_requests.known(spec)
+        state = served_requests.find_state(spec)
         if state is None:
             served_requests.log_early_refusal(spec, str(refusal))
         else:
@@ -116,24 +118,23 @@ class GroupFilter(filters.BaseHostFilter):
 
     def _unproven(self, states: States, spec: objects.RequestSpec) -> States:
         try:
-            needs_proof = served_requests.refusal_of(spec) is not None or self._needs_proof(spec)
+            needs_proof = served_requests.get_refusal(spec) is not None or self._needs_proof(spec)
         except Exception:
-            # The caller has logged what is wrong. Who cannot be read may ask for a guarantee.
+            # The caller has logged the error. An unreadable request may have a guarantee.
             needs_proof = True
         return [] if needs_proof else states
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
-        """Tell whether a request asks for a guarantee that this filter gives."""
-        return served_requests.hpc_specs_of(spec).needs_proof
+        """True if the request has a guarantee that this filter checks."""
+        return served_requests.get_hpc_specs(spec).needs_proof
 
 
 def check_members(state: GroupState) -> None:
-    """Check that enough is known of the members to promise where the others go.
+    """Check that the known members suffice to keep the group's guarantees.
 
-    Any member tells under which switch, and on which processors, all of them are, but not how
-    many leaves they use.
+    One member fixes the switch and the processor type, not the number of leaves.
 
-    :raises exceptions.RefusedError: where a cell or Placement has not told
+    :raises exceptions.RefusedError: if a cell or Placement has not answered
     """
     has_members = bool(state.group.members)
     known = has_members and state.request.hpc_specs.constraints.max_leaves is None
@@ -142,6 +143,11 @@ def check_members(state: GroupState) -> None:
             f"where the members of the group are is not known: {'; '.join(state.group.problems)}",
             "where the members of the group are is not known at the moment; try again later",
         )
+
+
+def refused(refusal: Refusal) -> exceptions.RefusedError:
+    """Return the exception with which a filter refuses a request."""
+    return exceptions.RefusedError(refusal.operator, refusal.tenant)
 
 
 def select(states: Sequence[host_manager.HostState], keep: Iterable[bool]) -> States:

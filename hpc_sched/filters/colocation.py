@@ -1,4 +1,4 @@
-"""What the filters have in common that judge a host by the VMs it has already."""
+"""The base class of the filters that check the VMs on a host."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from hpc_sched.nova_glue.request.claim_observer import Array
 class ColocationFilter(GroupFilter):
     """A filter that keeps the hosts whose VMs leave room for those of a request.
 
-    Also for requests without a group, which protects the VMs that run. Where no host is left
-    the reason is told; what the flavor or a hint says of the application and cannot be read is
-    refused, except on a move.
+    It also checks requests without a group, to protect the VMs that run. It refuses a request
+    without any host left, and one with an invalid application in flavor or hints, except a move.
     """
 
-    #: why it removes hosts, for the decision log
+    #: reason of removed hosts in the decision log
     why = ""
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        colocated = served_requests.colocated_with(spec, states)
+        colocated = served_requests.get_colocated(spec, states)
         if colocated.faults:
             raise exceptions.RefusedError("; ".join(colocated.faults))
         self._check(colocated)
@@ -35,15 +34,15 @@ class ColocationFilter(GroupFilter):
         return kept
 
     def _check(self, colocated: ColocatedInstances) -> None:
-        """Check that enough is known of the VMs on the hosts.
+        """Check that the known VMs suffice to keep the request's guarantees.
 
-        :raises exceptions.RefusedError: where it is not
+        :raises exceptions.RefusedError: if they do not
         """
 
     def _room(self, colocated: ColocatedInstances, states: States) -> Array:
-        """Return how many VMs of the request each host takes."""
+        """Return the VMs of the request that each host takes. Shape (states,)."""
         raise NotImplementedError
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
-        """Return why no host is left."""
+        """Return the refusal of a request without any host left."""
         raise NotImplementedError

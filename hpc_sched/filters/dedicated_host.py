@@ -1,4 +1,4 @@
-"""HPCDedicatedHostFilter: class ``extreme`` has hosts of its own (Gupta2013)."""
+"""HPCDedicatedHostFilter: dedicated hosts for class ``extreme`` (Gupta2013)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from hpc_sched.nova_glue.request.claim_observer import Array
 
 
 class HPCDedicatedHostFilter(ColocationFilter):
-    """Keeps VMs of class ``extreme`` and those of others on different hosts.
+    """Keeps VMs of class ``extreme`` and VMs of other groups on different hosts.
 
-    A request of class ``extreme`` passes only hosts without VMs from outside its group, and
-    nobody else passes a host with an ``extreme`` VM of another group, whatever the class, group
-    or none. Where a cell does not answer its hosts are no good for ``extreme``; the others are let
-    in with a WARNING. While the VMs on their way to a host cannot all be looked up, a new request
-    of class ``extreme`` is refused, for nobody knows where it would be alone. One that moves
-    passes the hosts that have no VM as far as the scheduler itself knows.
+    A request of class ``extreme`` passes only hosts without VMs of others. Any other request, with
+    or without a group, passes only hosts without ``extreme`` VMs of others.
 
-    Nova runs it for the first VM of a request only: those that follow belong to the same group.
+    If a cell does not answer, its hosts do not pass for ``extreme``; for other classes they pass,
+    with a WARNING. If the VMs in flight cannot all be read, a new request of class ``extreme``
+    is refused, because exclusive hosts cannot be verified. A move of class ``extreme`` then
+    passes the hosts on which the scheduler itself has seen no VM.
+
+    Nova runs it for the first VM of a request only: the others belong to the same group.
     """
 
     why = "dedicated hosts"

@@ -7,10 +7,10 @@ from nova import exception, objects
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.filters.base import GroupFilter, States, check_members, select
+from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.request import decision_record, request_spec, served_requests
-from hpc_sched.nova_glue.request.group_state import GroupState, refused
+from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
 
@@ -18,20 +18,19 @@ CONF = nova.conf.CONF
 class HPCGroupFilter(GroupFilter):
     """Refuses a group that does not fit before anything is claimed for it.
 
-    Checks what the request says of its group, then asks the planner: without a plan for the
-    VMs of this request among the candidates, or for the whole ``hpc:group_size`` where it is
-    required under one switch, NoValidHost tells the user why, in counts and levels. Only the
-    hosts stay that keep ``hpc:require`` and ``hpc:max_leaves``, and the group on one island,
-    whichever of them are taken.
+    Checks the ``hpc:`` values of the request, then plans the group. It raises NoValidHost, with
+    the reason in counts and levels, if there is no plan for the VMs of this request, or with
+    ``hpc:require`` for ``hpc:group_size`` VMs. It keeps the hosts on which the group keeps
+    ``hpc:require``, ``hpc:max_leaves`` and its island, whichever of them it takes.
 
-    A move without such a wish is not refused for want of a plan, nor is a group that stands
-    on several islands already.
+    Without a plan, a move without such constraints is not refused, nor is a group whose members
+    are on several islands.
 
     Nova runs it for the first VM of a request only; it never raises once a VM is placed.
     """
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        state = served_requests.state_of(spec, states)
+        state = served_requests.get_state(spec, states)
         if state is None:
             _check_lonely(spec)
             return states
@@ -50,7 +49,7 @@ class HPCGroupFilter(GroupFilter):
             len(states) - len(kept),
         )
         if len(kept) == 1:
-            # Nova will not ask a weigher, which would tell otherwise.
+            # With one host Nova calls no weigher, which would log the decision otherwise.
             decision_record.log(state, answer)
         return kept
 
@@ -58,45 +57,44 @@ class HPCGroupFilter(GroupFilter):
         self, states: States, spec: objects.RequestSpec, refusal: exceptions.RefusedError
     ) -> States:
         nothing = super()._refuse(states, spec, refusal)
-        if served_requests.placed(spec):
+        if served_requests.count_placed(spec):
             return nothing
         raise exception.NoValidHost(reason=refusal.tenant)
 
 
 def _check(state: GroupState) -> None:
-    """Check what a request says of its group, and that its members are known if they matter.
+    """Check the ``hpc:`` values of a group, and its members if it has a guarantee.
 
-    A VM that moves is not held fast by a preference that cannot be read.
+    An invalid preference does not refuse a move.
 
-    :raises exceptions.RefusedError: with what the user can do
+    :raises exceptions.RefusedError: with a hint for the user
     """
-    asked = state.request.hpc_specs
-    if asked.faults and (asked.is_unclear or not state.group.is_move):
-        raise exceptions.RefusedError("; ".join(asked.faults))
+    hpc_specs = state.request.hpc_specs
+    if hpc_specs.faults and (hpc_specs.is_unclear or not state.group.is_move):
+        raise exceptions.RefusedError("; ".join(hpc_specs.faults))
     state.warn_of_faults()
     state.check_final_size()
-    if asked.needs_proof:
+    if hpc_specs.needs_proof:
         check_members(state)
 
 
 def _check_lonely(spec: objects.RequestSpec) -> None:
-    """Refuse wishes that need a group where there is none, and values that cannot be read.
+    """Refuse invalid values, and constraints of a group on a request without one.
 
-    Not on moves, one more query: a VM that runs must not be held fast by what its flavor
-    says.
+    Except on moves, which takes one query to find out: a flavor must not block a VM that runs.
 
-    :raises exceptions.RefusedError: with what the user can do
+    :raises exceptions.RefusedError: with a hint for the user
     """
-    asked = served_requests.hpc_specs_of(spec)
-    if not asked.faults and not asked.stated:
+    hpc_specs = served_requests.get_hpc_specs(spec)
+    if not hpc_specs.faults and not hpc_specs.stated:
         return
     if group_members.is_placed(spec.instance_uuid):
         return
-    if asked.faults:
-        raise exceptions.RefusedError("; ".join(asked.faults))
+    if hpc_specs.faults:
+        raise exceptions.RefusedError("; ".join(hpc_specs.faults))
     if not request_spec.is_group(spec):
         raise exceptions.RefusedError(
-            f"{', '.join(asked.stated)}: only a group can have that; name a server group in the "
-            "hint 'group'"
+            f"{', '.join(hpc_specs.stated)}: only a group can have that; "
+            "name a server group in the hint 'group'"
             + (", or create the VMs in one request" if CONF.hpc_sched.implicit_groups else "")
         )

@@ -7,25 +7,23 @@ from dataclasses import replace
 from nova import objects
 
 from hpc_sched.core.plan.result import Refusal
-from hpc_sched.filters.base import GroupFilter, States, check_members, select
+from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
 from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.request.group_state import refused
 from hpc_sched.nova_glue.room import host_processors
 
 
 class HPCHomogeneityFilter(GroupFilter):
     """Keeps the hosts of one processor type.
 
-    The type that the group's members run on; where there are none, the best of the types that
-    hold most of the group: this request's VMs at least, and where one can, those of other
-    requests and of ``hpc:group_size``. Where no single type can, all hosts pass with
-    ``hpc:homogeneous=prefer``; with ``true`` the request is refused, as it is where the type
-    of a member is not known. HPCGroupFilter, where it is enabled behind this one, tells the
-    user why.
+    It is the type of the group's members. Without members it is the best type that holds all
+    VMs of this request and, if any type does, those of other requests and of
+    ``hpc:group_size`` too. If no type holds the group, all hosts pass with
+    ``hpc:homogeneous=prefer``; with ``true`` the request is refused. ``true`` also refuses a
+    group whose members' type is not known.
     """
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
-        state = served_requests.state_of(spec, states)
+        state = served_requests.get_state(spec, states)
         if state is None or state.request.hpc_specs.homogeneous == "false":
             return states
         if state.request.hpc_specs.homogeneous == "true":

@@ -1,4 +1,4 @@
-"""HPCInterferenceFilter: neighbours that do not thrash each other's cache (Gupta2013)."""
+"""HPCInterferenceFilter: limits on cache interference between VMs of a host (Gupta2013)."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from hpc_sched.nova_glue.room import cache_limits
 class HPCInterferenceFilter(ColocationFilter):
     """Keeps the hosts whose VMs and a new one do not slow each other down.
 
-    The sum of all cache scores stays within ``cache_score_limit`` (alpha), and within
-    ``sync_cache_score_limit`` (beta) where the new VM or one that is there is of class ``sync``;
-    and no VM there runs an application that the interference index marks as bad company. Class
-    ``extreme`` is exempt: it has its hosts to itself, see HPCDedicatedHostFilter.
+    The sum of all cache scores is at most ``cache_score_limit`` (alpha), and at most
+    ``sync_cache_score_limit`` (beta) if any of the VMs is of class ``sync``. No VM on the host
+    runs an application that the interference index marks as bad company. Class ``extreme`` is
+    exempt: it has dedicated hosts, see HPCDedicatedHostFilter.
 
-    Nova runs it for every VM of a request; only the first time are databases read. Alternates,
-    which a compute takes without asking the scheduler, are those that had room at the end of
-    the request.
+    Nova runs it for every VM of a request; the databases are read for the first one only.
+    Alternates, to which a compute goes without the scheduler, had room at the end of the request.
     """
 
     run_filter_once_per_request = False
     why = "cache scores or bad company"
 
     def __init__(self) -> None:
-        """Make ready fabric and index.
+        """Load the topology and the index.
 
-        :raises exceptions.TopologyError: where the topology is missing or wrong
-        :raises exceptions.InterferenceError: where the index is named and missing or wrong
+        :raises exceptions.TopologyError: if the topology is missing or wrong
+        :raises exceptions.InterferenceError: if the index is configured and missing or wrong
         """
         super().__init__()
         cache_limits.start()
@@ -48,9 +47,9 @@ class HPCInterferenceFilter(ColocationFilter):
             f"no host takes a VM of class {new.app_class} and cache score {new.score:g} beside "
             "the VMs that it has"
         )
-        # What others run, and on how many hosts, is no tenant's business.
+        # Tenants must not learn what others run, and on how many hosts.
         return exceptions.RefusedError(f"{why}: {len(states)} hosts are left out{company}", why)
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
-        # Limits are the operator's and no guarantee that a request asks for.
+        # Limits are the operator's, not a guarantee of the request.
         return False

@@ -8,7 +8,7 @@ CONF = nova.conf.CONF
 
 
 def enabled() -> EnabledPlugins:
-    """Return the enabled filters and weighers. Takes some 5 us: no need to keep them."""
+    """Return the enabled filters and weighers. Takes some 5 us."""
     options = CONF.filter_scheduler
     return EnabledPlugins.read(
         options.enabled_filters, options.weight_classes, CONF.hpc_sched.__getitem__

@@ -14,7 +14,7 @@ from hpc_sched.sim.simulation_input import SimulationInput
 
 
 class Requests:
-    """Makes the requests of one simulation; keeps nothing of any of them."""
+    """Builds the requests of one simulation. Has no state of any request."""
 
     def __init__(self, setting: SimulationInput) -> None:
         self._setting = setting
@@ -24,15 +24,15 @@ class Requests:
             shared.setflags(write=False)
 
     def capacity(self, job: Job, occupancy: ClusterState) -> Array:
-        """Return how many VMs of a job each host takes beside the VMs that are there."""
+        """Return the VMs of a job that each host takes next to its VMs. Shape (hosts,)."""
         room = occupancy.capacity(job.vcpus, job.memory_mb)
-        # Who does not fit need not be told beside whom.
-        if not self._setting.policy.minds_neighbours or int(room.sum()) < job.count:
+        # Too few resources: the limits on neighbours need not be checked.
+        if not self._setting.policy.bounded_by_neighbours or int(room.sum()) < job.count:
             return room
         return occupancy.rooms_beside(job.application, self._setting.limits, room)
 
     def request(self, job: Job, capacity: Array, occupancy: ClusterState) -> PlacementRequest:
-        """Return the group of a job as a policy gets it."""
+        """Return the request of a job, the input of a policy."""
         setting = self._setting
         group = GroupRequest(
             topology=setting.cluster.topology,

@@ -1,4 +1,4 @@
-"""The room that the VMs on a host leave to VMs of others (Gupta2013), from a snapshot."""
+"""The room of hosts next to the VMs that they have (Gupta2013), from a snapshot."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -27,12 +27,13 @@ from hpc_sched.snapshot.model import Hypervisor, Server
 def rooms(
     cloud: Cloud, newcomer: Application, without: frozenset[str] = frozenset()
 ) -> NDArray[np.int64]:
-    """Return how many VMs like the newcomer each hypervisor takes beside those that it has.
+    """Return the VMs like the newcomer that each hypervisor takes next to those that it has.
 
-    By dedication for class ``extreme`` and where HPCDedicatedHostFilter is enabled, by cache
-    scores and company where HPCInterferenceFilter is; any number otherwise. Linear in VMs.
+    Dedication counts for class ``extreme`` and if HPCDedicatedHostFilter is enabled; cache
+    scores and bad company count if HPCInterferenceFilter is. Shape (hypervisors,).
+    Linear in VMs.
 
-    :param without: uuids of VMs that count as gone
+    :param without: uuids of VMs to ignore
     """
     snapshot = cloud.snapshot
     enabled = nova_options.enabled(snapshot)
@@ -55,7 +56,7 @@ def rooms(
 
 
 def group_of(cloud: Cloud, server: Server) -> str | None:
-    """Return the group that a VM belongs to: its server group, else what it was made with."""
+    """Return the group of a VM: its server group, else the reservation of its request."""
     group = cloud.group_of.get(server.uuid)
     return group.uuid if group is not None else server.reservation_id
 
@@ -63,9 +64,9 @@ def group_of(cloud: Cloud, server: Server) -> str | None:
 def running(
     cloud: Cloud, without: frozenset[str] = frozenset()
 ) -> dict[tuple[str, str], list[Application]]:
-    """Return what runs on each hypervisor, by service host and nodename. Linear in VMs.
+    """Return the applications by (service host, nodename). Linear in VMs.
 
-    :param without: uuids of VMs that count as gone
+    :param without: uuids of VMs to ignore
     """
     snapshot = cloud.snapshot
     together = Counter(server.reservation_id for server in snapshot.servers)
@@ -77,7 +78,7 @@ def running(
             continue
         many = server.reservation_id is not None and together[server.reservation_id] > 1
         in_group = server.uuid in cloud.group_of or (implicit and many)
-        # What is wrong in them was refused, or logged, when the VM was scheduled.
+        # Faults were refused, or logged, when the VM was scheduled.
         runs, _ = extra_specs.application(
             server.flavor.extra_specs, {}, defaults, in_group=in_group
         )

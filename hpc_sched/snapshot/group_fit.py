@@ -1,28 +1,28 @@
-"""Whether a group fits a snapshot, where, and at what cost."""
+"""Checks whether a group fits on a snapshot, where, and at what cost."""
 
 from dataclasses import dataclass, replace
 
 from hpc_sched.core.group_request import GroupRequest, ProcessorChoice
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
-from hpc_sched.snapshot.request_builder import State
+from hpc_sched.snapshot.request_builder import SnapshotRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether a group fits, and what that costs."""
+    """The plan of a group and its cost, or the reason why it does not fit."""
 
     plan: Plan | None
-    reason: str | None  # why it does not fit
+    reason: str | None  # None with a plan
     hop_bytes: float | None  # of members and new VMs on the fabric; None without a plan
     least: float | None  # the same without constraints
-    processor: str | None = None  # the type of all new VMs, where one was chosen
+    processor: str | None = None  # the chosen type of all new VMs; None: any types
 
 
-def fit(state: State) -> Fit:
-    """Return whether a request fits now, as HPCHomogeneityFilter and HPCGroupFilter decide.
+def fit(state: SnapshotRequest) -> Fit:
+    """Return whether a group fits, as HPCHomogeneityFilter and HPCGroupFilter decide.
 
-    :raises exceptions.RequestError: for a level that the fabric does not have
+    :raises exceptions.RequestError: for an unknown level
     """
     if state.hpc_specs.is_unclear:
         return Fit(None, "; ".join(state.hpc_specs.faults), None, None)
@@ -41,29 +41,29 @@ def fit(state: State) -> Fit:
     return Fit(None, f"{answer.operator}; {reason}", None, None)
 
 
-def least(state: State) -> float | None:
-    """Return the least Hop-Byte that the VMs could have without constraints; None: no way.
+def least(state: SnapshotRequest) -> float | None:
+    """Return the least possible Hop-Byte on the fabric without constraints; None if none fits.
 
-    On the fabric, also for classes that are not placed by it.
+    Also for classes that are not placed by topology.
     """
     return _least(state, state.request.count)
 
 
-def _fitting(state: State, plan: Plan, processor: str | None) -> Fit:
+def _fitting(state: SnapshotRequest, plan: Plan, processor: str | None) -> Fit:
     cost = _cost(state, plan)
     found = _least(state, plan.count)
     return Fit(plan, None, cost, cost if found is None else min(found, cost), processor)
 
 
-def _least(state: State, count: int) -> float | None:
-    """Return the least Hop-Byte of some VMs and the members on the fabric."""
+def _least(state: SnapshotRequest, count: int) -> float | None:
+    """Return the least Hop-Byte of ``count`` VMs and the members on the fabric."""
     packs = state.request.policy != "soft-anti-affinity"
     answer = replace(state.on_fabric, packing=None, pack_hosts=packs).unconstrained(count)
     return None if isinstance(answer, Rejection) else answer.hop_bytes
 
 
-def _cost(state: State, plan: Plan) -> float:
-    """Return the Hop-Byte of members and plan on the fabric, also of a flat request."""
+def _cost(state: SnapshotRequest, plan: Plan) -> float:
+    """Return the Hop-Byte of members and plan on the fabric, even for a flat request."""
     if not state.is_flat:
         return plan.hop_bytes
     counts = dict(plan.hosts)

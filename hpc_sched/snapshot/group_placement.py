@@ -1,4 +1,4 @@
-"""Where a server group stands: its hosts and leaves, what that costs and what it could cost."""
+"""The placement of a server group: its hosts and leaves, their cost and the least possible one."""
 
 import math
 from collections.abc import Mapping
@@ -11,20 +11,20 @@ from hpc_sched.snapshot.model import Group, Server
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GroupPlacement:
     """A server group on the fabric."""
 
     group: Group
     servers: tuple[Server, ...]  # its VMs that exist, by name
     counts: Mapping[str, int]  # VMs per host
     leaves: Mapping[str, int]  # VMs per leaf, most first
-    hop_bytes: float | None  # None where VMs stand on several islands
-    least: float | None  # the same VMs on what is free and what they hold; None: no way is known
+    hop_bytes: float | None  # None for VMs on several islands
+    least: float | None  # of the same VMs on free and their own resources; None: no plan is known
     notes: tuple[str, ...]
 
 
-def of(cloud: Cloud, group: Group) -> Standing:
-    """Return where a group stands. As fast as one plan of its VMs."""
+def of(cloud: Cloud, group: Group) -> GroupPlacement:
+    """Return the placement of a group. Takes as long as one plan of its VMs."""
     servers = cloud.members_of(group)
     placed = server_groups.placed_of(cloud, group)
     counts: dict[str, int] = {}
@@ -45,7 +45,7 @@ def of(cloud: Cloud, group: Group) -> Standing:
     gone = len(group.members) - len(servers)
     if gone:
         notes.append(f"{gone} of its members are no servers any more")
-    return Standing(
+    return GroupPlacement(
         group=group,
         servers=servers,
         counts=dict(sorted(counts.items())),
@@ -57,7 +57,7 @@ def of(cloud: Cloud, group: Group) -> Standing:
 
 
 def _least(cloud: Cloud, group: Group, now: float) -> float | None:
-    """Return the least cost; where they are now is always one way."""
+    """Return the least possible cost, at most that of the present places."""
     request = server_groups.as_request(cloud, group)
     if request is None:
         return 0

@@ -1,4 +1,4 @@
-"""The processor types of a snapshot's hosts, and of the VMs that a request joins."""
+"""The processor types of a snapshot's hypervisors, and of the members of a group."""
 
 import math
 from collections import Counter
@@ -20,10 +20,11 @@ from hpc_sched.snapshot.model import Server
 
 
 def of(cloud: Cloud, members: Iterable[Server], room: NDArray[np.int64]) -> HostProcessors:
-    """Return the types of a request's hypervisors and members. Linear in hypervisors.
+    """Return the types of hypervisors and members. Linear in hypervisors.
 
     :param members: VMs of the group
-    :param room: VMs that each hypervisor takes; types without room are left out
+    :param room: VMs that each hypervisor takes, shape (hypervisors,); types without room are
+        omitted
     """
     names, cores = per_hypervisor(cloud)
     nodes = cloud.snapshot.hypervisors
@@ -43,7 +44,7 @@ def of(cloud: Cloud, members: Iterable[Server], room: NDArray[np.int64]) -> Host
 
 
 def per_hypervisor(cloud: Cloud) -> tuple[list[str | None], dict[str, int]]:
-    """Return the processor type of each hypervisor, and type to the cores of one of its hosts."""
+    """Return the type of each hypervisor, and type to the cores of its largest hypervisor."""
     metadata: dict[str, list[str]] = {}
     for aggregate in cloud.snapshot.aggregates:
         if METADATA in aggregate.metadata:

@@ -14,9 +14,9 @@ _OPTS = {opt.dest: opt for opt in conf.OPTS}
 
 
 def option(snapshot: Snapshot, name: str) -> Any:
-    """Return an option of [hpc_sched], its default where the snapshot has none.
+    """Return an option of [hpc_sched], or its default if the snapshot does not have it.
 
-    :raises exceptions.SnapshotError: for a value that the option cannot have
+    :raises exceptions.SnapshotError: for an invalid value
     """
     opt = _OPTS[name]
     if snapshot.options.get(name) is None:
@@ -24,12 +24,12 @@ def option(snapshot: Snapshot, name: str) -> Any:
     try:
         return opt.type(snapshot.options[name])
     except (AttributeError, TypeError, ValueError) as failure:
-        # oslo.config takes for granted that what is no number is a text.
+        # AttributeError: oslo.config expects a text if the value is no number.
         raise exceptions.SnapshotError(f"options[{name!r}]: {failure}") from failure
 
 
 def defaults(snapshot: Snapshot) -> Defaults:
-    """Return what stands in for what a flavor does not say."""
+    """Return the options that complete a request."""
     return Defaults(
         option(snapshot, "default_app_class"),
         option(snapshot, "default_homogeneous"),
@@ -38,7 +38,7 @@ def defaults(snapshot: Snapshot) -> Defaults:
 
 
 def enabled(snapshot: Snapshot) -> EnabledPlugins:
-    """Return the filters and weighers that are known to be enabled.
+    """Return the enabled filters and weighers; none if the snapshot does not list them.
 
     :raises exceptions.SnapshotError: for a multiplier that is not a number
     """
@@ -48,7 +48,7 @@ def enabled(snapshot: Snapshot) -> EnabledPlugins:
 
 
 def bad_company(snapshot: Snapshot, name: str | None) -> frozenset[str]:
-    """Return the applications that one must not share a host with."""
+    """Return the applications with which a named one must not share a host."""
     if name is None or not snapshot.interference:
         return frozenset()
     index = InterferenceIndex(

@@ -24,36 +24,36 @@ Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """Some VMs of one flavor that belong together."""
+class GroupQuery:
+    """A group of VMs of one flavor, to be placed on a snapshot."""
 
     flavor: Flavor
     count: int
-    group_id: str = ""  # breaks ties; VMs of that server group are no strangers
+    group_id: str = ""  # uuid of the server group; key of the tie order
     policy: str | None = None
-    max_per_host: int | None = None  # most VMs of the group on one service host, None: unbounded
+    max_per_host: int | None = None  # most VMs of the group on one service host; None: unbounded
     members: tuple[Server, ...] = ()  # VMs of the group; those with a host have a place
     boots_from_volume: bool = False
-    moves: tuple[Server, ...] = ()  # VMs that count as gone: the request is for them
+    moves: tuple[Server, ...] = ()  # existing VMs that the query places again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
-    """A request on a cloud."""
+class SnapshotRequest:
+    """A query on a cloud, with its GroupRequest."""
 
     cloud: Cloud
-    request: Request
+    request: GroupQuery
     hpc_specs: HPCSpecs
     group: GroupRequest  # rows are the hypervisors of the snapshot
 
     @property
     def is_flat(self) -> bool:
-        """True if the group is not placed by the fabric."""
+        """True if the group is not placed by topology."""
         return self.group.topology is not self.cloud.topology
 
     @property
     def on_fabric(self) -> GroupRequest:
-        """The group on the cloud's fabric, whether or not its class is placed by that."""
+        """The group on the cloud's fabric, even if its class is not placed by topology."""
         if not self.is_flat:
             return self.group
         return _group_request(
@@ -61,11 +61,11 @@ class State:
         )
 
 
-def of(cloud: Cloud, request: Request) -> State:
-    """Return a request on a cloud. Linear in hypervisors and VMs.
+def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
+    """Return a query on a cloud. Linear in hypervisors and VMs.
 
-    Filters that look at anything but room, policy, services and the VMs on the hosts are not
-    seen: availability zones, traits, images, networks.
+    Room, policy, services and the VMs on hosts are taken into account; availability zones,
+    traits, images and networks are not.
     """
     hpc_specs = extra_specs.read(
         request.flavor.extra_specs, {}, cloud.levels, nova_options.defaults(cloud.snapshot)
@@ -81,15 +81,15 @@ def of(cloud: Cloud, request: Request) -> State:
         _rooms(cloud, request),
         colocation.rooms(cloud, replace(runs, group=request.group_id or None), gone),
     )
-    # Where they are they can stay, also on hosts that take no others.
+    # They can stay on their hosts, even if these take no other VMs.
     own = Counter((vm.host, vm.nodename or vm.host) for vm in request.moves if vm.host)
     room = np.maximum(room, [own[node.host, node.nodename] for node in cloud.snapshot.hypervisors])
     group = _group_request(cloud, request, hpc_specs, topology, room)
-    return State(cloud, request, hpc_specs, group)
+    return SnapshotRequest(cloud, request, hpc_specs, group)
 
 
 def _group_request(
-    cloud: Cloud, request: Request, hpc_specs: HPCSpecs, topology: Topology, room: Array
+    cloud: Cloud, request: GroupQuery, hpc_specs: HPCSpecs, topology: Topology, room: Array
 ) -> GroupRequest:
     snapshot = cloud.snapshot
     places = [(node.host, node.nodename) for node in snapshot.hypervisors]
@@ -136,7 +136,7 @@ def _group_request(
     )
 
 
-def _packing(cloud: Cloud, request: Request) -> MDOBPInput:
+def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
     nodes = cloud.snapshot.hypervisors
     return MDOBPInput.of(
         demand_of(request.flavor, boots_from_volume=request.boots_from_volume),
@@ -150,8 +150,11 @@ def _packing(cloud: Cloud, request: Request) -> MDOBPInput:
     )
 
 
-def _rooms(cloud: Cloud, request: Request) -> Array:
-    """Return how many VMs each hypervisor has free resources for; 0 where it takes none."""
+def _rooms(cloud: Cloud, request: GroupQuery) -> Array:
+    """Return the VMs that fit into each hypervisor's free resources; 0 if it takes none.
+
+    Shape (hypervisors,).
+    """
     demand = demand_of(request.flavor, boots_from_volume=request.boots_from_volume)
     held: dict[tuple[str, str], Counter[str]] = {}
     for server in request.moves:
@@ -170,8 +173,8 @@ def _rooms(cloud: Cloud, request: Request) -> Array:
 
 
 def _room(node: Hypervisor, demand: dict[str, int], held: Counter[str]) -> int:
-    # Disk may come from a provider that many hosts share; of anything else Placement offers
-    # no host that has none of it.
+    # Disk may come from a shared provider. A host without any other demanded resource class is
+    # not among Placement's candidates.
     if any(name not in node.capacity for name in demand if name != "DISK_GB"):
         return 0
     free = {

@@ -4,7 +4,7 @@ from collections import Counter
 
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Group, Server
-from hpc_sched.snapshot.request_builder import Request
+from hpc_sched.snapshot.request_builder import GroupQuery
 
 
 def policy_of(group: Group) -> str:
@@ -32,13 +32,13 @@ def kinds_of(servers: tuple[Server, ...]) -> list[str]:
     return [name for (_, _, name), _ in sorted(sizes.items(), key=lambda i: (-i[1], i[0]))]
 
 
-def as_request(cloud: Cloud, group: Group) -> Request | None:
+def as_request(cloud: Cloud, group: Group) -> GroupQuery | None:
     """Return a request to place the group's placed VMs anew with their largest flavor, or None."""
     placed = placed_of(cloud, group)
     if not placed:
         return None
     model = max(placed, key=lambda s: (s.flavor.vcpus, s.flavor.memory_mb, s.name, s.uuid))
-    return Request(
+    return GroupQuery(
         flavor=model.flavor,
         count=len(placed),
         group_id=group.uuid,

@@ -1,4 +1,4 @@
-"""What the weighers have in common: the way in from Nova, the guard, and the ranks."""
+"""The base classes of the weighers: entry from Nova, handling of errors, and ranks."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Array = NDArray[np.int64]
 
 
 class _Weighing(threading.local):
-    """The hosts that this thread has just weighed, where one multiplier holds for all of them.
+    """The hosts that this thread has just weighed, if they have one multiplier.
 
-    Nova asks for the multiplier next, host by host in the same order: reading option and metadata
-    each time is near half of what a weigher costs a group. A host is forgotten as it is asked
-    for, so that nothing outlives the weighing.
+    Nova requests the multiplier next, host by host in the same order. To read option and
+    metadata each time is nearly half of a weigher's time. Each host is dropped at its request,
+    so that no reference outlives the weighing.
     """
 
     option = ""  # that holds the multiplier
@@ -47,17 +47,17 @@ class GroupWeigher(weights.BaseHostWeigher):
     """Orders the hosts for the VMs of a group.
 
     Requests without a group, and classes that the weigher does not place, get no weights. A
-    weigher prefers and never refuses: what cannot be read is left out with a WARNING, and an
-    error of our own leaves the weights out and is logged with its traceback.
+    weigher never refuses: invalid values are ignored with a WARNING, and after an error in
+    hpc_sched, which is logged with its traceback, there are no weights.
 
-    One object serves all requests from many threads; it keeps nothing of any of them.
+    One object serves all requests from many threads and has no state of any request.
     """
 
-    #: the option, and the aggregates' metadata, that hold the multiplier
+    #: name of the multiplier, as an option and in metadata of aggregates
     multiplier = ""
 
     def __init__(self) -> None:
-        """Make ready the fabric; raises as :func:`fabric.start` does."""
+        """Load the topology; raises as :func:`loaded_topology.start` does."""
         super().__init__()
         loaded_topology.start()
 
@@ -69,7 +69,7 @@ class GroupWeigher(weights.BaseHostWeigher):
             return _weighing.multiplier
         default = float(CONF.hpc_sched[self.multiplier])
         value = float(scheduler_utils.get_weight_multiplier(host_state, self.multiplier, default))
-        # float() reads "nan" and "inf" too; one of them would spoil the order of all hosts.
+        # float() accepts "nan" and "inf"; one of them would break the order of all hosts.
         return value if math.isfinite(value) else default
 
     def _weigh_object(
@@ -83,17 +83,17 @@ class GroupWeigher(weights.BaseHostWeigher):
         weighed_obj_list: Sequence[weights.WeighedHost],
         weight_properties: objects.RequestSpec,
     ) -> list[float]:
-        """Return one number a host, the greater the better; none at all without a say.
+        """Return one number a host, greater is better; [] if the weigher does not apply.
 
-        Nova adds nothing then and asks for no multiplier, which spares the other requests of the
-        cloud nearly all that one weigher more costs them.
+        For [] Nova adds nothing and requests no multiplier, which saves time on all requests
+        without a group.
 
         Reads the databases when the request is first seen, see
         :func:`hpc_sched.nova_glue.instances.group_members.read`.
         """
         _weighing.hosts = []
         try:
-            with served_requests.waiting_for(weight_properties):
+            with served_requests.charge_waiting(weight_properties):
                 answer = self._weigh_group(weighed_obj_list, weight_properties)
             if answer is None:
                 return []
@@ -109,9 +109,9 @@ class GroupWeigher(weights.BaseHostWeigher):
     def _weigh_group(
         self, weighed_obj_list: Sequence[weights.WeighedHost], spec: objects.RequestSpec
     ) -> list[float] | None:
-        """Return the weights for the VM of a group, None where the weigher has no say."""
+        """Return the weights for the VM of a group, or None if the weigher does not apply."""
         states = [host.obj for host in weighed_obj_list]
-        state = served_requests.state_of(spec, states)
+        state = served_requests.get_state(spec, states)
         if state is None:
             return None
         answer = None
@@ -124,14 +124,14 @@ class GroupWeigher(weights.BaseHostWeigher):
         return answer
 
     def _differs(self, weighed_obj_list: Sequence[weights.WeighedHost]) -> bool:
-        """Tell whether aggregates of these hosts have multipliers of their own."""
+        """True if any aggregate of these hosts has a multiplier of its own."""
         found = {
             id(there): there for host in weighed_obj_list for there in host.obj.aggregates or ()
         }
         return any(self.multiplier in aggregate.metadata for aggregate in found.values())
 
     def _places(self, state: GroupState) -> bool:
-        """Tell whether the weigher has a say where the VMs of a group go."""
+        """True if the weigher places the VMs of a group."""
         raise NotImplementedError
 
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
@@ -140,9 +140,9 @@ class GroupWeigher(weights.BaseHostWeigher):
 
 
 class TopologyWeigher(GroupWeigher):
-    """Orders the hosts by where they are in the fabric; hands their ranks over to Nova.
+    """Orders the hosts by their leaves; their ranks are the weights.
 
-    Where MDOBP chooses the host inside a leaf, all hosts of a leaf have one rank.
+    If MDOBP chooses the host inside a leaf, all hosts of a leaf have one rank.
     """
 
     def _places(self, state: GroupState) -> bool:
@@ -152,7 +152,7 @@ class TopologyWeigher(GroupWeigher):
         group = state.group_request(positions)
         keys = host_keys(state, positions, self._order(state, group))
         if state.request.by_mdobp:
-            # All hosts of a leaf that take more VMs are where the best of them is.
+            # All hosts with room of a leaf get the key of the best of them.
             leaf = state.topology.leaf_index[state.host_index[positions]]
             least = np.full(len(state.topology.switches), keys.max(initial=0))
             np.minimum.at(least, leaf, keys)
@@ -161,15 +161,17 @@ class TopologyWeigher(GroupWeigher):
         return [float(rank) for rank in dense_ranks(keys)]
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        """Return all hosts of the topology, the best for the next VM first."""
+        """Return all hosts of the topology, best one for the next VM first. Shape (hosts,)."""
         raise NotImplementedError
 
 
 def host_keys(state: GroupState, positions: Array, order: Array) -> Array:
-    """Return sort keys of candidates by an order of the topology's hosts, best first.
+    """Return sort keys of candidates by an order of hosts, smallest first. Shape (positions,).
 
-    Hosts that are full go behind all others, those that lost a claim behind these: a key is a
-    place in the order, plus the number of hosts once or twice.
+    A key is the place in the order. Full hosts come after all others, hosts that lost a claim
+    after these: their keys are greater by the number of hosts once and twice.
+
+    :param order: indices in ``topology.hosts``, best one first; shape (hosts,)
     """
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -180,6 +182,6 @@ def host_keys(state: GroupState, positions: Array, order: Array) -> Array:
 
 
 def dense_ranks(keys: Array) -> Array:
-    """Return the dense rank of each key, 0 for the greatest."""
+    """Return the dense rank of each key, 0 for the greatest. Shape (keys,)."""
     ranks: Array = np.unique(-keys, return_inverse=True)[1]
     return ranks

@@ -16,8 +16,8 @@ CONF = nova.conf.CONF
 class BunchWeigher(TopologyWeigher):
     """Packs a group under as few leaf switches as possible (Dudina2013, Listing 1).
 
-    Hands over the rank of each host, or with ``bunch_weight_scale = listing1`` the published
-    number of its leaf.
+    The weight is the rank of the host, or with ``bunch_weight_scale = listing1`` the published
+    weight of its leaf.
     """
 
     multiplier = "bunch_weight_multiplier"

@@ -10,10 +10,10 @@ from hpc_sched.weighers.base import Array, TopologyWeigher
 class HopByteWeigher(TopologyWeigher):
     """Sends each VM of a group to its place in the plan of least Hop-Byte.
 
-    Behind the VM's own place come the other planned ones, then the second choices by what one
-    VM more would cost there, so that a lost claim falls on the best host that is left. The
-    plan is made anew as soon as a VM has gone elsewhere. Where the whole group does not fit,
-    and no filter has refused it, as many VMs as possible are planned, wishes left aside.
+    After the VM's own place come the other planned places, then the other hosts by the cost of
+    one more VM there: so a lost claim goes to the next best host. Once a VM is placed elsewhere,
+    the group is planned again. If the whole group does not fit and no filter refuses it, the
+    largest part that fits is planned, without constraints.
     """
 
     multiplier = "hop_byte_weight_multiplier"

@@ -10,28 +10,28 @@ from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import Array, GroupWeigher, dense_ranks, host_keys
 
-# Weights are not normalised. Between two hosts that follow each other the default multiplier
-# of 180 makes 9 of this step, more than Nova's resource weighers together.
+# Weights are not normalised. With the default multiplier of 180 a step is 9, more than the sum
+# of Nova's resource weighers.
 STEP = 0.05
-# Up to so many leaves the weights of a leaf may add up to 1, which is then less than a step of
-# the topology weigher: 180 against 100,000 / 501.
+# With at most this number of leaves the weights of a leaf may go up to 1, and are less than a
+# step of the topology weigher: 180 against 100,000 / 501.
 LEAVES = 500
 
 
 class MDOBPWeigher(GroupWeigher):
-    """Prefers the host whose free resources are shaped like the VM (Gupta2013, MDOBP).
+    """Prefers the host whose free resources have the shape of the VM (Gupta2013, MDOBP).
 
-    The smallest angle between what a VM takes and what a host has left; equal angles: the
-    fuller host, then the name. Class ``sync`` is placed so inside each leaf, behind a topology
-    weigher that chooses the leaf; class ``async`` among all hosts. Classes ``extreme`` and
-    ``none`` get no weights.
+    The smallest angle between the demand of the VM and the free resources of the host; equal
+    angles: the fuller host, then the name. For class ``sync`` it chooses the host inside a leaf,
+    and a topology weigher the leaf; for class ``async`` it chooses among all hosts. Classes
+    ``extreme`` and ``none`` get no weights.
 
-    Hands over ranks in steps that neither drown in Nova's own weighers nor reach a step of the
-    topology weigher.
+    A step of its ranks is more than Nova's own weighers, and all steps together are less than a
+    step of the topology weigher.
     """
 
     multiplier = "mdobp_weight_multiplier"
-    # Nova takes the weights as they are, not stretched to 0..1 for every weighing.
+    # With these bounds Nova does not normalise the weights of each call to 0..1.
     minval = 0.0
     maxval = 1.0
 
@@ -60,7 +60,7 @@ class MDOBPWeigher(GroupWeigher):
         return [float(rank) * step for rank in ranks]
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        """Return all hosts of the topology, the best for the next VM first, whatever the leaf."""
+        """Return all hosts of the topology, best one for the next VM first, on any leaf."""
         problem = group.problem()
         if state.is_flat or problem.packing is None:
             # The whole cloud is one leaf of the plan.

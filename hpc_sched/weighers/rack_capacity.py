@@ -15,10 +15,9 @@ CONF = nova.conf.CONF
 class RackCapacityWeigher(TopologyWeigher):
     """Takes racks by rack capacity and hosts by host capacity (Gupta2012, Algorithm 1).
 
-    The racks are the leaf switches. The order is that of the request's first VM, as the paper
-    builds it once: a rack does not fall behind because VMs of the request are already there.
-    ``rack_selection = best_fit`` starts with the rack or racks that leave the least capacity
-    over. Members that the group has already do not count, as in the paper.
+    The racks are the leaf switches. As in the paper, the plan is built once, for the request's
+    first VM, and ignores the group's members. ``rack_selection = best_fit`` starts with the
+    racks that have the least excess capacity.
     """
 
     multiplier = "rack_capacity_weight_multiplier"

@@ -167,7 +167,7 @@ def _true_siblings(on: Cloud) -> Any:
     return _true_places([vm for vm in vms if vm.reservation == on.alone.reservation])
 
 
-def request_of(group: str, uuid: str | None = None) -> request_spec.Request:
+def request_of(group: str, uuid: str | None = None) -> request_spec.RequestedGroup:
     """Return what the scheduler knows of a request for more VMs of a server group."""
     spec = request(group=group_uuid(group), policy="soft-anti-affinity", count=4, uuid=uuid)
     found = request_spec.from_spec(spec, ("leaf",))
@@ -264,7 +264,7 @@ def _those(on: Cloud, limit: int | None) -> list[VM]:
 def _processors(_: Cloud) -> Any:
     places = [(host, host) for cell in CELLS for host in hosts_of(cell)[90:110]]
     cells = [2, 3]
-    return host_processors.read_elsewhere(places, cells)
+    return host_processors.read_processors(places, cells)
 
 
 def _true_processors(_: Cloud) -> Any:

@@ -82,7 +82,7 @@ def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[st
         hosts, refused = [], str(no)
     else:
         hosts, refused = hosts_of(placed), None
-    with served_requests.waiting_for(spec) as deadline:
+    with served_requests.charge_waiting(spec) as deadline:
         waited = deadline.waited
     return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
 

@@ -156,7 +156,7 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
     start = threading.Barrier(8)
     home = {getattr(uuids, f"g{number}"): f"leaf{number + 1}" for number in range(8)}
 
-    def read(request: request_spec.Request, *_: object) -> group_members.GroupMembership:
+    def read(request: request_spec.RequestedGroup, *_: object) -> group_members.GroupMembership:
         host = FABRIC.hosts_of(home[request.group_uuid])[0]
         return group_members.GroupMembership(
             Counter({(host, host): 1}), (request.instance_uuid,), 3, False

@@ -21,8 +21,7 @@ from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.request import request_spec as request_
-from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue.request import request_spec, served_requests
 from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.weighers import bunch
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -40,8 +39,8 @@ def options(tmp_path) -> Iterator[None]:
         yield
 
 
-def from_spec(request: objects.RequestSpec) -> request_.Request | None:
-    return request_.from_spec(request, loaded_topology.current().topology.levels)
+def from_spec(request: objects.RequestSpec) -> request_spec.RequestedGroup | None:
+    return request_spec.from_spec(request, loaded_topology.current().topology.levels)
 
 
 def all_hosts() -> list[host_manager.HostState]:
@@ -244,7 +243,7 @@ def test_hints_count_only_where_they_are_allowed_and_the_flavor_wins():
     CONF.set_override("allow_user_hints", True, "hpc_sched")
     assert from_spec(spec(hints=hint)) is None
     flavor = {"hpc:app_class": "extreme"}
-    assert from_spec(spec(hints=hint, extra_specs=flavor)).app_class == "extreme"
+    assert from_spec(spec(hints=hint, extra_specs=flavor)).hpc_specs.app_class == "extreme"
 
 
 @pytest.mark.parametrize("hint", [["fast"], ["sync", "none"], ["x" * 5000]])
@@ -391,7 +390,7 @@ def test_what_is_known_of_a_request_goes_in_the_garbage_collection_that_takes_it
     states = all_hosts()
     run(states, request, HPCHomogeneityFilter(), HPCGroupFilter(), HPCRackCapacityFilter())
     weigh(HopByteWeigher(), states, request)
-    state = weakref.ref(served_requests.known(request))
+    state = weakref.ref(served_requests.find_state(request))
     hosts_ = [weakref.ref(host) for host in states]
     gc.collect()
     del request, states
@@ -407,7 +406,7 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     start = threading.Barrier(8)
     home = {getattr(uuids, f"g{number}"): leaves[number % 4] for number in range(8)}
 
-    def read(request: request_.Request, *_: object) -> group_members.GroupMembership:
+    def read(request: request_spec.RequestedGroup, *_: object) -> group_members.GroupMembership:
         members = Counter({(host, host): 1 for host in LEAVES[home[request.group_uuid]][:2]})
         return group_members.GroupMembership(members, (request.instance_uuid,), 4, False)
 

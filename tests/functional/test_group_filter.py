@@ -270,7 +270,7 @@ def test_a_request_that_has_placed_a_vm_is_never_refused_by_an_error(group):
     group(queue=queue_of(33), left=33)
     states, request = states_of(), spec(count=32, uuid=uuids.vm000)
     request_group_filter = HPCGroupFilter()
-    state = served_requests.state_of(request, states)
+    state = served_requests.get_state(request, states)
     assert state is not None
     states[0].consume_from_request(request)
     request.instance_uuid = uuids.vm001

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("two_pods")
 
 def state_of(states: States, **request: object) -> GroupState:
     """Return the state of a group whose first VM is to be placed."""
-    found = served_requests.state_of(spec(**request), states)
+    found = served_requests.get_state(spec(**request), states)
     assert found is not None
     return found
 
@@ -83,7 +83,7 @@ def test_sizes_shrink_with_every_vm_that_is_placed(group):
     states, request = states_of(), spec(count=3, uuid=uuids.vm000)
     for number, sizes in enumerate([(4, 3), (3, 2), (2, 1)]):
         request.instance_uuid = getattr(uuids, f"vm{number:03}")
-        state = served_requests.state_of(request, states)
+        state = served_requests.get_state(request, states)
         assert state is not None
         assert state.group_request().sizes == sizes
         states[number].consume_from_request(request)
@@ -142,7 +142,7 @@ def test_a_group_with_hard_affinity_that_fits_on_one_host_has_a_plan(group):
     states = states_of("leaf1")
     request = spec(count=4, vcpus=4, group_policy="affinity")
     assert run(states, request, HPCGroupFilter()) == states
-    state = served_requests.known(request)
+    state = served_requests.find_state(request)
     assert state is not None
     answer = state.planning.answer
     assert isinstance(answer, Plan)

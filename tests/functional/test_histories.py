@@ -19,9 +19,10 @@ from oslo_utils import timeutils
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import request_extra_specs, request_spec
+from hpc_sched.nova_glue.request import request_spec
 from tests.functional.clouds import delete
 from tests.functional.truth import believed, nodes, true_members
 
@@ -334,7 +335,7 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             )
             session.add(api_models.InstanceMapping(instance_uuid=orphan, project_id="p"))
     try:
-        request = request_spec.Request(
+        request = request_spec.RequestedGroup(
             instance_uuid=uuids.new,
             group_uuid=group,
             policy="soft-anti-affinity",
@@ -342,7 +343,7 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             member_uuids=frozenset(),
             count=2,
             demand={"VCPU": 1},
-            hpc_specs=request_extra_specs.HPCSpecs("sync", Constraints(), "prefer", (), ()),
+            hpc_specs=HPCSpecs("sync", Constraints(), "prefer", (), ()),
         )
         read = group_members.read(request, [], {})
     finally:

@@ -140,7 +140,7 @@ def test_members_of_a_type_that_is_full_leave_the_group_mixed_or_refused(group):
 )
 def test_the_type_of_members_on_hosts_that_are_no_candidates_is_looked_up(group, monkeypatch, said):
     group({"far": 1}, left=2)
-    monkeypatch.setattr(host_processors, "read_elsewhere", lambda _places, _cells: said)
+    monkeypatch.setattr(host_processors, "read_processors", lambda _places, _cells: said)
     states = two_types(["pod1"], ["pod2"])
     request = spec(count=2, extra_specs=wishing(homogeneous="true"))
     assert names(run(states, request, HPCHomogeneityFilter())) == hosts_below("pod2")
@@ -191,7 +191,7 @@ def test_a_group_filter_in_front_tells_nobody(group):
 
 def test_a_member_whose_type_nobody_knows_refuses_what_must_be_homogeneous(group, monkeypatch):
     group({"far": 2}, left=2)
-    monkeypatch.setattr(host_processors, "read_elsewhere", lambda _places, _cells: ({}, {}))
+    monkeypatch.setattr(host_processors, "read_processors", lambda _places, _cells: ({}, {}))
     CONF.set_override(
         "enabled_filters", ["HPCHomogeneityFilter", "HPCGroupFilter"], "filter_scheduler"
     )
@@ -224,10 +224,10 @@ def test_a_member_of_which_only_the_service_host_is_known_has_its_candidates_typ
     def read(*_args: object) -> None:
         raise AssertionError("the member stands on a candidate")
 
-    monkeypatch.setattr(host_processors, "read_elsewhere", read)
+    monkeypatch.setattr(host_processors, "read_processors", read)
     databases_say(monkeypatch, members={("n20", None): 2, ("n21", "n21"): 1}, left=2)
     states = two_types(["pod1"], ["pod2"])
-    state = served_requests.state_of(spec(count=2), states)
+    state = served_requests.get_state(spec(count=2), states)
     assert state is not None
     found = host_processors.of(state, state.positions(states))
     assert found.members == {"Intel Broadwell 2x12x2": 3}

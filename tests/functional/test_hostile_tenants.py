@@ -165,7 +165,7 @@ def broken(*_: Any, **__: Any) -> None:
 
 def test_an_error_of_our_own_refuses_a_guarantee_and_says_nothing(cloud, told, monkeypatch, caplog):
     group = cloud.server_group("broken", "soft-anti-affinity")
-    monkeypatch.setattr(group_request, "decide", broken)
+    monkeypatch.setattr(group_request, "solve_sizes", broken)
     message = told("pod", count=2, group=group)
     assert message == "No valid host was found. There are not enough hosts available."
     assert [found for found in caplog.records if found.name.startswith("hpc") and found.exc_info]

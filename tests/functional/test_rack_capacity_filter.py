@@ -214,7 +214,7 @@ def test_nothing_is_refused_once_vms_are_placed(group, often, monkeypatch):
     free = [state for state in kept if not state.num_instances][:3]
     # Three places for the four VMs that are left.
     assert run(free, request, HPCRackCapacityFilter(), index=4) == free
-    monkeypatch.setattr(served_requests, "state_of", lambda *_: 1 / 0)
+    monkeypatch.setattr(served_requests, "get_state", lambda *_: 1 / 0)
     assert run(free, request, HPCRackCapacityFilter(), index=4) == free
 
 

@@ -217,7 +217,7 @@ def test_a_request_keeps_the_fabric_that_it_began_with(group, change):
     for _ in range(7):
         placed.add(place(states, weigh(weigher, states, request), request))
     assert placed == set(LEAVES[leaf])
-    assert len(served_requests.known(request).topology.leaves) == 4
+    assert len(served_requests.find_state(request).topology.leaves) == 4
     assert loaded_topology.current().topology.leaves == ("all",)
 
 

@@ -463,7 +463,7 @@ def test_vms_that_a_host_does_not_report_yet_are_taken_off_what_is_free(monkeypa
     weighed = [weights.WeighedHost(state, 0) for state in states]
     # Equal but for their names.
     assert MDOBPWeigher().weigh_objects(weighed, request) == [0.05, 0.0]
-    state = served_requests.state_of(request, states)
+    state = served_requests.get_state(request, states)
     found = state.group_request().problem().packing
     rows = state.host_index
     assert found.free[rows].tolist() == [[12, 32768], [12, 32768]]

@@ -361,12 +361,12 @@ def test_every_place_that_refuses_is_among_these(monkeypatch):
 
 
 BROKEN = {
-    "the wishes": (served_requests.request_extra_specs, "read"),
+    "the wishes": (request_spec, "hpc_specs_of"),
     "the request": (request_spec, "from_spec"),
     "the neighbours": (colocated_instances, "read"),
     "the members": (group_members, "read"),
     "the state": (served_requests, "GroupState"),
-    "the planner": (group_request, "decide"),
+    "the planner": (group_request, "solve_sizes"),
 }
 
 

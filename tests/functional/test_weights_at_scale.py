@@ -80,7 +80,7 @@ def test_the_topology_chooses_the_leaf_and_mdobp_the_host_whatever_nova_prefers(
     leaves = list(dict.fromkeys(host[:4] for host in found))
     # Leaf after leaf, none of them interrupted by another.
     assert [host[:4] for host in found] == sorted((host[:4] for host in found), key=leaves.index)
-    state = served_requests.known(request)
+    state = served_requests.find_state(request)
     assert state is not None
     # And in each leaf in the order of the angles, as far as they differ.
     packing, topology = state.group_request().problem().packing, state.topology

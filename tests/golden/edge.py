@@ -108,7 +108,7 @@ def databases_of(scene: Scene) -> Iterator[None]:
         mock.patch.object(
             host_state_room, "empty_capacities", lambda demand: _sizes(scene, demand)
         ),
-        mock.patch.object(host_processors, "_read", return_value=_processors(scene)),
+        mock.patch.object(host_processors, "read_processors", return_value=_processors(scene)),
     ):
         yield
 

@@ -12,8 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.plan.group_plan import decide
-from hpc_sched.core.plan.planner import plan, solve
+from hpc_sched.core.plan.planner import plan, solve, solve_sizes
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
@@ -174,7 +173,7 @@ def problem_of(
 def planned(topology: Topology, count: int, *args: Any, **kwargs: Any) -> tuple[Problem, Plan]:
     """Return a problem as :func:`problem_of` makes it, and its plan."""
     problem = problem_of(topology, *args, awaiting=count, **kwargs)
-    answer = decide(problem, [count])
+    answer = solve_sizes(problem, [count])
     assert isinstance(answer, Plan)
     return problem, answer
 

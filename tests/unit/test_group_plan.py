@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import Constraints
-from hpc_sched.core.plan.group_plan import as_many_as_fit, decide
-from hpc_sched.core.plan.planner import solve
+from hpc_sched.core.plan.planner import solve, solve_most, solve_sizes
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
@@ -18,13 +17,13 @@ from tests.unit.fabrics import problem_of
 
 
 def plan_of(problem: Problem, *sizes: int, preferred: int = 0) -> Plan:
-    answer = decide(problem, sizes, preferred)
+    answer = solve_sizes(problem, sizes, preferred)
     assert isinstance(answer, Plan)
     return answer
 
 
 def refusal_of(problem: Problem, *sizes: int) -> Rejection:
-    answer = decide(problem, sizes)
+    answer = solve_sizes(problem, sizes)
     assert isinstance(answer, Rejection)
     return answer
 
@@ -131,14 +130,14 @@ def test_the_leaves_are_counted_under_the_preferred_switch_as_well():
 def test_a_level_that_the_fabric_does_not_have_is_an_error_that_names_those_it_has():
     for constraints in (Constraints(require="rack"), Constraints(prefer="rack")):
         with pytest.raises(exceptions.RequestError, match="'rack': expected one of leaf, pod"):
-            decide(problem_of(fabrics.two_pods(), constraints), [1])
+            solve_sizes(problem_of(fabrics.two_pods(), constraints), [1])
 
 
 def test_no_size_at_all_is_an_error():
     with pytest.raises(ValueError, match="sizes"):
-        decide(problem_of(fabrics.two_leaves()), [])
+        solve_sizes(problem_of(fabrics.two_leaves()), [])
     with pytest.raises(ValueError, match="sizes"):
-        decide(problem_of(fabrics.two_leaves(), Constraints(prefer="leaf")), [])
+        solve_sizes(problem_of(fabrics.two_leaves(), Constraints(prefer="leaf")), [])
 
 
 @given(wished(prefer=False), st.data())
@@ -148,7 +147,7 @@ def test_preferring_no_less_than_is_required_changes_nothing(problem: Problem, d
     wider = data.draw(st.sampled_from(levels[levels.index(str(required)) :]))
     both = replace(problem, constraints=replace(problem.constraints, prefer=wider))
     sizes = [problem.awaiting, problem.awaiting // 2]
-    assert decide(both, sizes) == decide(problem, sizes)
+    assert solve_sizes(both, sizes) == solve_sizes(problem, sizes)
 
 
 @given(wished(), st.lists(st.integers(0, 6), min_size=1, max_size=3))
@@ -157,7 +156,7 @@ def test_a_plan_keeps_what_is_required_and_a_refusal_means_that_the_last_size_ha
 ):
     sizes = sorted(sizes, reverse=True)
     constraints, fabric = problem.constraints, problem.topology
-    answer = decide(problem, sizes)
+    answer = solve_sizes(problem, sizes)
     alone = solve(
         problem, sizes[-1], require=constraints.require, max_leaves=constraints.max_leaves
     )
@@ -192,40 +191,40 @@ def test_what_is_preferred_is_had_for_the_largest_size_that_can_have_it(
     )
     first = next((plan for plan in with_it if isinstance(plan, Plan)), None)
     if first is not None:
-        assert decide(problem, sizes, preferred) == first
+        assert solve_sizes(problem, sizes, preferred) == first
     else:
         plain = replace(problem, constraints=replace(constraints, prefer=None))
-        assert decide(problem, sizes, preferred) == decide(plain, sizes)
+        assert solve_sizes(problem, sizes, preferred) == solve_sizes(plain, sizes)
 
 
-def test_as_many_as_fit_fill_the_largest_island():
-    answer = as_many_as_fit(problem_of(fabrics.islands()), 9)
+def test_the_most_that_fit_fill_the_largest_island():
+    answer = solve_most(problem_of(fabrics.islands()), 9)
     assert isinstance(answer, Plan)
     assert answer.hosts == {"a1": 1, "a2": 1, "b1": 1, "b2": 1}
 
 
-def test_as_many_as_fit_stay_on_the_island_of_the_members():
-    answer = as_many_as_fit(problem_of(fabrics.islands(), members={"e1": 1}), 9)
+def test_the_most_that_fit_stay_on_the_island_of_the_members():
+    answer = solve_most(problem_of(fabrics.islands(), members={"e1": 1}), 9)
     assert isinstance(answer, Plan)
     assert answer.hosts == {"e1": 1, "e2": 1}
 
 
-def test_as_many_as_fit_are_never_more_than_were_asked_for_and_wishes_do_not_count():
+def test_the_most_that_fit_are_never_more_than_were_asked_for_and_wishes_do_not_count():
     problem = problem_of(fabrics.two_pods(), Constraints(require="leaf", max_leaves=1))
-    answer = as_many_as_fit(problem, 3)
+    answer = solve_most(problem, 3)
     assert isinstance(answer, Plan)
     assert answer.count == 3
     assert answer == solve(problem, 3)
 
 
-def test_as_many_as_fit_are_none_on_a_full_cloud():
-    answer = as_many_as_fit(problem_of(fabrics.two_leaves(), capacity={}), 4)
+def test_the_most_that_fit_are_none_on_a_full_cloud():
+    answer = solve_most(problem_of(fabrics.two_leaves(), capacity={}), 4)
     assert isinstance(answer, Plan)
     assert answer.places == ()
 
 
-def test_members_on_two_islands_leave_no_plan_even_for_as_many_as_fit():
-    answer = as_many_as_fit(problem_of(fabrics.islands(), members={"a1": 1, "e1": 1}), 2)
+def test_members_on_two_islands_leave_no_plan_even_for_the_most_that_fit():
+    answer = solve_most(problem_of(fabrics.islands(), members={"a1": 1, "e1": 1}), 2)
     assert isinstance(answer, Rejection)
     assert answer.conflict is not None
 
@@ -233,7 +232,7 @@ def test_members_on_two_islands_leave_no_plan_even_for_as_many_as_fit():
 @given(fabrics.groups(), st.integers(0, 8))
 def test_one_vm_more_than_fit_has_no_plan(group: fabrics.Group, count: int):
     problem = group.problem()
-    answer = as_many_as_fit(problem, count)
+    answer = solve_most(problem, count)
     if isinstance(answer, Rejection):
         assert isinstance(solve(problem, 0), Rejection)
     elif answer.count < count:

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.plan.group_plan import decide
+from hpc_sched.core.plan.planner import solve_sizes
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.pruning import Mask, kept, permitted
+from hpc_sched.core.plan.pruning import Mask, hosts_with_spares, permitted_hosts
 from hpc_sched.core.plan.ranking import spare_order
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology import Topology
@@ -36,7 +36,7 @@ def plans(draw: st.DrawFn) -> tuple[Problem, Plan]:
         max_leaves=draw(st.none() | st.integers(1, 4)),
     )
     problem = replace(problem, constraints=constraints)
-    return problem, fabrics.only_plans(decide(problem, [problem.awaiting]))
+    return problem, fabrics.only_plans(solve_sizes(problem, [problem.awaiting]))
 
 
 # Of the fabric that most tests here use:
@@ -51,14 +51,14 @@ def plans(draw: st.DrawFn) -> tuple[Problem, Plan]:
 
 def test_without_wishes_every_host_is_permitted():
     problem, plan = planned(fabrics.two_pods(), 3)
-    assert permitted(problem, plan).all()
+    assert permitted_hosts(problem, plan).all()
 
 
 def test_what_requires_a_switch_permits_all_of_its_hosts_and_no_other():
     fabric = fabrics.two_pods()
     capacity = dict.fromkeys(["a1", "b1", "c1", "c2", "d1"], 1)
     problem, plan = planned(fabric, 3, Constraints(require="pod"), capacity)
-    assert names(problem, permitted(problem, plan)) == below(fabric, "pod2")
+    assert names(problem, permitted_hosts(problem, plan)) == below(fabric, "pod2")
 
 
 def test_without_wishes_no_host_of_another_island_is_permitted_or_kept():
@@ -66,22 +66,26 @@ def test_without_wishes_no_host_of_another_island_is_permitted_or_kept():
     for constraints in (NO_CONSTRAINTS, Constraints(max_leaves=3)):
         problem, plan = planned(fabric, 3, constraints)
         assert plan.switch == "west"
-        assert names(problem, permitted(problem, plan)) == below(fabric, "west")
-        assert names(problem, kept(problem, plan, places=99, hosts=99)) == below(fabric, "west")
+        assert names(problem, permitted_hosts(problem, plan)) == below(fabric, "west")
+        assert names(problem, hosts_with_spares(problem, plan, places=99, hosts=99)) == below(
+            fabric, "west"
+        )
 
 
 def test_members_alone_tie_a_group_to_its_island():
     fabric = fabrics.islands()
     problem, plan = planned(fabric, 0, members={"e1": 1})
-    assert names(problem, permitted(problem, plan)) == below(fabric, "east")
-    assert names(problem, kept(problem, plan, places=9, hosts=9)) == below(fabric, "east")
+    assert names(problem, permitted_hosts(problem, plan)) == below(fabric, "east")
+    assert names(problem, hosts_with_spares(problem, plan, places=9, hosts=9)) == below(
+        fabric, "east"
+    )
 
 
 def test_members_alone_tie_a_group_to_its_switch():
     fabric = fabrics.two_pods()
     constraints = Constraints(require="pod")
     problem, plan = planned(fabric, 0, constraints, members={"c1": 1})
-    assert names(problem, permitted(problem, plan)) == below(fabric, "pod2")
+    assert names(problem, permitted_hosts(problem, plan)) == below(fabric, "pod2")
 
 
 def test_a_preferred_switch_leaves_the_spares_of_the_required_one():
@@ -89,19 +93,19 @@ def test_a_preferred_switch_leaves_the_spares_of_the_required_one():
     problem, plan = planned(fabric, 2, Constraints(prefer="leaf", require="pod"))
     pod = "pod1" if plan.switch in ("leaf1", "leaf2") else "pod2"
     assert plan.switch in fabric.leaves
-    assert names(problem, permitted(problem, plan)) == below(fabric, pod)
+    assert names(problem, permitted_hosts(problem, plan)) == below(fabric, pod)
 
 
 def test_a_preference_alone_forbids_nothing():
     problem, plan = planned(fabrics.two_pods(), 2, Constraints(prefer="leaf"))
-    assert permitted(problem, plan).all()
+    assert permitted_hosts(problem, plan).all()
 
 
 def test_a_branch_too_short_for_the_required_level_is_a_switch_of_its_own():
     fabric = fabrics.lopsided()
     capacity = dict.fromkeys(["c1", "c2", "d1"], 1)
     problem, plan = planned(fabric, 2, Constraints(require="pod"), capacity)
-    assert names(problem, permitted(problem, plan)) == {"c1", "c2"}
+    assert names(problem, permitted_hosts(problem, plan)) == {"c1", "c2"}
 
 
 def test_as_many_leaves_are_permitted_as_may_be_used_and_the_best_spare_ones_first():
@@ -110,7 +114,7 @@ def test_as_many_leaves_are_permitted_as_may_be_used_and_the_best_spare_ones_fir
     problem, plan = planned(fabric, 2, Constraints(max_leaves=2), capacity, members={"a1": 1})
     assert set(plan.leaves) == {"leaf1"}
     # leaf2 is the nearest to leaf1.
-    assert names(problem, permitted(problem, plan)) == below(fabric, "leaf1", "leaf2")
+    assert names(problem, permitted_hosts(problem, plan)) == below(fabric, "leaf1", "leaf2")
 
 
 def test_the_leaves_of_members_count_among_those_that_may_be_used():
@@ -119,27 +123,29 @@ def test_the_leaves_of_members_count_among_those_that_may_be_used():
     constraints = Constraints(max_leaves=2)
     problem, plan = planned(fabric, 2, constraints, capacity, members={"a1": 1})
     assert set(plan.leaves) == {"leaf2"}
-    assert names(problem, permitted(problem, plan)) == below(fabric, "leaf1", "leaf2")
+    assert names(problem, permitted_hosts(problem, plan)) == below(fabric, "leaf1", "leaf2")
 
 
 def test_a_leaf_without_room_takes_no_place_among_the_permitted_ones():
     fabric = fabrics.two_pods()
     capacity = dict.fromkeys(["a1", "a2", "c1"], 1)
     problem, plan = planned(fabric, 2, Constraints(max_leaves=2), capacity)
-    assert names(problem, permitted(problem, plan)) == below(fabric, "leaf1", "leaf3")
+    assert names(problem, permitted_hosts(problem, plan)) == below(fabric, "leaf1", "leaf3")
 
 
 def test_spare_leaves_stand_under_the_required_switch():
     fabric = fabrics.two_pods()
     capacity = dict.fromkeys(["a1", "a2", "c1", "c2"], 1)
     problem, plan = planned(fabric, 2, Constraints(require="pod", max_leaves=2), capacity)
-    assert names(problem, permitted(problem, plan)) == below(fabric, *plan.leaves)
+    assert names(problem, permitted_hosts(problem, plan)) == below(fabric, *plan.leaves)
 
 
 def test_the_leaves_of_the_plan_are_kept_though_nothing_more_is_wanted():
     fabric = fabrics.two_pods()
     problem, plan = planned(fabric, 3)
-    assert names(problem, kept(problem, plan, places=0, hosts=0)) == below(fabric, *plan.leaves)
+    assert names(problem, hosts_with_spares(problem, plan, places=0, hosts=0)) == below(
+        fabric, *plan.leaves
+    )
 
 
 def test_whole_leaves_are_kept_until_there_are_enough_places_and_hosts():
@@ -148,7 +154,7 @@ def test_whole_leaves_are_kept_until_there_are_enough_places_and_hosts():
     assert set(plan.leaves) == {"two"}
 
     def leaves(places: int, hosts: int) -> set[str]:
-        mask = kept(problem, plan, places=places, hosts=hosts)
+        mask = hosts_with_spares(problem, plan, places=places, hosts=hosts)
         return {fabric.leaf_of(name) for name in names(problem, mask)}
 
     assert leaves(2, 2) == {"two"}
@@ -160,21 +166,27 @@ def test_whole_leaves_are_kept_until_there_are_enough_places_and_hosts():
 def test_hosts_count_apart_from_places():
     fabric = fabrics.row_of_leaves({"a": 1, "b": 2})
     problem, plan = planned(fabric, 4, capacity={"a-00": 9, "b-00": 1, "b-01": 1})
-    assert names(problem, kept(problem, plan, places=9, hosts=1)) == {"a-00"}
-    assert names(problem, kept(problem, plan, places=9, hosts=2)) == {"a-00", "b-00", "b-01"}
+    assert names(problem, hosts_with_spares(problem, plan, places=9, hosts=1)) == {"a-00"}
+    assert names(problem, hosts_with_spares(problem, plan, places=9, hosts=2)) == {
+        "a-00",
+        "b-00",
+        "b-01",
+    }
 
 
 def test_full_hosts_are_not_kept():
     fabric = fabrics.two_leaves()
     problem, plan = planned(fabric, 1, capacity={"b1": 1, "b2": 1})
-    assert names(problem, kept(problem, plan, places=9, hosts=9)) == {"b1", "b2"}
+    assert names(problem, hosts_with_spares(problem, plan, places=9, hosts=9)) == {"b1", "b2"}
 
 
 def test_the_next_best_leaf_comes_before_those_of_the_other_pod():
     fabric = fabrics.two_pods()
     problem, plan = planned(fabric, 2, members={"c1": 1})
     assert set(plan.leaves) == {"leaf3"}
-    assert names(problem, kept(problem, plan, places=3, hosts=3)) == below(fabric, "pod2")
+    assert names(problem, hosts_with_spares(problem, plan, places=3, hosts=3)) == below(
+        fabric, "pod2"
+    )
 
 
 @given(plans(), st.integers(0, 12), st.integers(0, 12))
@@ -183,10 +195,10 @@ def test_what_is_kept_never_leads_outside_the_wishes(
 ):
     problem, plan = drawn
     fabric, constraints = problem.topology, problem.constraints
-    mask = kept(problem, plan, places=places, hosts=hosts)
-    assert not (mask & ~permitted(problem, plan)).any()
+    mask = hosts_with_spares(problem, plan, places=places, hosts=hosts)
+    assert not (mask & ~permitted_hosts(problem, plan)).any()
     used = {fabric.hosts[i] for i in np.flatnonzero(problem.members)} | set(plan.hosts)
-    takes = names(problem, permitted(problem, plan) & (problem.capacity > 0))
+    takes = names(problem, permitted_hosts(problem, plan) & (problem.capacity > 0))
     if constraints.require is not None and used:
         row = fabric.groups[fabric.levels.index(constraints.require)]
         assert len({int(row[fabric.index_of(host)]) for host in used | takes}) == 1
@@ -202,7 +214,9 @@ def test_what_is_permitted_or_kept_is_on_the_island_of_the_group(
     fabric = problem.topology
     used = {fabric.hosts[i] for i in np.flatnonzero(problem.members)} | set(plan.hosts)
     assume(used)
-    mask = permitted(problem, plan) | kept(problem, plan, places=places, hosts=hosts)
+    mask = permitted_hosts(problem, plan) | hosts_with_spares(
+        problem, plan, places=places, hosts=hosts
+    )
     assert len({fabric.ancestors(host)[-1] for host in used | names(problem, mask)}) == 1
 
 
@@ -212,8 +226,8 @@ def test_the_leaves_of_the_plan_are_kept_whole_and_so_are_the_spare_ones(
 ):
     problem, plan = drawn
     fabric = problem.topology
-    found = names(problem, kept(problem, plan, places=places, hosts=hosts))
-    takes = names(problem, permitted(problem, plan) & (problem.capacity > 0))
+    found = names(problem, hosts_with_spares(problem, plan, places=places, hosts=hosts))
+    takes = names(problem, permitted_hosts(problem, plan) & (problem.capacity > 0))
     assert set(plan.hosts) <= found
     leaves = {fabric.leaf_of(host) for host in found}
     assert set(plan.leaves) <= leaves
@@ -229,14 +243,14 @@ def test_enough_is_kept_and_not_one_leaf_more(
     # Hosts that the request uses have room, but are not counted as hosts.
     used = data.draw(st.none() | st.sets(st.sampled_from(fabric.hosts)))
     is_used = None if used is None else np.isin(fabric.hosts, sorted(used))
-    mask = kept(problem, plan, used=is_used, places=places, hosts=hosts)
+    mask = hosts_with_spares(problem, plan, used=is_used, places=places, hosts=hosts)
 
     def is_enough(some: set[str]) -> bool:
         room = sum(int(problem.capacity[fabric.index_of(host)]) for host in some)
         return room >= places and len(some - (used or set())) >= hosts
 
     found = names(problem, mask)
-    takes = names(problem, permitted(problem, plan) & (problem.capacity > 0))
+    takes = names(problem, permitted_hosts(problem, plan) & (problem.capacity > 0))
     assert is_enough(found) or found == takes
     order = [fabric.leaf_of(fabric.hosts[i]) for i in spare_order(problem, plan)]
     spares = [leaf for leaf in dict.fromkeys(order) if leaf not in plan.leaves]
@@ -270,6 +284,6 @@ def test_the_order_of_the_description_changes_nothing(
     )
     other = replace(turned, constraints=problem.constraints)
     for places in (0, 3, 9):
-        assert names(other, kept(other, plan, places=places, hosts=1)) == names(
-            problem, kept(problem, plan, places=places, hosts=1)
+        assert names(other, hosts_with_spares(other, plan, places=places, hosts=1)) == names(
+            problem, hosts_with_spares(problem, plan, places=places, hosts=1)
         )

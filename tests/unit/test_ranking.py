@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.plan.planner import solve
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.ranking import added_hops, first_then, plan_order, spare_order
+from hpc_sched.core.plan.ranking import added_hops, move_to_front, plan_order, spare_order
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
@@ -194,9 +194,9 @@ def test_without_members_or_plan_the_tightest_leaf_comes_first():
 
 def test_the_first_ones_keep_their_turn_and_the_rest_follow_without_them():
     rest = np.arange(5)
-    order = first_then([3, 1, 3], rest)
+    order = move_to_front([3, 1, 3], rest)
     assert order.tolist() == [3, 1, 0, 2, 4]
-    assert first_then([], rest).tolist() == [0, 1, 2, 3, 4]
+    assert move_to_front([], rest).tolist() == [0, 1, 2, 3, 4]
 
 
 @given(fabrics.groups(max_members=3), st.booleans())

@@ -13,7 +13,7 @@ PLACES = ("Leaf", "Above", "VMs", "Hosts")
 GANGS = ("Level", "VMs", "Switch")
 
 
-def summary(state: request_builder.State, fit: group_fit.Fit) -> dict[str, Any]:
+def summary(state: request_builder.SnapshotRequest, fit: group_fit.Fit) -> dict[str, Any]:
     """Return the columns of the summary with their values."""
     plan = fit.plan
     return {
@@ -29,7 +29,7 @@ def summary(state: request_builder.State, fit: group_fit.Fit) -> dict[str, Any]:
     }
 
 
-def sentence(state: request_builder.State, fit: group_fit.Fit, plan: Plan) -> str:
+def sentence(state: request_builder.SnapshotRequest, fit: group_fit.Fit, plan: Plan) -> str:
     """Return a sentence with the number of VMs, their hosts and the cost."""
     number = len(state.request.members)
     beside = f" beside {plurals.text(number, 'member')}" if number else ""
@@ -46,7 +46,7 @@ def sentence(state: request_builder.State, fit: group_fit.Fit, plan: Plan) -> st
     )
 
 
-def _top(state: request_builder.State, plan: Plan) -> str | None:
+def _top(state: request_builder.SnapshotRequest, plan: Plan) -> str | None:
     """Return the lowest switch above all VMs, members included, or None."""
     topology, host_of = state.cloud.topology, state.cloud.host_of
     hosts = {*plan.hosts, *(host_of[server.uuid] for server in state.request.members)}

@@ -144,7 +144,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
 
 
-def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
+def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQuery:
     """Return the request of the arguments.
 
     :raises exceptions.HPCSchedError: for an unknown flavor, group or level
@@ -174,7 +174,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.Request:
         max_per_host = (args.max_per_host or 1) if policy == "anti-affinity" else None
     else:
         policy, max_per_host = group.policy, server_groups.most_per_host(group)
-    return request_builder.Request(
+    return request_builder.GroupQuery(
         flavor=msgspec.structs.replace(flavor, extra_specs={**flavor.extra_specs, **constraints}),
         count=args.count or 1,
         boots_from_volume=args.volume,
@@ -192,7 +192,7 @@ def _flavor(name: str, found: Cloud) -> Flavor:
     return flavors[name]
 
 
-def _say_notes(state: request_builder.State) -> None:
+def _say_notes(state: request_builder.SnapshotRequest) -> None:
     """Write notes on parts of the request that are ignored or have less effect than expected."""
     hpc_specs, snapshot = state.hpc_specs, state.cloud.snapshot
     for fault in hpc_specs.faults:

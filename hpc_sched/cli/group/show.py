@@ -73,7 +73,7 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
         return _COLUMNS, rows
 
 
-def _picture(cloud: Cloud, placed: group_placement.Standing) -> list[str]:
+def _picture(cloud: Cloud, placed: group_placement.GroupPlacement) -> list[str]:
     """Return lines with the leaves, the VMs on their hosts, and the costs."""
     topology = cloud.topology
     shown = list(topology.leaves)
@@ -104,7 +104,7 @@ def _picture(cloud: Cloud, placed: group_placement.Standing) -> list[str]:
     ]
 
 
-def _cell(cloud: Cloud, placed: group_placement.Standing, host: str) -> str:
+def _cell(cloud: Cloud, placed: group_placement.GroupPlacement, host: str) -> str:
     own = placed.counts.get(host, 0)
     if own:
         return str(own) if own < 10 else "+"

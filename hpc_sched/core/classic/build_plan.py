@@ -15,12 +15,10 @@ Selection = Literal["largest", "best_fit"]
 def build_plan(problem: Problem, selection: Selection = "largest") -> Array:
     """Return the hosts in the order of the build plan (Gupta2012, Algorithm 1).
 
-    Racks, the leaf switches, by rack capacity, and the hosts of a rack by host capacity, both
-    decreasing; each host then takes as many VMs as its capacity. ``best_fit`` puts the rack or
-    racks first that have the least excess capacity for the VMs that await a place, the
-    remedy for fragmentation that the paper names as future work; where not even all racks hold
-    them it is the published order. Equal racks in tie order, equal hosts by name. O(hosts log
-    hosts), ``best_fit`` O(racks * awaiting) more.
+    Racks (leaf switches) by rack capacity, and the hosts of a rack by host capacity, both
+    decreasing. ``best_fit``, the paper's future work against fragmentation, starts with the
+    racks of :func:`least_excess`. Equal racks: tie order; equal hosts: name.
+    O(hosts log hosts), ``best_fit`` O(racks * awaiting) more.
 
     :returns: indices into ``topology.hosts``, all of them; shape (hosts,)
     """
@@ -40,14 +38,15 @@ def build_plan(problem: Problem, selection: Selection = "largest") -> Array:
 
 
 def least_excess(racks: Array, wanted: int, tie: Array) -> Array:
-    """Return the racks that together hold ``wanted`` VMs with the least capacity left over.
+    """Return the racks that together hold ``wanted`` VMs with the least excess capacity.
 
-    Equal excess: fewer racks, then those first in tie order; none where all racks together
-    are too small. A knapsack over sums of capacity: O(racks * wanted).
+    Equal excess: fewer racks, then those first in tie order. Empty if all racks together are
+    too small. A knapsack over sums of capacity: O(racks * wanted).
 
-    :param racks: capacity per switch, 0 where it is no rack
+    :param racks: capacity per rack; 0 for switches above. Shape (switches,)
+    :param tie: shape (switches,): rank of each switch among equals
     """
-    # A rack that holds all by itself is never better with another one beside it.
+    # A rack that holds all VMs alone is never better together with another one.
     alone = np.flatnonzero(racks >= max(wanted, 1))
     best = alone[np.lexsort((tie[alone], racks[alone]))][:1]
     parts = np.flatnonzero((racks > 0) & (racks < wanted))

@@ -1,4 +1,4 @@
-"""Listing 1 of Dudina2013: fill the leaf switches where most of the group can stand together."""
+"""Listing 1 of Dudina2013: fill the leaf switches that hold most of the group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpc_sched.core.plan.leaf_hosts import leaf_hosts, places
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.ranking import first_then
+from hpc_sched.core.plan.ranking import move_to_front
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.topology.model import Topology
 
@@ -21,13 +21,13 @@ def listing1(
 ) -> dict[str, int]:
     """Return the weight of every leaf (Dudina2013, Listing 1).
 
-    first * (maxsize + 1) + second, where first is members in the leaf + min(free capacity of
-    the leaf, awaiting), second is members in the leaf, and maxsize, one number for all leaves,
-    is the hosts of the largest leaf or the most members of a leaf, whichever is more.
+    The weight is first * (maxsize + 1) + second. ``first`` is members in the leaf + min(free
+    capacity of the leaf, awaiting); ``second`` is members in the leaf; ``maxsize`` is the
+    largest number of hosts, or of members, of any leaf.
 
-    :param capacity: host to how many more VMs it takes
-    :param members: host to how many VMs of the group stand there
-    :param awaiting: how many VMs of the group still want a place
+    :param capacity: host to the number of VMs that it still takes
+    :param members: host to the number of the group's VMs on it
+    :param awaiting: VMs of the group without a place
     :raises ValueError: for a negative number
     """
     problem = Problem.from_counts(
@@ -42,27 +42,23 @@ def listing1(
 
 
 def leaf_weights(problem: Problem) -> Array:
-    """Return Listing 1's weight of each leaf by switch index, 0 at switches above.
-
-    Shape (switches,).
-    """
+    """Return Listing 1's weight per leaf; 0 for switches above. Shape (switches,)."""
     return _Leaves.of(problem).weights()
 
 
 def host_order(problem: Problem, *, slot: int = 0) -> Array:
-    """Return the hosts in the order in which one awaiting VM should try them, best first.
+    """Return the hosts in the order in which one VM tries them, best first.
 
-    Leaves by Listing 1, equal ones by less excess capacity, then by the group's tie order;
-    hosts that take no more VMs come last. Only the VM's own slot departs from that order: the
-    leaf that holds the ``slot``-th place of the group leads, and in it the host of that place,
-    so that VMs scheduled in parallel do not run for one host.
+    Leaves by Listing 1; equal leaves by less excess capacity, then by tie order. Full hosts come
+    last. The VM's own place, the ``slot``-th of the group, and its leaf come first: so VMs
+    scheduled in parallel try different hosts.
 
-    Inside a leaf the same rule holds one level down, which fills the fewest hosts; where the
-    problem does not pack hosts those with fewer members come first. O(hosts log hosts), and
-    O(switches) more for every leaf that the places before the slot fill.
+    Inside a leaf the same rule orders hosts, which fills the fewest; if the problem does not
+    pack hosts, hosts with fewer members come first. O(hosts log hosts), and O(switches) more for
+    every leaf that the places before the slot fill.
 
     :param slot: which of the group's places belongs to the VM, from 0
-    :returns: indices into ``topology.hosts``, all of them
+    :returns: indices into ``topology.hosts``, all of them; shape (hosts,)
     """
     leaf = problem.topology.leaf_index
     leaves = _Leaves.of(problem)
@@ -73,19 +69,18 @@ def host_order(problem: Problem, *, slot: int = 0) -> Array:
     place[own] = -1
     keys = _host_keys(problem, np.minimum(leaves.free, problem.awaiting)[leaf])
     ranked = np.lexsort((*keys, place[leaf], problem.capacity <= 0))
-    # The places that follow the own one in its leaf come next, then the spare hosts.
-    return first_then(_slots_in_leaf(problem, own, slot, left), ranked)
+    return move_to_front(_slots_in_leaf(problem, own, slot, left), ranked)
 
 
 def group_places(problem: Problem) -> list[int]:
     """Return the host of each awaiting VM, as Listing 1 places one after the other.
 
-    The leaf that Listing 1 chooses stays its choice until it is full: what a VM takes of
-    ``first`` it adds to ``second``. So hosts are ordered once a leaf and not once a VM. Fewer
-    places than VMs where there is not more room. O(hosts) for every leaf that is filled.
+    Fewer places than VMs if there is not enough room. O(hosts) for every leaf that is filled.
 
     :returns: indices into ``topology.hosts``
     """
+    # Listing 1 keeps to a leaf until it is full: a VM there lowers the free capacity in
+    # ``first`` by one and raises ``second``. So hosts are ordered once a leaf, not once a VM.
     left = _Leaves.of(problem)
     places: list[int] = []
     while left.awaiting:
@@ -100,13 +95,13 @@ def group_places(problem: Problem) -> list[int]:
 
 @dataclass(slots=True)
 class _Leaves:
-    """The numbers of Listing 1 by switch index; switches above leaves have no capacity."""
+    """The numbers of Listing 1. Arrays have the shape (switches,), 0 for switches above leaves."""
 
-    free: Array
+    free: Array  # capacity
     members: Array
     maxsize: int
     awaiting: int
-    tie: Array
+    tie: Array  # rank of each switch among equals
 
     @classmethod
     def of(cls, problem: Problem) -> "_Leaves":
@@ -121,7 +116,7 @@ class _Leaves:
         )
 
     def fill(self, leaf: int, count: int) -> None:
-        """Count VMs that have taken all the room of a leaf, or all that were awaiting."""
+        """Count VMs that have filled a leaf, or all awaiting VMs."""
         self.awaiting -= count
         self.free[leaf] = 0
 
@@ -135,7 +130,7 @@ class _Leaves:
         return (self.tie, excess, -self.weights(), self.free <= 0)
 
     def order(self) -> Array:
-        """Return the switch indices, best leaf first, those without capacity last."""
+        """Return the switch indices, best leaf first, switches without capacity last."""
         return np.lexsort(self._keys())
 
     def best(self) -> int:
@@ -147,10 +142,8 @@ class _Leaves:
 
 
 def _leaf_of_slot(leaves: _Leaves, slot: int) -> tuple[int, int, int]:
-    """Return the leaf that holds the group's ``slot``-th place, and which place there it is.
-
-    Listing 1 is asked again for what is left after each leaf that is filled; what is left for
-    the leaf that is found is returned too.
+    """Return the leaf of the group's ``slot``-th place, the number of the place in it, and the
+    VMs that await a place when Listing 1 comes to that leaf.
     """
     left = replace(leaves, free=leaves.free.copy())
     slot = slot % max(1, min(left.awaiting, int(left.free.sum())))
@@ -164,7 +157,10 @@ def _leaf_of_slot(leaves: _Leaves, slot: int) -> tuple[int, int, int]:
 
 
 def _host_keys(problem: Problem, wanted: Array) -> tuple[Array, ...]:
-    """Return sort keys of hosts inside their leaf, the most important one last."""
+    """Return sort keys of hosts inside their leaf, primary key last. Shape (hosts,) each.
+
+    :param wanted: shape (hosts,): VMs that go to the host's leaf
+    """
     takes = np.minimum(problem.capacity, wanted)
     excess = problem.capacity - takes
     name = problem.topology.name_rank
@@ -174,7 +170,7 @@ def _host_keys(problem: Problem, wanted: Array) -> tuple[Array, ...]:
 
 
 def _slots_in_leaf(problem: Problem, leaf: int, slot: int, awaiting: int) -> list[int]:
-    """Return the hosts of the leaf's places from the ``slot``-th on, then of those before it."""
+    """Return the hosts of a leaf's places in turn, from the ``slot``-th on."""
     here = np.flatnonzero((problem.topology.leaf_index == leaf) & (problem.capacity > 0))
     wanted = min(awaiting, int(problem.capacity[here].sum()))
     if not wanted:

@@ -1,15 +1,16 @@
 """The knapsack over a tree of switches that gives the least Hop-Byte cost.
 
-The closed form of the cost (Dudina2013) is a constant less what each switch and host saves, and
-the savings below a switch depend only on how many VMs go below each of its children. So the best
-split is found bottom up, one table a switch: the best score of 0, 1, 2 .. new VMs below it.
+The closed form of the cost (Dudina2013) is a constant less the savings of each switch and host.
+The savings below a switch depend only on the number of VMs below each of its children. So the
+best split is found bottom up, with one table a switch: the best score of 0, 1, 2 .. new VMs
+below it.
 
-A score is one integer whose digits are, from the highest, the saving, the leaves used and the
-excess capacity of those leaves, the last two negative: the greatest score is the least cost, of
-equal costs the one with fewer leaves, of equal numbers of leaves the one with less excess.
+A score is one integer with three digits, from the highest: the saving, the leaves used, and the
+excess capacity of those leaves. The last two are negative. So the greatest score is the least
+cost; of equal costs that with fewer leaves; of equal leaves that with less excess.
 
-With a bound on the leaves a table has a row for each number of leaves used; without one it has
-one row. A row keeps only what no row with fewer leaves does as well.
+With a bound on the leaves a table has a row for each number of leaves used, else one row. A row
+has only the scores that no row with fewer leaves reaches.
 """
 
 from collections.abc import Sequence
@@ -21,15 +22,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.int64]
 
-# The score of what cannot be; two of them still fit into an int64.
+# The score of an impossible number of VMs; the sum of two fits into an int64.
 NEVER = -(1 << 61)
-# Every score that can be is above this, whatever is added to one that cannot.
+# A score at most this is impossible: NEVER plus any possible score is below it.
 IMPOSSIBLE = NEVER // 2
-_BLOCK = 1 << 17  # numbers that are worked on at a time, some 1 MB
+_BLOCK = 1 << 17  # numbers in one step of maxplus, some 1 MB
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScoreRow:
     """Scores of consecutive numbers of VMs."""
 
     first: int  # the number of VMs of the first score
@@ -41,24 +42,24 @@ class Row:
         return int(self.scores[place]) if 0 <= place < len(self.scores) else NEVER
 
 
-Table = tuple[Row | None, ...]  # by leaves used
+Table = tuple[ScoreRow | None, ...]  # by leaves used
 
-NOTHING: Table = (Row(0, np.zeros(1, dtype=np.int64)),)
+NOTHING: Table = (ScoreRow(0, np.zeros(1, dtype=np.int64)),)
 
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """How a score is put together."""
+    """The weights of the three digits of a score; that of excess capacity is 1."""
 
     saving: int
-    leaf: int  # what a leaf costs
-    excess_limit: int  # the most excess of one leaf that is told apart
+    leaf: int
+    excess_limit: int  # larger excesses of one leaf count as equal
 
     @classmethod
     def of(cls, *, saving: int, leaves: int, excess: int, open_leaves: int) -> "Digits":
         """Return digits that hold a saving, a number of leaves and their excess capacity.
 
-        Where all three do not fit into 60 bits, excess is told apart only up to a limit.
+        If they do not fit into 60 bits, the excess of each leaf is limited.
         """
         room = max((1 << 60) // ((saving + 1) * (leaves + 1)), 1)
         limit = excess if excess < room else (room - 1) // max(open_leaves, 1)
@@ -81,20 +82,20 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The VMs of each leaf, and the leaves as a set: the greater, the earlier in tie order."""
+    """One way to place VMs in leaves."""
 
-    leaves: int
-    counts: tuple[tuple[int, int], ...]
+    leaves: int  # bit set of the used leaves; of two sets the greater is first in tie order
+    counts: tuple[tuple[int, int], ...]  # (leaf, VMs)
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Nodes side by side; ``own`` is what their common switch adds for 0, 1, 2 .. VMs."""
+    """Nodes below one switch."""
 
     nodes: Sequence["Leaf | Chain"]
-    own: Array
-    most: int
-    limit: int | None  # most leaves; None where they are not counted
+    own: Array  # shape (most + 1,): score that the switch adds for 0, 1, 2 .. VMs
+    most: int  # VMs
+    limit: int | None  # most leaves; None: not counted
     in_tie_order: bool = False  # all nodes are leaves, best one first
     _found: dict[tuple[int, int], Choice] = field(default_factory=dict)
 
@@ -113,17 +114,14 @@ class Chain:
         return plus(self._rest[0], self.own)
 
     def best(self, leaves: int, count: int) -> Choice:
-        """Return the first of the equally good ways, in tie order of the sets of leaves used.
-
-        Walks the nodes once with all ways that are still equal; among leaves in tie order only
-        those that have used the best set so far, for no later leaf can make up for one.
-        """
+        """Return the way with the best score; of equals the first in tie order of leaf sets."""
         known = self._found.get((leaves, count))
         if known is None:
             known = self._found[leaves, count] = self._walk(leaves, count)
         return known
 
     def _walk(self, leaves: int, count: int) -> Choice:
+        """Go through the nodes once, with all ways that are still equally good."""
         ways = {(leaves, count): Choice(0, ())}
         for i, node in enumerate(self.nodes):
             if all(left == 0 for _, left in ways):
@@ -137,6 +135,7 @@ class Chain:
                     if state not in after or leaves_used > after[state].leaves:
                         after[state] = Choice(leaves_used, so_far.counts + here.counts)
             if self.in_tie_order:
+                # No later leaf outweighs an earlier one: keep the ways with the best set so far.
                 best = max(way.leaves for way in after.values())
                 after = {state: way for state, way in after.items() if way.leaves == best}
             ways = after
@@ -146,7 +145,12 @@ class Chain:
 def _splits(
     table: Table, whole: Table, rest: Table, leaves: int, count: int
 ) -> list[tuple[int, int]]:
-    """Return the best (leaves, VMs) for a node, most VMs first, the rest going to ``rest``."""
+    """Return the best (leaves, VMs) of a node; the other VMs go to the nodes after it.
+
+    :param table: of the node
+    :param whole: of the node and those after it
+    :param rest: of those after it
+    """
     row = whole[leaves]
     wanted = NEVER if row is None else row.at(count)
     found: list[tuple[int, int]] = []
@@ -168,29 +172,29 @@ def _splits(
 
 
 def plus(table: Table, own: Array) -> Table:
-    """Return a table with what a switch adds for 0, 1, 2 .. VMs below it."""
+    """Return a table with the scores that a switch adds for 0, 1, 2 .. VMs."""
     return tuple(
         None
         if row is None
-        else Row(row.first, row.scores + own[row.first : row.first + len(row.scores)])
+        else ScoreRow(row.first, row.scores + own[row.first : row.first + len(row.scores)])
         for row in table
     )
 
 
 def leaf_table(scores: Array, *, has_members: bool, limit: int | None) -> Table:
-    """Return the table of a leaf; one without members is one more leaf used for any VM."""
+    """Return the table of a leaf; a leaf without members counts as used from the first VM on."""
     if has_members or limit is None:
-        return (Row(0, scores),)
+        return (ScoreRow(0, scores),)
     if limit < 1:
         return NOTHING
-    return (Row(0, scores[:1]), Row(1, scores[1:]))
+    return (ScoreRow(0, scores[:1]), ScoreRow(1, scores[1:]))
 
 
 def combine(left: Table, right: Table, most: int, limit: int | None) -> Table:
     """Return the table of two nodes side by side, for up to ``most`` VMs on ``limit`` leaves."""
     if limit is None and left[0] is not None and right[0] is not None:
-        return (Row(0, maxplus(left[0].scores, right[0].scores, most)),)
-    rows: list[Row | None] = []
+        return (ScoreRow(0, maxplus(left[0].scores, right[0].scores, most)),)
+    rows: list[ScoreRow | None] = []
     best_so_far = np.full(most + 1, NEVER, dtype=np.int64)
     for used in range(min(len(left) + len(right) - 2, limit or 0) + 1):
         scores = np.full(most + 1, NEVER, dtype=np.int64)
@@ -206,7 +210,7 @@ def combine(left: Table, right: Table, most: int, limit: int | None) -> Table:
         np.maximum(best_so_far, scores, out=best_so_far)
         kept = np.flatnonzero(scores > IMPOSSIBLE)
         if len(kept):
-            rows.append(Row(int(kept[0]), scores[kept[0] : kept[-1] + 1]))
+            rows.append(ScoreRow(int(kept[0]), scores[kept[0] : kept[-1] + 1]))
         else:
             rows.append(None)
     while len(rows) > 1 and rows[-1] is None:
@@ -215,9 +219,9 @@ def combine(left: Table, right: Table, most: int, limit: int | None) -> Table:
 
 
 def maxplus(left: Array, right: Array, most: int) -> Array:
-    """Return max over i + j = k of left[i] + right[j], for k = 0 .. at most ``most``.
+    """Return max over i + j = k of left[i] + right[j] for each k from 0 to at most ``most``.
 
-    O(len(left) * len(right)), in blocks that stay in the processor's cache.
+    O(len(left) * len(right)), in blocks that fit into the processor's cache.
     """
     if len(left) < len(right):
         left, right = right, left

@@ -1,4 +1,4 @@
-"""Which leaves a best plan can need, seen before any table is made of them."""
+"""Which leaves a best plan can use, found before any of the planner's tables is made."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,53 +9,41 @@ from hpc_sched.core.plan.switch_rooms import leaf_sums
 Array = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# Up to so many VMs on each host of a leaf, each VM more saves at least as much as the one before:
-# a second host begins with a loss of 2 at most, and the leaf's own saving grows by 2 a VM.
+# With at most this many VMs a host, each further VM in a leaf saves at least as much as the one
+# before: a new host loses at most 2 pairs, and the leaf's own saving grows by at least 2 a VM.
 _CONVEX = 3
 
 
-def hosts_needed(problem: Problem, count: int) -> Array:
-    """Return the hosts with room, without those of leaves that no best plan can need.
+def hosts_of_needed_leaves(problem: Problem, count: int) -> Array:
+    """Return the hosts with room, without those of leaves that no best plan uses.
 
-    Of leaves under one switch, without members, that are as good as each other but for their
-    excess capacity and the tie order, only the first ones are ever used:
-
-    - where each has a host for all ``count`` VMs, or VMs on one host are no nearer to each other
-      and it has room for all, the one that is left fullest;
-    - where all hosts of each are alike and few VMs fill them, as many as they can fill and one.
-
-    Indices into ``topology.hosts``. O(hosts + switches log switches).
+    Indices into ``topology.hosts``. O(hosts log hosts).
     """
     capacity = problem.capacity
     open_ = np.flatnonzero(capacity > 0)
     leaf = problem.topology.leaf_index[open_]
     room = leaf_sums(problem, capacity)
-    most = np.zeros_like(room)
-    np.maximum.at(most, leaf, capacity[open_])
-    least = most.copy()
-    np.minimum.at(least, leaf, capacity[open_])
-    has_members = leaf_sums(problem, problem.members) > 0
-    is_bare = (room > 0) & ~has_members
-    holds_all = is_bare & ((most if problem.pack_hosts else room) >= count)
-    are_alike = (least == most) & (most <= _CONVEX) if problem.pack_hosts else room > 0
-    few = is_bare & ~holds_all & are_alike
-    needed = room > 0
-    needed[holds_all] = False
-    is_other = (room > 0) & ~holds_all
-    needed[_fullest(problem, np.flatnonzero(holds_all), room, is_other | has_members)] = True
-    needed[few] = False
-    needed[_enough(problem, np.flatnonzero(few), room, most, count)] = True
+    members = leaf_sums(problem, problem.members)
+    largest = np.zeros_like(room)
+    np.maximum.at(largest, leaf, capacity[open_])
+    # Either one host takes all VMs, or hosts do not matter and the leaf takes all.
+    holds_all = (room > 0) & (members == 0)
+    holds_all &= (largest if problem.pack_hosts else room) >= count
+    is_other = ((room > 0) & ~holds_all) | (members > 0)
+    needed = np.zeros(len(room), dtype=np.bool_)
+    needed[_fullest(problem, np.flatnonzero(holds_all), room, is_other)] = True
+    needed[_first_of_alike(problem, open_[~holds_all[leaf]], room, members, count)] = True
     return open_[needed[leaf]]
 
 
 def _fullest(problem: Problem, leaves: Array, room: Array, is_other: Mask) -> list[int]:
-    """Return the one leaf of each branch that may be used of those that hold the whole group.
+    """Return, for each branch, the one leaf that a plan may use of those that hold all VMs.
 
-    Two of them are never used at once, and below one switch they differ in nothing but their
-    room and the tie order, however many switches are between. A branch that has others besides
-    keeps its own.
+    A best plan uses at most one of them. Below one switch they differ only in room and tie
+    order, however many levels are between. A branch with other leaves keeps its own.
 
-    :param is_other: per switch, whether it is a leaf with members, or with room for a part
+    :param room: capacity per leaf; shape (switches,)
+    :param is_other: true for leaves with members, or with room for a part; shape (switches,)
     """
     topology = problem.topology
     switches = topology.switches
@@ -72,16 +60,38 @@ def _fullest(problem: Problem, leaves: Array, room: Array, is_other: Mask) -> li
     return list(best.values())
 
 
-def _enough(problem: Problem, leaves: Array, room: Array, most: Array, count: int) -> Array:
-    """Return the first leaves of each kind in tie order, as many as can be filled and one."""
-    kinds = np.stack([_parents(problem, leaves), room[leaves], most[leaves]])
-    order = np.lexsort((problem.tie[leaves], *kinds))
-    kinds = kinds[:, order]
-    starts = np.flatnonzero((np.diff(kinds, prepend=-2) != 0).any(axis=0))
-    place = np.arange(len(order)) - np.repeat(starts, np.diff([*starts, len(order)]))
-    return leaves[order[place <= count // np.maximum(room[leaves[order]], 1)]]
+def _first_of_alike(
+    problem: Problem, hosts: Array, room: Array, members: Array, count: int
+) -> list[int]:
+    """Return the leaves of some hosts, of alike leaves only the number that a best plan uses.
 
+    Leaves are alike if they are under one switch and have equal hosts, members included. A best
+    plan uses the first of them in tie order. If each VM in a leaf saves more than the one before
+    (convex), at most one used leaf is not filled; else every used leaf takes at least one VM.
 
-def _parents(problem: Problem, leaves: Array) -> Array:
-    switches = problem.topology.switches
-    return np.array([switches[leaf].parent for leaf in leaves.tolist()], dtype=np.int64)
+    :param hosts: hosts with room; indices into ``topology.hosts``
+    :param room: capacity per leaf; shape (switches,)
+    :param members: members per leaf; shape (switches,)
+    """
+    leaf = problem.topology.leaf_index[hosts]
+    kinds = np.stack([problem.members[hosts], np.minimum(problem.capacity[hosts], count)], axis=1)
+    if not problem.pack_hosts:
+        kinds[:] = 0  # the room of the leaf is all that counts
+    order = np.lexsort((kinds[:, 1], kinds[:, 0], leaf))
+    kinds = kinds[order]
+    leaves, starts = np.unique(leaf[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(hosts)]
+    allowed: dict[tuple[int, int, int, bytes], int] = {}
+    needed = []
+    for i in np.argsort(problem.tie[leaves]).tolist():
+        switch, own = int(leaves[i]), kinds[starts[i] : ends[i]]
+        parent = problem.topology.switches[switch].parent
+        key = (parent, int(room[switch]), int(members[switch]), own.tobytes())
+        if key not in allowed:
+            fewest, most = own[0].tolist(), own[-1].tolist()
+            is_convex = fewest[0] == most[0] and (most[1] <= _CONVEX or len(own) == 1)
+            allowed[key] = count // key[1] + 1 if is_convex else count
+        if allowed[key] > 0:
+            allowed[key] -= 1
+            needed.append(switch)
+    return needed

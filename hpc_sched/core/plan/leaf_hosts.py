@@ -1,4 +1,4 @@
-"""Which hosts of one leaf take how many VMs."""
+"""The VMs per host inside one leaf."""
 
 import heapq
 from collections.abc import Iterator
@@ -16,23 +16,23 @@ Array = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LeafHosts:
-    """The hosts with room of one leaf, in classes of hosts with equally many members.
+    """The hosts with room of one leaf, in classes of hosts with the same number of members."""
 
-    In a class the hosts stand by capacity, largest first, then by name.
-    """
-
-    members: tuple[int, ...]  # per class
-    hosts: tuple[Array, ...]  # per class: indices into topology.hosts
-    gains: tuple[Array, ...]  # per class: pairs on one host that 0, 1, 2 .. VMs more make
+    members: tuple[int, ...]  # per class: members on each of its hosts
+    # Per class: indices into topology.hosts, by capacity (largest first), then name.
+    # Shape (hosts of the class,) each.
+    hosts: tuple[Array, ...]
+    # Per class: pairs of VMs on one host that 0, 1, 2 .. new VMs add. Shape (VMs + 1,) each.
+    gains: tuple[Array, ...]
 
 
 def leaf_hosts(problem: Problem, most: int, among: Array | None = None) -> dict[int, LeafHosts]:
     """Return the hosts with room by leaf, for up to ``most`` VMs. O(hosts log hosts + places).
 
-    Of hosts with equally many members the largest are filled first: C(members + k, 2) is
-    convex, and filling so majorises every other way to place the same number of VMs.
+    In a class the largest hosts are filled first: C(members + k, 2) is convex, so no other way
+    to place the same number of VMs makes more pairs.
 
-    :param among: indices of the hosts to look at; all of them by default
+    :param among: indices of the hosts to consider; all by default
     """
     capacity = np.minimum(problem.capacity, most)
     open_ = np.flatnonzero(capacity > 0) if among is None else among[capacity[among] > 0]
@@ -68,7 +68,7 @@ def leaf_hosts(problem: Problem, most: int, among: Array | None = None) -> dict[
 
 
 def leaf_gains(hosts: LeafHosts, most: int) -> Array:
-    """Return the most pairs on one host that 0, 1, 2 .. ``most`` new VMs can make in a leaf."""
+    """Return the most pairs on one host that 0, 1 .. ``most`` new VMs add. Shape (most + 1,)."""
     total = hosts.gains[0]
     for gains in hosts.gains[1:]:
         total = maxplus(total, gains, most)
@@ -78,10 +78,9 @@ def leaf_gains(hosts: LeafHosts, most: int) -> Array:
 def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
     """Return the host of each of ``count`` VMs in a leaf, as indices into ``topology.hosts``.
 
-    The fewest hosts are filled, so that most pairs share one; hosts with the most VMs come
-    first, then those with less excess capacity, then the name. A group that would rather be
-    spread gets a host with the fewest members each time, and one whose hosts MDOBP chooses
-    the hosts that it would choose for one VM after the other.
+    If MDOBP chooses hosts: its choice for one VM after the other. Without ``pack_hosts``: a host
+    with the fewest members each time. Else the fewest hosts are filled, so that most pairs share
+    one: hosts with most VMs first, then those with less excess capacity, then by name.
     """
     if problem.packing is not None:
         return mdobp.places(
@@ -109,7 +108,7 @@ def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
 
 
 def _shares(hosts: LeafHosts, count: int) -> list[int]:
-    """Return how many VMs each class takes; equal ways: most to the class with more members."""
+    """Return the VMs of each class; of equally good ways, most to the class with more members."""
     rest = [np.zeros(1, dtype=np.int64)]
     for gains in reversed(hosts.gains):
         rest.append(maxplus(rest[-1], gains, count))
@@ -126,14 +125,13 @@ def _shares(hosts: LeafHosts, count: int) -> list[int]:
 
 
 def _fill(problem: Problem, hosts: Array, count: int) -> Iterator[tuple[int, int]]:
-    """Yield (host, VMs) of one class: the largest in full, the rest where it fits best."""
+    """Yield (host, VMs) of one class: the largest hosts in full, the rest by best fit."""
     capacity = problem.capacity[hosts]
     for i, host in enumerate(hosts):
         if count <= 0:
             return
         if capacity[i] >= count:
-            # Largest first, then by name: of the hosts that take the rest, the one with least
-            # excess, the first of its equals.
+            # Hosts are sorted by capacity, then name: the first of those with least excess.
             fits = capacity[i:][capacity[i:] >= count]
             best = i + int(np.searchsorted(-fits, -fits[-1]))
             yield int(hosts[best]), count

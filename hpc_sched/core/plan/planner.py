@@ -1,13 +1,14 @@
 """The exact plan: the places of a whole group that cost the least Hop-Byte.
 
-plan        the public entry, on counts per host name
-solve       the same on a Problem
-  _best       the best switch of the required level, or root, to hold everyone
-  GroupTree   their tables, bottom up (knapsack), from the hosts of each leaf (filling)
-  rejected    what would have fitted
+plan          the public entry, on counts per host name
+solve_sizes   the plan of a group with constraints, at the largest size that fits
+solve         the plan of a number of VMs
+  _best         the best switch of the required level, or root, for the whole group
+  GroupTree     the tables of switches, bottom up (knapsack), from the hosts of leaves (leaf_hosts)
+  rejected      the Rejection
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.group_tree import GroupTree
 from hpc_sched.core.plan.knapsack import IMPOSSIBLE, NEVER, Choice
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.rejection import rejected
+from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums, rooms_below
 from hpc_sched.topology.model import Topology
@@ -39,17 +40,15 @@ def plan(
 ) -> Plan | Rejection:
     """Return the places of ``count`` VMs that cost the least Hop-Byte together with the members.
 
-    Exact on trees of any depth; islands are never spanned. Equal cost: fewer leaves, then less
-    excess capacity in the leaves that VMs go to, then the group's own order of leaves.
-    O(count * places) with tables bounded by both.
+    Exact on trees of any depth; a group never spans islands. Equal cost: fewer leaves, then less
+    excess capacity in the used leaves, then the group's tie order. O(count * capacity).
 
-    :param capacity: host to how many more VMs it takes
-    :param members: host to how many VMs of the group stand there
+    :param capacity: host to the number of VMs that it still takes
+    :param members: host to the number of the group's VMs on it
     :param require: the level of which one switch must hold the whole group, members included
-    :param max_leaves: the most leaf switches that the group may use, members included
-    :param group_id: by which equally good leaves are ordered
-    :raises ValueError: for a negative number, ``max_leaves`` below 1, or a level that the
-        topology does not have
+    :param max_leaves: the most leaf switches of the whole group, members included
+    :param group_id: key of the tie order
+    :raises ValueError: for a negative number, ``max_leaves`` below 1, or an unknown level
     """
     problem = Problem.from_counts(
         topology=topology,
@@ -58,9 +57,47 @@ def plan(
         awaiting=count,
         group_id=group_id,
     )
-    # The level is one of the topology that was given, not of the one with hosts added to it.
+    # The level must be one of the given topology; the problem's has hosts added to it.
     level_of(topology, require)
     return solve(problem, count, require=require, max_leaves=max_leaves)
+
+
+def solve_sizes(problem: Problem, sizes: Sequence[int], preferred: int = 0) -> Plan | Rejection:
+    """Return the plan that keeps the group's constraints, at the first size that fits.
+
+    The preferred level comes before a larger size. Without a plan: the Rejection of the last size.
+
+    :param sizes: numbers of VMs to plan for, largest first; the last one must fit
+    :param preferred: the fewest VMs for which ``prefer`` holds: any single VM of a group is
+        under one switch
+    :raises ValueError: for an unknown level
+    """
+    constraints = problem.constraints
+    answer: Plan | Rejection | None = None
+    required = level_of(problem.topology, constraints.require)
+    # A preference for the required level, or a wider one, adds nothing.
+    if constraints.prefer is not None and level_of(problem.topology, constraints.prefer) < required:
+        for size in [size for size in sizes if size >= preferred]:
+            answer = solve(
+                problem, size, require=constraints.prefer, max_leaves=constraints.max_leaves
+            )
+            if isinstance(answer, Plan):
+                return answer
+    for size in sizes:
+        answer = solve(
+            problem, size, require=constraints.require, max_leaves=constraints.max_leaves
+        )
+        if isinstance(answer, Plan):
+            return answer
+    if answer is None:
+        raise ValueError("sizes: expected at least one number of VMs")
+    return answer
+
+
+def solve_most(problem: Problem, count: int) -> Plan | Rejection:
+    """Return a plan, without constraints, of the most of ``count`` VMs that fit on one island."""
+    gang = largest_gang(problem, level_of(problem.topology, None), with_members=True)
+    return solve(problem, min(count, gang.vms if gang is not None else 0))
 
 
 def solve(
@@ -73,7 +110,7 @@ def solve(
     if max_leaves is not None and max_leaves < 1:
         raise ValueError(f"max_leaves is {max_leaves}: expected at least 1")
     level = level_of(problem.topology, require)
-    # The bound on leaves costs a table for every number of leaves: first without it.
+    # With the bound there is a row for every number of leaves: try without it first.
     has_room = bool((rooms_below(problem, level, max_leaves) >= count).any())
     found = _best(problem, count, level, None) if has_room else None
     if found is not None and max_leaves is not None and found.leaves > max_leaves:
@@ -87,10 +124,10 @@ def solve(
 class _Found:
     """The best way below one switch."""
 
-    domain: int
-    leaves: int  # leaves of the whole group, members' included
+    domain: int  # the switch
+    leaves: int  # number of leaves of the whole group, members included
     choice: Choice
-    hosts: dict[int, leaf_hosts.LeafHosts]
+    hosts: dict[int, leaf_hosts.LeafHosts]  # by leaf
 
 
 def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _Found | None:
@@ -115,7 +152,7 @@ def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _
             score = NEVER if row is None else row.at(count)
             if score <= IMPOSSIBLE:
                 continue
-            key = score - tree.digits.saving * farthest * tree.everyone
+            key = score - tree.digits.saving * farthest * tree.pairs
             if best is None or key > best:
                 best, equals = key, []
             if key == best:
@@ -156,7 +193,7 @@ def _plan_of(problem: Problem, found: _Found) -> Plan:
 def _slot_order(problem: Problem, counts: Mapping[int, int]) -> list[int]:
     """Return the planned leaves branch by branch, those with most VMs of the group first.
 
-    The first slots of a plan are then near each other, whichever of them come to be used.
+    So the first slots of a plan are near each other, however many of them are used.
     """
     if len(counts) == 1:
         return list(counts)

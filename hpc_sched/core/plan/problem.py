@@ -1,4 +1,4 @@
-"""One group to place: the value that every algorithm of this package works on."""
+"""One group to place: the input of every algorithm of this package."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,23 +14,19 @@ from hpc_sched.topology.model import Topology
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """A group, what it has and what it wants, on one fabric.
-
-    Arrays are in the order of ``topology.hosts`` (shape (hosts,)) or ``topology.switches``
-    (shape (switches,)) and are not changed by anyone.
-    """
+    """A group with its members and constraints on one fabric. Arrays are read-only."""
 
     topology: Topology
-    capacity: NDArray[np.int64]  # per host: how many more VMs it takes; 0 where not a candidate
-    members: NDArray[np.int64]  # per host: VMs of the group that have their place there
-    awaiting: int  # VMs of the group that still want a place
-    tie: NDArray[np.int64]  # per switch: place in the group's own order of equals
+    # Shape (hosts,): VMs that each host still takes; 0 if it is not a candidate.
+    capacity: NDArray[np.int64]
+    members: NDArray[np.int64]  # shape (hosts,): VMs of the group that have a place
+    awaiting: int  # VMs of the group without a place
+    tie: NDArray[np.int64]  # shape (switches,): rank of each switch among equals, see tie_order
     constraints: Constraints = NO_CONSTRAINTS
-    # Whether VMs on one host are nearer to each other than VMs under one leaf. Not for groups
-    # that would rather have their VMs on different hosts.
+    # Whether VMs on one host count as nearer than VMs under one leaf. False with a policy of
+    # soft anti-affinity, and if MDOBP chooses the hosts inside a leaf.
     pack_hosts: bool = True
-    # How hosts are chosen inside a leaf where MDOBP does that; ``pack_hosts`` is False then.
-    packing: MDOBPInput | None = None
+    packing: MDOBPInput | None = None  # the input of MDOBP, if it chooses hosts; rows per host
 
     @classmethod
     def from_counts(
@@ -44,8 +40,8 @@ class Problem:
     ) -> "Problem":
         """Return the problem of counts per host name; hosts without an entry count 0.
 
-        A host that the topology does not name is a leaf of its own, as
-        :meth:`Topology.including` has it.
+        A host that is missing in the topology is a leaf of its own, see
+        :meth:`Topology.including`.
 
         :raises ValueError: for a negative number
         """
@@ -73,11 +69,11 @@ def _counts(topology: Topology, counts: Mapping[str, int]) -> NDArray[np.int64]:
 
 
 def tie_order(topology: Topology, group_id: str) -> NDArray[np.int64]:
-    """Return each switch's place in the order in which a group takes equal switches.
+    """Return the rank of each switch in the order in which a group takes equal switches.
 
-    Sorted by (blake2b of group id and switch name, name): the same for the same group
-    whatever PYTHONHASHSEED is, and different for two groups, so that groups scheduled at the
-    same time start in different leaves. Shape (switches,).
+    By (blake2b of group id and switch name, name): always the same for one group, but different
+    for two, so that groups scheduled at the same time start in different leaves.
+    Shape (switches,).
     """
     salt = group_id.encode() + b"\0"
 

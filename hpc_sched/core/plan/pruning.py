@@ -1,4 +1,4 @@
-"""Which hosts a group needs to keep beside its plan."""
+"""The hosts that a group may need: those of its plan, and spares."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,11 @@ from hpc_sched.core.plan.result import Plan
 Mask = NDArray[np.bool_]
 
 
-def permitted(problem: Problem, plan: Plan) -> Mask:
-    """Return the hosts where a VM of the group keeps what ``require`` and ``max_leaves`` say.
+def permitted_hosts(problem: Problem, plan: Plan) -> Mask:
+    """Return the hosts on which VMs keep ``require``, ``max_leaves`` and the plan's island.
 
-    They are all on the plan's island, and so is the group. With ``max_leaves`` these are the
-    leaves that members and plan use, and as many of the next best as may be used beside them.
-    Shape (hosts,).
+    With ``max_leaves``: the leaves of members and plan, filled up to the bound with the next
+    best ones. Shape (hosts,).
     """
     topology, constraints = problem.topology, problem.constraints
     everyone = problem.members + planned_counts(problem, plan)
@@ -35,7 +34,7 @@ def permitted(problem: Problem, plan: Plan) -> Mask:
     return mask
 
 
-def kept(
+def hosts_with_spares(
     problem: Problem,
     plan: Plan,
     open_hosts: Mask | None = None,
@@ -46,17 +45,17 @@ def kept(
 ) -> Mask:
     """Return the hosts of the plan's leaves, and of the next best leaves as spares.
 
-    Whole leaves, until at least so many places and hosts with room are kept, as far as
-    ``require`` and ``max_leaves`` permit. Shape (hosts,). O(hosts log hosts).
+    Whole leaves, until they have ``places`` and ``hosts``, as far as ``require`` and
+    ``max_leaves`` permit. Shape (hosts,). O(hosts log hosts).
 
-    :param open_hosts: hosts that could take a VM, per host of the topology, where these are
-        more than those with capacity
-    :param used: hosts, per host of the topology, that have VMs of the request by now: they are
-        none of the hosts that are asked for
+    :param open_hosts: hosts that could take a VM, by default those with capacity. Shape (hosts,)
+    :param used: hosts that already have VMs of the request. Shape (hosts,)
+    :param places: capacity that the kept leaves must have together
+    :param hosts: hosts with room, without the used ones, that they must have together
     """
     topology = problem.topology
     has_room = problem.capacity > 0 if open_hosts is None else open_hosts
-    allowed = permitted(problem, plan) & has_room
+    allowed = permitted_hosts(problem, plan) & has_room
     room = np.bincount(
         topology.leaf_index[allowed],
         weights=problem.capacity[allowed],
@@ -78,6 +77,6 @@ def kept(
 
 
 def _leaf_order(problem: Problem, plan: Plan) -> list[int]:
-    """Return the leaves in the order in which their best hosts are second choices."""
+    """Return the leaves by the place of their best host in :func:`spare_order`."""
     order = spare_order(problem, plan)
     return list(dict.fromkeys(problem.topology.leaf_index[order].tolist()))

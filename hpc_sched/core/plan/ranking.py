@@ -14,29 +14,27 @@ Array = NDArray[np.int64]
 
 
 def plan_order(problem: Problem, plan: Plan, *, slot: int = 0) -> Array:
-    """Return the hosts in the order in which one VM should try them, best first.
+    """Return the hosts in the order in which one VM tries them, best first.
 
-    The host of the VM's own slot, then those of the slots that follow, then the second
-    choices: by what one more VM there would cost beside the whole group as planned, so that
-    the rest of a planned leaf comes first, then the next best leaf, then the next. Hosts
-    outside the switch that holds the plan follow, full hosts come last. O(hosts log hosts).
+    The host of the VM's own slot, those of the other slots in turn, then :func:`spare_order`.
+    O(hosts log hosts).
 
     :param slot: which of the plan's places belongs to the VM, from 0
     :returns: indices into ``topology.hosts``, all of them; shape (hosts,)
     """
     places = [problem.topology.index_of(host) for host in plan.places]
     turn = slot % max(len(places), 1)
-    return first_then(places[turn:] + places[:turn], spare_order(problem, plan))
+    return move_to_front(places[turn:] + places[:turn], spare_order(problem, plan))
 
 
-def first_then(first: Sequence[int], rest: Array) -> Array:
-    """Return the first hosts, each once, then the rest without them."""
-    chosen = np.array(list(dict.fromkeys(first)), dtype=np.int64)
-    return np.concatenate([chosen, rest[~np.isin(rest, chosen)]])
+def move_to_front(hosts: Sequence[int], order: Array) -> Array:
+    """Return an order with some hosts, each once, moved to its front. Shape (hosts,)."""
+    chosen = np.array(list(dict.fromkeys(hosts)), dtype=np.int64)
+    return np.concatenate([chosen, order[~np.isin(order, chosen)]])
 
 
 def planned_counts(problem: Problem, plan: Plan) -> Array:
-    """Return the planned VMs per host of the topology. Shape (hosts,)."""
+    """Return the planned VMs per host. Shape (hosts,)."""
     counts = np.zeros(len(problem.topology.hosts), dtype=np.int64)
     for host, count in plan.hosts.items():
         counts[problem.topology.index_of(host)] = count
@@ -44,12 +42,11 @@ def planned_counts(problem: Problem, plan: Plan) -> Array:
 
 
 def spare_order(problem: Problem, plan: Plan | None) -> Array:
-    """Return all hosts by what one VM more would cost there, the cheapest first.
+    """Return all hosts by the cost of one more VM there, cheapest first. Shape (hosts,).
 
-    Beside the members and what is planned; hosts outside the plan's switch follow.
-
-    Equal ones: the leaf with less capacity left, then the tie order, then as hosts are filled
-    inside a leaf. O(hosts log hosts).
+    The cost counts members and planned VMs. Hosts outside the plan's switch come after all
+    others, full hosts last. Equal cost: the leaf with less capacity left, then the tie order,
+    then the order in which hosts of a leaf are filled. O(hosts log hosts).
     """
     topology = problem.topology
     planned = np.zeros_like(problem.members)
@@ -84,13 +81,13 @@ def spare_order(problem: Problem, plan: Plan | None) -> Array:
 
 
 def added_hops(problem: Problem, everyone: Array) -> Array:
-    """Return per host the hops between one VM more there and all VMs of the group.
+    """Return per host the hops between one more VM there and all VMs of the group.
 
-    hops(a, b) is 2 * depth + 1 less 2 for every level on which a and b are under one switch,
-    and 1 less on one host. Islands count as if one more root joined them. O(hosts * depth).
+    hops(a, b) is 2 * depth + 1, less 2 for every level on which a and b are under one switch,
+    less 1 on one host. Islands count as joined by one more root. O(hosts * depth).
     Shape (hosts,).
 
-    :param everyone: VMs of the group per host
+    :param everyone: VMs of the group per host; shape (hosts,)
     """
     topology = problem.topology
     hops = np.full(len(everyone), (2 * topology.depth + 1) * int(everyone.sum()), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What would have fitted where a group did not."""
+"""The Rejection of a group, with the largest groups that fit instead."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from hpc_sched.core.plan.switch_rooms import rooms_below
 def rejected(
     problem: Problem, count: int, *, require: str | None, max_leaves: int | None
 ) -> Rejection:
-    """Return the Rejection of ``count`` VMs for which there is no plan. O(hosts * levels)."""
+    """Return the Rejection of ``count`` VMs without a plan. O(hosts * levels)."""
     topology = problem.topology
     level = level_of(topology, require)
     return Rejection(
@@ -36,12 +36,12 @@ def largest_gang(
     max_leaves: int | None = None,
     with_members: bool = False,
 ) -> Gang | None:
-    """Return the most VMs that fit under one switch of a level, None where there is no host.
+    """Return the largest group under one switch of a level, or None without any host.
 
     Equal switches: the first in tie order. O(hosts).
 
-    :param max_leaves: the most leaves they may use, members' included
-    :param with_members: whether the members must stand under the same switch
+    :param max_leaves: the most leaves of the group, the members' leaves included
+    :param with_members: whether the members must be under the same switch
     """
     topology = problem.topology
     domain = topology.groups[level - 1]
@@ -59,7 +59,7 @@ def largest_gang(
 def _conflict(
     problem: Problem, level: int, require: str | None, max_leaves: int | None
 ) -> str | None:
-    """Return how the members themselves break a wish, in counts and levels only."""
+    """Return how the members themselves break a constraint, or None; no names of switches."""
     topology = problem.topology
     has_members = problem.members > 0
     tops = len(np.unique(topology.groups[level - 1][has_members]))

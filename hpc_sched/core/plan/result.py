@@ -1,4 +1,4 @@
-"""What the planner answers: a Plan, or a Rejection that says what would have fitted."""
+"""The answers of the planner: a Plan, or a Rejection with the largest groups that fit."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from hpc_sched.topology import plurals
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where the VMs of a group that await a place shall go."""
+    """The places of a group's awaiting VMs."""
 
     hosts: Mapping[str, int]  # host to the number of planned VMs
     places: tuple[str, ...]  # the host of each planned VM, in the order of the slots
     leaves: Mapping[str, int]  # leaf to planned VMs, in the order of the slots
     hop_bytes: float  # of members plus planned VMs
-    switch: str  # the switch that the whole group stands under: the required one, or a root
+    switch: str  # the switch of the required level, or root, that holds the whole group
 
     @property
     def count(self) -> int:
@@ -22,10 +22,11 @@ class Plan:
         return len(self.places)
 
     def after(self, taken: Mapping[str, int], leaf_of: Callable[[str], str]) -> "Plan | None":
-        """Return the rest of the plan once VMs have taken some of its places, the first ones.
+        """Return the plan without the places already taken, or None if one was not planned.
 
-        What is left of a best plan is a best plan for the VMs that are left, and the whole
-        group costs the same. None where a place was taken that was not planned.
+        The rest of a best plan is a best plan for the remaining VMs, at the same total cost.
+
+        :param taken: host to the number of VMs placed there
         """
         left, places = dict(taken), []
         for host in self.places:
@@ -52,13 +53,13 @@ class Refusal:
 
     @classmethod
     def alike(cls, text: str) -> "Refusal":
-        """Return the refusal with one text for both: it names nothing of the operator's."""
+        """Return the refusal with one text for both; it must not name switches or hosts."""
         return cls(text, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """The most VMs that fit under one switch of a level, and the switch."""
+    """The largest group that fits under one switch of a level."""
 
     level: str
     vms: int
@@ -67,18 +68,15 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a group has no plan.
+    """The reason why a group has no plan, and what fits instead."""
 
-    Two texts say it: :attr:`operator` names switches, :attr:`tenant` has counts and levels only.
-    """
-
-    count: int  # VMs that had to be placed
-    members: int  # VMs of the group that have a place already
+    count: int  # VMs to place
+    members: int  # VMs of the group that have a place
     require: str | None
     max_leaves: int | None
-    gangs: tuple[Gang, ...]  # per level, bottom up; wishes left out, members left out
-    best: Gang | None  # the largest gang that meets all wishes beside the members
-    conflict: str | None = None  # the reason where the members themselves break a wish
+    gangs: tuple[Gang, ...]  # per level, bottom up; without constraints and members
+    best: Gang | None  # the largest gang that keeps all constraints together with the members
+    conflict: str | None = None  # the reason if the members themselves break a constraint
 
     @property
     def operator(self) -> str:
@@ -87,7 +85,7 @@ class Rejection:
 
     @property
     def tenant(self) -> str:
-        """The reason in counts and levels, for the user who asked."""
+        """The reason in counts and levels only, for the user."""
         return self._text(names=False)
 
     def __str__(self) -> str:
@@ -104,7 +102,7 @@ class Rejection:
             needs.append(f"one {self.require}")
         if self.max_leaves is not None:
             needs.append(f"at most {plurals.text(self.max_leaves, 'leaf switch')}")
-        told = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
+        text = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
         if self.best is not None and self.best.vms:
             within = (
@@ -114,14 +112,14 @@ class Rejection:
             )
             under = f" under one {self.best.level}" if self.require is not None else ""
             where = f" on {self.best.switch}" if names else ""
-            told += f": largest gang that fits{under}{within}{beside}: {self.best.vms}{where}"
+            text += f": largest gang that fits{under}{within}{beside}: {self.best.vms}{where}"
         else:
-            told += f": no room{beside}"
+            text += f": no room{beside}"
         others = [gang for gang in self.gangs if gang != self.best and gang.vms]
         if others and needs and not self.members:
             shown = ", ".join(
                 f"{gang.vms} under one {gang.level}" + (f" on {gang.switch}" if names else "")
                 for gang in others
             )
-            told += f" (without these wishes: {shown})"
-        return told
+            text += f" (without these wishes: {shown})"
+        return text

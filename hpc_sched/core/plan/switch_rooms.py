@@ -1,4 +1,4 @@
-"""How many VMs the leaves, and the switches above them, can take."""
+"""The capacity of leaves, and of the switches above them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,9 +7,9 @@ from hpc_sched.core.plan.problem import Problem
 
 
 def leaf_sums(problem: Problem, per_host: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sums of a per-host array below each leaf, by switch index; 0 at others.
+    """Return the sums of a per-host array per leaf; 0 for switches above. Shape (switches,).
 
-    With ``problem.capacity`` this is the capacity of the leaves. Shape (switches,).
+    :param per_host: shape (hosts,)
     """
     sums = np.bincount(
         problem.topology.leaf_index,
@@ -20,12 +20,10 @@ def leaf_sums(problem: Problem, per_host: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> NDArray[np.int64]:
-    """Return the capacity below each switch of a level, by switch index; 0 at others.
+    """Return the capacity per switch of a level; 0 for others. Shape (switches,). O(hosts).
 
-    Shape (switches,). O(hosts).
-
-    :param max_leaves: count only so many leaves of each switch: those that members use
-        already, then the ones with most room
+    :param max_leaves: the number of leaves that count for each switch: first the members', then
+        those with most room
     """
     topology = problem.topology
     room = leaf_sums(problem, problem.capacity)
@@ -33,7 +31,6 @@ def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> 
     leaf, first = np.unique(topology.leaf_index, return_index=True)
     domain = topology.groups[level - 1][first]
     if max_leaves is not None:
-        # The members' leaves are used anyway, then those with most room.
         order = np.lexsort((-room[leaf], ~here[leaf], domain))
         leaf, domain = leaf[order], domain[order]
         starts = np.flatnonzero(np.diff(domain, prepend=-1))

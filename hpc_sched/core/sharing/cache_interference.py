@@ -1,4 +1,4 @@
-"""Which applications may share a host (Gupta2013): dedicated hosts, cache scores, bad company."""
+"""Rules for sharing a host (Gupta2013): dedicated hosts, cache scores, bad company."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is known of the application that a VM runs."""
+    """The application that a VM runs, with defaults for what is unknown."""
 
     app_class: str  # extreme, sync, async or none
     name: str | None = None
@@ -22,7 +22,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most cache score that the VMs of one host may have together."""
+    """The limits on the sum of the cache scores on one host."""
 
     alpha: float  # on every host
     beta: float  # on hosts with a VM of class sync
@@ -37,12 +37,12 @@ BETA = "sync_cache_score_limit"
 
 
 def limits_in(metadata: Sequence[Mapping[str, str]], default: Limits) -> tuple[Limits, list[str]]:
-    """Return the limits of a host, and the metadata that are no number >= 0 and do not count.
+    """Return the limits of a host, and the metadata ignored because it is no number >= 0.
 
     Of several aggregates the lowest value counts.
 
     :param metadata: of each of the host's aggregates
-    :param default: the limits where no aggregate states one
+    :param default: limits that no aggregate sets
     """
     wrong: list[str] = []
 
@@ -69,7 +69,7 @@ def _number(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class InterferenceIndex:
-    """How fast each application runs beside each other one, 1 being its speed alone."""
+    """The speed of each application next to each other one; 1 is its speed alone."""
 
     performance: Mapping[tuple[str, str], float]  # (application, its neighbour)
 
@@ -79,10 +79,10 @@ class InterferenceIndex:
         return frozenset(name for name, _ in self.performance)
 
     def bad_company(self, tolerance: float) -> Mapping[str, frozenset[str]]:
-        """Return, per application, those that it must not share a host with.
+        """Return, per application, those with which it must not share a host.
 
-        A pair is kept apart where either of the two loses at least ``tolerance``, and loses at
-        all. O(entries).
+        A pair is kept apart if one of the two loses at least ``tolerance``, and more than 0.
+        O(entries).
 
         :param tolerance: a loss of performance, 0 to 1
         """
@@ -96,9 +96,9 @@ class InterferenceIndex:
 
 
 def dedicated_room(newcomer: Application, neighbours: Iterable[Application]) -> int:
-    """Return how many VMs like the newcomer a host takes by its dedication: none or any number.
+    """Return the VMs like the newcomer that a host takes as a dedicated one: 0 or UNBOUNDED.
 
-    ``extreme`` shares a host with its own group alone, and nobody else joins it. O(neighbours).
+    VMs of class ``extreme`` share a host with VMs of their own group only. O(neighbours).
     """
     for there in neighbours:
         own = newcomer.group is not None and there.group == newcomer.group
@@ -113,14 +113,13 @@ def room(
     limits: Limits,
     bad_company: Collection[str] = (),
 ) -> int:
-    """Return how many VMs like the newcomer a host takes beside its neighbours (Gupta2013).
+    """Return the VMs like the newcomer that a host takes next to its neighbours (Gupta2013).
 
-    The sum of all cache scores stays within alpha, and within beta where any of the VMs is
-    ``sync``. A neighbour that is bad company leaves no room; an application that is bad company
-    to itself has one VM a host. Neither counts for ``extreme``, see :func:`dedicated_room`.
-    O(neighbours).
+    The sum of all cache scores is at most alpha, and at most beta with any VM of class ``sync``.
+    0 with a neighbour in bad company; at most 1 for an application that is bad company to
+    itself. UNBOUNDED for ``extreme``, see :func:`dedicated_room`. O(neighbours).
 
-    :param bad_company: the applications that the newcomer's must not meet
+    :param bad_company: applications with which the newcomer's must not share a host
     """
     if newcomer.app_class == "extreme":
         return UNBOUNDED
@@ -132,6 +131,6 @@ def room(
     )
     left = limits.at(has_sync) - math.fsum(there.score for there in neighbours)
     if newcomer.score <= 0:
-        # It adds nothing, but as a sync VM it may lower the limit below what is there already.
+        # It adds nothing, but as a sync VM it may lower the limit below the present sum.
         return most if left >= -EPSILON else 0
     return max(0, math.floor(min(left / newcomer.score + EPSILON, most)))

@@ -34,8 +34,8 @@ _EXPECTED = f"a performance above 0 and at most {decimals.text_of(MAX_PERFORMANC
 def read_index(path: files.Path) -> InterferenceIndex:
     """Return the index of a file; linear in its length.
 
-    A pair may occur more than once with the same numbers. A file of comments or a header alone is
-    an index without applications; an empty file is an error, because it may just be written.
+    A pair may occur more than once with the same numbers. A file with only comments or a header
+    is an empty index; a file of no bytes is an error, because another process may be writing it.
 
     :raises exceptions.InterferenceError: naming file, line and what was expected
     """
@@ -83,7 +83,7 @@ def write_index(path: files.Path, index: InterferenceIndex) -> None:
         speeds = [_speed(index, name, one, other), _speed(index, name, other, one)]
         numbers = [decimals.text_of(speed) for speed in speeds]
         if _is_yaml(name):
-            # Quoted: YAML readers take an application NO for false.
+            # Quoted: YAML readers parse an application named NO as false.
             lines.append(f"- [{', '.join([json.dumps(one), json.dumps(other), *numbers])}]")
         else:
             lines.append(",".join([one, other, *numbers]))

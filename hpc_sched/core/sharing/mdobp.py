@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-# Cosines and fullness count as equal when they agree to so many decimals.
+# Cosines and fullness are compared after rounding to this number of decimals.
 DECIMALS = 6
 
 # Which hosts a soft policy of the group prefers: those with more, or with fewer, of its VMs.
@@ -19,12 +19,12 @@ _MEMBERS_FIRST = {"soft-affinity": 1, "soft-anti-affinity": -1}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MDOBPInput:
-    """What one VM takes and what hosts have left, in the same order of resources."""
+    """The demand of one VM and the resources of hosts, in the same order of resources."""
 
     demand: Reals  # shape (resources,)
     free: Reals  # shape (hosts, resources)
-    usable: Reals  # shape (hosts, resources): what a host can give to VMs when it has none
-    # 1: hosts with more VMs of the group come first, -1: those with fewer do; 0: they are equal
+    usable: Reals  # shape (hosts, resources): free resources of the host without any VM
+    # 1: hosts with more VMs of the group first; -1: those with fewer first; 0: no difference
     members_first: int = 0
 
     @classmethod
@@ -39,9 +39,9 @@ class MDOBPInput:
     ) -> "MDOBPInput":
         """Return the input for VMs of a demand: processors, memory and, by option, disk.
 
-        :param demand: resource class to what one VM takes of it
-        :param free: of each host, resource class to what it has left
-        :param usable: of each host, resource class to what it can give to VMs without any VM
+        :param demand: resource class to the amount of one VM
+        :param free: per host, resource class to free amount
+        :param usable: per host, resource class to free amount without any VM
         :param policy: of the server group; a soft one comes before the angle
         :param with_disk: whether disk counts
         """
@@ -61,19 +61,23 @@ class MDOBPInput:
         )
 
     def after(self, placed: Array) -> "MDOBPInput":
-        """Return what is left once hosts have taken VMs. ``placed``: VMs per host."""
+        """Return the input once hosts have taken VMs.
+
+        :param placed: shape (hosts,)
+        """
         return replace(self, free=self.free - np.outer(placed, self.demand))
 
 
 def order(packing: MDOBPInput, members: Array, name_rank: Array) -> Array:
     """Return the hosts in the order in which MDOBP takes them (Gupta2013), best first.
 
-    By the smallest angle between what a VM takes and what a host has left, each resource as a
-    share of what the host can give to VMs; equal angles: the fuller host, then the name. A soft
-    policy of the group comes before the angle. O(hosts log hosts).
+    By the angle between the demand of a VM and the free resources of a host, smallest first;
+    each resource is a share of the host's usable amount. Equal angles: the fuller host, then the
+    name. A soft policy of the group comes before the angle. O(hosts log hosts).
 
-    :param members: VMs of the group per host
-    :returns: indices of hosts, all of them; shape (hosts,)
+    :param members: VMs of the group per host; shape (hosts,)
+    :param name_rank: rank of each host by name; shape (hosts,)
+    :returns: indices of all hosts; shape (hosts,)
     """
     every = np.arange(len(packing.free))
     cosine, left = _fit(packing, every, np.zeros(len(every), dtype=np.int64))
@@ -83,13 +87,13 @@ def order(packing: MDOBPInput, members: Array, name_rank: Array) -> Array:
 def places(
     packing: MDOBPInput, members: Array, name_rank: Array, capacity: Array, hosts: Array, count: int
 ) -> list[int]:
-    """Return the host of each of ``count`` VMs that are placed one after the other by MDOBP.
+    """Return the host of each of ``count`` VMs that MDOBP places one after the other.
 
-    Each VM goes to the first host of :func:`order` that has room, as it is after those before
-    it. O(hosts + count * log hosts).
+    Each VM goes to the first host with room of :func:`order`, given the VMs before it.
+    O(hosts + count * log hosts).
 
-    :param capacity: how many more VMs each host takes; with ``hosts`` there is room for all
-    :param hosts: indices of the hosts to choose from
+    :param capacity: VMs that each host still takes; shape (hosts,)
+    :param hosts: indices of the hosts to choose from; together they must have room for all VMs
     """
     heap = list(_keys(packing, members, name_rank, hosts, np.zeros(len(hosts), dtype=np.int64)))
     heapq.heapify(heap)
@@ -109,7 +113,10 @@ def places(
 def _keys(
     packing: MDOBPInput, members: Array, name_rank: Array, hosts: Array, given: Array
 ) -> Iterator[tuple[int, float, float, int, int]]:
-    """Yield the sort key of each host, and the host, once it has been given some VMs."""
+    """Yield the sort key of each host, which ends in the host, with some VMs placed on it.
+
+    :param given: VMs placed on each of ``hosts``; same shape
+    """
     cosine, left = _fit(packing, hosts, given)
     in_group = -packing.members_first * (members[hosts] + given)
     return zip(
@@ -123,10 +130,9 @@ def _keys(
 
 
 def _fit(packing: MDOBPInput, hosts: Array, given: Array) -> tuple[Reals, Reals]:
-    """Return cosine and what is left of some hosts, both rounded. Shape (hosts,) each.
+    """Return the cosine of the angle and the sum of free shares, rounded. Shape (hosts,) each.
 
-    What is left is the sum of the shares that are free: less on a fuller host. A resource that
-    a host cannot give at all has no share.
+    A fuller host has a smaller sum. A resource without a usable amount has share 0.
     """
     usable = packing.usable[hosts]
     free = np.maximum(packing.free[hosts] - np.outer(given, packing.demand), 0.0)

@@ -61,7 +61,7 @@ class GroupMembership:
 
 
 def read(
-    request: request_spec.Request,
+    request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
     in_flight: Mapping[str, str],
 ) -> GroupMembership:
@@ -114,7 +114,7 @@ def members_on(
 
 def _read(
     context: nova_context.RequestContext,
-    request: request_spec.Request,
+    request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
     known: Mapping[str, str],
 ) -> GroupMembership:
@@ -174,7 +174,7 @@ def _read(
 
 
 def _may_be_in_flight(
-    waiting: list[str], own: str, request: request_spec.Request, is_move: bool
+    waiting: list[str], own: str, request: request_spec.RequestedGroup, is_move: bool
 ) -> list[str]:
     """Return those of the instances with build requests that may hold an allocation."""
     if is_move:

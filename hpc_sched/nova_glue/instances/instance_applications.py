@@ -17,7 +17,7 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases
-from hpc_sched.nova_glue.request import request_extra_specs
+from hpc_sched.nova_glue.request import request_spec
 
 CONF = nova.conf.CONF
 
@@ -120,7 +120,7 @@ def _application(
     found = flavor.get("extra_specs")
     extra_specs = found if isinstance(found, dict) else {}
     # Its faults were refused, or logged, when the instance was scheduled.
-    application, _ = request_extra_specs.application(extra_specs, creation.hints, in_group=in_group)
+    application, _ = request_spec.application_in(extra_specs, creation.hints, in_group=in_group)
     return dataclasses.replace(application, group=creation.group or instance.reservation_id)
 
 

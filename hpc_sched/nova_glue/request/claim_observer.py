@@ -1,4 +1,4 @@
-"""Which HostStates have taken VMs of a request, and which have lost a claim."""
+"""The VMs of a request that HostStates have taken, and the hosts that lost a claim."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Array = NDArray[np.int64]
 
 
 class ClaimObserver:
-    """The HostStates of one request, by position, and how many VMs each has taken.
+    """The HostStates of one request, by position, and the VMs that each has taken.
 
-    HostState.num_instances against its value at the first call shows reliably what the request
-    itself has placed.
+    Nova raises HostState.num_instances with each claim. Its increase since the first call is the
+    number of VMs that the request itself has placed.
     """
 
     def __init__(self, states: Sequence[host_manager.HostState]) -> None:
@@ -36,7 +36,7 @@ class ClaimObserver:
         return np.array([self.index[id(state)] for state in states], dtype=np.int64)
 
     def placed(self) -> Array:
-        """Return how many VMs each HostState has taken. Shape (HostStates,)."""
+        """Return the VMs of the request that each HostState has taken. Shape (HostStates,)."""
         return self._count() - self._num_instances
 
     def _count(self) -> Array:
@@ -61,7 +61,7 @@ class GroupClaims:
         self._lost: set[int] = set()
 
     def observe(self, instance_uuid: str) -> None:
-        """Take in the claim of the last VM, now that this one is to be placed."""
+        """Update the claims; ``instance_uuid`` is the VM to place next."""
         placed = self.hosts.placed()
         if placed.sum() > self.number and self._current_uuid in self._queue:
             self._queue.remove(self._current_uuid)
@@ -72,28 +72,28 @@ class GroupClaims:
     def remember(self, weighed: Sequence[Any]) -> None:
         """Keep Nova's own list of weighed hosts until the next VM.
 
-        Nova adds the final weights to it after the weigher has returned, so that the next call
-        shows in which order the hosts were tried.
+        Nova adds the final weights to it after the weigher has returned. The next call then
+        reads from them in which order the hosts were tried.
         """
         self._weighed = weighed
 
     @property
     def number(self) -> int:
-        """VMs that the request has placed."""
+        """Number of VMs that the request has placed."""
         return int(self.placed.sum())
 
     @property
     def lost(self) -> Array:
-        """Positions of the HostStates that lost a claim of the request."""
+        """Positions of the HostStates that lost a claim of the request. Shape (lost,)."""
         return np.array(sorted(self._lost), dtype=np.int64)
 
     @property
     def slot(self) -> int:
-        """Which of the group's places belongs to the current VM."""
+        """Number of the plan's place that belongs to the current VM, from 0."""
         return self._queue.index(self._current_uuid) if self._current_uuid in self._queue else 0
 
     def _note_lost(self, placed: Array) -> None:
-        """Note the hosts that Nova tried before the one that took the last VM.
+        """Add the hosts that Nova tried before the one that took the last VM to :attr:`lost`.
 
         With host_subset_size above 1 Nova's first choice is random and shows nothing.
         """

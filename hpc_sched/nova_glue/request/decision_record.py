@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 import nova.conf
 import numpy as np
@@ -17,24 +18,39 @@ from hpc_sched.core.decision_entry import (
     LoggedPlan,
     LoggedRejection,
 )
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.nova_glue.io.decision_log import append
-from hpc_sched.nova_glue.request import decision
-from hpc_sched.nova_glue.request.decision import Decision
 from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request.request_spec import request_id_of
+from hpc_sched.nova_glue.request.request_spec import RequestedGroup, request_id_of
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-# How many uuids of VMs a record names: a line stays short enough to be appended at once.
+# The most uuids of VMs in a record: a line must be short enough for one atomic append.
 MAX_INSTANCES = 256
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Decision:
+    """The decision on one request."""
+
+    requested: RequestedGroup
+    queue: tuple[str, ...]  # uuids of the group's VMs without a place
+    request: GroupRequest  # on all candidates of the first call
+    answer: Plan | Rejection
+    refused: str | None  # the operator's text; None if the request is not refused
+    least: float | None  # Hop-Byte without constraints, on all candidates; None without a plan
+    removed: Mapping[str, int]  # reason to the candidates that filters of hpc_sched removed
+    kept_out: NDArray[np.bool_]  # shape (HostStates,): full because of the VMs of others
+    room: NDArray[np.int64]  # shape (HostStates,): VMs that each takes, lost claims ignored
+    seconds: float  # spent on the request
+
+
 def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None) -> None:
-    """Log the decision on a request, the first time that it is called for it.
+    """Log the decision on a request once; later calls for the request do nothing.
 
     One line on INFO and, with ``decision_log``, one JSON object on a line of that file. Never
     raises: a decision holds whether or not it can be logged.
@@ -45,12 +61,12 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         return
     state.is_logged = True
     try:
-        made = decision.of(state, answer, refused)
+        made = _decision(state, answer, refused)
         LOG.info("%s", _sentence(made))
         if CONF.hpc_sched.decision_log:
             append(CONF.hpc_sched.decision_log, _entry(made).as_json())
     except Exception:
-        LOG.exception("The decision on instance %s cannot be told", state.request.instance_uuid)
+        LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
 
 
 def log_refusal(state: GroupState, among: NDArray[np.int64], why: str) -> None:
@@ -62,13 +78,13 @@ def log_refusal(state: GroupState, among: NDArray[np.int64], why: str) -> None:
     try:
         answer = state.plan(state.group_request(among))
     except Exception:
-        LOG.exception("The plan of a request that is refused (%s) cannot be told", why)
+        LOG.exception("The plan of a request that is refused (%s) cannot be logged", why)
         return
     log(state, answer, why)
 
 
 def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
-    """Log the refusal of a request of which no group has been read."""
+    """Log the refusal of a request whose group has not been read."""
     LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
     if CONF.hpc_sched.decision_log:
         group = spec.instance_group if "instance_group" in spec else None
@@ -83,7 +99,31 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
         append(CONF.hpc_sched.decision_log, entry.as_json())
 
 
-def _sentence(made: Decision) -> str:
+def _decision(state: GroupState, answer: Plan | Rejection, refused: str | None) -> _Decision:
+    request = state.group_request()
+    return _Decision(
+        requested=state.request,
+        queue=state.group.queue,
+        request=request,
+        answer=answer,
+        refused=refused,
+        least=_least(state, request, answer) if isinstance(answer, Plan) else None,
+        removed=dict(state.removed),
+        kept_out=state.kept_out,
+        room=state.room,
+        seconds=state.planning.seconds,
+    )
+
+
+def _least(state: GroupState, request: GroupRequest, plan: Plan) -> float:
+    """Return the least cost with all candidates of the first call and without constraints."""
+    if state.is_flat or not (state.is_bounded or state.request.hpc_specs.stated):
+        return plan.hop_bytes
+    free = request.unconstrained(plan.count)
+    return free.hop_bytes if isinstance(free, Plan) else plan.hop_bytes
+
+
+def _sentence(made: _Decision) -> str:
     requested, answer = made.requested, made.answer
     name = f"group {requested.group_uuid}" if requested.group_uuid else "implicit group"
     if made.refused is not None:
@@ -102,7 +142,7 @@ def _sentence(made: Decision) -> str:
     )
 
 
-def _entry(made: Decision) -> DecisionEntry:
+def _entry(made: _Decision) -> DecisionEntry:
     requested, answer, problem = made.requested, made.answer, made.request.problem()
     specs = requested.hpc_specs
     plan = rejection = None
@@ -115,11 +155,11 @@ def _entry(made: Decision) -> DecisionEntry:
         time=timeutils.utcnow().isoformat(),
         request_id=requested.request_id,
         instance=requested.instance_uuid,
-        # All VMs of a server group without a place; those of an implicit group have no rows yet.
+        # Empty for an implicit group: its VMs have no rows in the database yet.
         instances=made.queue[:MAX_INSTANCES],
         group=requested.group_uuid,
         policy=requested.policy,
-        app_class=requested.app_class,
+        app_class=specs.app_class,
         wishes=asdict(specs.constraints) | {"homogeneous": specs.homogeneous},
         left=made.request.left,
         awaiting=made.request.awaiting,
@@ -134,8 +174,8 @@ def _entry(made: Decision) -> DecisionEntry:
     )
 
 
-def _candidates(made: Decision, problem: Problem) -> dict[str, LeafCandidates]:
-    """Return, per leaf, the hosts that passed the filters before ours and their room."""
+def _candidates(made: _Decision, problem: Problem) -> dict[str, LeafCandidates]:
+    """Return, per leaf, the candidates of the first call and their room."""
     number = made.request.per_host(np.ones_like(made.room))
     hosts, room = leaf_sums(problem, number), leaf_sums(problem, problem.capacity)
     return {
@@ -152,8 +192,8 @@ def _by_leaf(problem: Problem, counts: NDArray[np.int64]) -> dict[str, int]:
     }
 
 
-def _full(made: Decision) -> dict[str, int]:
-    """Return the candidates that take no VM, by the reason; not those that others keep from it."""
+def _full(made: _Decision) -> dict[str, int]:
+    """Return the full candidates by reason, without those full because of VMs of others."""
     has_room = made.room > 0
     none = int((~has_room & ~made.kept_out).sum())
     policy = int((has_room & (made.request.capacity < 1)).sum())

@@ -1,4 +1,4 @@
-"""One group through one request: what was read at the first call, and its claims since."""
+"""One group during one request: the values read at the first call, and its claims since."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
-from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
@@ -38,16 +38,15 @@ Array = NDArray[np.int64]
 
 
 class GroupState:
-    """A group through one request.
+    """A group during one request.
 
-    Built when a RequestSpec is first seen and kept as long as that lives; used by the one
-    thread that serves the request. Arrays over HostStates are in the order of the first call,
-    shape (HostStates,).
+    Built when a RequestSpec is first seen and kept as long as it; used by the one thread that
+    serves the request. Arrays over HostStates are in the order of the first call.
     """
 
     def __init__(
         self,
-        request: request_spec.Request,
+        request: request_spec.RequestedGroup,
         group: group_members.GroupMembership,
         states: Sequence[host_manager.HostState],
         current: loaded_topology.Fabric,
@@ -55,7 +54,7 @@ class GroupState:
     ) -> None:
         """Build the parts of the GroupRequest that do not change.
 
-        :param colocated: the VMs that run on the hosts; read where they bound the room
+        :param colocated: the VMs that run on the hosts; None if they are not needed
         """
         self.request = request
         self.colocated = colocated
@@ -63,10 +62,11 @@ class GroupState:
         self.fabric = current
         self.claims = GroupClaims(states, group.queue)
         self.planning = Planning()
-        self.build_plan: Array | None = None  # the hosts in the order of RackCapacityWeigher
-        self.is_logged = False
-        self.removed: Counter[str] = Counter()  # hosts that our filters removed, by the reason
-        self.is_bounded = False  # whether hosts that the plan could have used were removed
+        # Hosts in the order of RackCapacityWeigher; indices in topology.hosts, shape (hosts,).
+        self.build_plan: Array | None = None
+        self.is_logged = False  # whether the decision is logged
+        self.removed: Counter[str] = Counter()  # reason to hosts that hpc_sched removed
+        self.is_bounded = False  # whether the plan was made without these hosts
         self._is_warned = False
         self._now: GroupRequest | None = None
 
@@ -74,7 +74,7 @@ class GroupState:
         places = [(state.host, state.nodename) for state in states]
         names, unknown = loaded_topology.names_in(current, states)
         current.report_unknown(unknown)
-        # A host that is a candidate has one name, also as the place of a member.
+        # A candidate has the same name as the place of a member.
         name_at = dict(zip(places, names, strict=True))
         members = Counter[str]()
         for (host, node), count in group.members.items():
@@ -86,6 +86,7 @@ class GroupState:
             else current.topology.including([*names, *members])
         )
         self._tie = tie_order(self.topology, request.group_id)
+        # Shape (HostStates,): index in topology.hosts.
         self.host_index: Array = np.array(
             [self.topology.index_of(name) for name in names], dtype=np.int64
         )
@@ -109,35 +110,33 @@ class GroupState:
 
     @property
     def candidates(self) -> Sequence[host_manager.HostState]:
-        """The HostStates of the first call: what passed the filters before ours."""
+        """The HostStates of the first call, as the filters before hpc_sched's leave them."""
         return self.claims.hosts.states
 
     def positions(self, states: Sequence[host_manager.HostState]) -> Array:
         """Return the position of each HostState in the order of the first call."""
         return self.claims.hosts.positions(states)
 
-    def mask(self, positions: Array) -> NDArray[np.bool_]:
-        """Return which HostStates are at these positions."""
-        found = np.zeros(len(self._room), dtype=np.bool_)
-        found[positions] = True
-        return found
-
     def observe(self, instance_uuid: str) -> None:
-        """Take in the claim of the last VM, now that this one is to be placed."""
+        """Update the claims; ``instance_uuid`` is the VM to place next."""
         self.claims.observe(instance_uuid)
         self._now = None
 
     def group_request(self, positions: Array | None = None) -> GroupRequest:
-        """Return the group as it is now; built once a VM.
+        """Return the group after the claims so far; built once a VM.
 
-        Hosts that lost a claim take no more VMs. O(hosts of the topology).
+        Hosts that lost a claim have no room. O(hosts of the topology).
 
         :param positions: of the HostStates that are candidates; all by default
         """
         if self._now is None:
             self._now = self._build()
         now = replace(self._now, left_out=self.left_out)
-        return now if positions is None else now.among(self.mask(positions))
+        if positions is None:
+            return now
+        candidates = np.zeros(len(self._room), dtype=np.bool_)
+        candidates[positions] = True
+        return now.among(candidates)
 
     def _build(self) -> GroupRequest:
         request, placed = self.request, self.claims.placed
@@ -146,6 +145,7 @@ class GroupState:
         members = self._members.copy()
         np.add.at(members, self.host_index, placed)
         policy = self._hard_policy
+        final_size = request.hpc_specs.constraints.group_size or 0
         return GroupRequest(
             topology=self.topology,
             tie=self._tie,
@@ -155,7 +155,7 @@ class GroupState:
             left=self.left,
             awaiting=self.awaiting,
             orphans=self.group.orphans,
-            missing=self._missing(members),
+            missing=0 if self.group.is_move else max(final_size - int(members.sum()), 0),
             constraints=NO_CONSTRAINTS if self.is_flat else request.hpc_specs.constraints,
             server_group_policy=request.policy,
             hard_policy=None if policy is None else policy.with_placed(placed),
@@ -165,32 +165,27 @@ class GroupState:
         )
 
     def plan(self, request: GroupRequest) -> Plan | Rejection:
-        """Return the plan of the group, what is left of the last one if it still holds."""
+        """Return the plan of the group: the rest of the last one if that still holds."""
         return self.planning.plan(request, placed=self.claims.number)
 
     @property
     def awaiting(self) -> int:
-        """VMs of the group without a place."""
+        """Number of VMs of the group without a place."""
         return max(self.group.awaiting - self.claims.number, self.left, 0)
 
     @property
     def left(self) -> int:
-        """VMs of this request that are still to be placed, the current one included."""
+        """Number of VMs of this request without a place, the current one included."""
         return max(self.group.left - self.claims.number, 0)
-
-    def _missing(self, members: Array) -> int:
-        """Return the VMs that the group lacks of its final size."""
-        size = self.request.hpc_specs.constraints.group_size or 0
-        return 0 if self.group.is_move else max(size - int(members.sum()), 0)
 
     @property
     def room(self) -> Array:
-        """VMs that each HostState takes now, the server group's policy left out."""
+        """VMs that each HostState takes, before the server group's policy. Shape (HostStates,)."""
         room = np.minimum(self._room, self._colocation_room) - self.claims.placed
         return np.maximum(room, 0)
 
     def _room_by_colocation(self) -> Array:
-        """Return how many VMs each HostState takes next to the VMs of others."""
+        """Return the VMs that each HostState takes next to those of others. Shape (HostStates,)."""
         room = np.full(len(self._room), UNBOUNDED, dtype=np.int64)
         if self.colocated is not None:
             if DEDICATED_FILTER in self.request.bounded_by:
@@ -201,13 +196,13 @@ class GroupState:
 
     @property
     def kept_out(self) -> NDArray[np.bool_]:
-        """Whether each HostState has room that the VMs of others do not leave to the group."""
+        """Whether each HostState is full because of the VMs of others. Shape (HostStates,)."""
         placed = self.claims.placed
         return (self._room > placed) & (self._colocation_room <= placed)
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many hosts the VMs of others keep from the group, by the reason."""
+        """Reason to the number of hosts that are full because of the VMs of others."""
         if self.colocated is None:
             return {}
         found = Counter(self.colocated.removed)
@@ -216,7 +211,7 @@ class GroupState:
         return dict(+found)
 
     def count_removed(self, why: str, number: int, *, bounds_plan: bool = True) -> None:
-        """Note that a filter of ours removed hosts.
+        """Count hosts that a filter of hpc_sched removed.
 
         :param bounds_plan: whether the plan was made without them
         """
@@ -261,10 +256,10 @@ class GroupState:
             )
 
     def _empty_capacity(self, size_of: Mapping[str, int] | None = None) -> Array:
-        """Return how many VMs each host of the topology takes without any VM. Shape (hosts,).
+        """Return the VMs that each host of the topology takes while it is empty. Shape (hosts,).
 
-        :param size_of: nodename to the VMs that an empty host takes, for hosts that are no
-            candidates; without it they count as the largest of the candidates
+        :param size_of: nodename to the VMs that the empty host takes, for hosts that are no
+            candidates; without it they count as the largest candidate
         """
         whole = np.array(
             [
@@ -284,8 +279,3 @@ class GroupState:
                     capacity[self.topology.index_of(name)] = min(size, most)
         capacity[self.host_index] = np.minimum(whole, most)
         return capacity
-
-
-def refused(refusal: Refusal) -> exceptions.RefusedError:
-    """Return the exception by which a filter refuses a request."""
-    return exceptions.RefusedError(refusal.operator, refusal.tenant)

@@ -15,7 +15,7 @@ from hpc_sched.core.plan.result import Plan, Rejection
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Answered:
-    """The last answer, and to what it was one."""
+    """The last answer with its question."""
 
     answer: Plan | Rejection
     problem: Problem
@@ -23,21 +23,21 @@ class _Answered:
 
 
 class Planning:
-    """Plans a group, anew whenever a VM went elsewhere than planned or a host lost its room.
+    """Plans a group; again only if a VM was placed elsewhere or a planned host has no room.
 
-    While every VM takes a planned place the rest of the plan is the best plan for the rest of
-    the VMs, so that all but the first VM of a request cost next to nothing.
+    While every VM takes a planned place, the rest of the plan is the best plan for the other
+    VMs. So only the first VM of a request takes time.
     """
 
     def __init__(self) -> None:
         self._last: _Answered | None = None
-        self.revised = False  # whether the plan was made anew once VMs were placed
+        self.revised = False  # whether the group was planned again after a VM was placed
         self.seconds = 0.0  # spent on the request
 
     def plan(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
-        """Return the plan of a request, or why there is none.
+        """Return the plan of a request, or a Rejection.
 
-        :param placed: VMs that the request has placed
+        :param placed: number of VMs that the request has placed
         """
         began = time.perf_counter()
         problem, sizes = request.problem(), request.sizes
@@ -55,7 +55,7 @@ class Planning:
         return None if self._last is None else self._last.answer
 
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
-        """Return what is left of the last answer, None if it does not hold any more."""
+        """Return the rest of the last answer, or None if it does not hold any more."""
         last = self._last
         if last is None:
             return None

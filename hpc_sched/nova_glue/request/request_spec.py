@@ -1,91 +1,87 @@
-"""What a RequestSpec asks for, as plain values."""
+"""The values of a RequestSpec that placement needs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import nova.conf
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 from oslo_context import context as oslo_context
 
-from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core import extra_specs as core_extra_specs
+from hpc_sched.core.extra_specs import Defaults, HPCSpecs
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.request import request_extra_specs
 
 CONF = nova.conf.CONF
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request for VMs that belong together."""
+class RequestedGroup:
+    """The group of one request."""
 
     instance_uuid: str  # of the first VM seen
     group_uuid: str | None  # of the server group; None for an implicit group
     policy: str | None
-    max_per_host: int | None  # most VMs of the group on one service host, where bounded
-    member_uuids: frozenset[str]  # as the RequestSpec has them; the database knows better
+    max_per_host: int | None  # most VMs of the group on one service host; None: unbounded
+    member_uuids: frozenset[str]  # by the RequestSpec; the database is more recent
     count: int  # VMs of the request when it was made
-    demand: dict[str, int]  # resource class to amount, one VM
+    demand: dict[str, int]  # resource class to the amount of one VM
     hpc_specs: HPCSpecs
     request_id: str | None = None  # of the API request, req-...
 
     @property
     def group_id(self) -> str:
-        """The name by which the group's ties are broken."""
+        """Key of the group's tie order."""
         return self.group_uuid or self.instance_uuid
 
     @property
-    def app_class(self) -> str:
-        """The application class."""
-        return self.hpc_specs.app_class
-
-    @property
     def by_mdobp(self) -> bool:
-        """Tell whether hosts are chosen by MDOBP, inside a leaf where topology chooses that."""
+        """True if MDOBP chooses hosts: inside a leaf, or among all for class ``async``."""
         return self.hpc_specs.shares_hosts and configured_plugins.enabled().has_mdobp
 
     @property
     def pack_hosts(self) -> bool:
-        """Tell whether the fewest hosts are filled inside a leaf."""
+        """True if the fewest hosts are filled inside a leaf."""
         return self.policy != "soft-anti-affinity" and not self.by_mdobp
 
     @property
     def reads_colocated(self) -> bool:
-        """Tell whether it matters which VMs the hosts have already."""
+        """True if the VMs that run on the hosts must be read."""
         return bool(self.bounded_by) or self.by_mdobp
 
     @property
     def bounded_by(self) -> frozenset[str]:
-        """The filters whose verdict on the VMs of others bounds the room on hosts."""
+        """The filters that bound the room on hosts by the VMs of others."""
         plugins = configured_plugins.enabled()
         found = set(filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER)))
-        if self.app_class == "extreme":
-            # Dedicated hosts are what the class means, whether or not the filter is enabled.
+        if self.hpc_specs.app_class == "extreme":
+            # The class means dedicated hosts, whether or not the filter is enabled.
             found.add(DEDICATED_FILTER)
         return frozenset(found)
 
 
-def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> Request | None:
-    """Return what a RequestSpec asks for, or None where there is no group to place.
+def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGroup | None:
+    """Return the group of a RequestSpec, or None if there is no group to place.
 
-    None for a rebuild, a single VM without a server group, a multi-create where
+    None for a rebuild, a single VM without a server group, a multi-create while
     ``implicit_groups`` is off, and class ``none``.
 
     :param levels: the names of the fabric's levels
     """
     if scheduler_utils.request_is_rebuild(spec) or not is_group(spec):
         return None
-    asked = request_extra_specs.read(spec, levels)
-    if asked.app_class == "none":
+    hpc_specs = hpc_specs_of(spec, levels)
+    if hpc_specs.app_class == "none":
         return None
     group = _server_group(spec)
     policy = group.policy if group is not None and group.obj_attr_is_set("policy") else None
     members = group.members if group is not None and group.obj_attr_is_set("members") else None
-    return Request(
+    return RequestedGroup(
         instance_uuid=spec.instance_uuid,
         group_uuid=server_group_of(spec),
         policy=policy,
@@ -93,22 +89,22 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> Request | Non
         member_uuids=frozenset(members or ()),
         count=count_of(spec),
         demand=demand(spec),
-        hpc_specs=asked,
+        hpc_specs=hpc_specs,
         request_id=request_id_of(spec),
     )
 
 
 def is_group(spec: objects.RequestSpec) -> bool:
-    """Tell whether the VM of a request belongs with others."""
+    """True if the VMs of a request belong to a group."""
     if _server_group(spec) is not None:
         return True
     return count_of(spec) > 1 and bool(CONF.hpc_sched.implicit_groups)
 
 
 def request_id_of(spec: objects.RequestSpec) -> str | None:
-    """Return the id of the API request that a spec came with, None where that is not known.
+    """Return the id of the API request of a RequestSpec, or None if it is not known.
 
-    Nova hands it from service to service in the context, which the objects of a message carry.
+    Nova passes it from service to service in the context of a message.
     """
     carried = getattr(spec, "_context", None) or oslo_context.get_current()
     found = getattr(carried, "request_id", None)
@@ -116,7 +112,7 @@ def request_id_of(spec: objects.RequestSpec) -> str | None:
 
 
 def server_group_of(spec: objects.RequestSpec) -> str | None:
-    """Return the uuid of the server group that a request names, None where it names none."""
+    """Return the uuid of a request's server group, or None without one."""
     group = _server_group(spec)
     return group.uuid if group is not None and group.obj_attr_is_set("uuid") else None
 
@@ -125,23 +121,14 @@ def _server_group(spec: objects.RequestSpec) -> objects.InstanceGroup | None:
     return spec.instance_group if spec.obj_attr_is_set("instance_group") else None
 
 
-def application_of(spec: objects.RequestSpec) -> tuple[Application, tuple[str, ...]]:
-    """Return what the VMs of a request run, its group left out, and what of it is unclear."""
-    return request_extra_specs.application(
-        request_extra_specs.extra_specs_of(spec.flavor),
-        request_extra_specs.hints_of(spec),
-        in_group=is_group(spec),
-    )
-
-
 def demand(spec: objects.RequestSpec) -> dict[str, int]:
-    """Return what one VM takes of each resource class, as Nova asks Placement for it."""
+    """Return the amount of each resource class that one VM takes, as Nova claims in Placement."""
     wanted = scheduler_utils.ResourceRequest.from_request_spec(spec)
     return {name: int(amount) for name, amount in wanted.merged_resources().items() if amount}
 
 
 def count_of(spec: objects.RequestSpec) -> int:
-    """Return how many VMs a request was made for, at least 1."""
+    """Return the number of VMs that a request was made for, at least 1."""
     count = spec.num_instances if spec.obj_attr_is_set("num_instances") else 1
     return max(count or 1, 1)
 
@@ -151,3 +138,51 @@ def _max_per_host(group: objects.InstanceGroup | None, policy: str | None) -> in
         return None
     rules = group.rules if "_rules" in group else {}
     return int((rules or {}).get("max_server_per_host", 1))
+
+
+def hpc_specs_of(spec: objects.RequestSpec, levels: Sequence[str]) -> HPCSpecs:
+    """Return the ``hpc:`` values of a request; never raises for invalid ones.
+
+    :param levels: the names of the fabric's levels
+    """
+    return core_extra_specs.read(extra_specs_of(spec.flavor), hints_of(spec), levels, _defaults())
+
+
+def application_of(spec: objects.RequestSpec) -> tuple[Application, tuple[str, ...]]:
+    """Return the application of a request's VMs without its group, and the faults in it."""
+    return application_in(extra_specs_of(spec.flavor), hints_of(spec), in_group=is_group(spec))
+
+
+def application_in(
+    extra_specs: Mapping[str, Any], hints: Mapping[str, Any], *, in_group: bool
+) -> tuple[Application, tuple[str, ...]]:
+    """Return the application of a VM by its flavor and hints, and their faults.
+
+    :param in_group: whether the VM belongs to a group; without a group and a class it is of
+        class ``none``
+    """
+    return core_extra_specs.application(extra_specs, hints, _defaults(), in_group=in_group)
+
+
+def has_class(extra_specs: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
+    """True if a flavor or hints name a valid application class."""
+    defaults = replace(_defaults(), app_class="")
+    found, _ = core_extra_specs.application(extra_specs, hints, defaults, in_group=True)
+    return bool(found.app_class)
+
+
+def extra_specs_of(flavor: objects.Flavor) -> Mapping[str, Any]:
+    """Return a flavor's extra specs; empty if they are not loaded."""
+    return (flavor.extra_specs or {}) if "extra_specs" in flavor else {}
+
+
+def hints_of(spec: objects.RequestSpec) -> Mapping[str, Any]:
+    """Return a request's scheduler hints."""
+    return (spec.scheduler_hints or {}) if spec.obj_attr_is_set("scheduler_hints") else {}
+
+
+def _defaults() -> Defaults:
+    options = CONF.hpc_sched
+    return Defaults(
+        options.default_app_class, options.default_homogeneous, options.allow_user_hints
+    )

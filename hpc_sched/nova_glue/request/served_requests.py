@@ -1,4 +1,4 @@
-"""What is known of the requests that are being served."""
+"""The state of each request while it is served."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
-from hpc_sched.nova_glue.request import decision_record, request_extra_specs, request_spec
+from hpc_sched.nova_glue.request import decision_record, request_spec
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 
@@ -25,22 +25,22 @@ from hpc_sched.nova_glue.request.group_state import GroupState
 class _Entry:
     """One request; used by the one thread that serves it."""
 
-    fabric: loaded_topology.Fabric  # as it was when the request came
+    fabric: loaded_topology.Fabric  # the current one when the request came
     deadline: circuit_breaker.RequestDeadline = field(
         default_factory=circuit_breaker.RequestDeadline
     )
     is_read: bool = False
     state: GroupState | None = None
     colocated: ColocatedInstances | None = None
-    told: bool = False  # whether its refusal is, where it has no state
-    # Why it cannot be served, for operator and tenant, for HPCGroupFilter to tell. Not the
-    # exception: its traceback would hold the RequestSpec, and that this entry, for ever.
+    is_logged: bool = False  # whether an early refusal is logged
+    # Texts for operator and tenant, see store_refusal. Not the exception: its traceback would
+    # hold the RequestSpec, and so this entry, for ever.
     refusal: tuple[str, str] | None = None
 
 
 @dataclass
 class _Registry:
-    """The requests being served, by RequestSpec, as long as those live."""
+    """The requests being served, by RequestSpec, until Nova drops the RequestSpec."""
 
     entries: weakref.WeakKeyDictionary[objects.RequestSpec, _Entry] = field(
         default_factory=weakref.WeakKeyDictionary
@@ -59,19 +59,18 @@ _registry = _Registry()
 
 
 def held() -> list[objects.RequestSpec]:
-    """Return the requests that are being served, or have been and are not collected yet."""
+    """Return the requests that are being served, or were and are not collected yet."""
     with _registry.lock:
         return list(_registry.entries)
 
 
-def state_of(
+def get_state(
     spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
 ) -> GroupState | None:
-    """Return the state of the group that a request places, or None where there is none.
+    """Return the state of the group that a request places, or None without a group.
 
-    Read from the databases once, when the request is first seen; every later VM of the same
-    request gets the same object, brought up to date. A reading that fails altogether is not
-    tried again for this request.
+    Read from the databases once per request; later calls return the same object, updated by the
+    claims since. A read that fails is not repeated for this request.
     """
     entry = _registry.entry(spec)
     began = time.perf_counter()
@@ -81,75 +80,74 @@ def state_of(
         entry.is_read, entry.state = True, None
         request = request_spec.from_spec(spec, entry.fabric.topology.levels)
         if request is not None:
-            beside = colocated_with(spec, states) if request.reads_colocated else None
-            in_flight = beside.host_instances.in_flight if beside is not None else {}
+            colocated = get_colocated(spec, states) if request.reads_colocated else None
+            in_flight = colocated.host_instances.in_flight if colocated is not None else {}
             group = group_members.read(request, states, in_flight)
-            entry.state = GroupState(request, group, states, entry.fabric, beside)
+            entry.state = GroupState(request, group, states, entry.fabric, colocated)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
         entry.state.planning.seconds += time.perf_counter() - began
     return entry.state
 
 
-def waiting_for(
-    spec: objects.RequestSpec,
-) -> AbstractContextManager[circuit_breaker.RequestDeadline]:
-    """Charge the time spent waiting in this block to the request's deadline."""
-    return circuit_breaker.active(_registry.entry(spec).deadline)
+def find_state(spec: objects.RequestSpec) -> GroupState | None:
+    """Return the state of the request's group if it has been read, else None."""
+    return _registry.entry(spec).state
 
 
-def hpc_specs_of(spec: objects.RequestSpec) -> HPCSpecs:
-    """Return what a request says of its group, judged by the levels of its fabric."""
-    return request_extra_specs.read(spec, _registry.entry(spec).fabric.topology.levels)
-
-
-def colocated_with(
+def get_colocated(
     spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
 ) -> ColocatedInstances:
-    """Return what runs on the hosts already, read once when the request is first seen."""
+    """Return the instances on the hosts, read once per request."""
     entry = _registry.entry(spec)
     if entry.colocated is None or not entry.colocated.knows(states):
         entry.colocated = colocated_instances.read(spec, states)
     return entry.colocated
 
 
-def known(spec: objects.RequestSpec) -> GroupState | None:
-    """Return the state of a request that has been seen, or None; reads nothing."""
-    return _registry.entry(spec).state
+def get_hpc_specs(spec: objects.RequestSpec) -> HPCSpecs:
+    """Return the ``hpc:`` values of a request, checked against the levels of its fabric."""
+    return request_spec.hpc_specs_of(spec, _registry.entry(spec).fabric.topology.levels)
 
 
-def placed(spec: objects.RequestSpec) -> int:
-    """Return how many VMs a request has placed, as far as it has been looked at."""
+def charge_waiting(
+    spec: objects.RequestSpec,
+) -> AbstractContextManager[circuit_breaker.RequestDeadline]:
+    """Charge the time spent waiting in this block to the request's deadline."""
+    return circuit_breaker.active(_registry.entry(spec).deadline)
+
+
+def count_placed(spec: objects.RequestSpec) -> int:
+    """Return the number of VMs that a request has placed, as of the last update."""
     entry = _registry.entry(spec)
     of_group = entry.state.claims.number if entry.state is not None else 0
     return max(of_group, entry.colocated.placed if entry.colocated is not None else 0)
 
 
-def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
-    """Log the refusal of a request of which no group has been read, once.
-
-    Nothing is refused where all VMs of the request have their places and Nova looks for
-    alternates.
-    """
-    entry = _registry.entry(spec)
-    beside = entry.colocated
-    if entry.told:
-        return
-    if beside is not None:
-        wanted = 1 if beside.host_instances.is_move else request_spec.count_of(spec)
-        if beside.placed >= wanted:
-            return
-    entry.told = True
-    decision_record.log_early_refusal(spec, why)
-
-
-def refuse_later(spec: objects.RequestSpec, refused: exceptions.RefusedError) -> None:
-    """Note why a request cannot be served, for HPCGroupFilter to tell; the first reason counts."""
+def store_refusal(spec: objects.RequestSpec, refused: exceptions.RefusedError) -> None:
+    """Store the reason for HPCGroupFilter, which reports it to the user; the first one counts."""
     entry = _registry.entry(spec)
     entry.refusal = entry.refusal or (str(refused), refused.tenant)
 
 
-def refusal_of(spec: objects.RequestSpec) -> exceptions.RefusedError | None:
-    """Return why a request cannot be served, None where nobody has said so."""
+def get_refusal(spec: objects.RequestSpec) -> exceptions.RefusedError | None:
+    """Return the stored refusal, or None."""
     refusal = _registry.entry(spec).refusal
     return exceptions.RefusedError(*refusal) if refusal is not None else None
+
+
+def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
+    """Log once the refusal of a request whose group has not been read.
+
+    Not if all VMs of the request are placed: Nova then looks for alternates only.
+    """
+    entry = _registry.entry(spec)
+    if entry.is_logged:
+        return
+    colocated = entry.colocated
+    if colocated is not None:
+        wanted = 1 if colocated.host_instances.is_move else request_spec.count_of(spec)
+        if colocated.placed >= wanted:
+            return
+    entry.is_logged = True
+    decision_record.log_early_refusal(spec, why)

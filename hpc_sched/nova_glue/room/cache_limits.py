@@ -1,4 +1,4 @@
-"""The limits of cache scores and the interference index, as this cloud has set them."""
+"""The limits of cache scores and the interference index of this cloud."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _file: WatchedFile[InterferenceIndex] = WatchedFile("interference index", read_i
 
 @dataclass(frozen=True, slots=True)
 class _Company:
-    """What follows from one index and one tolerance."""
+    """An index, and the bad company in it at one tolerance."""
 
     index: InterferenceIndex
     tolerance: float
@@ -40,24 +40,24 @@ _company = _Company(_EMPTY, 1.0, {}, frozenset())
 
 
 def start() -> None:
-    """Read the interference index, where one is named.
+    """Read the interference index, if one is configured.
 
-    :raises exceptions.InterferenceError: where it is missing or wrong
+    :raises exceptions.InterferenceError: if it is missing or wrong
     """
     if CONF.hpc_sched.interference_file:
         _file.start(CONF.hpc_sched.interference_file)
 
 
 def bad_company(name: str | None) -> frozenset[str]:
-    """Return the applications that one must not share a host with.
+    """Return the applications with which a named one must not share a host.
 
-    Costs one stat of the index, which is read again when it has changed.
+    One stat() of the index, which is read again if it has changed.
     """
     return _current().bad.get(name, frozenset()) if name is not None else frozenset()
 
 
 def is_unknown(name: str | None) -> bool:
-    """Tell whether an application is named that the index, where there is one, does not know."""
+    """True if an application is missing in an index that has any."""
     known = _current().applications
     return name is not None and bool(known) and name not in known
 
@@ -65,7 +65,7 @@ def is_unknown(name: str | None) -> bool:
 def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:
     """Return the limits of each host: the options, or metadata of its aggregates.
 
-    Of several aggregates the lowest value counts. A value that is no number >= 0 does not count,
+    Of several aggregates the lowest value counts. Values that are no number >= 0 are ignored,
     with one WARNING a call.
     """
     default = Limits(CONF.hpc_sched[ALPHA], CONF.hpc_sched[BETA])

@@ -1,8 +1,7 @@
-"""The processor types of candidates and members: metadata, the fabric, or what hosts report.
+"""The processor types of candidates and members.
 
-The metadata ``hpc:processor`` of a host's aggregates comes first, the operator's word; then the
-type that the topology file states; then vendor, model, sockets x cores x threads and features
-from the hypervisor's cpu_info.
+The metadata ``hpc:processor`` of a host's aggregates comes first; then the type in the topology
+file; then vendor, model, sockets x cores x threads and features of the hypervisor's cpu_info.
 """
 
 from __future__ import annotations
@@ -43,27 +42,25 @@ Place = tuple[str, str | None]  # host and nodename
 def of(state: GroupState, positions: NDArray[np.int64]) -> HostProcessors:
     """Return the types of a request's candidates and of the hosts of its members.
 
-    Without queries where all members stand on candidates; else one in the API database for
-    the aggregates, one for the cells and one in each cell that holds members. Where these do
-    not answer the types of those members are not known, with a WARNING.
+    No query if all members are on candidates; else those of :func:`read_processors`.
 
-    :param positions: of the HostStates that are candidates now; types of others are left out
+    :param positions: of the HostStates that are candidates now; types of others are ignored
     """
     states = state.candidates
     places: list[Place] = [(found.host, found.nodename) for found in states]
-    # Of some members only the service host is known; on most it has one node.
+    # The nodename of some members is not known; most service hosts have one node only.
     position = dict.fromkeys([*places, *((host, None) for host, _ in places)])
     elsewhere = sorted(
         (place for place in state.group.members if place not in position),
         key=lambda place: (place[0], place[1] or ""),
     )
     stated = [stated_type(_metadata(found.aggregates or ())) for found in states]
-    reported: list[Processor | None] = [reported_processor(found.cpu_info) for found in states]
+    reported: list[Processor | None] = [parse_cpu_info(found.cpu_info) for found in states]
     if elsewhere:
-        metadata, cpu_info = read_elsewhere(elsewhere, state.group.cells)
+        metadata, cpu_info = read_processors(elsewhere, state.group.cells)
         places += elsewhere
         stated += [stated_type(metadata.get(host, ())) for host, _ in elsewhere]
-        reported += [reported_processor(cpu_info.get(place)) for place in elsewhere]
+        reported += [parse_cpu_info(cpu_info.get(place)) for place in elsewhere]
     fabric = state.fabric
     names: list[str | None] = []
     by_cpu_info = type_names(reported)
@@ -98,20 +95,24 @@ def _metadata(aggregates: Iterable[Any]) -> list[str]:
     return [found.metadata[METADATA] for found in aggregates if METADATA in found.metadata]
 
 
-# As many entries as a cloud has kinds of hosts; hosts of one kind report the same text.
+# Hosts of one kind report the same text: more entries than a cloud has kinds of hosts.
 @functools.lru_cache(maxsize=256)
-def reported_processor(cpu_info: str | None) -> Processor | None:
-    """Return what a hypervisor's cpu_info says, or None where it cannot be understood."""
+def parse_cpu_info(cpu_info: str | None) -> Processor | None:
+    """Return the processor of a hypervisor's cpu_info, or None if it is invalid."""
     try:
         return of_cpu_info(json.loads(cpu_info or ""))
     except (RecursionError, TypeError, ValueError):
         return None
 
 
-def read_elsewhere(
+def read_processors(
     places: Collection[Place], cells: Collection[int]
 ) -> tuple[dict[str, list[str]], dict[Place, str]]:
-    """Return the metadata by host and cpu_info by place of hosts that are no candidates."""
+    """Return the metadata by host and cpu_info by place of hosts that are no candidates.
+
+    One query in the API database for the aggregates, one for the cells and one in each cell.
+    Hosts of a database that does not answer are missing, with a WARNING.
+    """
     context = nova_context.get_admin_context()
     hosts = sorted({host for host, _ in places})
     metadata: dict[str, list[str]] = {}

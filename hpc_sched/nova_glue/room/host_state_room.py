@@ -19,7 +19,7 @@ MB_PER_GB = 1024
 
 
 def capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
-    """Return how many more instances of a demand a host takes, before any policy of the group.
+    """Return the number of instances that a host still takes, before any policy of the group.
 
     1 for a bare-metal node, a host that reports no vcpus. At least 1 for a host that Placement
     has offered, whatever HostState says: Placement claims the resources.
@@ -34,9 +34,9 @@ def capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
 
 
 def empty_capacity(state: Any, demand: Mapping[str, int]) -> int:
-    """Return how many instances of a demand a host takes while it has none; 1 on bare metal.
+    """Return the number of instances that a host takes while it has none; 1 on bare metal.
 
-    :param state: its HostState, or the row of its compute node with the same names
+    :param state: its HostState, or the row of its compute node with the same attributes
     """
     return host_capacity(totals(state), demand) if state.vcpus_total else 1
 
@@ -75,7 +75,7 @@ def empty_capacities(demand: Mapping[str, int]) -> dict[str, int] | None:
 
 
 def totals(state: Any) -> dict[str, float]:
-    """Return what a host has by resource class, in the units of Placement.
+    """Return the capacity of a host by resource class, in the units of Placement.
 
     :param state: as in :func:`empty_capacity`
     """
@@ -88,11 +88,11 @@ def totals(state: Any) -> dict[str, float]:
 
 
 def free(state: host_manager.HostState) -> dict[str, float]:
-    """Return what is free on a host by resource class, in the units of Placement.
+    """Return the free resources of a host by resource class, in the units of Placement.
 
-    total * ratio - used. free_ram_mb counts memory reserved for the host as used. Disk goes by
-    disk_mb_used: free_disk_mb is capped by disk_available_least, which is 0 or negative on some
-    hosts.
+    total * ratio - used. free_ram_mb counts memory reserved for the host as used. For disk,
+    disk_mb_used is read: free_disk_mb is capped by disk_available_least, which is 0 or negative
+    on some hosts.
     """
     ram_used = state.total_usable_ram_mb - state.free_ram_mb
     disk_mb = state.total_usable_disk_gb * MB_PER_GB * (state.disk_allocation_ratio or 1.0)

@@ -1,4 +1,4 @@
-"""What MDOBP compares: a VM's demand and what hosts have free, resource by resource."""
+"""The input of MDOBP: a VM's demand and the free resources of hosts."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ from nova.scheduler import host_manager
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.request.request_spec import Request
+from hpc_sched.nova_glue.request.request_spec import RequestedGroup
 from hpc_sched.nova_glue.room import host_state_room
 
 CONF = nova.conf.CONF
 
 
 def packing(
-    request: Request,
+    request: RequestedGroup,
     states: Sequence[host_manager.HostState],
     colocated: ColocatedInstances | None,
 ) -> MDOBPInput:
-    """Return what MDOBP compares on each HostState, as it was at first sight.
+    """Return the input of MDOBP, a row per HostState: vcpus, memory and, by option, disk.
 
-    vcpus and memory, disk by option. What a host can give to VMs is what it reports to be free
-    and what its VMs hold: memory reserved for the host would tilt the angle, and the emptiest
-    host always win. Where its VMs are not known it is the total. VMs on their way, which the host
-    does not report yet, are taken off what is free.
-
-    :returns: arrays with a row for each HostState
+    Usable is what the host reports as free plus what its VMs hold. The total would include
+    memory reserved for the host, which tilts the angle in favour of empty hosts; it is taken
+    only if the VMs are not known. In-flight VMs, which the host does not report yet, are
+    subtracted from the free amount.
     """
     free, usable = [], []
     for state in states:
@@ -56,11 +54,11 @@ def _free(state: host_manager.HostState) -> dict[str, float]:
     try:
         return host_state_room.free(state)
     except (OverflowError, TypeError, ValueError):
-        return {}  # numbers that are missing or none; one such host must not stop the others
+        return {}  # missing or invalid numbers of one host must not stop the others
 
 
 def _size(vms: Sequence[PlacedInstance]) -> Mapping[str, float]:
-    """Return what some VMs hold together."""
+    """Return the sum of the resources that some VMs hold."""
     vcpus = float(sum(vm.vcpus for vm in vms))
     return {
         orc.VCPU: vcpus,

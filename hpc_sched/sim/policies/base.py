@@ -1,4 +1,4 @@
-"""What a placement policy of the simulator is: one function of one Problem."""
+"""The placement policies of the simulator: functions from a request to its places."""
 
 import random
 from collections.abc import Callable
@@ -19,19 +19,19 @@ Places = tuple[int, ...]  # per VM, the index of its host in topology.hosts
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """A group of which all VMs are placed at once, or none.
+    """A group to place: all of its VMs at once, or none.
 
-    The group's ``packing`` is always there: the free processors and memory of hosts, in this
-    order, and what one VM takes of them.
+    The group always has a ``packing``: free processors and memory of hosts, in this order, and
+    the demand of one VM.
     """
 
     group: GroupRequest  # a row per host of the topology
     application: Application
-    draw: random.Random  # the only source of randomness; the same for the same seed and job
+    draw: random.Random  # the only source of randomness; seeded by the simulation and the job
 
     @property
     def problem(self) -> Problem:
-        """The group as the planner takes it."""
+        """The input of the planner."""
         return self.group.problem()
 
 
@@ -40,18 +40,18 @@ Place = Callable[[PlacementRequest], Places | Rejection]  # every VM gets a plac
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A rule by which groups get their places, by name."""
+    """A named rule that places groups."""
 
     name: str
     summary: str  # one line for help texts and reports, with its source
     place: Place
-    # Whether VMs of others bound the room on a host (core.interference).
-    minds_neighbours: bool = False
+    # Whether VMs of others bound the room on a host (core.sharing.cache_interference).
+    bounded_by_neighbours: bool = False
 
     def places(self, request: PlacementRequest) -> Places | Rejection:
         """Return the places of a group.
 
-        :raises exceptions.SimulationError: naming the policy, where its own code fails
+        :raises exceptions.SimulationError: if the code of the policy fails; names the policy
         """
         try:
             return self.place(request)
@@ -62,7 +62,7 @@ class Policy:
 
 
 def refused(problem: Problem) -> Rejection:
-    """Return the Rejection of a group that a policy found no places for."""
+    """Return the Rejection of a group for which a policy has found no places."""
     constraints = problem.constraints
     return rejected(
         problem, problem.awaiting, require=constraints.require, max_leaves=constraints.max_leaves
@@ -72,7 +72,7 @@ def refused(problem: Problem) -> Rejection:
 def filled(problem: Problem, order: NDArray[np.int64]) -> Places | Rejection:
     """Return the places of a group that fills one host after the other. O(hosts).
 
-    :param order: indices into ``topology.hosts``, the host that is filled first leading
+    :param order: indices into ``topology.hosts``, in the order of filling
     """
     room = np.minimum(problem.capacity[order], problem.awaiting)
     needed = int(np.searchsorted(np.cumsum(room), problem.awaiting)) + 1

@@ -1,4 +1,4 @@
-"""What HPCHomogeneityFilter and HPCGroupFilter leave of the hosts to any weigher."""
+"""HPCHomogeneityFilter and HPCGroupFilter, in front of any policy."""
 
 from dataclasses import replace
 
@@ -8,9 +8,9 @@ from hpc_sched.sim.policies.base import Place, PlacementRequest, Places, refused
 
 
 def on_one_type(place: Place) -> Place:
-    """Return a rule that places by another one on one processor type (Gupta2012).
+    """Return a rule that applies another one to the hosts of one processor type (Gupta2012).
 
-    If no single type holds the group, on all hosts, or nowhere if one type is required.
+    If no single type holds the group: to all hosts, or a Rejection if one type is required.
     """
 
     def placed(request: PlacementRequest) -> Places | Rejection:
@@ -28,7 +28,7 @@ def on_one_type(place: Place) -> Place:
 
 
 def within_constraints(group: GroupRequest) -> GroupRequest | Rejection:
-    """Return the group on the hosts that its constraints leave of one island."""
+    """Return the group on the hosts, all on one island, that keep its constraints."""
     constraints = group.constraints
     is_bound = constraints.require is not None or constraints.max_leaves is not None
     if not is_bound and len(group.topology.roots) == 1:
@@ -38,7 +38,7 @@ def within_constraints(group: GroupRequest) -> GroupRequest | Rejection:
 
 
 def constrained(place: Place) -> Place:
-    """Return a rule that places by another one within the group's constraints, or nowhere."""
+    """Return a rule that applies another one to the hosts that keep the group's constraints."""
 
     def placed(request: PlacementRequest) -> Places | Rejection:
         group = within_constraints(replace(request.group, packing=None, pack_hosts=True))

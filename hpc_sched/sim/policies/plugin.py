@@ -1,7 +1,7 @@
 """The plugin's own filters and weighers as policies.
 
-HPCRackCapacityFilter is left out: it keeps the leaves of the exact plan and spares, and Listing 1
-and the build plan may have taken others.
+Without HPCRackCapacityFilter, which keeps the leaves of the exact plan and spares: Listing 1 and
+the build plan may use other leaves.
 """
 
 from dataclasses import replace
@@ -46,7 +46,7 @@ def _build_plan(selection: Selection) -> Place:
 
 
 def _mdobp(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of VMs that MDOBP puts on hosts one after the other, on any leaf."""
+    """Return the places of VMs that MDOBP places one after the other, on any leaf."""
     problem = request.problem
     hosts = np.flatnonzero(problem.capacity)
     if problem.packing is None or int(problem.capacity.sum()) < problem.awaiting:
@@ -64,12 +64,12 @@ def _mdobp(request: PlacementRequest) -> Places | Rejection:
 
 
 def _sync(request: PlacementRequest) -> Places | Rejection:
-    """Return places whose leaves are planned, and whose hosts inside a leaf MDOBP chooses."""
+    """Return the places of a plan of leaves in which MDOBP chooses the hosts."""
     return _planned(replace(request.group, pack_hosts=False))
 
 
 def _async(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of MDOBP; only constraints bind them to switches."""
+    """Return the places of MDOBP within the constraints."""
     constraints = request.group.constraints
     if constraints.require is None and constraints.max_leaves is None:
         return _mdobp(request)
@@ -117,5 +117,5 @@ CLASSES = Policy(
     "by application class: dedicated, planned or packed hosts, cache scores kept in limits "
     "(Gupta2013; all our filters, HopByteWeigher and MDOBPWeigher)",
     _by_class,
-    minds_neighbours=True,
+    bounded_by_neighbours=True,
 )

@@ -15,7 +15,7 @@ from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases
-from hpc_sched.nova_glue.request import request_extra_specs
+from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.status.finding import Finding, failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
@@ -189,4 +189,4 @@ def _names_class(text: str) -> bool:
         hints = databases.dict_field(spec.get("scheduler_hints"))
     except databases.UnreadableError:
         return False
-    return request_extra_specs.names_class(extra_specs, hints)
+    return request_spec.has_class(extra_specs, hints)

@@ -122,7 +122,7 @@ def look(requests: int, vms: int) -> Sample:
         {
             "applications": len(instance_applications.cache.applications),
             "creations": len(instance_applications.cache.creations),
-            "processors": host_processors.reported_processor.cache_info().currsize,
+            "processors": host_processors.parse_cpu_info.cache_info().currsize,
             "breakers": len(circuit_breaker.breakers),
         },
     )
