@@ -32,7 +32,7 @@ SEED = os.environ.get("HPC_SCHED_FUZZ_SEED", "0")
 MOST_SECONDS = 5.0
 # Memory of the process beyond that at its start; MemoryError is no TopologyError.
 MOST_MEMORY = 1 << 30
-# What is refused at a million hosts is refused at fewer here: Topology.check looks at every host.
+# What is refused at a million hosts is refused at fewer here: fabrics.check looks at every host.
 MOST_HOSTS = 2000
 MOST_PROBLEMS = 128
 MOST_TEXT = 200_000

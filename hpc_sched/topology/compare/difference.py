@@ -115,11 +115,8 @@ def between(old: Topology, new: Topology) -> Difference:
     """
     after = {switch.name: switch for switch in new.switches}
     renamed = _renamed(old, new)
-    pairs = [
-        (switch, after[name])
-        for switch in old.switches
-        if (name := renamed.get(switch.name, switch.name)) in after
-    ]
+    kept = [(switch, after.get(renamed.get(switch.name, switch.name))) for switch in old.switches]
+    pairs = [(switch, now) for switch, now in kept if now is not None]
     common = [host for host in old.hosts if host in new]
     leaves = [(host, old.leaf_of(host)) for host in old.hosts]
     parents = _parents(old).items()

@@ -74,10 +74,8 @@ def _skipped(topology: Topology) -> Iterator[str]:
     for parent, names in found.items():
         above = topology.switches[parent]
         missing, level = topology.levels[above.level - 2 : above.level]
-        yield (
-            f"directly below {level} {above.name}, with no {missing} between: "
-            f"{hostlist.fold(names)}"
-        )
+        place = f"directly below {level} {above.name}, with no {missing} between"
+        yield f"{place}: {hostlist.fold(names)}"
 
 
 def _single(topology: Topology) -> Iterator[str]:
@@ -102,10 +100,8 @@ def _odd_sizes(topology: Topology) -> Iterator[str]:
         yield f"leaves have from {least} to {most} hosts, no number is that of most"
         return
     for size, names in _odd(larger, usual):
-        yield (
-            f"{plurals.text(len(names), 'leaf')} with {size} hosts, where {alike} of "
-            f"{len(sizes)} have {usual:g}: {hostlist.fold(names)}"
-        )
+        leaves, others = plurals.text(len(names), "leaf"), f"{alike} of {len(sizes)}"
+        yield f"{leaves} with {size} hosts, where {others} have {usual:g}: {hostlist.fold(names)}"
 
 
 def _unequal_links(topology: Topology) -> Iterator[str]:

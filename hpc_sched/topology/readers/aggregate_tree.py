@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
@@ -60,8 +60,7 @@ _Node = tuple[int, str]
 _ALONE = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
+class _Statement(NamedTuple):
     """The switch of a host on some level, and the aggregate that states it."""
 
     switch: str
@@ -101,9 +100,8 @@ class _Reader:
             )
         levels = self._levels()
         if len(levels) > MAX_LEVELS:
-            self.problems.note(
-                None, f"{len(levels)} levels ({', '.join(levels)}), {MAX_LEVELS} at most"
-            )
+            listed = f"{len(levels)} levels ({', '.join(levels)})"
+            self.problems.note(None, f"{listed}, {MAX_LEVELS} at most")
         leaves = self.stated.get(LEAF, {})
         hosts = sorted({host for by_host in self.stated.values() for host in by_host})
         # The leaf of each host: the stated one, or itself.
@@ -171,11 +169,8 @@ class _Reader:
     def _compare(self, old: _Statement, new: _Statement, what: str, level: str) -> None:
         """Note a contradiction between two statements."""
         if old.switch != new.switch:
-            self.problems.note(
-                None,
-                f"{what} is under {level} {old.switch!r} (aggregate {old.aggregate!r}) and "
-                f"under {level} {new.switch!r} (aggregate {new.aggregate!r})",
-            )
+            places = (f"under {level} {s!r} (aggregate {by!r})" for s, by in (old, new))
+            self.problems.note(None, f"{what} is {' and '.join(places)}")
 
 
 def _tree(

@@ -86,15 +86,12 @@ class _Reader:
                 name = text(fields["name"], "a switch's name")
                 if name in above:
                     chain = " > ".join((*above[above.index(name) :], name))
-                    raise invalid(
-                        fields["name"], f"cycle: switch {name!r} is below itself ({chain})"
-                    )
+                    cycle = f"cycle: switch {name!r} is below itself ({chain})"
+                    raise invalid(fields["name"], cycle)
                 if name in self.switch_line:
-                    raise invalid(
-                        fields["name"],
-                        f"switch {name!r} stands twice, first on line {self.switch_line[name]}: "
-                        "a switch has one parent",
-                    )
+                    first = f"stands twice, first on line {self.switch_line[name]}"
+                    twice = f"switch {name!r} {first}: a switch has one parent"
+                    raise invalid(fields["name"], twice)
                 self.switch_line[name] = line_of(fields["name"])
                 tree[name] = self._below(item, fields, (*above, name))
         return tree

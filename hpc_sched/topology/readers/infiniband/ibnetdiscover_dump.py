@@ -212,10 +212,9 @@ class _Reader:
             return True
         for port, peer in ((a, b), (b, a)):
             if (known := self.other_end.get(port)) is not None:
-                self.contradictions.add(
-                    f"{self.name}:{number}: port {_shown(port)} is linked to {_shown(peer)} here "
-                    f"and to {_shown(known)} before"
-                )
+                port_, here, before = (f'"{node}"[{n}]' for node, n in (port, peer, known))
+                linked = f"port {port_} is linked to {here} here and to {before} before"
+                self.contradictions.add(f"{self.name}:{number}: {linked}")
                 return False
         self.other_end |= {a: b, b: a}
         return True
@@ -226,7 +225,3 @@ def _add_guid(node: Node, guid: str | None) -> None:
         found = normalized_guid(guid)
         if found not in node.port_guids:
             node.port_guids += (found,)
-
-
-def _shown(port: Port) -> str:
-    return f'"{port[0]}"[{port[1]}]'

@@ -126,9 +126,8 @@ def _pairs_of(number: int, line: str, problems: Problems) -> dict[str, str]:
         key = _KEYS.get(stated.lower())
         if stated.lower() in _OTHER_PLUGINS:
             name, plugin = _OTHER_PLUGINS[stated.lower()]
-            raise problems.error(
-                number, f"key {name!r} of {plugin}: expected switches (topology/tree), found none"
-            )
+            wanted = "expected switches (topology/tree), found none"
+            raise problems.error(number, f"key {name!r} of {plugin}: {wanted}")
         if key is None:
             known = ", ".join(_KEYS.values())
             raise InvalidItemError(number, f"{_owner(pairs)}unknown key {stated!r}; known: {known}")

@@ -149,11 +149,8 @@ class SwitchGraph:
             if other != line.name:
                 shared.setdefault(other, []).append(node)
         for other, common in shared.items():
-            self.problems.note(
-                line.line,
-                f"node {first_of(common)} is under switch {other!r} (line "
-                f"{self.defined[other].line}) and switch {line.name!r}",
-            )
+            place = f"switch {other!r} (line {self.defined[other].line}) and switch {line.name!r}"
+            self.problems.note(line.line, f"node {first_of(common)} is under {place}")
         self.leaves[line.name] = nodes
 
     def _list_switches(self, line: SwitchLine, text: str) -> None:
@@ -164,9 +161,8 @@ class SwitchGraph:
                 tuple(name for name in names if name not in self.defined),
             )
         if self.lists[text].undefined:
-            self.note(
-                line, f" lists switch {first_of(self.lists[text].undefined)}, which no line defines"
-            )
+            undefined = first_of(self.lists[text].undefined)
+            self.note(line, f" lists switch {undefined}, which no line defines")
 
     def list_of(self, switch: str) -> SwitchList | None:
         """Return a switch's list of switches; None for leaves."""
@@ -202,10 +198,8 @@ class SwitchGraph:
         first = chain.index(min(chain, key=lambda switch: self.defined[switch].line))
         chain = [*chain[first:], *chain[:first]]
         shown = chain if len(chain) <= MAX_SHOWN else [*chain[: MAX_SHOWN - 1], "..."]
-        self.problems.note(
-            self.defined[chain[0]].line,
-            f"cycle: switch {chain[0]!r} is below itself ({' > '.join([*shown, chain[0]])})",
-        )
+        cycle = f"switch {chain[0]!r} is below itself ({' > '.join([*shown, chain[0]])})"
+        self.problems.note(self.defined[chain[0]].line, f"cycle: {cycle}")
 
 
 def first_of(names: Sequence[str]) -> str:
