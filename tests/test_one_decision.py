@@ -16,11 +16,10 @@ POLICIES = PACKAGE / "sim" / "policies"
 
 # Module of core to the names that decide; a builder imports none of them.
 DECIDING = {
-    "plan.planner": {"plan", "solve"},
-    "plan.group_plan": {"as_many_as_fit", "decide"},
+    "plan.planner": {"plan", "solve", "solve_most", "solve_sizes"},
     "plan.rejection": {"largest_gang", "rejected"},
     "plan.ranking": {"plan_order", "spare_order", "added_hops"},
-    "plan.pruning": {"kept", "permitted"},
+    "plan.pruning": {"hosts_with_spares", "permitted_hosts"},
     "plan.problem": {"Problem"},
     "server_group_policy": {"apply", "by_service", "keeps", "open_room"},
     "processors": {"best_first"},

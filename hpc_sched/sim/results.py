@@ -1,17 +1,11 @@
-"""The results of runs: plain numbers, and their files: CSV, everything as JSON, the report."""
+"""The results of runs: plain numbers for tables, files and plots."""
 
-import csv
-import io
-import json
 import math
 from array import array
-from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
-from hpc_sched import exceptions, files
 from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.measures import Series
 from hpc_sched.sim.simulation import Simulation
@@ -19,11 +13,6 @@ from hpc_sched.sim.simulation import Simulation
 # Quantiles kept of each distribution: 0 %, 0.5 % .. 100 %.
 STEPS = 200
 _STEPS = np.linspace(0.0, 1.0, STEPS + 1).tolist()
-
-RUNS, EVERYTHING, REPORT = "runs.csv", "results.json", "report.html"
-FILES = (RUNS, EVERYTHING, REPORT)
-FORMAT = "hpc-sched simulation"
-VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,46 +115,3 @@ def _quantiles(numbers: "array[float]", *shares: float) -> list[float]:
 
 def _ratio(value: float, least: float) -> float | None:
     return value / least if least else None
-
-
-def prepared(folder: Path) -> Path:
-    """Create a folder if needed and return it; called before the runs, to fail early.
-
-    :raises exceptions.SimulationError: if it cannot be created, or the report lacks a package
-    """
-    from hpc_sched.sim import report  # noqa: F401 - imported to fail early
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as failure:
-        raise exceptions.SimulationError(
-            f"{folder}: cannot be made: {failure.strerror}"
-        ) from failure
-    return folder
-
-
-def write(
-    folder: Path, results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Sequence[str]
-) -> None:
-    """Write all files of a sweep, each atomically.
-
-    :raises exceptions.SimulationError: naming the file that cannot be written
-    """
-    # Not at the top: the report needs the packages of an extra.
-    from hpc_sched.sim import report
-
-    rows = io.StringIO()
-    writer = csv.writer(rows, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Summary))
-    writer.writerows(astuple(result.summary) for result in results)
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "about": dict(about),
-        "notes": list(notes),
-        "runs": [asdict(result) for result in results],
-    }
-    text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
-    for name, content in ((RUNS, rows.getvalue()), (EVERYTHING, text)):
-        files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)
-    report.write(folder / REPORT, results, about, notes)

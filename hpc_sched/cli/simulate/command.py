@@ -16,7 +16,7 @@ from hpc_sched.cli.common.argument_types import add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.simulate import arguments
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
-from hpc_sched.sim import results
+from hpc_sched.sim import result_files
 from hpc_sched.sim.results import Result, Summary
 from hpc_sched.sim.scenario import Run
 
@@ -102,11 +102,11 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         for note in requested.notes:
             output.say(f"note: {note}")
         output_folder = parsed_args.output
-        folder = None if output_folder is None else results.prepared(Path(output_folder))
+        folder = None if output_folder is None else result_files.prepared(Path(output_folder))
         found = self._results(parsed_args, requested)
         if folder is not None:
-            results.write(folder, found, requested.about, requested.notes)
-            output.say(f"written to {folder}: {', '.join(results.FILES)}, and each run's jobs")
+            result_files.write(folder, found, requested.about, requested.notes)
+            output.say(f"written to {folder}: {', '.join(result_files.FILES)}, and each run's jobs")
         if self._interrupted:
             self.exit_code = INTERRUPTED
             output.say(f"interrupted: {len(found)} of {len(requested.runs)} runs have results")
