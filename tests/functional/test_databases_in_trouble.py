@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent import futures
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,13 @@ from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import population, population_rows, servers, states
 from tests.functional.claims import request
 from tests.functional.clouds import SAMPLE_CONF
+from tests.functional.command_server import CommandServer
 from tests.functional.database_files import write_conf
 from tests.functional.database_reads import READS, Cloud, request_of
 from tests.functional.engines import CELLS
 from tests.functional.population import GROUP, group_uuid
 from tests.functional.statements import Statement, collected, each
-from tests.functional.test_status_command import checks
+from tests.functional.test_status_command import ENVIRONMENT, results
 from tests.functional.trees import write_tree
 
 WIDE = READS[f"a group of {GROUP} as the scheduler sees it"]
@@ -209,7 +211,10 @@ def test_the_status_command_reads_a_large_cloud(populated: Cloud, tmp_path: Path
         "hpc_sched": {"topology_driver": "aggregates"},
     }
     sample = SAMPLE_CONF.read_text().partition("[hpc_sched]")[0]
-    code, found = checks(write_conf(tmp_path / "nova.conf", options, text=sample))
+    config = write_conf(tmp_path / "nova.conf", options, text=sample)
+    with closing(CommandServer(ENVIRONMENT)) as server:
+        arguments = ("--config-file", config, "upgrade", "check", "--json")
+        code, found = results(server.run("hpc_sched.cli.status_command", *arguments))
     assert code == 2
     computes = [host for cell in CELLS for host in population.hosts_of(cell)]
     enabled = [host for host in computes if not population.is_disabled(host)]
