@@ -46,7 +46,7 @@ class SimulationError(HPCSchedError, ValueError):
 
 
 class ConservationError(HPCSchedError):
-    """The simulator used a slot twice or lost a job: a defect of the simulator."""
+    """The simulator used a slot twice or lost a job: a defect of the policy or the simulator."""
 
 
 class ConfigError(HPCSchedError, ValueError):

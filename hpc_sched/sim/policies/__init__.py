@@ -1,1 +1,1 @@
-"""The rules that the simulator compares, a file each."""
+"""The placement policies that the simulator compares."""
