@@ -19,6 +19,11 @@ class Constraints:
     max_leaves: int | None = None  # most leaf switches that the group may use
     group_size: int | None = None  # final size of the group
 
+    @property
+    def bind_place(self) -> bool:
+        """True if the group is guaranteed where in the fabric its VMs are."""
+        return self.require is not None or self.max_leaves is not None
+
 
 NO_CONSTRAINTS = Constraints()
 

@@ -72,7 +72,7 @@ class HPCSpecs:
     @property
     def needs_place(self) -> bool:
         """True if the request has a guarantee on switches: ``require`` or ``max_leaves``."""
-        return self.constraints.require is not None or self.constraints.max_leaves is not None
+        return self.constraints.bind_place
 
     @property
     def needs_proof(self) -> bool:

@@ -250,9 +250,7 @@ class GroupRequest:
 
         Any combination of them does. Shape (hypervisors,).
         """
-        constraints = self.constraints
-        is_bound = constraints.require is not None or constraints.max_leaves is not None
-        if not is_bound and len(self.topology.roots) == 1:
+        if not self.constraints.bind_place and len(self.topology.roots) == 1:
             return np.ones(len(self.room), dtype=np.bool_)
         return permitted_hosts(self.problem(), plan)[self.hosts_of_rows]
 
@@ -262,8 +260,7 @@ class GroupRequest:
         Without a guarantee, a VM that moves is placed, and so is a group whose members already
         break a constraint or are on several islands.
         """
-        constraints = self.constraints
-        if constraints.require is not None or constraints.max_leaves is not None:
+        if self.constraints.bind_place:
             return True
         if self.homogeneous == "true" and self.processors is not None:
             return True

@@ -29,9 +29,7 @@ def on_one_type(place: Place) -> Place:
 
 def within_constraints(group: GroupRequest) -> GroupRequest | Rejection:
     """Return the group on the hosts, all on one island, that keep its constraints."""
-    constraints = group.constraints
-    is_bound = constraints.require is not None or constraints.max_leaves is not None
-    if not is_bound and len(group.topology.roots) == 1:
+    if not group.constraints.bind_place and len(group.topology.roots) == 1:
         return group
     plan = group.decide()
     return group.among(group.permitted(plan)) if isinstance(plan, Plan) else plan

@@ -70,8 +70,7 @@ def _sync(request: PlacementRequest) -> Places | Rejection:
 
 def _async(request: PlacementRequest) -> Places | Rejection:
     """Return the places of MDOBP within the constraints."""
-    constraints = request.group.constraints
-    if constraints.require is None and constraints.max_leaves is None:
+    if not request.group.constraints.bind_place:
         return _mdobp(request)
     group = within_constraints(replace(request.group, pack_hosts=False))
     if isinstance(group, Rejection):
