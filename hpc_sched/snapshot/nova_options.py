@@ -22,7 +22,9 @@ def option(snapshot: Snapshot, name: str) -> Any:
     if snapshot.options.get(name) is None:
         return opt.default
     try:
-        return opt.type(snapshot.options[name])
+        value = opt.type(snapshot.options[name])
+        conf.check_value(opt, value)
+        return value
     except (AttributeError, TypeError, ValueError) as failure:
         # AttributeError: oslo.config expects a text if the value is no number.
         raise exceptions.SnapshotError(f"options[{name!r}]: {failure}") from failure

@@ -14,6 +14,7 @@ from nova.scheduler import utils as scheduler_utils
 from numpy.typing import NDArray
 from oslo_log import log as logging
 
+from hpc_sched import conf
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests
@@ -67,7 +68,7 @@ class GroupWeigher(weights.BaseHostWeigher):
         if left and left[-1] is host_state and _weighing.option == self.multiplier:
             left.pop()
             return _weighing.multiplier
-        default = float(CONF.hpc_sched[self.multiplier])
+        default = conf.multiplier(CONF, self.multiplier)
         value = float(scheduler_utils.get_weight_multiplier(host_state, self.multiplier, default))
         # float() accepts "nan" and "inf"; one of them would break the order of all hosts.
         return value if math.isfinite(value) else default
@@ -99,7 +100,7 @@ class GroupWeigher(weights.BaseHostWeigher):
                 return []
             if not self._differs(weighed_obj_list):
                 _weighing.option = self.multiplier
-                _weighing.multiplier = float(CONF.hpc_sched[self.multiplier])
+                _weighing.multiplier = conf.multiplier(CONF, self.multiplier)
                 _weighing.hosts = [host.obj for host in reversed(weighed_obj_list)]
             return answer
         except Exception:
