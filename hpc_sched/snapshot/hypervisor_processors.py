@@ -29,7 +29,7 @@ def of(cloud: Cloud, members: Iterable[Server], room: NDArray[np.int64]) -> Host
     names, cores = per_hypervisor(cloud)
     nodes = cloud.snapshot.hypervisors
     by_place = {(node.host, node.nodename): name for node, name in zip(nodes, names, strict=True)}
-    types = np.array([name or "" for name in names])
+    types = np.array([name or "" for name in names], dtype=object)
     with_room = sorted(set(types[room > 0].tolist()) - {""})
     return HostProcessors(
         hypervisors={name: types == name for name in with_room},

@@ -81,7 +81,7 @@ def of(state: GroupState, positions: NDArray[np.int64]) -> HostProcessors:
     members: Counter[str | None] = Counter()
     for place, count in state.group.members.items():
         members[type_at[place]] += count
-    types = np.array([name or "" for name in names[: len(states)]])
+    types = np.array([name or "" for name in names[: len(states)]], dtype=object)
     here = sorted(set(types[positions].tolist()) - {""})
     return HostProcessors(
         hypervisors={name: types == name for name in here},

@@ -8,6 +8,8 @@ import os
 import reprlib
 import secrets
 import zlib
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -78,7 +80,17 @@ def read(path: files.Path) -> Snapshot:
         raise _error(f"{name}: not JSON: {failure}") from failure
     except RecursionError as failure:
         raise _error(f"{name}: nested too deeply") from failure
+    _check_unique(
+        "hypervisors", [(node.host, node.nodename) for node in document.hypervisors], name
+    )
+    _check_unique("servers", [server.uuid for server in document.servers], name)
     return Snapshot(**{field: getattr(document, field) for field in Snapshot.__struct_fields__})
+
+
+def _check_unique(part: str, keys: Sequence[Any], name: str) -> None:
+    again = [key for key, count in Counter(keys).items() if count > 1]
+    if again:
+        raise _error(f"{name}: {part}: {again[0]!r} is there twice: expected each one once")
 
 
 def _check(header: _Header, name: str) -> None:
