@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched.core import server_group_policy
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.extra_specs import GROUP_SIZE
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
@@ -29,8 +29,6 @@ from hpc_sched.core.server_group_policy import HardPolicy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
 
-Array = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Answer = TypeVar("Answer")
 
 

@@ -1,6 +1,7 @@
 """The Hop-Byte metric: bytes sent, each counted once per switch on its way."""
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -29,10 +30,7 @@ def hop_bytes(
     :raises LookupError: for a VM in ``traffic`` that is not in ``placement``
     """
     if traffic is None:
-        counts: dict[str, int] = {}
-        for host in placement.values():
-            counts[host] = counts.get(host, 0) + 1
-        return hop_bytes_of_counts(topology=topology, counts=counts)
+        return hop_bytes_of_counts(topology=topology, counts=Counter(placement.values()))
     fabric = topology.including(placement.values())
     pairs = (
         _mapped_pairs(placement, traffic)
@@ -58,13 +56,13 @@ def hop_bytes_of_counts(*, topology: Topology, counts: Mapping[str, int]) -> flo
     """
     placed = {host: count for host, count in counts.items() if count}
     fabric = topology.including(placed)
-    below: dict[int, int] = {}
+    below: Counter[int] = Counter()
     cost = 0
     for host, count in placed.items():
         cost -= math.comb(count, 2)
         switch = int(fabric.leaf_index[fabric.index_of(host)])
         while switch >= 0:
-            below[switch] = below.get(switch, 0) + count
+            below[switch] += count
             switch = fabric.switches[switch].parent
     used_roots = 0
     for index, count in below.items():

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hpc_sched.core.arrays import Mask
 from hpc_sched.core.plan.result import Refusal
 
 METADATA = "hpc:processor"  # of host aggregates
@@ -99,7 +97,7 @@ def best_first(
 class HostProcessors:
     """The processor types of the hypervisors of one request, and of the group's members."""
 
-    hypervisors: Mapping[str, NDArray[np.bool_]]  # type to hypervisors; shape (hypervisors,) each
+    hypervisors: Mapping[str, Mask]  # type to hypervisors; shape (hypervisors,) each
     cores: Mapping[str, int]  # type to the cores of its largest hypervisor
     members: Mapping[str | None, int]  # VMs of the group per type; None: type not known
     order: Sequence[str] = ()  # the operator's order, best first

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,18 +1,17 @@
 """The leaves with room for a group and their switches, as nodes of the planner's knapsack."""
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan import leaf_hosts
-from hpc_sched.core.plan.knapsack import Chain, Digits, Leaf, leaf_table, plus
+from hpc_sched.core.plan.knapsack import Chain, Leaf, ScoreWeights, leaf_table, plus
 from hpc_sched.core.plan.leaf_choice import hosts_of_needed_leaves
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import leaf_sums
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,10 @@ class GroupTree:
     count: int  # VMs to place
     pairs: int  # pairs of VMs of the whole group, new ones included
     limit: int | None  # most leaves without the members' leaves; None: not counted
-    digits: Digits
+    weights: ScoreWeights
     hosts: dict[int, leaf_hosts.LeafHosts]  # leaf to its hosts with room
     room: Array  # capacity per leaf; 0 for switches above. Shape (switches,)
-    members: dict[int, int]  # switch to the members below it, if any
+    members: Counter[int]  # switch to the members below it, if any
     member_leaves: set[int]
     children: dict[int, list[int]]  # switch to those of its children that have room
     # Leaf to its weight in the order of sets of leaves. The members' leaves are in every set, so
@@ -51,11 +50,11 @@ class GroupTree:
         if limit is not None and limit < 0:
             return None
         hosts = leaf_hosts.leaf_hosts(problem, count, hosts_of_needed_leaves(problem, count))
-        members: dict[int, int] = {}
+        members: Counter[int] = Counter()
         for leaf in member_leaves:
             above = leaf
             while above >= 0:
-                members[above] = members.get(above, 0) + int(here[leaf])
+                members[above] += int(here[leaf])
                 above = topology.switches[above].parent
         children: dict[int, list[int]] = {}
         for leaf in hosts:
@@ -66,8 +65,7 @@ class GroupTree:
                 if seen:
                     break
                 below, above = above, topology.switches[above].parent
-        in_order = sorted(hosts, key=lambda leaf: int(problem.tie[leaf]))
-        free = [leaf for leaf in in_order if leaf not in member_leaves]
+        in_order = sorted(hosts, key=lambda leaf: (leaf in member_leaves, int(problem.tie[leaf])))
         pairs = math.comb(int(here.sum()) + count, 2)
         open_room = room[list(hosts)]
         return cls(
@@ -75,9 +73,9 @@ class GroupTree:
             count=count,
             pairs=pairs,
             limit=limit,
-            digits=Digits.of(
+            weights=ScoreWeights.of(
                 saving=(2 * topology.depth - 1) * pairs,
-                leaves=min(count, len(free)),
+                leaves=min(count, len(hosts.keys() - member_leaves)),
                 excess=int(open_room.sum()),
                 open_leaves=len(hosts),
             ),
@@ -86,12 +84,7 @@ class GroupTree:
             members=members,
             member_leaves=member_leaves,
             children=children,
-            bits={
-                leaf: 1 << place
-                for place, leaf in enumerate(
-                    reversed([*free, *(leaf for leaf in in_order if leaf in member_leaves)])
-                )
-            },
+            bits={leaf: 1 << place for place, leaf in enumerate(reversed(in_order))},
         )
 
     def below(self, top: int) -> Leaf | Chain:
@@ -111,12 +104,12 @@ class GroupTree:
     def _leaf(self, leaf: int, rise: int) -> Leaf:
         count = min(int(self.room[leaf]), self.count)
         saved = leaf_hosts.leaf_gains(self.hosts[leaf], count) + self._saving(leaf, rise, count)
-        scores = saved * self.digits.saving
+        scores = saved * self.weights.saving
         excess = np.maximum(self.room[leaf] - np.arange(count + 1), 0)
         is_new = leaf not in self.member_leaves
-        scores -= np.minimum(excess, self.digits.excess_limit) + is_new * self.digits.leaf
+        scores -= np.minimum(excess, self.weights.excess_limit) + is_new * self.weights.leaf
         # Without a new VM the leaf is not used and has no excess.
-        scores[0] = saved[0] * self.digits.saving
+        scores[0] = saved[0] * self.weights.saving
         return Leaf(
             index=leaf,
             bit=self.bits[leaf],
@@ -138,7 +131,7 @@ class GroupTree:
             key=lambda child: int(self.problem.tie[child]),
         )
         nodes: list[Leaf | Chain] = [below[child] for child in switches]
-        own = self._saving(switch, rise, self.count) * self.digits.saving
+        own = self._saving(switch, rise, self.count) * self.weights.saving
         if not nodes and len(leaves) == 1:
             # A switch with a single leaf adds its saving to the leaf's table.
             [leaf] = leaves
@@ -155,6 +148,6 @@ class GroupTree:
 
         Shape (count + 1,).
         """
-        everyone = self.members.get(switch, 0) + np.arange(count + 1, dtype=np.int64)
+        everyone = self.members[switch] + np.arange(count + 1, dtype=np.int64)
         saving: Array = rise * everyone * (everyone - 1)
         return saving

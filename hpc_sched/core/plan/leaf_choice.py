@@ -1,13 +1,10 @@
 """Which leaves a best plan can use, found before any of the planner's tables is made."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import leaf_sums
-
-Array = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 # With at most this many VMs a host, each further VM in a leaf saves at least as much as the one
 # before: a new host loses at most 2 pairs, and the leaf's own saving grows by at least 2 a VM.

@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.knapsack import maxplus
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.sharing import mdobp
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

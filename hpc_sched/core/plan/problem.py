@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
@@ -18,10 +18,10 @@ class Problem:
 
     topology: Topology
     # Shape (hosts,): VMs that each host still takes; 0 if it is not a candidate.
-    capacity: NDArray[np.int64]
-    members: NDArray[np.int64]  # shape (hosts,): VMs of the group that have a place
+    capacity: Array
+    members: Array  # shape (hosts,): VMs of the group that have a place
     awaiting: int  # VMs of the group without a place
-    tie: NDArray[np.int64]  # shape (switches,): rank of each switch among equals, see tie_order
+    tie: Array  # shape (switches,): rank of each switch among equals, see tie_order
     constraints: Constraints = NO_CONSTRAINTS
     # Whether VMs on one host count as nearer than VMs under one leaf. False with a policy of
     # soft anti-affinity, and if MDOBP chooses the hosts inside a leaf.
@@ -61,14 +61,14 @@ class Problem:
         )
 
 
-def _counts(topology: Topology, counts: Mapping[str, int]) -> NDArray[np.int64]:
+def _counts(topology: Topology, counts: Mapping[str, int]) -> Array:
     array = np.zeros(len(topology.hosts), dtype=np.int64)
     for host, count in counts.items():
         array[topology.index_of(host)] = count
     return array
 
 
-def tie_order(topology: Topology, group_id: str) -> NDArray[np.int64]:
+def tie_order(topology: Topology, group_id: str) -> Array:
     """Return the rank of each switch in the order in which a group takes equal switches.
 
     By (blake2b of group id and switch name, name): always the same for one group, but different

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing import mdobp
-
-Array = NDArray[np.int64]
 
 
 def plan_order(problem: Problem, plan: Plan, *, slot: int = 0) -> Array:

@@ -25,7 +25,7 @@ def rejected(
             if (gang := largest_gang(problem, number)) is not None
         ),
         best=largest_gang(problem, level, max_leaves=max_leaves, with_members=True),
-        conflict=_conflict(problem, level, require, max_leaves),
+        conflict=conflict_of(problem, level, require, max_leaves),
     )
 
 
@@ -56,10 +56,13 @@ def largest_gang(
     return Gang(level=topology.levels[level - 1], vms=int(rooms[best]), switch=name.name)
 
 
-def _conflict(
+def conflict_of(
     problem: Problem, level: int, require: str | None, max_leaves: int | None
 ) -> str | None:
-    """Return how the members themselves break a constraint, or None; no names of switches."""
+    """Return how the members themselves break a constraint, or None; no names of switches.
+
+    :param level: the number of the level ``require``
+    """
     topology = problem.topology
     has_members = problem.members > 0
     tops = len(np.unique(topology.groups[level - 1][has_members]))

@@ -1,5 +1,6 @@
 """The answers of the planner: a Plan, or a Rejection with the largest groups that fit."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -28,20 +29,16 @@ class Plan:
 
         :param taken: host to the number of VMs placed there
         """
-        left, places = dict(taken), []
+        left, places = Counter(taken), []
         for host in self.places:
-            if left.get(host, 0) > 0:
+            if left[host] > 0:
                 left[host] -= 1
             else:
                 places.append(host)
         if any(left.values()):
             return None
-        leaves: dict[str, int] = {}
-        hosts: dict[str, int] = {}
-        for host in places:
-            hosts[host] = hosts.get(host, 0) + 1
-            leaves[leaf_of(host)] = leaves.get(leaf_of(host), 0) + 1
-        return Plan(hosts, tuple(places), leaves, self.hop_bytes, self.switch)
+        hosts, leaves = Counter(places), Counter(map(leaf_of, places))
+        return Plan(dict(hosts), tuple(places), dict(leaves), self.hop_bytes, self.switch)
 
 
 @dataclass(frozen=True, slots=True)

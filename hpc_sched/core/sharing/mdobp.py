@@ -5,10 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.int64]
-Reals = NDArray[np.float64]
+from hpc_sched.core.arrays import Array, Reals
 
 # Cosines and fullness are compared after rounding to this number of decimals.
 DECIMALS = 6
