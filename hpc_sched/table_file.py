@@ -138,7 +138,6 @@ def _is_header(row: TableRow, number_columns: Sequence[int]) -> bool:
 
 
 def _is_float(text: str) -> bool:
-    """True for a number, nan and inf included."""
     try:
         float(text)
     except ValueError:

@@ -218,10 +218,7 @@ class _Reader:
 
 
 def _text(key: str, value: Any) -> str:
-    """Return a value as text, without blanks at its ends.
-
-    :raises exceptions.RequestError: for a value of another type or a text that is too long
-    """
+    """Return a value as text, without blanks at its ends."""
     if not isinstance(value, str | int | float):
         raise exceptions.RequestError(f"{key}: expected a text, found a {type(value).__name__}")
     try:

@@ -290,7 +290,6 @@ class GroupRequest:
         )
 
     def _packing(self, packing: MDOBPInput) -> MDOBPInput:
-        """Return the input of MDOBP per host of the topology."""
         if self.host_index is None:
             return packing
         free = np.zeros((len(self.topology.hosts), len(packing.demand)))
@@ -300,7 +299,6 @@ class GroupRequest:
         return replace(packing, free=free, usable=usable)
 
     def _keeps_policy(self, plan: Plan) -> bool:
-        """True if the plan keeps the hard policy, counted by service."""
         if self.hard_policy is None:
             return True
         hosts = self.topology.hosts

@@ -149,11 +149,7 @@ def open_room(policy: HardPolicy | None, room: Array) -> Array:
 
 
 def _shared_out(policy: HardPolicy, room: Array, part: Array) -> Array:
-    """Return the room per hypervisor, each service's allowance divided within each part.
-
-    :param part: shape (hypervisors,): number of the part
-    :returns: shape (hypervisors,)
-    """
+    """Return the room per hypervisor, each service's allowance divided within each part."""
     bounded, allowed = np.zeros_like(room), policy.allowed
     given: dict[tuple[int, int], int] = {}
     for i in policy.order:

@@ -224,7 +224,6 @@ class _Builder:
 
 
 def _name_of(switches: Sequence[str]) -> str:
-    """Return the name of the node of some switches."""
     if len(switches) == 1:
         return switches[0]
     folded = hostlist.fold(switches)

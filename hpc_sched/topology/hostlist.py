@@ -75,7 +75,6 @@ def _parts(text: str) -> list[str]:
 
 
 def _unfolded(part: str) -> list[str]:
-    """Return the names of a text without commas outside brackets."""
     if _PLAIN.match(part):
         return [part]
     return [str(node) for node in NodeSet(part, resolver=RESOLVER_NOGROUP)]

@@ -127,10 +127,7 @@ class _Leaves:
 
 
 def _host_keys(problem: Problem, wanted: Array) -> tuple[Array, ...]:
-    """Return sort keys of hosts inside their leaf, primary key last. Shape (hosts,) each.
-
-    :param wanted: shape (hosts,): VMs that go to the host's leaf
-    """
+    """Return sort keys of hosts, primary key last; ``wanted``: VMs that go to the leaf of each."""
     takes = np.minimum(problem.capacity, wanted)
     excess = problem.capacity - takes
     name = problem.topology.name_rank

@@ -92,10 +92,7 @@ class GroupTree:
         return self._node(top, rise=0)
 
     def _node(self, switch: int, rise: int) -> Leaf | Chain:
-        """Return the node of a switch, its own saving included.
-
-        :param rise: levels up to its parent
-        """
+        """Return the node of a switch ``rise`` levels below its parent, its own saving included."""
         if switch not in self._nodes:
             make = self._leaf if switch in self.hosts else self._chain
             self._nodes[switch] = make(switch, rise)
@@ -144,10 +141,7 @@ class GroupTree:
         return Chain(nodes, own, self.count, self.limit)
 
     def _saving(self, switch: int, rise: int, count: int) -> Array:
-        """Return the hops that members and 0, 1 .. ``count`` new VMs save under one switch.
-
-        Shape (count + 1,).
-        """
+        """Return the hops that members and 0, 1 .. ``count`` new VMs save. Shape (count + 1,)."""
         everyone = self.members[switch] + np.arange(count + 1, dtype=np.int64)
         saving: Array = rise * everyone * (everyone - 1)
         return saving

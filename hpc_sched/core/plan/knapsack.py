@@ -146,12 +146,7 @@ class Chain:
 def _splits(
     table: Table, whole: Table, rest: Table, leaves: int, count: int
 ) -> list[tuple[int, int]]:
-    """Return the best (leaves, VMs) of a node; the other VMs go to the nodes after it.
-
-    :param table: of the node
-    :param whole: of the node and those after it
-    :param rest: of those after it
-    """
+    """Return the best (leaves, VMs) of a node; ``rest`` is of those after it, ``whole`` of all."""
     row = whole[leaves]
     wanted = NEVER if row is None else row.at(count)
     found: list[tuple[int, int]] = []

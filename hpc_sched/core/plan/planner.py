@@ -176,10 +176,7 @@ def _plan_of(problem: Problem, found: _Found) -> Plan:
 
 
 def _slot_order(problem: Problem, counts: Mapping[int, int]) -> list[int]:
-    """Return the planned leaves branch by branch, those with most VMs of the group first.
-
-    So the first slots of a plan are near each other, however many of them are used.
-    """
+    """Return the leaves so that the first slots, however many are used, are near each other."""
     if len(counts) == 1:
         return list(counts)
     topology = problem.topology

@@ -97,10 +97,7 @@ def _is_yaml(name: str) -> bool:
 
 
 def _speed(index: InterferenceIndex, file: str, one: str, other: str) -> float:
-    """Return the performance of one application with the other.
-
-    :raises exceptions.InterferenceError: if the file format cannot express it
-    """
+    """Return the performance of one application with the other, if the format can express it."""
     for name in (one, other):
         if not extra_spec_names.is_name(name):
             raise exceptions.InterferenceError(

@@ -111,10 +111,7 @@ def places(
 def _keys(
     packing: MDOBPInput, members: Array, name_rank: Array, hosts: Array, given: Array
 ) -> Iterator[tuple[int, float, float, int, int]]:
-    """Yield the sort key of each host, which ends in the host, with some VMs placed on it.
-
-    :param given: VMs placed on each of ``hosts``; same shape
-    """
+    """Yield the sort key of each host, which ends in the host, after ``given`` VMs on it."""
     cosine, left = _fit(packing, hosts, given)
     in_group = -packing.members_first * (members[hosts] + given)
     return zip(

@@ -167,7 +167,6 @@ class _Reader:
         return parents
 
     def _compare(self, old: _Statement, new: _Statement, what: str, level: str) -> None:
-        """Note a contradiction between two statements."""
         if old.switch != new.switch:
             places = (f"under {level} {s!r} (aggregate {by!r})" for s, by in (old, new))
             self.problems.note(None, f"{what} is {' and '.join(places)}")
@@ -179,7 +178,6 @@ def _tree(
     levels: Sequence[str],
     remarks: Sequence[str],
 ) -> Topology:
-    """Return the topology; every switch is on its stated level."""
     hosts: dict[_Node, list[str]] = {}
     for host, leaf in leaf_of.items():
         hosts.setdefault(leaf, []).append(host)

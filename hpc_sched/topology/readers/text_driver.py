@@ -157,10 +157,7 @@ def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
 def _read(
     process: subprocess.Popen[bytes], deadline: float, max_bytes: int
 ) -> tuple[bytearray, bytearray] | None:
-    """Return a process's output, up to its end or the limit, and the end of its errors.
-
-    None after the deadline.
-    """
+    """Return output, up to its end or limit, and the end of the errors; None after the deadline."""
     output, errors = bytearray(), bytearray()
     with selectors.DefaultSelector() as selector:
         for stream, target in ((process.stdout, output), (process.stderr, errors)):

@@ -41,8 +41,6 @@ class YamlFileDriver(TextDriver):
 
 @dataclass
 class _Reader:
-    """Walks the YAML nodes of one file."""
-
     problems: Problems
     switch_line: dict[str, int] = field(default_factory=dict)
     host_leaf: dict[str, str] = field(default_factory=dict)
@@ -125,7 +123,6 @@ class _Reader:
         return hosts
 
     def _named_hosts(self, item: yaml.Node, leaf: str) -> list[str]:
-        """Return the hosts of an item, which may state their own processor type."""
         name, processor = item, None
         if isinstance(item, yaml.MappingNode):
             what = f"a host of leaf {leaf!r}"

@@ -46,7 +46,6 @@ def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return a list of names as the value of a key."""
     text = ",".join(hostlist.written(names))
     for name in names:
         check_name(name)
@@ -56,7 +55,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _names_of(topology: Topology) -> dict[str, str]:
-    """Return the name of each switch in the file, by its name."""
     given = [switch.name for switch in topology.switches]
     kept = {name for name in given if len(name) <= MAX_NAME and _NAME.match(name)}
     taken = set(kept)

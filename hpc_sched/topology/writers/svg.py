@@ -128,7 +128,6 @@ def _cells(
     states: Mapping[str, str] | None,
     notes: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yield a square for each host, row by row."""
     for i, host in enumerate(hosts):
         x = box.x + PADDING + i % places.cells * places.cell
         y = box.y + HEADING + i // places.cells * places.cell
@@ -173,7 +172,6 @@ def _text(look: str, x: int, y: int, text: str) -> str:
 
 
 def _facts(topology: Topology, index: int) -> Iterator[str]:
-    """Yield the attributes of a switch, for its tooltip."""
     switch = topology.switches[index]
     yield f"{switch.name} ({topology.levels[switch.level - 1]})"
     if switch.members:

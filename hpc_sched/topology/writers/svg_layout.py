@@ -79,7 +79,6 @@ def of(topology: Topology) -> "Layout":
 
 
 def _misfit(layout: "Layout") -> float:
-    """Return the difference of a layout's shape from ``ASPECT``, as a logarithm."""
     return abs(math.log(layout.width / (ASPECT * layout.height)))
 
 
@@ -148,7 +147,6 @@ class Layout:
         return bottom
 
     def _connect(self, level: int, parent: int, y: int) -> None:
-        """Add a line to a parent more than one level above."""
         if parent >= 0 and self._switches[parent].level > level + 1:
             left = self.columns[self._switches[parent].level - 1] + COLUMN - GAP
             self.lines.append(Line(left, y, self.columns[level - 1] - left))

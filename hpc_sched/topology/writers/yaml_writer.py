@@ -60,7 +60,6 @@ def _head(switch: Switch) -> Iterator[str]:
 
 
 def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a leaf's hosts."""
     items = []
     for type_, names in groupby(hosts, key=topology.host_processors.get):
         try:

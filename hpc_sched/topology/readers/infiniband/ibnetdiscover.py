@@ -92,7 +92,6 @@ class IbnetdiscoverDriver(TextDriver):
 
 
 def _example(nodes: Sequence[Node]) -> str:
-    """Return an example of some nodes, independent of their order."""
     if not nodes:
         return ""
     node = min(nodes, key=lambda node: (not node.description, node.guid))
@@ -100,19 +99,13 @@ def _example(nodes: Sequence[Node]) -> str:
 
 
 def _is_aggregation(node: Node) -> bool:
-    """True if an HCA is part of a switch, and not of a host."""
     return node.kind == HCA and _AGGREGATION in node.description.lower()
 
 
 def _host_of(
     node: Node, names: Mapping[str, str], pattern: re.Pattern[str] | None = None
 ) -> str | None:
-    """Return the name of an HCA's host, or None where it is unknown.
-
-    :param names: GUID of a node or port to host; takes precedence
-    :param pattern: finds a host's name in a description: its first group, or the whole match; by
-        default a description is a host and an adapter, ``node0001 HCA-1``, or a host alone
-    """
+    """Return the host of an HCA by the name map (GUIDs of node or ports), else its description."""
     for guid in (node.guid, *sorted(node.port_guids)):
         if guid in names:
             # A name map for ibnetdiscover itself has whole descriptions.
@@ -129,7 +122,6 @@ def _host_of(
 
 
 def _host_in(description: str) -> str | None:
-    """Return the host in a description of the usual form."""
     words = description.split()
     if len(words) not in (1, 2) or (len(words) == 2 and not _ADAPTER.match(words[1])):
         return None

@@ -114,8 +114,6 @@ class _SkippedLines:
 
 @dataclass
 class _Reader:
-    """Reads a dump line by line."""
-
     name: str
     nodes: dict[str, Node] = field(default_factory=dict)
     by_peers: set[str] = field(default_factory=set)  # nodes that a peer has described

@@ -170,10 +170,7 @@ def _spread(neighbours: _Neighbours, masks: list[int]) -> Iterator[list[int]]:
 def _near(
     leaves: Sequence[_Switches], neighbours: _Neighbours, start: list[int], names: Sequence[str]
 ) -> list[list[int]]:
-    """Return, per number of links and leaf, the mask of the leaves within that distance.
-
-    Ends at the distance that reaches all connected leaves.
-    """
+    """Return the mask of the leaves near each leaf, per number of links up to the longest path."""
     connected: dict[int, int] = {}  # by switch
     for switches in leaves:
         for s in switches:

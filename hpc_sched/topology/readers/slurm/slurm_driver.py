@@ -80,7 +80,6 @@ def is_yaml(content: bytes) -> bool:
 
 
 def _switches_of(text: str, problems: Problems) -> list[SwitchLine]:
-    """Return the switches of a topology.conf in its order; linear in its length."""
     found = []
     for number, line in _logical_lines(text):
         if not line or line.isspace():
@@ -114,7 +113,6 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _pairs_of(number: int, line: str, problems: Problems) -> dict[str, str]:
-    """Return the values of a line by their keys."""
     pairs: dict[str, str] = {}
     at, end = 0, len(line.rstrip())
     while at < end:

@@ -17,16 +17,12 @@ _TYPES = ("tree", "block", "flat", "ring", "torus3d")
 _TOPOLOGY_KEYS = ("topology", "cluster_default", *_TYPES)
 _TREE_KEYS = ("switches",)
 _SWITCH_KEYS = ("switch", "children", "nodes")
-_BOOLEANS = {
-    **dict.fromkeys(("true", "yes", "on", "1", "y"), True),
-    **dict.fromkeys(("false", "no", "off", "0", "n"), False),
-}
+_BOOLEANS = dict.fromkeys(("true", "yes", "on", "1", "y"), True)
+_BOOLEANS |= dict.fromkeys(("false", "no", "off", "0", "n"), False)
 
 
 @dataclass(frozen=True, slots=True)
 class _NamedTopology:
-    """One topology of the file."""
-
     name: str
     line: int
     kind: str
@@ -92,7 +88,6 @@ def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _Na
 def _chosen(
     found: Sequence[_NamedTopology], tree: str | None, problems: Problems
 ) -> _NamedTopology:
-    """Return the tree to read."""
     of_kind = [each for each in found if each.kind == "tree"]
     trees = f"trees in the file: {', '.join(each.name for each in of_kind[:20]) or 'none'}"
     defaults = [each for each in found if each.default]
@@ -153,6 +148,5 @@ def _is_blank(node: yaml.Node) -> bool:
 
 
 def _boolean(node: yaml.Node) -> bool | None:
-    """Return the boolean that a node states, or None."""
     stated = node.value.strip().lower() if isinstance(node, yaml.ScalarNode) else ""
     return _BOOLEANS.get(stated)
