@@ -7,13 +7,15 @@ the smallest ultrametric that is not below them. On a fat tree they are one alre
 build          the entry: level by level
   _merged        which parts become one on a level
   _Rounding      the pair of leaves whose distance was rounded up most
-  _torn          connected leaves on different islands
+  _split         connected leaves on different islands
   _Builder       the nodes of the tree, with their names
 
 Sets of leaves are masks, bit i for leaf i: one machine operation handles 64 leaves.
 """
 
+import functools
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -31,8 +33,8 @@ MAX_NAME = 60
 class Leaf:
     """Hosts connected to the same leaf switch, or to the same set of leaf switches."""
 
-    switches: tuple[str, ...]
-    hosts: tuple[str, ...]
+    switches: Sequence[str]
+    hosts: Sequence[str]
     links: Links | None = None
 
 
@@ -95,7 +97,7 @@ def build(
     return Topology.from_tree(
         {cluster.name: cluster.below for cluster in builder.clusters},
         details=Details(members=builder.members, links=builder.links),
-        remarks=[*found, *_torn(builder.clusters, leaves, near)],
+        remarks=[*found, *_split(builder.clusters, leaves, near)],
     )
 
 
@@ -123,7 +125,7 @@ def _worse(
     return worst
 
 
-def _torn(
+def _split(
     islands: Sequence["_Cluster"], leaves: Sequence[Leaf], near: Sequence[Sequence[int]]
 ) -> Iterator[str]:
     """Yield a remark if leaves that reach each other are on different islands.
@@ -186,11 +188,11 @@ class _Builder:
             if not same:
                 # No switch has exactly these leaves below: take those that connect some of them.
                 within = sorted(i for leaf in bits(leaves) for i in by_first.get(leaf, ()))
-                inside = [uppers[i] for i in within if not uppers[i].below & ~leaves]
                 same = [
-                    upper
-                    for upper in inside
-                    if all(upper.below & ~child.leaves for child in children)
+                    uppers[i]
+                    for i in within
+                    if not uppers[i].below & ~leaves
+                    and all(uppers[i].below & ~child.leaves for child in children)
                 ]
             unnamed = f"{_name_of(self.given[next(bits(leaves))].switches)}-level{level}"
             total = Links.total([upper.links for upper in same if upper.links is not None])
@@ -240,10 +242,7 @@ def bits(mask: int) -> Iterator[int]:
 
 def union(masks: Iterable[int]) -> int:
     """Return the union of masks."""
-    found = 0
-    for mask in masks:
-        found |= mask
-    return found
+    return functools.reduce(operator.or_, masks, 0)
 
 
 def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:

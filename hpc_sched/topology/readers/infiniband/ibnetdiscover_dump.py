@@ -194,9 +194,8 @@ class _Reader:
             return last
         of_itself = node is self.section
         if not node.description or (not of_itself and node.id not in self.by_peers):
-            text = line[first + 1 : last].strip()
-            if not text.isprintable():
-                text = "".join(char if char.isprintable() else " " for char in text).strip()
+            text = line[first + 1 : last]
+            text = "".join(char if char.isprintable() else " " for char in text).strip()
             # No description is better than a damaged one.
             if text and len(text) <= MAX_DESCRIPTION:
                 node.description = text

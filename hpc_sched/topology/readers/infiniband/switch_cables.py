@@ -79,11 +79,7 @@ def fabric(
     rates = {s: _rates(links[s], s, height) for s in height}
     return hierarchy.build(
         [
-            Leaf(
-                tuple(name[s] for s in switches),
-                tuple(members[switches]),
-                _total([rates[s] for s in switches]),
-            )
+            Leaf([name[s] for s in switches], members[switches], _total(rates[s] for s in switches))
             for switches in leaves
         ],
         near,
@@ -234,7 +230,7 @@ def _rates(ends: _Ends, s: int, height: Mapping[int, int]) -> Links | None:
     return Links(down, up)
 
 
-def _total(rates: Sequence[Links | None]) -> Links | None:
+def _total(rates: Iterable[Links | None]) -> Links | None:
     """Return the data rates of all switches of a leaf, or None if one is unknown."""
-    known = [links for links in rates if links is not None]
-    return Links.total(known) if len(known) == len(rates) else None
+    known = list(rates)
+    return None if None in known else Links.total([links for links in known if links])
