@@ -31,14 +31,11 @@ def hop_bytes(
     """
     if traffic is None:
         return hop_bytes_of_counts(topology=topology, counts=Counter(placement.values()))
+    if not isinstance(traffic, Mapping):
+        traffic = _by_pair(list(placement), np.asarray(traffic))
     fabric = topology.including(placement.values())
-    pairs = (
-        _mapped_pairs(placement, traffic)
-        if isinstance(traffic, Mapping)
-        else _array_pairs(placement, np.asarray(traffic))
-    )
     total: float = 0
-    for p, q, sent in pairs:
+    for p, q, sent in _pairs(placement, traffic):
         if sent and p != q:
             total += sent * fabric.hops(placement[p], placement[q])
     return total
@@ -76,7 +73,7 @@ def hop_bytes_of_counts(*, topology: Topology, counts: Mapping[str, int]) -> flo
     return math.inf if used_roots > 1 else cost
 
 
-def _mapped_pairs(
+def _pairs(
     placement: Mapping[Hashable, str], traffic: Mapping[tuple[Any, Any], float]
 ) -> Iterator[tuple[Any, Any, float]]:
     counted: set[tuple[Any, Any]] = set()
@@ -96,21 +93,8 @@ def _mapped_pairs(
         yield p, q, sent
 
 
-def _array_pairs(
-    placement: Mapping[Hashable, str], traffic: NDArray[Any]
-) -> Iterator[tuple[Any, Any, float]]:
-    vms = list(placement)
+def _by_pair(vms: list[Hashable], traffic: NDArray[Any]) -> dict[tuple[Any, Any], float]:
     if traffic.shape != (len(vms), len(vms)):
         raise ValueError(f"traffic has the shape {traffic.shape}, expected {(len(vms), len(vms))}")
-    upper, lower = np.triu(traffic, 1), np.tril(traffic, -1).T
-    if (traffic < 0).any():
-        raise ValueError("negative bytes in traffic")
-    both = (upper != 0) & (lower != 0)
-    if (upper != lower)[both].any():
-        i, j = (int(x) for x in np.argwhere(both & (upper != lower))[0])
-        raise ValueError(
-            f"bytes between {vms[i]!r} and {vms[j]!r} are given twice: {upper[i, j]}, {lower[i, j]}"
-        )
-    pairs = np.maximum(upper, lower)
-    for i, j in np.argwhere(pairs):
-        yield vms[i], vms[j], pairs[i, j].item()
+    # From the end: an error then names a pair in the order of ``vms``.
+    return {(vms[i], vms[j]): traffic[i, j].item() for i, j in np.argwhere(traffic)[::-1]}

@@ -4,12 +4,6 @@ The description of a fabric is a graph: parallel spines, leaves with several par
 sometimes no tree at all. The hops of a tree are an ultrametric; here the graph's distances become
 the smallest ultrametric that is not below them. On a fat tree they are one already.
 
-build          the entry: level by level
-  _merged        which parts become one on a level
-  _Rounding      the pair of leaves whose distance was rounded up most
-  _split         connected leaves on different islands
-  _Builder       the nodes of the tree, with their names
-
 Sets of leaves are masks, bit i for leaf i: one machine operation handles 64 leaves.
 """
 

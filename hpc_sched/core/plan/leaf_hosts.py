@@ -56,12 +56,7 @@ def leaf_hosts(problem: Problem, most: int, among: Array | None = None) -> dict[
             (int(members[start]), open_[start:end], gains)
         )
     return {
-        leaf: LeafHosts(
-            tuple(m for m, _, _ in reversed(classes)),
-            tuple(hosts for _, hosts, _ in reversed(classes)),
-            tuple(gains for _, _, gains in reversed(classes)),
-        )
-        for leaf, classes in found.items()
+        leaf: LeafHosts(*zip(*reversed(classes), strict=True)) for leaf, classes in found.items()
     }
 
 

@@ -113,11 +113,9 @@ class Layout:
     def _rows(self, below: Sequence[int], parent: int, top: int, gap: int) -> int:
         """Stack switches vertically, leaves in rows; return the bottom y coordinate."""
         y = top
-        for are_leaves, found in itertools.groupby(
-            below, key=lambda child: self._switches[child].level == 1
-        ):
+        for level, found in itertools.groupby(below, key=lambda child: self._switches[child].level):
             children = list(found)
-            if are_leaves:
+            if level == 1:
                 across = _even(len(children), self._across)
                 for i in range(0, len(children), across):
                     y = self._leaves(children[i : i + across], parent, y) + GAP

@@ -1,13 +1,4 @@
-"""An InfiniBand fabric as a graph of switches, made into a tree.
-
-fabric         the entry: from the cables of a dump to a Topology
-  _links         the other ends of each switch's cables, and the switches of each host
-  _check_span    bounds the length of paths
-  _near          the leaves near each leaf
-  _uppers        the switches above leaves, on shortest paths between them
-    _spread        one step of the search, for all switches and all leaves at once
-  _rates         data rates of a switch's links
-"""
+"""An InfiniBand fabric as a graph of switches, made into a tree."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
