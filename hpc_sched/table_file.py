@@ -102,18 +102,16 @@ def yaml_rows(content: bytes, file: str) -> list[TableRow]:
 
     :raises exceptions.InterferenceError: naming file and line
     """
-    error = exceptions.InterferenceError
-    root = yaml_nodes.compose(content, file, error, _MAX_NESTING)
-    return [] if root is None else [_yaml_row(item, file) for item in _items(root, file)]
-
-
-def _yaml_row(node: yaml.Node, file: str) -> TableRow:
-    cells: list[str] = []
-    for item in _items(node, file):
-        if not isinstance(item, yaml.ScalarNode):
-            raise _unexpected(item, file, "a name or a number")
-        cells.append("" if yaml_nodes.is_null(item) else str(item.value).strip())
-    return TableRow(file, yaml_nodes.line_of(node), tuple(cells))
+    root = yaml_nodes.compose(content, file, exceptions.InterferenceError, _MAX_NESTING)
+    rows = []
+    for node in [] if root is None else _items(root, file):
+        cells = _items(node, file)
+        for cell in cells:
+            if not isinstance(cell, yaml.ScalarNode):
+                raise _unexpected(cell, file, "a name or a number")
+        texts = ("" if yaml_nodes.is_null(cell) else str(cell.value).strip() for cell in cells)
+        rows.append(TableRow(file, yaml_nodes.line_of(node), tuple(texts)))
+    return rows
 
 
 def _items(node: yaml.Node, file: str) -> list[yaml.Node]:

@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
-from hpc_sched.topology.tree import (
-    Details,
-    Switch,
-    Tree,
-    TreeReader,
-    name_rank,
-    with_leaves,
-)
+from hpc_sched.topology.tree import Details, Switch, Tree, TreeReader, name_rank, with_leaves
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

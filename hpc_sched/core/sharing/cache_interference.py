@@ -1,4 +1,4 @@
-"""Rules for sharing a host (Gupta2013): dedicated hosts, cache scores, bad company."""
+"""Rules for sharing a host (Gupta2013): dedicated hosts, cache scores, the interference index."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,10 +26,6 @@ class Limits:
 
     alpha: float  # on every host
     beta: float  # on hosts with a VM of class sync
-
-    def at(self, has_sync: bool) -> float:
-        """Return the limit of a host."""
-        return min(self.alpha, self.beta) if has_sync else self.alpha
 
 
 ALPHA = "cache_score_limit"  # option, and metadata of host aggregates
@@ -129,7 +125,8 @@ def room(
     has_sync = newcomer.app_class == "sync" or any(
         there.app_class == "sync" for there in neighbours
     )
-    left = limits.at(has_sync) - math.fsum(there.score for there in neighbours)
+    limit = min(limits.alpha, limits.beta) if has_sync else limits.alpha
+    left = limit - math.fsum(there.score for there in neighbours)
     if newcomer.score <= 0:
         # It adds nothing, but as a sync VM it may lower the limit below the present sum.
         return most if left >= -EPSILON else 0
