@@ -1,12 +1,4 @@
-"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike.
-
-GroupRequest          the input of every decision about placement
-  problem             the planner's input: capacities under the server group's policy
-  decide              the plan of the group, or a Rejection
-  choose_processor    the same on one processor type (Gupta2012, homogeneity)
-  host_order          the hosts in the order in which one VM tries them
-  refusal             the reason of a Rejection, for operator and tenant
-"""
+"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -91,10 +83,10 @@ class GroupRequest:
         The VMs of this request must fit; with ``require`` the group must fit at its final size.
         VMs of other requests, and orphaned build requests, only improve the choice.
         """
-        required = self.constraints.require is not None
-        must = max(self.left, self.missing) if required else self.left
-        wanted = {max(self.awaiting, self.missing), self.active, must}
-        return tuple(sorted((count for count in wanted if count >= must), reverse=True))
+        is_required = self.constraints.require is not None
+        fewest = max(self.left, self.missing) if is_required else self.left
+        wanted = {max(self.awaiting, self.missing), self.active, fewest}
+        return tuple(sorted((count for count in wanted if count >= fewest), reverse=True))
 
     @property
     def capacity(self) -> Array:
@@ -182,8 +174,8 @@ class GroupRequest:
         processors = self.processors
         if processors is None or self.homogeneous == "false":
             return None
-        must = self.homogeneous == "true"
-        if must and (fault := processors.fault_of_members()):
+        is_required = self.homogeneous == "true"
+        if is_required and (fault := processors.fault_of_members()):
             return fault
         best: ProcessorChoice[Answer] | None = None
         most = 0
@@ -195,7 +187,7 @@ class GroupRequest:
                 best = ProcessorChoice(name, processors.hypervisors[name], answer)
                 if planned(answer) == self.sizes[0]:
                     break
-        if best is not None or not must:
+        if best is not None or not is_required:
             return best
         anywhere = decide(self)
         if isinstance(anywhere, Rejection):

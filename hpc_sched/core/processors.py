@@ -57,17 +57,15 @@ def type_names(processors: Sequence[Processor | None]) -> list[str | None]:
     Processors of one label with different features are different types. The name ends with the
     features that not all processors of the label have: ``Intel Icelake 2x32x2 +avx512f``.
     """
-    common: dict[str, frozenset[str]] = {}
-    for found in processors:
-        if found is not None:
-            features = common.get(found.label, found.features)
-            common[found.label] = features & found.features
-    names: dict[Processor, str] = {}
-    for found in processors:
-        if found is not None and found not in names:
-            own = sorted(found.features - common[found.label])
-            names[found] = " ".join([found.label, *(f"+{name}" for name in own)])
-    return [None if found is None else names[found] for found in processors]
+    known = {found for found in processors if found is not None}
+    of_label: dict[str, list[frozenset[str]]] = {}
+    for found in known:
+        of_label.setdefault(found.label, []).append(found.features)
+    names: dict[Processor | None, str] = {}
+    for found in known:
+        own = found.features - frozenset.intersection(*of_label[found.label])
+        names[found] = " ".join([found.label, *(f"+{name}" for name in sorted(own))])
+    return [names.get(found) for found in processors]
 
 
 def best_first(

@@ -81,9 +81,7 @@ def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def name_rank(names: Sequence[str]) -> NDArray[np.int64]:
     """Return the rank of each name in their sorted order. Shape (names,)."""
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return read_only(rank)
+    return read_only(np.argsort(sorted(range(len(names)), key=names.__getitem__)))
 
 
 class TreeReader:

@@ -60,8 +60,7 @@ def host_order(problem: Problem, *, slot: int = 0) -> Array:
     """
     leaf = problem.topology.leaf_index
     leaves = _Leaves(problem)
-    place = np.empty_like(leaves.free)
-    place[np.lexsort(leaves.keys())] = np.arange(len(place))
+    place = np.argsort(np.lexsort(leaves.keys()))
     keys = _host_keys(problem, np.minimum(leaves.free, problem.awaiting)[leaf])
     slot %= max(1, min(problem.awaiting, int(leaves.free.sum())))
     own: list[int] = []

@@ -87,12 +87,11 @@ class GroupTree:
             bits={leaf: 1 << place for place, leaf in enumerate(reversed(in_order))},
         )
 
-    def below(self, top: int) -> Leaf | Chain:
-        """Return the node of the switch that holds the whole group."""
-        return self._node(top, rise=0)
+    def node(self, switch: int, rise: int = 0) -> Leaf | Chain:
+        """Return the node of a switch, its own saving included.
 
-    def _node(self, switch: int, rise: int) -> Leaf | Chain:
-        """Return the node of a switch ``rise`` levels below its parent, its own saving included."""
+        :param rise: levels up to its parent; 0 at the switch that holds the whole group
+        """
         if switch not in self._nodes:
             make = self._leaf if switch in self.hosts else self._chain
             self._nodes[switch] = make(switch, rise)
@@ -116,18 +115,13 @@ class GroupTree:
     def _chain(self, switch: int, rise: int) -> Leaf | Chain:
         level = self.problem.topology.switches[switch].level
         below = {
-            child: self._node(child, level - self.problem.topology.switches[child].level)
+            child: self.node(child, level - self.problem.topology.switches[child].level)
             for child in self.children.get(switch, [])
         }
-        leaves = sorted(
-            (node for node in below.values() if isinstance(node, Leaf)),
-            key=lambda leaf: -leaf.bit,
-        )
-        switches = sorted(
-            (child for child, node in below.items() if isinstance(node, Chain)),
-            key=lambda child: int(self.problem.tie[child]),
-        )
-        nodes: list[Leaf | Chain] = [below[child] for child in switches]
+        leaves = [node for node in below.values() if isinstance(node, Leaf)]
+        leaves.sort(key=lambda leaf: leaf.bit, reverse=True)
+        in_order = sorted(below, key=lambda child: int(self.problem.tie[child]))
+        nodes = [below[child] for child in in_order if isinstance(below[child], Chain)]
         own = self._saving(switch, rise, self.count) * self.weights.saving
         if not nodes and len(leaves) == 1:
             # A switch with a single leaf adds its saving to the leaf's table.
@@ -142,6 +136,5 @@ class GroupTree:
 
     def _saving(self, switch: int, rise: int, count: int) -> Array:
         """Return the hops that members and 0, 1 .. ``count`` new VMs save. Shape (count + 1,)."""
-        everyone = self.members[switch] + np.arange(count + 1, dtype=np.int64)
-        saving: Array = rise * everyone * (everyone - 1)
-        return saving
+        everyone = self.members[switch] + np.arange(count + 1)
+        return rise * everyone * (everyone - 1)

@@ -170,9 +170,7 @@ def _splits(
 def plus(table: Table, own: Array) -> Table:
     """Return a table with the scores that a switch adds for 0, 1, 2 .. VMs."""
     return tuple(
-        None
-        if row is None
-        else ScoreRow(row.first, row.scores + own[row.first : row.first + len(row.scores)])
+        row and ScoreRow(row.first, row.scores + own[row.first : row.first + len(row.scores)])
         for row in table
     )
 
@@ -205,10 +203,8 @@ def combine(left: Table, right: Table, most: int, limit: int | None) -> Table:
         scores[scores <= best_so_far] = NEVER
         np.maximum(best_so_far, scores, out=best_so_far)
         kept = np.flatnonzero(scores > IMPOSSIBLE)
-        if len(kept):
-            rows.append(ScoreRow(int(kept[0]), scores[kept[0] : kept[-1] + 1]))
-        else:
-            rows.append(None)
+        row = ScoreRow(int(kept[0]), scores[kept[0] : kept[-1] + 1]) if len(kept) else None
+        rows.append(row)
     while len(rows) > 1 and rows[-1] is None:
         rows.pop()
     return tuple(rows)

@@ -38,9 +38,6 @@ def _fullest(problem: Problem, leaves: Array, room: Array, is_other: Mask) -> li
 
     A best plan uses at most one of them. Below one switch they differ only in room and tie
     order, however many levels are between. A branch with other leaves keeps its own.
-
-    :param room: capacity per leaf; shape (switches,)
-    :param is_other: true for leaves with members, or with room for a part; shape (switches,)
     """
     topology = problem.topology
     switches = topology.switches
@@ -65,10 +62,6 @@ def _first_of_alike(
     Leaves are alike if they are under one switch and have equal hosts, members included. A best
     plan uses the first of them in tie order. If each VM in a leaf saves more than the one before
     (convex), at most one used leaf is not filled; else every used leaf takes at least one VM.
-
-    :param hosts: hosts with room; indices into ``topology.hosts``
-    :param room: capacity per leaf; shape (switches,)
-    :param members: members per leaf; shape (switches,)
     """
     leaf = problem.topology.leaf_index[hosts]
     kinds = np.stack([problem.members[hosts], np.minimum(problem.capacity[hosts], count)], axis=1)

@@ -86,18 +86,14 @@ def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
         )
     if not problem.pack_hosts:
         return _spread(problem, np.concatenate(hosts.hosts), count)
-    taken: list[tuple[int, int, int, int, int]] = []
-    for members, indices, share in zip(
-        hosts.members, hosts.hosts, _shares(hosts, count), strict=True
-    ):
+    taken: list[tuple[int, int, int, int, int, int]] = []
+    shares = _shares(hosts, count)
+    for members, indices, share in zip(hosts.members, hosts.hosts, shares, strict=True):
         for host, takes in _fill(problem, indices, share):
             excess = int(problem.capacity[host]) - takes
             rank = int(problem.topology.name_rank[host])
-            taken.append((-(members + takes), -members, excess, rank, host))
-    chosen: list[int] = []
-    for total, members, _excess, _rank, host in sorted(taken):
-        chosen.extend([host] * (members - total))
-    return chosen
+            taken.append((-(members + takes), -members, excess, rank, host, takes))
+    return [host for *_, host, takes in sorted(taken) for _ in range(takes)]
 
 
 def _shares(hosts: LeafHosts, count: int) -> list[int]:

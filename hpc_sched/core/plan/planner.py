@@ -136,7 +136,7 @@ def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _
     equals: list[tuple[int, int]] = []
     for top in candidates.tolist():
         farthest = 2 * problem.topology.switches[top].level - 1
-        for used, row in enumerate(tree.below(top).table):
+        for used, row in enumerate(tree.node(top).table):
             score = NEVER if row is None else row.at(count)
             if score <= IMPOSSIBLE:
                 continue
@@ -147,7 +147,7 @@ def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _
                 equals.append((top, used))
     if best is None:
         return None
-    ways = [(tree.below(top).best(used, count), top) for top, used in equals]
+    ways = [(tree.node(top).best(used, count), top) for top, used in equals]
     choice, top = max(ways, key=lambda way: (way[0].leaf_set, -int(problem.tie[way[1]])))
     leaves = {leaf for leaf, _ in choice.counts} | tree.member_leaves
     return _Found(top, len(leaves), choice, tree.hosts)

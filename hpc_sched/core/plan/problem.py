@@ -1,4 +1,4 @@
-"""One group to place: the input of every algorithm of this package."""
+"""The problem that the algorithms solve: a group of VMs and the room on hosts."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,7 +14,10 @@ from hpc_sched.topology.model import Topology
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """A group with its members and constraints on one fabric. Arrays are read-only."""
+    """How many VMs each host of a fabric takes, and the group. Arrays are read-only.
+
+    A GroupRequest makes it of hypervisors and policies; an algorithm reads nothing else.
+    """
 
     topology: Topology
     # Shape (hosts,): VMs that each host still takes; 0 if it is not a candidate.
@@ -81,6 +84,4 @@ def tie_order(topology: Topology, group_id: str) -> Array:
         name = topology.switches[s].name
         return hashlib.blake2b(salt + name.encode(), digest_size=8).digest(), name
 
-    order = np.empty(len(topology.switches), dtype=np.int64)
-    order[sorted(range(len(topology.switches)), key=key)] = np.arange(len(topology.switches))
-    return order
+    return np.argsort(sorted(range(len(topology.switches)), key=key))

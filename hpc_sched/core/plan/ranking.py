@@ -55,14 +55,11 @@ def spare_order(problem: Problem, plan: Plan | None) -> Array:
         outside = topology.groups[topology.switches[switch].level - 1] != switch
     everyone = problem.members + planned
     left = problem.capacity - planned
-    leaf = topology.leaf_index
     rooms = leaf_sums(problem, np.maximum(left, 0))
     inside: tuple[Array, ...]
     if problem.packing is not None:
-        place = np.empty_like(everyone)
         ordered = mdobp.order(problem.packing.after(planned), everyone, topology.name_rank)
-        place[ordered] = np.arange(len(ordered))
-        inside = (place,)
+        inside = (np.argsort(ordered),)
     elif problem.pack_hosts:
         inside = (-everyone, left, topology.name_rank)
     else:
@@ -71,8 +68,8 @@ def spare_order(problem: Problem, plan: Plan | None) -> Array:
         left <= 0,
         outside,
         added_hops(problem, everyone),
-        rooms[leaf],
-        problem.tie[leaf],
+        rooms[topology.leaf_index],
+        problem.tie[topology.leaf_index],
         *inside,
     )
     return np.lexsort(tuple(reversed(keys)))

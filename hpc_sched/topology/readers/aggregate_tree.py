@@ -103,8 +103,7 @@ class _Reader:
             listed = f"{len(levels)} levels ({', '.join(levels)})"
             self.problems.note(None, f"{listed}, {MAX_LEVELS} at most")
         leaves = self.stated.get(LEAF, {})
-        hosts = sorted({host for by_host in self.stated.values() for host in by_host})
-        # The leaf of each host: the stated one, or itself.
+        hosts = sorted(set().union(*self.stated.values()))
         leaf_of = {
             host: (0, leaves[host].switch) if host in leaves else (_ALONE, host) for host in hosts
         }
@@ -125,17 +124,16 @@ class _Reader:
             return -count[level], (*DEFAULT_LEVEL_NAMES, level).index(level), level
 
         rest = sorted(count.keys() - {LEAF, ISLAND}, key=key)
-        order = [LEAF]
         top = [ISLAND] if ISLAND in count else []
         if len(rest) > MAX_LEVELS:
-            return [*order, *rest, *top]
+            return [LEAF, *rest, *top]
+        order = [LEAF]
         above = {(a, b) for a in rest for b in rest if self._holds_several(a, b)}
         while rest:
             # Levels that are above each other contradict each other; their hosts are reported.
             free = (a for a in rest if all((a, b) not in above for b in rest))
-            lowest = next(free, rest[0])
-            rest.remove(lowest)
-            order.append(lowest)
+            order.append(next(free, rest[0]))
+            rest.remove(order[-1])
         return [*order, *top]
 
     def _holds_several(self, level: str, other: str) -> bool:
@@ -208,8 +206,7 @@ def _tree(
 
     names = {node: free(node[1], node[0]) for node in sorted(parents)}
     tree = {names[node]: below(node)[0] for node in children[None]}
-    known = list(levels)
     if len(tree) > 1 and levels[-1] != ISLAND:
         tree = {free(ROOT, 0): tree}
-        known = list(level_names(len(levels) + 1, levels))
-    return Topology.from_tree(tree, levels=known, remarks=remarks)
+        levels = level_names(len(levels) + 1, levels)
+    return Topology.from_tree(tree, levels=levels, remarks=remarks)

@@ -65,11 +65,11 @@ class TextDriver(TopologyDriver):
 
     def read(self) -> Text:
         """Return the current text; errors name the file or command, and why."""
-        if self.path is not None:
-            content = files.read_bytes(self.path, exceptions.TopologyError, MAX_BYTES)
-            return self.described(content, self.path)
-        content = output_of(self.command, self.timeout, MAX_BYTES)
-        return self.described(content, shown(self.command))
+        if self.path is None:
+            content = output_of(self.command, self.timeout, MAX_BYTES)
+            return self.described(content, shown(self.command))
+        content = files.read_bytes(self.path, exceptions.TopologyError, MAX_BYTES)
+        return self.described(content, self.path)
 
     def described(self, content: bytes, name: str) -> Text:
         """Return a text that was read already, called ``name``, with the current name map.
