@@ -40,10 +40,7 @@ class TableRow:
             )
 
     def name(self, column: int) -> str:
-        """Return the name of an application in a column.
-
-        :raises exceptions.InterferenceError: where there is none
-        """
+        """Return the name of an application in a column, or raise InterferenceError."""
         text = self.cells[column]
         if not extra_spec_names.is_name(text):
             raise self.error(
@@ -81,10 +78,7 @@ def csv_rows(text: str, file: str, number_columns: Sequence[int]) -> list[TableR
 def csv_lines(
     text: str, file: str, error: type[exceptions.HPCSchedError]
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield line numbers and cells of a CSV text, without comments and blank lines.
-
-    :raises error: naming file and line of bad quotes
-    """
+    """Yield line numbers and cells without comments and blank lines; errors name file and line."""
     for number, line in enumerate(_LINE_BREAK.split(text), start=1):
         content = _COMMENT.sub("", line)
         if not content.strip():
@@ -98,10 +92,7 @@ def csv_lines(
 
 
 def yaml_rows(content: bytes, file: str) -> list[TableRow]:
-    """Return the rows of a YAML list of lists; cells keep their spelling.
-
-    :raises exceptions.InterferenceError: naming file and line
-    """
+    """Return the rows of a YAML list of lists, cells as spelt; errors name file and line."""
     root = yaml_nodes.compose(content, file, exceptions.InterferenceError, _MAX_NESTING)
     rows = []
     for node in [] if root is None else _items(root, file):

@@ -65,10 +65,7 @@ class GroupRequest:
     left_out: Mapping[str, int] | None = None
 
     def among(self, candidates: Mask) -> "GroupRequest":
-        """Return the same request with fewer candidates.
-
-        :param candidates: shape (hypervisors,)
-        """
+        """Return the same request with fewer candidates; these have the shape (hypervisors,)."""
         return replace(self, room=np.where(candidates, self.room, 0))
 
     @property
@@ -150,10 +147,7 @@ class GroupRequest:
         return plan_order(problem, answer, slot=slot)
 
     def by_processor(self) -> Iterator[tuple[str, "GroupRequest"]]:
-        """Yield each processor type and the request on its hypervisors, the best type first.
-
-        Members restrict the types to theirs.
-        """
+        """Yield each processor type, or the members', and the request on it; the best first."""
         if self.processors is not None:
             for name in self.processors.best_first():
                 yield name, self.among(self.processors.hypervisors[name])

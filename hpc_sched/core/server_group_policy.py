@@ -136,10 +136,7 @@ def keeps(policy: HardPolicy, planned: Array) -> bool:
 
 
 def open_room(policy: HardPolicy | None, room: Array) -> Array:
-    """Return the room per hypervisor of services that may take any VM; 0 for the others.
-
-    Shape (hypervisors,).
-    """
+    """Return ``room``, or 0 where the policy allows the service no VM. Shape (hypervisors,)."""
     if policy is None:
         return room
     members = policy.members

@@ -23,10 +23,7 @@ class Validator(base.ExtraSpecValidator):
     """
 
     def validate(self, name: str, value: str) -> None:
-        """Check one extra spec.
-
-        :raises nova.exception.ValidationError: for a wrong value; HTTP 400 to the client
-        """
+        """Check one extra spec; raise ValidationError (HTTP 400) for a wrong value."""
         try:
             super().validate(name, value)
             is_good = "max" not in self.value or int(value) <= self.value["max"]

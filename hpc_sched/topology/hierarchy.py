@@ -240,10 +240,7 @@ def union(masks: Iterable[int]) -> int:
 
 
 def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
-    """Return which disjoint clusters of leaves become one, as lists of their indices.
-
-    Each joins the first part all of which is near enough: ``within``, by leaf.
-    """
+    """Return the indices of clusters that join: each the first part all of which is near it."""
     parts: list[list[int]] = []
     members: list[int] = []  # per part: mask of its leaves
     common: list[int] = []  # per part: mask of the leaves that are near all of its members

@@ -96,10 +96,7 @@ class Topology:
         )
 
     def renamed(self, names: Mapping[str, str]) -> "Topology":
-        """Return the same fabric with the new names of some hosts. O(hosts).
-
-        :raises exceptions.TopologyError: where two hosts would have one name
-        """
+        """Return the fabric with renamed hosts; TopologyError if two get one name. O(hosts)."""
         hosts = tuple(names.get(host, host) for host in self.hosts)
         if hosts == self.hosts:
             return self

@@ -121,10 +121,7 @@ class TreeReader:
         )
 
     def groups(self) -> NDArray[np.int64]:
-        """Return, per level and host, the highest switch of that level or lower above it.
-
-        Shape (depth, hosts).
-        """
+        """Return the highest switch of a level or lower above each host. Shape (depth, hosts)."""
         parents, heights = np.array(self.parents), np.array(self.heights)
         rows = [np.array(self.host_leaf)]
         for level in range(2, self.depth + 1):
@@ -172,10 +169,7 @@ def with_leaves(
     levels: tuple[str, ...],
     hosts: Sequence[str],
 ) -> tuple[tuple[Switch, ...], NDArray[np.int64], tuple[str, ...]]:
-    """Return switches, groups and levels of a topology with more hosts, each a leaf of its own.
-
-    See :meth:`Topology.including`.
-    """
+    """Return switches, groups and levels with more hosts, see :meth:`Topology.including`."""
     switches = list(given)
     taken = {switch.name for switch in switches}
 

@@ -38,10 +38,7 @@ class GroupTree:
 
     @classmethod
     def of(cls, problem: Problem, count: int, max_leaves: int | None) -> "GroupTree | None":
-        """Return the tree, or None if the members already use too many leaves.
-
-        O(hosts log hosts + count * leaves).
-        """
+        """Return the tree, None if the members use too many leaves. O(hosts log hosts + tables)."""
         topology = problem.topology
         here = leaf_sums(problem, problem.members)
         room = leaf_sums(problem, problem.capacity)

@@ -24,16 +24,16 @@ class LeafHosts:
     gains: tuple[Array, ...]
 
 
-def leaf_hosts(problem: Problem, most: int, among: Array | None = None) -> dict[int, LeafHosts]:
+def leaf_hosts(problem: Problem, most: int, among: Array) -> dict[int, LeafHosts]:
     """Return the hosts with room by leaf, for up to ``most`` VMs. O(hosts log hosts + places).
 
     In a class the largest hosts are filled first: C(members + k, 2) is convex, so no other way
     to place the same number of VMs makes more pairs.
 
-    :param among: indices of the hosts to consider; all by default
+    :param among: indices of the hosts to consider
     """
     capacity = np.minimum(problem.capacity, most)
-    open_ = np.flatnonzero(capacity > 0) if among is None else among[capacity[among] > 0]
+    open_ = among[capacity[among] > 0]
     if not len(open_):
         return {}
     leaf, members = problem.topology.leaf_index[open_], problem.members[open_]

@@ -7,10 +7,7 @@ from hpc_sched.core.plan.problem import Problem
 
 
 def leaf_sums(problem: Problem, per_host: Array | Mask) -> Array:
-    """Return the sums of a per-host array per leaf; 0 for switches above. Shape (switches,).
-
-    :param per_host: shape (hosts,)
-    """
+    """Return the sums of numbers per host, by leaf; 0 for switches above. Shape (switches,)."""
     topology = problem.topology
     sums = np.bincount(topology.leaf_index, weights=per_host, minlength=len(topology.switches))
     return sums.astype(np.int64)

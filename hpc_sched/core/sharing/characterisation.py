@@ -85,11 +85,7 @@ def _what(application: str, neighbour: str | None) -> str:
 
 
 def timings_of(content: bytes, name: str) -> list[TimedRun]:
-    """Return the runs of a file, in its order; linear in its length.
-
-    :param name: of the file, in errors
-    :raises exceptions.InterferenceError: naming file, line and what was expected
-    """
+    """Return the runs of a file; InterferenceError names file, line and what was expected."""
     text = files.decode(content, name, exceptions.InterferenceError)
     runs = []
     for row in table_file.csv_rows(text, name, number_columns=(2,)):

@@ -59,10 +59,7 @@ class MDOBPInput:
         )
 
     def after(self, placed: Array) -> "MDOBPInput":
-        """Return the input once hosts have taken VMs.
-
-        :param placed: shape (hosts,)
-        """
+        """Return the input once hosts have taken VMs. ``placed``: shape (hosts,)."""
         return replace(self, free=self.free - np.outer(placed, self.demand))
 
 

@@ -36,10 +36,7 @@ def of(topology: Topology) -> tuple[LintFinding, ...]:
 
 
 def oversubscription(topology: Topology) -> dict[str, float]:
-    """Return the most frequent oversubscription of each level whose links are known, bottom up.
-
-    The greatest one, if several are equally frequent.
-    """
+    """Return the usual oversubscription, of several the greatest, of levels with known links."""
     return {level: _usual(ratios)[0] for level, ratios in _ratios(topology).items()}
 
 

@@ -72,10 +72,7 @@ class TextDriver(TopologyDriver):
         return self.described(content, self.path)
 
     def described(self, content: bytes, name: str) -> Text:
-        """Return a text that was read already, called ``name``, with the current name map.
-
-        :raises exceptions.TopologyError: where the name map cannot be read
-        """
+        """Return a text that was read already, and the current name map; or raise TopologyError."""
         if self.name_map is None:
             return Text(content, name)
         names = files.read_bytes(self.name_map, exceptions.TopologyError, MAX_BYTES)

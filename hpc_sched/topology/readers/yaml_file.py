@@ -29,10 +29,7 @@ class YamlFileDriver(TextDriver):
     """Reads a file of nested switches with folded host names."""
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the topology of a file; linear in its length.
-
-        :raises exceptions.TopologyError: with every problem: file, line and what was expected
-        """
+        """Return the topology of a file; TopologyError has every problem. Linear in its length."""
         root = yaml_nodes.compose(content, name, exceptions.TopologyError, MAX_NESTING)
         if root is None:
             raise exceptions.TopologyError(f"{name}: the file is empty")

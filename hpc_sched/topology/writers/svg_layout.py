@@ -157,10 +157,7 @@ def _even(number: int, most: int) -> int:
 
 
 def width_of(text: str, size: int) -> int:
-    """Return the width of a text in a font size, px, rounded up.
-
-    East Asian wide characters count twice.
-    """
+    """Return the width of a text, px, rounded up; East Asian wide characters count twice."""
     letters = sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
     return int(letters * size * _EM) + 1
 

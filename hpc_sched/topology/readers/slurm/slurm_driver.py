@@ -53,10 +53,7 @@ class SlurmDriver(TextDriver):
         self.tree = tree
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the topology of a text; its first line determines the format.
-
-        :raises exceptions.TopologyError: with every problem: file, line and what was expected
-        """
+        """Return the topology in the format of the first line; TopologyError has every problem."""
         problems = Problems(name)
         if is_yaml(content):
             lines = topology_yaml.switches_of(content, self.tree, problems)
