@@ -21,11 +21,6 @@ MAX_LEAVES = "hpc:max_leaves"
 HOMOGENEOUS = "hpc:homogeneous"
 GUARANTEES = (REQUIRE, MAX_LEAVES, HOMOGENEOUS)
 
-# Classes that are packed by leaf. async is consolidated on any leaf; none is not HPC.
-TOPOLOGY_CLASSES = frozenset({"extreme", "sync"})
-# Classes whose VMs share hosts with other VMs; extreme has dedicated hosts.
-SHARING_CLASSES = frozenset({"sync", "async"})
-
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
@@ -49,8 +44,8 @@ class HPCSpecs:
 
     @property
     def by_topology(self) -> bool:
-        """True if the class is packed by leaf."""
-        return self.app_class in TOPOLOGY_CLASSES
+        """True if the class is packed by leaf; async is consolidated on any leaf."""
+        return self.app_class in ("extreme", "sync")
 
     @property
     def is_flat(self) -> bool:
@@ -59,8 +54,8 @@ class HPCSpecs:
 
     @property
     def shares_hosts(self) -> bool:
-        """True if MDOBP chooses the hosts of the class, provided that its weigher is enabled."""
-        return self.app_class in SHARING_CLASSES
+        """True if MDOBP, where its weigher is enabled, chooses hosts; not for dedicated ones."""
+        return self.app_class in ("sync", "async")
 
     @property
     def needs_place(self) -> bool:

@@ -28,18 +28,17 @@ class HardPolicy:
 
     def with_placed(self, placed: Array) -> "HardPolicy":
         """Return the policy once the request has placed VMs. ``placed``: shape (hypervisors,)."""
-        here = np.bincount(self.service, weights=placed, minlength=len(self.members))
-        return replace(self, members=self.members + here.astype(np.int64))
+        return replace(self, members=self.members + self.per_service(placed))
 
     @property
     def allowed(self) -> Array:
         """Additional VMs that anti-affinity allows on each service. Shape (services,)."""
         return np.maximum(self.max_per_service - self.members, 0)
 
-    def room_of_services(self, room: Array) -> Array:
-        """Return the room of each service's hypervisors together. Shape (services,)."""
-        rooms = np.bincount(self.service, weights=room, minlength=len(self.members))
-        return rooms.astype(np.int64)
+    def per_service(self, numbers: Array) -> Array:
+        """Return the sums of numbers per hypervisor over each service. Shape (services,)."""
+        sums = np.bincount(self.service, weights=numbers, minlength=len(self.members))
+        return sums.astype(np.int64)
 
 
 def hard_policy(
@@ -99,7 +98,7 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
     if policy.policy == "affinity":
         if members.any():
             return np.where(members[policy.service] > 0, room, 0)
-        total = policy.room_of_services(room)
+        total = policy.per_service(room)
         needed = next((size for size in sizes if (total >= size).any()), sizes[-1])
         return np.where(total[policy.service] >= needed, room, 0)
     if len(members) == len(room):  # one node a service, as on every hypervisor
@@ -121,7 +120,7 @@ def by_service(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> 
     if policy.policy == "anti-affinity":
         yield _shared_out(policy, room, np.zeros_like(policy.leaf))
         return
-    total = policy.room_of_services(room)
+    total = policy.per_service(room)
     for service in dict.fromkeys(policy.service[policy.order].tolist()):
         if total[service] >= sizes[-1] and (members[service] or not members.any()):
             yield np.where(policy.service == service, room, 0)

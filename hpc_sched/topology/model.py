@@ -211,10 +211,7 @@ class Topology:
         return tuple(child.name for child in self.switches if child.parent == parent)
 
     def processor_of(self, host: str) -> str | None:
-        """Return a host's own processor type, else what the nearest switch states, or None.
-
-        O(depth), and O(1) for a host with a type of its own.
-        """
+        """Return a host's own processor type, else what the nearest switch states. O(depth)."""
         stated = (switch.processor for switch in self._above(host) if switch.processor is not None)
         own = self.host_processors.get(host)
         return next(stated, None) if own is None else own

@@ -61,7 +61,11 @@ def host_order(problem: Problem, *, slot: int = 0) -> Array:
     leaf = problem.topology.leaf_index
     leaves = _Leaves(problem)
     place = np.argsort(np.lexsort(leaves.keys()))
-    keys = _host_keys(problem, np.minimum(leaves.free, problem.awaiting)[leaf])
+    name = problem.topology.name_rank
+    keys: tuple[Array, ...] = (name, problem.members)
+    if problem.pack_hosts:
+        takes = np.minimum(problem.capacity, np.minimum(leaves.free, problem.awaiting)[leaf])
+        keys = (name, problem.capacity - takes, -problem.members, -(problem.members + takes))
     slot %= max(1, min(problem.awaiting, int(leaves.free.sum())))
     own: list[int] = []
     for best, count in leaves.filled():
@@ -123,16 +127,6 @@ class _Leaves:
             yield best, count
             self.awaiting -= count
             self.free[best] = 0
-
-
-def _host_keys(problem: Problem, wanted: Array) -> tuple[Array, ...]:
-    """Return sort keys of hosts, primary key last; ``wanted``: VMs that go to the leaf of each."""
-    takes = np.minimum(problem.capacity, wanted)
-    excess = problem.capacity - takes
-    name = problem.topology.name_rank
-    if not problem.pack_hosts:
-        return (name, problem.members)
-    return (name, excess, -problem.members, -(problem.members + takes))
 
 
 def _places_in_leaf(problem: Problem, leaf: int, count: int) -> list[int]:

@@ -59,10 +59,7 @@ def largest_gang(
 def conflict_of(
     problem: Problem, level: int, require: str | None, max_leaves: int | None
 ) -> str | None:
-    """Return how the members themselves break a constraint, or None; no names of switches.
-
-    :param level: the number of the level ``require``
-    """
+    """Return how members break a constraint at the level ``require``, or None; no names."""
     topology = problem.topology
     has_members = problem.members > 0
     tops = len(np.unique(topology.groups[level - 1][has_members]))

@@ -94,19 +94,13 @@ class Rejection:
             group = f"{self.count} more of a group with {plurals.text(self.members, 'member')}"
         if self.conflict:
             return f"{group}: {self.conflict}"
-        needs = []
-        if self.require is not None:
-            needs.append(f"one {self.require}")
-        if self.max_leaves is not None:
-            needs.append(f"at most {plurals.text(self.max_leaves, 'leaf switch')}")
+        leaves = self.max_leaves and plurals.text(self.max_leaves, "leaf switch")
+        needs = [f"one {self.require}"] if self.require is not None else []
+        needs += [f"at most {leaves}"] if leaves else []
         text = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
         if self.best is not None and self.best.vms:
-            within = (
-                f" in {plurals.text(self.max_leaves, 'leaf switch')}"
-                if self.max_leaves is not None
-                else ""
-            )
+            within = f" in {leaves}" if leaves else ""
             under = f" under one {self.best.level}" if self.require is not None else ""
             where = f" on {self.best.switch}" if names else ""
             text += f": largest gang that fits{under}{within}{beside}: {self.best.vms}{where}"

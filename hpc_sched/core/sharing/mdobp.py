@@ -122,10 +122,7 @@ def _keys(
 
 
 def _fit(packing: MDOBPInput, hosts: Array, given: Array) -> tuple[Reals, Reals]:
-    """Return the cosine of the angle and the sum of free shares, rounded. Shape (hosts,) each.
-
-    A fuller host has a smaller sum. A resource without a usable amount has share 0.
-    """
+    """Return the cosine of the angle, and the free shares (few on a full host), rounded."""
     usable = packing.usable[hosts]
     free = np.maximum(packing.free[hosts] - np.outer(given, packing.demand), 0.0)
     has = usable > 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import Links, Switch
+from hpc_sched.topology.tree import Switch
 
 MAX_SUMMARY = 500
 # Longer lists of names are truncated in a summary, with their number.
@@ -123,17 +123,15 @@ def between(old: Topology, new: Topology) -> Difference:
             *({host: one.processor_of(host) or "unknown" for host in common} for one in (old, new))
         ),
         members=_changes_of_pairs(pairs, lambda switch: hostlist.fold(switch.members) or None),
-        links=_changes_of_pairs(pairs, lambda switch: _carried(switch.links)),
+        links=_changes_of_pairs(
+            pairs, lambda s: f"{s.links.down:g} Gb/s down, {s.links.up:g} up" if s.links else None
+        ),
         hops=_hop_changes(old, new, common),
     )
 
 
 def _renamed(old: Topology, new: Topology) -> dict[str, str]:
-    """Return the new names of renamed switches, by their old ones.
-
-    They have the same hosts, of those in both fabrics; of several such switches the lowest is
-    matched first.
-    """
+    """Return the new names of switches that are gone, by equal hosts, the lowest first."""
     came: dict[tuple[str, ...], list[str]] = {}
     for name, hosts in _unknown(new, old):
         came.setdefault(hosts, []).append(name)
@@ -195,10 +193,7 @@ def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
 
 
 def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[HopChange, ...]:
-    """Return the pairs of hosts of both fabrics with another distance, by old and new distance.
-
-    Counts, for each two levels, the pairs that meet below both of them.
-    """
+    """Return the pairs of hosts of both fabrics by old and new distance, where these differ."""
     if len(hosts) < 2:
         return ()
     before = old.groups[:, [old.index_of(host) for host in hosts]]
@@ -206,6 +201,7 @@ def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[Ho
     # On one more level all pairs meet, for those that are infinitely far apart.
     top = np.zeros((1, len(hosts)), dtype=np.int64)
     before, after = np.vstack([before, top]), np.vstack([after, top])
+    # Pairs that meet below both of two levels.
     shared = np.zeros((len(before) + 1, len(after) + 1), dtype=np.int64)
     for a, row in enumerate(before, start=1):
         for b, other in enumerate(after, start=1):
@@ -228,10 +224,6 @@ def _names_in(changes: Iterable[Change]) -> list[str]:
 def _few(names: Sequence[str]) -> str:
     folded = hostlist.fold(names)
     return folded if len(folded) <= _MAX_NAMES else f"{folded[:_MAX_NAMES]}... ({len(names)})"
-
-
-def _carried(links: Links | None) -> str | None:
-    return f"{links.down:g} Gb/s down, {links.up:g} up" if links else None
 
 
 def _hops(number: float) -> str:

@@ -32,10 +32,7 @@ class Problems:
         self._more_remarks = 0
 
     def note(self, line: int | None, text: str) -> None:
-        """Add a problem on a line, from 1, or on the whole description; stop after the last one.
-
-        :raises exceptions.TopologyError: with all problems, once there are ``MAX_PROBLEMS``
-        """
+        """Add a problem, on a line from 1 or on all; at ``MAX_PROBLEMS`` raise as :meth:`stop`."""
         self._problems.append(self._sentence(line, text))
         if len(self._problems) >= MAX_PROBLEMS:
             self.stop()

@@ -74,12 +74,9 @@ def of(topology: Topology) -> "Layout":
         # Growing steps: the difference between 40 and 41 leaves in a row is invisible.
         across = min(widest, max(across + 1, across * 9 // 8))
         found = Layout(topology, roots, children, sizes, across)
-        best = min(best, found, key=_misfit)
+        # The difference of the shape from ASPECT.
+        best = min(best, found, key=lambda one: abs(math.log(one.width / (ASPECT * one.height))))
     return best
-
-
-def _misfit(layout: "Layout") -> float:
-    return abs(math.log(layout.width / (ASPECT * layout.height)))
 
 
 class Layout:

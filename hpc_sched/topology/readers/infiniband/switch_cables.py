@@ -116,11 +116,7 @@ def _distances(neighbours: _Neighbours, switches: Iterable[int]) -> dict[int, in
 def _check_span(
     leaves: Sequence[_Switches], neighbours: _Neighbours, start: list[int], names: Sequence[str]
 ) -> None:
-    """Refuse paths longer than those of a tree, before masks are spread along them.
-
-    One search finds at least half of the longest path. Each connected part of the fabric is
-    searched once.
-    """
+    """Refuse paths longer than a tree's: one search finds at least half of the longest path."""
     reached: set[int] = set()
     for i, switches in enumerate(leaves):
         if i in reached:
