@@ -1,6 +1,6 @@
 """Problems and remarks on one description, collected with their lines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hpc_sched import exceptions
@@ -75,3 +75,9 @@ class Problems:
 def shortened(text: str) -> str:
     """Return a text, cut after ``MAX_TEXT`` characters."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Return the first name, and the number of the others."""
+    more = len(names) - 1
+    return f"{names[0]!r}" + (f" (and {more} more)" if more else "")

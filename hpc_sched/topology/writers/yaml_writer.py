@@ -75,9 +75,9 @@ def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[s
             items.append(item)
     if len(items) == 1 and not items[0].startswith("{"):
         yield f"  hosts: {items[0]}"
-        return
-    yield "  hosts:"
-    yield from (f"  - {item}" for item in items)
+    else:
+        yield "  hosts:"
+        yield from (f"  - {item}" for item in items)
 
 
 def comment(text: str) -> str:

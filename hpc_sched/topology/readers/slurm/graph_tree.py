@@ -10,13 +10,8 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
 from hpc_sched.topology.hierarchy import bits, union
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.reader_errors import Problems
-from hpc_sched.topology.readers.slurm.switch_graph import (
-    SwitchGraph,
-    SwitchLine,
-    SwitchList,
-    first_of,
-)
+from hpc_sched.topology.readers.reader_errors import Problems, first_of
+from hpc_sched.topology.readers.slurm.switch_graph import SwitchGraph, SwitchLine, SwitchList
 from hpc_sched.topology.tree import MAX_LEVELS
 
 # Both bounds are far above any fabric: they protect the scheduler's memory and time from a hostile

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
-from hpc_sched.topology.readers.reader_errors import Problems
+from hpc_sched.topology.readers.reader_errors import Problems, first_of
 
 MAX_SHOWN = 12  # switches of a cycle that an error names
 MAX_CYCLES = 10  # cycles that are reported; each takes another search
@@ -197,9 +197,3 @@ class SwitchGraph:
         shown = chain if len(chain) <= MAX_SHOWN else [*chain[: MAX_SHOWN - 1], "..."]
         cycle = f"switch {chain[0]!r} is below itself ({' > '.join([*shown, chain[0]])})"
         self.problems.note(self.defined[chain[0]].line, f"cycle: {cycle}")
-
-
-def first_of(names: Sequence[str]) -> str:
-    """Return the first name, and the number of the others."""
-    more = len(names) - 1
-    return f"{names[0]!r}" + (f" (and {more} more)" if more else "")
