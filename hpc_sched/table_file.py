@@ -16,6 +16,7 @@ MAX_BYTES = 10_000_000
 _MAX_NESTING = 4
 # splitlines() also counts breaks that no editor counts: line numbers in errors would be wrong.
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_FLOATS = ("nan", "inf", "infinity")
 # Names and numbers have no '#'. As in YAML, a comment begins a line or follows a blank.
 _COMMENT = re.compile(r"(^|\s)#.*")
 
@@ -122,16 +123,8 @@ def _is_header(row: TableRow, number_columns: Sequence[int]) -> bool:
     return (
         len(cells) == len(number_columns)
         and row.cells[0].casefold().startswith("app")
-        and all(cell[:1].isalpha() and not _is_float(cell) for cell in cells)
+        and all(cell[:1].isalpha() and cell.casefold() not in _FLOATS for cell in cells)
     )
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _found(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hpc_sched import exceptions
@@ -81,7 +81,7 @@ def read(
 
     :param levels: the names of the topology's levels
     """
-    reader = _Reader(extra_specs, hints, levels, defaults)
+    reader = _SpecReader(extra_specs, hints, levels, defaults)
     app_class = reader.application(in_group=True).app_class
     if app_class == "none":
         if APP_CLASS not in reader.seen:
@@ -119,30 +119,24 @@ def application(
     :param in_group: whether the VM belongs to a group; without a group and a class it is of
         class ``none``
     """
-    reader = _Reader(extra_specs, hints, (), defaults)
+    reader = _SpecReader(extra_specs, hints, (), defaults)
     return reader.application(in_group=in_group), tuple(reader.faults)
 
 
-class _Reader:
+@dataclass
+class _SpecReader:
     """Reads one value after the other and collects their faults."""
 
-    def __init__(
-        self,
-        extra_specs: Mapping[str, Any],
-        hints: Mapping[str, Any],
-        levels: Sequence[str],
-        defaults: Defaults,
-    ) -> None:
-        self.specs = extra_specs
-        self.hints = hints if defaults.user_hints else {}
-        self.default_app_class = defaults.app_class
-        self.levels = levels
-        self.seen: set[str] = set()  # keys with a value
-        self.unread: set[str] = set()  # keys whose value is invalid
-        self.faults: list[str] = []
+    specs: Mapping[str, Any]
+    hints: Mapping[str, Any]
+    levels: Sequence[str]
+    defaults: Defaults
+    seen: set[str] = field(default_factory=set)  # keys with a value
+    unread: set[str] = field(default_factory=set)  # keys whose value is invalid
+    faults: list[str] = field(default_factory=list)
 
     def application(self, *, in_group: bool) -> Application:
-        default = self.default_app_class if in_group else "none"
+        default = self.defaults.app_class if in_group else "none"
         app_class = self.choice(APP_CLASS, extra_spec_names.APP_CLASSES) or default
         name = self._checked(APP_NAME, extra_spec_names.is_name, extra_spec_names.EXPECTED)
         is_decimal = re.compile(extra_spec_names.DECIMAL).fullmatch
@@ -202,7 +196,7 @@ class _Reader:
     def _stated(self, key: str) -> str | None:
         if key in self.specs:
             return _text(key, self.specs[key])
-        values = self.hints.get(key)
+        values = self.hints.get(key) if self.defaults.user_hints else None
         if not values:
             return None
         if isinstance(values, list | tuple):

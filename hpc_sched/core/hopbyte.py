@@ -61,16 +61,15 @@ def hop_bytes_of_counts(*, topology: Topology, counts: Mapping[str, int]) -> flo
         while switch >= 0:
             below[switch] += count
             switch = fabric.switches[switch].parent
-    used_roots = 0
     for index, count in below.items():
         switch_ = fabric.switches[index]
         if switch_.parent < 0:
-            used_roots += 1
             cost += (2 * switch_.level - 1) * math.comb(count, 2)
         else:
             rise = fabric.switches[switch_.parent].level - switch_.level
             cost -= 2 * rise * math.comb(count, 2)
-    return math.inf if used_roots > 1 else cost
+    roots = [index for index in below if fabric.switches[index].parent < 0]
+    return math.inf if len(roots) > 1 else cost
 
 
 def _pairs(

@@ -129,13 +129,14 @@ class HostProcessors:
         :param count: VMs that must fit
         :param most: the largest gang that fits on one type
         """
-        members = sorted(self.of_members)
+        members = ", ".join(sorted(self.of_members))
         why = f"no single processor type holds {count} VMs"
-        where = f" on {', '.join(members)}, where its members run" if members else ""
+        most_on = "largest gang that fits on"
         types = ", ".join(sorted(self.best_first())) or "none is known"
+        if not members:
+            tenant = f"{why}: {most_on} one type: {most}"
+            return Refusal(f"{tenant} (types: {types})", tenant)
         return Refusal(
-            f"{why}{where}: largest gang that fits on {'it' if members else 'one type'}: {most}"
-            f" (types: {types})",
-            f"{why}: largest gang that fits on "
-            f"{'the type of the members' if members else 'one type'}: {most}",
+            f"{why} on {members}, where its members run: {most_on} it: {most} (types: {types})",
+            f"{why}: {most_on} the type of the members: {most}",
         )

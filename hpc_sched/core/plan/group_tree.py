@@ -8,7 +8,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan import leaf_hosts
-from hpc_sched.core.plan.knapsack import Chain, Leaf, ScoreWeights, leaf_table, plus
+from hpc_sched.core.plan.knapsack import Chain, LeafNode, ScoreWeights, leaf_table, plus
 from hpc_sched.core.plan.leaf_choice import hosts_of_needed_leaves
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import leaf_sums
@@ -34,7 +34,7 @@ class GroupTree:
     # Leaf to its weight in the order of sets of leaves. The members' leaves are in every set, so
     # they weigh less than any other.
     bits: dict[int, int]
-    _nodes: dict[int, Leaf | Chain] = field(default_factory=dict)
+    _nodes: dict[int, LeafNode | Chain] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem, count: int, max_leaves: int | None) -> "GroupTree | None":
@@ -84,7 +84,7 @@ class GroupTree:
             bits={leaf: 1 << place for place, leaf in enumerate(reversed(in_order))},
         )
 
-    def node(self, switch: int, rise: int = 0) -> Leaf | Chain:
+    def node(self, switch: int, rise: int = 0) -> LeafNode | Chain:
         """Return the node of a switch, its own saving included.
 
         :param rise: levels up to its parent; 0 at the switch that holds the whole group
@@ -94,7 +94,7 @@ class GroupTree:
             self._nodes[switch] = make(switch, rise)
         return self._nodes[switch]
 
-    def _leaf(self, leaf: int, rise: int) -> Leaf:
+    def _leaf(self, leaf: int, rise: int) -> LeafNode:
         count = min(int(self.room[leaf]), self.count)
         saved = leaf_hosts.leaf_gains(self.hosts[leaf], count) + self._saving(leaf, rise, count)
         scores = saved * self.weights.saving
@@ -103,19 +103,19 @@ class GroupTree:
         scores -= np.minimum(excess, self.weights.excess_limit) + is_new * self.weights.leaf
         # Without a new VM the leaf is not used and has no excess.
         scores[0] = saved[0] * self.weights.saving
-        return Leaf(
+        return LeafNode(
             index=leaf,
             bit=self.bits[leaf],
             table=leaf_table(scores, has_members=not is_new, limit=self.limit),
         )
 
-    def _chain(self, switch: int, rise: int) -> Leaf | Chain:
+    def _chain(self, switch: int, rise: int) -> LeafNode | Chain:
         level = self.problem.topology.switches[switch].level
         below = {
             child: self.node(child, level - self.problem.topology.switches[child].level)
             for child in self.children.get(switch, [])
         }
-        leaves = [node for node in below.values() if isinstance(node, Leaf)]
+        leaves = [node for node in below.values() if isinstance(node, LeafNode)]
         leaves.sort(key=lambda leaf: leaf.bit, reverse=True)
         in_order = sorted(below, key=lambda child: int(self.problem.tie[child]))
         nodes = [below[child] for child in in_order if isinstance(below[child], Chain)]
@@ -123,7 +123,7 @@ class GroupTree:
         if not nodes and len(leaves) == 1:
             # A switch with a single leaf adds its saving to the leaf's table.
             [leaf] = leaves
-            return Leaf(leaf.index, leaf.bit, plus(leaf.table, own))
+            return LeafNode(leaf.index, leaf.bit, plus(leaf.table, own))
         if not nodes:
             return Chain(leaves, own, self.count, self.limit, in_tie_order=True)
         if leaves:

@@ -67,7 +67,7 @@ class ScoreWeights:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class LeafNode:
     """A leaf switch with its table."""
 
     index: int  # in Topology.switches
@@ -91,7 +91,7 @@ class Choice:
 class Chain:
     """Nodes below one switch."""
 
-    nodes: Sequence["Leaf | Chain"]
+    nodes: Sequence["LeafNode | Chain"]
     own: Array  # shape (most + 1,): score that the switch adds for 0, 1, 2 .. VMs
     most: int  # VMs
     limit: int | None  # most leaves; None: not counted

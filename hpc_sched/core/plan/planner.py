@@ -18,7 +18,7 @@ from hpc_sched.core.constraints import level_of
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.group_tree import GroupTree
-from hpc_sched.core.plan.knapsack import IMPOSSIBLE, NEVER, Choice
+from hpc_sched.core.plan.knapsack import IMPOSSIBLE, Choice
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -120,7 +120,7 @@ class _Found:
 
 def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _Found | None:
     """Return the best way to place ``count`` VMs below one switch of a level."""
-    domain = problem.topology.groups[level - 1]
+    switches, domain = problem.topology.switches, problem.topology.groups[level - 1]
     with_members = np.unique(domain[problem.members > 0])
     if len(with_members) > 1:
         return None
@@ -132,21 +132,16 @@ def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _
     tree = GroupTree.of(problem, count, max_leaves)
     if tree is None:
         return None
-    best: int | None = None
-    equals: list[tuple[int, int]] = []
-    for top in candidates.tolist():
-        farthest = 2 * problem.topology.switches[top].level - 1
-        for used, row in enumerate(tree.node(top).table):
-            score = NEVER if row is None else row.at(count)
-            if score <= IMPOSSIBLE:
-                continue
-            key = score - tree.weights.saving * farthest * tree.pairs
-            if best is None or key > best:
-                best, equals = key, []
-            if key == best:
-                equals.append((top, used))
-    if best is None:
+    totals = [
+        (score - tree.weights.saving * (2 * switches[top].level - 1) * tree.pairs, top, used)
+        for top in candidates.tolist()
+        for used, row in enumerate(tree.node(top).table)
+        if row and (score := row.at(count)) > IMPOSSIBLE
+    ]
+    if not totals:
         return None
+    best = max(total for total, _, _ in totals)
+    equals = [(top, used) for total, top, used in totals if total == best]
     ways = [(tree.node(top).best(used, count), top) for top, used in equals]
     choice, top = max(ways, key=lambda way: (way[0].leaf_set, -int(problem.tie[way[1]])))
     leaves = {leaf for leaf, _ in choice.counts} | tree.member_leaves

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hpc_sched import decimals
 from hpc_sched.core.capacity import UNBOUNDED
 
 # Scores and losses are decimals: their sums are compared with this much room for rounding.
@@ -45,22 +46,14 @@ def limits_in(metadata: Sequence[Mapping[str, str]], default: Limits) -> tuple[L
     def lowest(key: str, default: float) -> float:
         found = []
         for text in (values[key] for values in metadata if key in values):
-            value = _number(text)
-            if value is None:
+            value = decimals.number_in(text.strip())
+            if value is None or value < 0:
                 wrong.append(f"{key}={text[:80]!r}")
             else:
                 found.append(value)
         return min(found, default=default)
 
     return Limits(lowest(ALPHA, default.alpha), lowest(BETA, default.beta)), wrong
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,7 @@ def index_of(runs: Iterable[TimedRun]) -> InterferenceIndex:
             )
         times.setdefault((run.application, run.neighbour), []).append(run.seconds)
     shared = [(name, other) for name, other in times if other is not None]
-    needed: set[tuple[str, str | None]] = set()
-    for name, other in shared:
-        needed |= {(name, None), (other, None), (other, name)}
+    needed = {run for name, other in shared for run in ((name, None), (other, None), (other, name))}
     if missing := needed - times.keys():
         ordered = sorted(missing, key=lambda what: (what[0], what[1] or ""))
         raise exceptions.InterferenceError(

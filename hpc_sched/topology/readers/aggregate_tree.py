@@ -20,23 +20,18 @@ NOT_LEVELS = frozenset(("app_class", "app_name", "cache_score", "group_size", "h
 NOT_LEVELS |= {"max_leaves", "prefer", "processor", "require"}
 
 
-class HostAggregate(Protocol):
-    """A host aggregate, from Nova's database or a snapshot."""
+class _HostAggregate(Protocol):
+    """A host aggregate of Nova's database or of a snapshot; its hosts are service hosts."""
 
     @property
-    def name(self) -> str:
-        """Name, for errors."""
-
+    def name(self) -> str: ...
     @property
-    def hosts(self) -> Sequence[str]:
-        """Service hosts."""
-
+    def hosts(self) -> Sequence[str]: ...
     @property
-    def metadata(self) -> Mapping[str, str]:
-        """Metadata."""
+    def metadata(self) -> Mapping[str, str]: ...
 
 
-def topology_of(aggregates: Iterable[HostAggregate]) -> Topology:
+def topology_of(aggregates: Iterable[_HostAggregate]) -> Topology:
     """Return the topology that aggregates describe; linear in their hosts.
 
     ``hpc:leaf`` names the leaf switch of an aggregate's hosts, ``hpc:pod`` or any other name the
@@ -49,7 +44,7 @@ def topology_of(aggregates: Iterable[HostAggregate]) -> Topology:
     :raises exceptions.TopologyError: where no aggregate names a leaf or another level, or they
         contradict each other: with every host or switch that is in two places
     """
-    reader = _Reader()
+    reader = _Statements()
     for aggregate in sorted(aggregates, key=lambda one: one.name):
         reader.read(aggregate)
     return reader.topology()
@@ -68,13 +63,13 @@ class _Statement(NamedTuple):
 
 
 @dataclass
-class _Reader:
+class _Statements:
     """The statements of all aggregates."""
 
     stated: dict[str, dict[str, _Statement]] = field(default_factory=dict)  # level, host
     problems: Problems = field(default_factory=Problems)
 
-    def read(self, aggregate: HostAggregate) -> None:
+    def read(self, aggregate: _HostAggregate) -> None:
         """Add what one aggregate states of its hosts."""
         for key in sorted(aggregate.metadata):
             level = key.removeprefix(PREFIX)

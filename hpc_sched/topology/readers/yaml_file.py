@@ -33,11 +33,11 @@ class YamlFileDriver(TextDriver):
         root = yaml_nodes.compose(content, name, exceptions.TopologyError, MAX_NESTING)
         if root is None:
             raise exceptions.TopologyError(f"{name}: the file is empty")
-        return _Reader(Problems(name)).read(root)
+        return _TreeReader(Problems(name)).read(root)
 
 
 @dataclass
-class _Reader:
+class _TreeReader:
     problems: Problems
     switch_line: dict[str, int] = field(default_factory=dict)
     host_leaf: dict[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump, switch_cables
-from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, Node
+from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, IBNode
 from hpc_sched.topology.readers.text_driver import TextDriver
 
 _OPTIONS = "topology_name_map (GUID to host) or topology_host_pattern"
@@ -84,18 +84,18 @@ class IbnetdiscoverDriver(TextDriver):
             raise exceptions.TopologyError(f"{name}: {error}") from error
 
 
-def _example(nodes: Sequence[Node]) -> str:
+def _example(nodes: Sequence[IBNode]) -> str:
     if not nodes:
         return ""
     node = min(nodes, key=lambda node: (not node.description, node.guid))
     return f", such as {node.description!r} (0x{node.guid})"
 
 
-def _is_aggregation(hca: Node) -> bool:
+def _is_aggregation(hca: IBNode) -> bool:
     return _AGGREGATION in hca.description.lower()
 
 
-def _host_of(node: Node, names: Mapping[str, str], pattern: re.Pattern[str] | None) -> str | None:
+def _host_of(node: IBNode, names: Mapping[str, str], pattern: re.Pattern[str] | None) -> str | None:
     """Return the host of an HCA by the name map (GUIDs of node or ports), else its description."""
     for guid in (node.guid, *sorted(node.port_guids)):
         if guid in names:
@@ -124,7 +124,7 @@ def _is_name(host: str) -> bool:
     return bool(host) and host.strip("()").lower() not in _PLACEHOLDERS
 
 
-def _switch_names(nodes: Iterable[Node], names: Mapping[str, str]) -> dict[str, str]:
+def _switch_names(nodes: Iterable[IBNode], names: Mapping[str, str]) -> dict[str, str]:
     """Return the unique name of each switch, by its id: that of the name map or the description.
 
     To a name that several switches have, their places in a director switch are added if these
