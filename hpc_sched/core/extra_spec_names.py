@@ -27,12 +27,10 @@ MAX_LEAVES = 999_999
 PATTERN = r"[A-Za-z0-9._+-]{1,255}"
 EXPECTED = "an application's name of 1 to 255 letters, digits and . _ + -"
 
-_NAME = re.compile(PATTERN)
-
 
 def is_name(text: str) -> bool:
     """True if a text is a valid name of an application."""
-    return _NAME.fullmatch(text) is not None
+    return re.fullmatch(PATTERN, text) is not None
 
 
 class ExtraSpec(NamedTuple):

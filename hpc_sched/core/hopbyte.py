@@ -57,10 +57,8 @@ def hop_bytes_of_counts(*, topology: Topology, counts: Mapping[str, int]) -> flo
     cost = 0
     for host, count in placed.items():
         cost -= math.comb(count, 2)
-        switch = int(fabric.leaf_index[fabric.index_of(host)])
-        while switch >= 0:
+        for switch in fabric.upwards(int(fabric.leaf_index[fabric.index_of(host)])):
             below[switch] += count
-            switch = fabric.switches[switch].parent
     for index, count in below.items():
         switch_ = fabric.switches[index]
         if switch_.parent < 0:

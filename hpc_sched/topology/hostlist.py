@@ -18,7 +18,7 @@ _FORBIDDEN = re.compile(r"[@!&^*?%\s\x00-\x1f\x7f]")
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)\Z")
 MANY = 500  # names that NodeSet folds at a time
 _NUMBER = re.compile(r"[0-9]+")
-_PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
+PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
 def _count(text: str) -> int:
@@ -65,7 +65,7 @@ def expand(text: str) -> list[str]:
         names = [
             str(node)
             for part in parts
-            for node in ([part] if _PLAIN.match(part) else NodeSet(part, resolver=RESOLVER_NOGROUP))
+            for node in ([part] if PLAIN.match(part) else NodeSet(part, resolver=RESOLVER_NOGROUP))
         ]
     except (NodeSetException, RangeSetException) as error:
         raise ValueError(f"bad range in {text!r}: {error}") from error
@@ -90,8 +90,8 @@ def fold(names: Iterable[str]) -> str:
     Names with characters of NodeSet's ranges, groups or operators follow unfolded.
     """
     ordered = sorted(names)
-    plain = [name for name in ordered if _PLAIN.match(name)]
-    odd = [name for name in ordered if not _PLAIN.match(name)]
+    plain = [name for name in ordered if PLAIN.match(name)]
+    odd = [name for name in ordered if not PLAIN.match(name)]
     if len(plain) > MANY:
         plain = _rows(plain)
     if len(plain) <= MANY:
@@ -130,11 +130,11 @@ def written(names: Sequence[str]) -> list[str]:
 
     :raises ValueError: for a name that cannot be written, such as one with a comma
     """
-    plain = [name for name in names if _PLAIN.match(name)]
+    plain = [name for name in names if PLAIN.match(name)]
     texts = [fold(plain)] if plain else []
     if texts and sorted(expand(texts[0])) != sorted(plain):
         texts = plain
-    odd = [name for name in names if not _PLAIN.match(name)]
+    odd = [name for name in names if not PLAIN.match(name)]
     for name in odd:
         if expand(name) != [name]:
             raise ValueError(f"{name!r} would be read as {', '.join(expand(name)[:3])}")

@@ -197,7 +197,8 @@ class Topology:
 
     def ancestors(self, host: str) -> tuple[str, ...]:
         """Return the names of the switches above a host, leaf first."""
-        return tuple(switch.name for switch in self._above(host))
+        above = self.upwards(self.groups.item(0, self.index_of(host)))
+        return tuple(self.switches[s].name for s in above)
 
     def hosts_of(self, switch: str) -> tuple[str, ...]:
         """Return the hosts below a switch of any level, in the order of ``hosts``."""
@@ -212,15 +213,16 @@ class Topology:
 
     def processor_of(self, host: str) -> str | None:
         """Return a host's own processor type, else what the nearest switch states. O(depth)."""
-        stated = (switch.processor for switch in self._above(host) if switch.processor is not None)
-        own = self.host_processors.get(host)
-        return next(stated, None) if own is None else own
+        if (own := self.host_processors.get(host)) is not None:
+            return own
+        above = self.upwards(self.groups.item(0, self.index_of(host)))
+        stated = (self.switches[s].processor for s in above)
+        return next((type_ for type_ in stated if type_ is not None), None)
 
-    def _above(self, host: str) -> Iterator[Switch]:
-        """Yield the switches above a host, leaf first."""
-        switch = self.groups.item(0, self.index_of(host))
+    def upwards(self, switch: int) -> Iterator[int]:
+        """Yield a switch and those above it, lowest first, by index in ``switches``."""
         while switch >= 0:
-            yield self.switches[switch]
+            yield switch
             switch = self.switches[switch].parent
 
     def including(self, names: Iterable[str]) -> "Topology":

@@ -1,5 +1,6 @@
 """The leaves with room for a group and their switches, as nodes of the planner's knapsack."""
 
+import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass, field
@@ -49,19 +50,15 @@ class GroupTree:
         hosts = leaf_hosts.leaf_hosts(problem, count, hosts_of_needed_leaves(problem, count))
         members: Counter[int] = Counter()
         for leaf in member_leaves:
-            above = leaf
-            while above >= 0:
-                members[above] += int(here[leaf])
-                above = topology.switches[above].parent
+            for switch in topology.upwards(leaf):
+                members[switch] += int(here[leaf])
         children: dict[int, list[int]] = {}
         for leaf in hosts:
-            below, above = leaf, topology.switches[leaf].parent
-            while above >= 0:
-                seen = above in children
+            for below, above in itertools.pairwise(topology.upwards(leaf)):
+                is_new = above not in children
                 children.setdefault(above, []).append(below)
-                if seen:
+                if not is_new:
                     break
-                below, above = above, topology.switches[above].parent
         in_order = sorted(hosts, key=lambda leaf: (leaf in member_leaves, int(problem.tie[leaf])))
         pairs = math.comb(int(here.sum()) + count, 2)
         open_room = room[list(hosts)]

@@ -48,9 +48,8 @@ def largest_gang(
     if not len(domain):
         return None
     rooms = rooms_below(problem, level, max_leaves)
-    switches = np.unique(domain)
-    if with_members and problem.members.any():
-        switches = np.unique(domain[problem.members > 0])
+    only_members = with_members and problem.members.any()
+    switches = np.unique(domain[problem.members > 0] if only_members else domain)
     best = min(switches.tolist(), key=lambda s: (-int(rooms[s]), int(problem.tie[s])))
     name = topology.switches[best]
     return Gang(level=topology.levels[level - 1], vms=int(rooms[best]), switch=name.name)

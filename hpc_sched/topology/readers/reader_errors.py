@@ -13,12 +13,7 @@ MAX_TEXT = 400
 
 
 class InvalidItemError(Exception):
-    """One item of a description is wrong; the items after it can still be read."""
-
-    def __init__(self, line: int | None, text: str) -> None:
-        super().__init__(text)
-        self.line = line
-        self.text = text
+    """A line and a text: one item of a description is wrong, those after it can be read."""
 
 
 class Problems:
@@ -43,7 +38,7 @@ class Problems:
         try:
             yield
         except InvalidItemError as error:
-            self.note(error.line, error.text)
+            self.note(*error.args)
 
     def remark(self, line: int | None, text: str) -> None:
         """Add a remark on something corrected or doubtful."""

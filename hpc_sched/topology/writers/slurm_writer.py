@@ -12,7 +12,6 @@ from hpc_sched.topology.writers.yaml_writer import check_depth, comment
 
 # Slurm refuses longer names of switches.
 MAX_NAME = 64
-_NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -56,7 +55,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _names_of(topology: Topology) -> dict[str, str]:
     given = [switch.name for switch in topology.switches]
-    kept = {name for name in given if len(name) <= MAX_NAME and _NAME.match(name)}
+    kept = {name for name in given if len(name) <= MAX_NAME and hostlist.PLAIN.match(name)}
     taken = set(kept)
     names: dict[str, str] = {}
     for given_name in given:

@@ -17,6 +17,7 @@ leaves below one switch wrap into rows::
 import itertools
 import math
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,16 +65,12 @@ class Line:
 
 def of(topology: Topology) -> "Layout":
     """Return the layout whose shape is nearest to ``ASPECT``. O(switches * sqrt(switches))."""
-    children = topology.children()
-    roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
-    sizes = [len(hosts) for hosts in topology.leaf_hosts()]
-    widest = max(len(below) for below in (roots, *children))
-    best = found = Layout(topology, roots, children, sizes, 1)
+    best = found = Layout(topology, across=1)
     across = 1
-    while across < widest and found.width < ASPECT * found.height:
+    while across < found.widest and found.width < ASPECT * found.height:
         # Growing steps: the difference between 40 and 41 leaves in a row is invisible.
-        across = min(widest, max(across + 1, across * 9 // 8))
-        found = Layout(topology, roots, children, sizes, across)
+        across = min(found.widest, max(across + 1, across * 9 // 8))
+        found = Layout(topology, across)
         # The difference of the shape from ASPECT.
         best = min(best, found, key=lambda one: abs(math.log(one.width / (ASPECT * one.height))))
     return best
@@ -82,19 +79,14 @@ def of(topology: Topology) -> "Layout":
 class Layout:
     """Boxes of all switches, with a fixed number of leaves side by side."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        roots: Sequence[int],
-        children: Sequence[Sequence[int]],
-        sizes: Sequence[int],
-        across: int,
-    ) -> None:
+    def __init__(self, topology: Topology, across: int) -> None:
         self._switches = topology.switches
-        self._children = children
-        self._sizes = sizes
+        self._children = topology.children()
+        roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
+        self.widest = max(len(below) for below in (roots, *self._children))
+        self._sizes = Counter(topology.leaf_index.tolist())
         self._across = across
-        largest = max(sizes)
+        largest = max(self._sizes.values())
         room = min(MAX_COLUMNS, max(MIN_COLUMNS, math.ceil(math.sqrt(2 * largest))))
         self.cells = _even(largest, room)  # host cells side by side in a leaf
         # Square of a host, with the gap to the next one.

@@ -23,7 +23,6 @@ MAX_NAMES = 2 * hostlist.MAX_HOSTS
 
 # To Slurm blanks are commas, except in brackets.
 _PART = re.compile(r"(?:[^\s,\[\]]+|\[[^\[\]]*\]|[\[\]])+", re.ASCII)
-_PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
 def check_name(name: str) -> None:
@@ -127,7 +126,7 @@ class SwitchGraph:
         names: dict[str, None] = {}
         twice: dict[str, None] = {}
         for part in _PART.findall(text):
-            unfolded = [part] if _PLAIN.match(part) else hostlist.expand(part)
+            unfolded = [part] if hostlist.PLAIN.match(part) else hostlist.expand(part)
             self._count += len(unfolded)
             if self._count > MAX_NAMES:
                 raise self.problems.error(
