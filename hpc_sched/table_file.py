@@ -50,11 +50,7 @@ class TableRow:
         return text
 
     def number(self, column: int, expected: str, most: float) -> float:
-        """Return the number in a column, above 0 and at most ``most``.
-
-        :param expected: description of such a number, for the error
-        :raises exceptions.InterferenceError: where there is none
-        """
+        """Return the number in a column, above 0, at most ``most``, or raise InterferenceError."""
         text = self.cells[column]
         number = decimals.number_in(text)
         if number is None or not 0 < number <= most:

@@ -114,11 +114,7 @@ def application(
     *,
     in_group: bool,
 ) -> tuple[Application, tuple[str, ...]]:
-    """Return the application of a VM by its flavor and hints, and their faults.
-
-    :param in_group: whether the VM belongs to a group; without a group and a class it is of
-        class ``none``
-    """
+    """Return the application of a VM, by default of class none outside groups, and its faults."""
     reader = _SpecReader(extra_specs, hints, (), defaults)
     return reader.application(in_group=in_group), tuple(reader.faults)
 

@@ -45,11 +45,7 @@ def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
 
 
 def _on_one_service(request: GroupRequest, level: int) -> Problem:
-    """Return the problem whose rooms below the switches of a level are exact.
-
-    With policy affinity and without members: only the hosts of the service that takes most VMs
-    under one switch of the level.
-    """
+    """Return the problem with exact rooms below a level; for affinity: on the roomiest service."""
     problem, policy = request.problem_at(level), request.hard_policy
     if policy is None or policy.policy != "affinity" or problem.members.any():
         return problem

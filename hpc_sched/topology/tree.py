@@ -141,8 +141,7 @@ class TreeReader:
         if isinstance(below, Mapping):
             if not below:
                 raise exceptions.TopologyError(f"switch {name!r} has nothing below it")
-            levels = [self._add(child, rest, index) for child, rest in below.items()]
-            self.heights[index] = 1 + max(levels)
+            self.heights[index] += max(self._add(child, below[child], index) for child in below)
             return self.heights[index]
         if isinstance(below, str) or not isinstance(below, Iterable):
             raise exceptions.TopologyError(

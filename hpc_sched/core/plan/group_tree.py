@@ -82,10 +82,7 @@ class GroupTree:
         )
 
     def node(self, switch: int, rise: int = 0) -> LeafNode | Chain:
-        """Return the node of a switch, its own saving included.
-
-        :param rise: levels up to its parent; 0 at the switch that holds the whole group
-        """
+        """Return the node of a switch, ``rise`` levels below its parent, with its own saving."""
         if switch not in self._nodes:
             make = self._leaf if switch in self.hosts else self._chain
             self._nodes[switch] = make(switch, rise)

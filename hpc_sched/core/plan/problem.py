@@ -57,14 +57,15 @@ class Problem:
         fabric = topology.including([*capacity, *members])
         return cls(
             topology=fabric,
-            capacity=_counts(fabric, capacity),
-            members=_counts(fabric, members),
+            capacity=host_counts(fabric, capacity),
+            members=host_counts(fabric, members),
             awaiting=awaiting,
             tie=tie_order(fabric, group_id),
         )
 
 
-def _counts(topology: Topology, counts: Mapping[str, int]) -> Array:
+def host_counts(topology: Topology, counts: Mapping[str, int]) -> Array:
+    """Return counts by name of host as an array. Shape (hosts,)."""
     array = np.zeros(len(topology.hosts), dtype=np.int64)
     for host, count in counts.items():
         array[topology.index_of(host)] = count

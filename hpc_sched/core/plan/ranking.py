@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing import mdobp
@@ -33,10 +33,7 @@ def move_to_front(hosts: Sequence[int], order: Array) -> Array:
 
 def planned_counts(problem: Problem, plan: Plan) -> Array:
     """Return the planned VMs per host. Shape (hosts,)."""
-    counts = np.zeros(len(problem.topology.hosts), dtype=np.int64)
-    for host, count in plan.hosts.items():
-        counts[problem.topology.index_of(host)] = count
-    return counts
+    return host_counts(problem.topology, plan.hosts)
 
 
 def spare_order(problem: Problem, plan: Plan | None) -> Array:

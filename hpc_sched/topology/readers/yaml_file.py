@@ -135,12 +135,11 @@ class _TreeReader:
         except ValueError as error:
             raise invalid(name, f"leaf {leaf!r}: {error}") from error
         for host in hosts:
-            if host in self.host_leaf:
-                other = self.host_leaf[host]
-                where = f"stands twice under leaf {leaf!r}"
-                if other != leaf:
-                    where = f"is under leaf {other!r} and leaf {leaf!r}"
-                raise invalid(name, f"host {host!r} {where}")
+            other = self.host_leaf.get(host)
+            if other == leaf:
+                raise invalid(name, f"host {host!r} stands twice under leaf {leaf!r}")
+            if other is not None:
+                raise invalid(name, f"host {host!r} is under leaf {other!r} and leaf {leaf!r}")
             self.host_leaf[host] = leaf
             if processor is not None:
                 self.host_processors[host] = processor

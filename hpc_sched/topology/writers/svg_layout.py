@@ -152,10 +152,7 @@ def width_of(text: str, size: int) -> int:
 
 
 def cut(text: str, room: int, size: int) -> str:
-    """Return a text that fits the room, with an ellipsis for its middle.
-
-    Names of switches often differ in their ends alone. The room is in px, as the font size is.
-    """
+    """Return a text that fits ``room`` px, its middle an ellipsis: the ends of names differ."""
     if width_of(text, size) <= room:
         return text
     for left in range(min(len(text) - 1, int(room / (size * _EM))), 0, -1):

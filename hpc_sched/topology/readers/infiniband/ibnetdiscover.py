@@ -53,12 +53,7 @@ class IbnetdiscoverDriver(TextDriver):
                 ) from error
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the topology of a dump; ``names`` are by GUIDs of 16 digits.
-
-        Linear in its length, but for the distances, see :func:`switch_cables.fabric`.
-
-        :raises exceptions.TopologyError: where no switch carries a host, and as that does
-        """
+        """Return the topology of a dump, ``names`` by GUIDs of 16 digits; raises TopologyError."""
         dump = ibnetdiscover_dump.read(content, name)
         hcas = [node for node in dump.nodes.values() if node.kind == HCA]
         found = {node.id: _host_of(node, names, self.pattern) for node in hcas}

@@ -1,5 +1,6 @@
 """An InfiniBand fabric as a graph of switches, made into a tree."""
 
+import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from hpc_sched import exceptions
@@ -155,11 +156,10 @@ def _near(
 ) -> list[list[int]]:
     """Return the mask of the leaves near each leaf, per number of links up to the longest path."""
     connected: dict[int, int] = {}  # by switch
-    for switches in leaves:
-        for s in switches:
-            if s not in connected:
-                part = _distances(neighbours, [s])
-                connected |= dict.fromkeys(part, union(start[other] for other in part))
+    for s in itertools.chain.from_iterable(leaves):
+        if s not in connected:
+            part = _distances(neighbours, [s])
+            connected |= dict.fromkeys(part, union(start[other] for other in part))
     reachable = [union(connected[s] for s in switches) for switches in leaves]
     near: list[list[int]] = []
     for masks in _spread(neighbours, start):

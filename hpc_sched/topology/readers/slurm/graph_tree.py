@@ -92,16 +92,14 @@ def _check_levels(graph: SwitchGraph) -> None:
 def _remark_apart(
     graph: SwitchGraph, leaves: Sequence[hierarchy.Leaf], near: Sequence[Sequence[int]]
 ) -> None:
-    for i, (close, connected) in enumerate(zip(near[-2], near[-1], strict=True)):
-        if close != connected:
-            other = next(bits(connected & ~close))
-            (a,), (b,) = leaves[i].switches, leaves[other].switches
-            graph.problems.remark(
-                graph.defined[a].line,
-                f"switch {a!r} and switch {b!r} have no switch above both and are connected by "
-                "way of others: one level is added above all",
-            )
-            return
+    one = next(i for i, close in enumerate(near[-2]) if close != near[-1][i])
+    other = next(bits(near[-1][one] & ~near[-2][one]))
+    (a,), (b,) = leaves[one].switches, leaves[other].switches
+    graph.problems.remark(
+        graph.defined[a].line,
+        f"switch {a!r} and switch {b!r} have no switch above both and are connected by "
+        "way of others: one level is added above all",
+    )
 
 
 def _check_reached(graph: SwitchGraph, leaves: Sequence[hierarchy.Leaf]) -> None:
@@ -128,9 +126,6 @@ def _near_of(own: list[int], below: Mapping[int, Sequence[int]]) -> list[list[in
 
     Two leaves that no switch has both below, but a chain of others connects, meet one level above
     all switches. Linear in the leaves below all the different switches of a level, in steps of 64.
-
-    :param own: the mask of each leaf alone
-    :param below: per level from 2, the masks of the leaves below each of its switches
     """
     near, leaves = [own], len(own)
     kept = steps = 0

@@ -69,11 +69,10 @@ class SlurmDriver(TextDriver):
 
 def is_yaml(content: bytes) -> bool:
     """True if a text is a topology.yaml rather than a topology.conf."""
-    if content.startswith(_WIDE_BOMS):
-        return True
     start = len(_BOM) if content.startswith(_BOM) else 0
     begin = _COMMENTS.match(content, start)
-    return bool(_YAML.match(content, begin.end() if begin else start))
+    is_key = _YAML.match(content, begin.end() if begin else start)
+    return is_key is not None or content.startswith(_WIDE_BOMS)
 
 
 def _switches_of(text: str, problems: Problems) -> list[SwitchLine]:

@@ -103,10 +103,7 @@ class SwitchGraph:
             self.note(line, f" stands twice, first on line {first.line}")
 
     def names_of(self, line: SwitchLine, text: str, what: str) -> tuple[str, ...]:
-        """Return the names of a list, such as ``cn[001-018],gpu[1-4]``; none after a problem.
-
-        Linear in the length of the text and the number of names; equal texts are unfolded once.
-        """
+        """Return the names of a list such as ``cn[01-18]``, unfolded once; none after a problem."""
         try:
             if text not in self._unfolded:
                 self._unfolded[text] = self._names_in(line, text)
