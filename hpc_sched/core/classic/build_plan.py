@@ -3,12 +3,11 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 
-Array = NDArray[np.int64]
 Selection = Literal["largest", "best_fit"]
 
 

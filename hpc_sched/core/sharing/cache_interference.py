@@ -1,9 +1,10 @@
-"""Rules for sharing a host (Gupta2013): dedicated hosts, cache scores, bad company."""
+"""Rules for sharing a host (Gupta2013): dedicated hosts, cache scores, the interference index."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hpc_sched import decimals
 from hpc_sched.core.capacity import UNBOUNDED
 
 # Scores and losses are decimals: their sums are compared with this much room for rounding.
@@ -27,10 +28,6 @@ class Limits:
     alpha: float  # on every host
     beta: float  # on hosts with a VM of class sync
 
-    def at(self, has_sync: bool) -> float:
-        """Return the limit of a host."""
-        return min(self.alpha, self.beta) if has_sync else self.alpha
-
 
 ALPHA = "cache_score_limit"  # option, and metadata of host aggregates
 BETA = "sync_cache_score_limit"
@@ -49,22 +46,14 @@ def limits_in(metadata: Sequence[Mapping[str, str]], default: Limits) -> tuple[L
     def lowest(key: str, default: float) -> float:
         found = []
         for text in (values[key] for values in metadata if key in values):
-            value = _number(text)
-            if value is None:
+            value = decimals.number_in(text.strip())
+            if value is None or value < 0:
                 wrong.append(f"{key}={text[:80]!r}")
             else:
                 found.append(value)
         return min(found, default=default)
 
     return Limits(lowest(ALPHA, default.alpha), lowest(BETA, default.beta)), wrong
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +118,8 @@ def room(
     has_sync = newcomer.app_class == "sync" or any(
         there.app_class == "sync" for there in neighbours
     )
-    left = limits.at(has_sync) - math.fsum(there.score for there in neighbours)
+    limit = min(limits.alpha, limits.beta) if has_sync else limits.alpha
+    left = limit - math.fsum(there.score for there in neighbours)
     if newcomer.score <= 0:
         # It adds nothing, but as a sync VM it may lower the limit below the present sum.
         return most if left >= -EPSILON else 0
