@@ -101,7 +101,7 @@ class GroupRequest:
         """
         policy = self.hard_policy
         if policy is not None:
-            policy = replace(policy, leaf=self.topology.groups[level - 1][self.hosts_of_rows])
+            policy = replace(policy, leaf=self._switches(level))
         return self._problem(server_group_policy.apply(policy, self.room, self.sizes))
 
     def decide(self) -> Plan | Rejection:
@@ -113,9 +113,12 @@ class GroupRequest:
         if isinstance(answer, Rejection) or self._keeps_policy(answer):
             return answer
         # A service of many nodes: capacities are exact for each leaf, not for several together.
-        for room in server_group_policy.by_service(self.hard_policy, self.room, self.sizes):
+        switches = [self._switches(level) for level in range(2, self.topology.depth + 1)]
+        for room in server_group_policy.by_service(
+            self.hard_policy, self.room, self.sizes, switches
+        ):
             answer = solve_sizes(self._problem(room), self.sizes, self.active)
-            if isinstance(answer, Plan):
+            if isinstance(answer, Plan) and self._keeps_policy(answer):
                 return answer
         if isinstance(answer, Plan):
             # No service takes all VMs; the Rejection lists what fits.
@@ -262,6 +265,11 @@ class GroupRequest:
         counts = np.zeros(len(self.topology.hosts), dtype=np.int64)
         np.add.at(counts, self.host_index, numbers)
         return counts
+
+    def _switches(self, level: int) -> Array:
+        """Return the switch of a level above each hypervisor. Shape (hypervisors,)."""
+        above: Array = self.topology.groups[level - 1][self.hosts_of_rows]
+        return above
 
     def _problem(self, capacity: Array) -> Problem:
         return Problem(

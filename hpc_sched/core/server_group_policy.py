@@ -108,20 +108,28 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
     return _shared_out(policy, room, policy.leaf)
 
 
-def by_service(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Iterator[Array]:
-    """Yield rooms per hypervisor with which any plan keeps the policy of many-node services.
+def by_service(
+    policy: HardPolicy | None, room: Array, sizes: Sequence[int], switches: Sequence[Array]
+) -> Iterator[Array]:
+    """Yield rooms per hypervisor to plan with, where one service has nodes below many leaves.
 
-    Anti-affinity: one, with each service's allowance divided among its nodes. Affinity: one for
-    each service that takes ``sizes[-1]`` VMs, by the names of its nodes. Shape (hypervisors,).
+    Anti-affinity: one for each level, with each service's allowance divided among its nodes below
+    each switch; a plan below one such switch keeps the policy. Affinity: one for each service
+    that takes ``sizes[-1]`` VMs: those that take a larger size first, then by the names of their
+    nodes. Shape (hypervisors,).
+
+    :param switches: for each level, lowest first: the switch above each hypervisor
     """
     if policy is None:
         return
     members = policy.members
     if policy.policy == "anti-affinity":
-        yield _shared_out(policy, room, np.zeros_like(policy.leaf))
+        for switch in switches:
+            yield _shared_out(policy, room, switch)
         return
     total = policy.per_service(room)
-    for service in dict.fromkeys(policy.service[policy.order].tolist()):
+    services = dict.fromkeys(policy.service[policy.order].tolist())
+    for service in sorted(services, key=lambda i: sum(total[i] < size for size in sizes)):
         if total[service] >= sizes[-1] and (members[service] or not members.any()):
             yield np.where(policy.service == service, room, 0)
 
