@@ -138,7 +138,8 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             return fit_rows.PLACES, fit_rows.place_rows(found, fit.plan)
         why = fit.reason or ""
         if parsed_args.formatter != "table":
-            output.say(why)
+            if not state.hpc_specs.is_unclear:  # otherwise the notes have the reason
+                output.say(why)
             return fit_rows.PLACES, []
         self.above = [why, "", "largest groups that fit:"]
         return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
