@@ -287,7 +287,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def nova_conf_files() -> dict[str, list[str]]:
+def nova_conf_files() -> dict[str, Any]:
     """Return the files and folders that nova-scheduler reads, as arguments of ConfigOpts."""
     names = {"project": "nova", "prog": "nova-scheduler"}
     return {

@@ -262,11 +262,13 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         )
         return found
 
-    def hosts_of(self, servers: Sequence[str]) -> dict[str, str]:
-        """Return the host of each active server."""
+    def hosts_of(
+        self, servers: Sequence[str], progress: Callable[[str], None] = lambda _text: None
+    ) -> dict[str, str]:
+        """Wait until no server is being built; return the host of each active one."""
         return {
             uuid: server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
-            for uuid, server in self.wait(servers).items()
+            for uuid, server in self.wait(servers, progress=progress).items()
             if server["status"] == "ACTIVE"
         }
 

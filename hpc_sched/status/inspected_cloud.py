@@ -1,7 +1,5 @@
 """What several checks read: the compute nodes in Nova's databases, and the topology."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -9,7 +7,6 @@ from typing import Any, TypeVar, cast
 import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
-from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 
 from hpc_sched import conf, exceptions, masking
@@ -36,7 +33,7 @@ class InspectedComputes:
     """The compute nodes of all cells that have answered."""
 
     nodes: tuple[InspectedCompute, ...]  # by nodename, then host
-    silent: tuple[str, ...]  # the other cells, each with the reason
+    unread_cells: tuple[str, ...]  # the other cells, each with the reason
 
     @property
     def enabled(self) -> tuple[InspectedCompute, ...]:
@@ -59,9 +56,7 @@ class InspectedCloud:
 
         :raises exceptions.DatabaseError: where the API database cannot be read
         """
-        return self._once(
-            "computes", lambda: self.from_database("compute nodes", _inspected_computes)
-        )
+        return self._once("computes", lambda: self.from_database("compute nodes", read_computes))
 
     def topology(self) -> Topology:
         """Return the topology that nova.conf names.
@@ -98,7 +93,8 @@ class InspectedCloud:
         return cast(Read, found)
 
 
-def _inspected_computes(context: nova_context.RequestContext) -> InspectedComputes:
+def read_computes(context: nova_context.RequestContext) -> InspectedComputes:
+    """Return the compute nodes of all cells. One query for the cells and one in each."""
     answers = databases.read_cells(context, None, computes_of_cell)
     nodes = sorted(answers.rows, key=lambda node: (node.nodename, node.host))
     return InspectedComputes(tuple(nodes), tuple(answers.problems))
@@ -115,8 +111,7 @@ def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list
         .join(service, same_host)
         .where(node.deleted == 0)
     )
-    with main_db.get_context_manager(context).reader.using(context) as session:
-        rows = session.execute(query).all()
+    rows = databases.cell_rows(context, query)
     return [InspectedCompute(host, nodename, not disabled) for host, nodename, disabled in rows]
 
 

@@ -296,7 +296,7 @@ def _true_aggregates(_: Cloud) -> Any:
 
 def _computes(_: Cloud) -> Any:
     found = InspectedCloud().computes()
-    assert not found.silent
+    assert not found.unread_cells
     return {(node.host, node.nodename, node.enabled) for node in found.nodes}
 
 

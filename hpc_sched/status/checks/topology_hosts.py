@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator
 
 import nova.conf
+from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import conf, exceptions
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.status.finding import Finding, failure, good, shortened, warning
+from hpc_sched.status.finding import failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
@@ -17,7 +19,7 @@ CONF = nova.conf.CONF
 _COMMA = re.compile(r",(?![^\[]*\])")  # outside of brackets
 
 
-def check(cloud: InspectedCloud) -> Iterator[Finding]:
+def check(cloud: InspectedCloud) -> Iterator[Result]:
     """Return how the topology compares with the cloud's computes."""
     driver, options = conf.topology_source(CONF)
     described = options.get("path") or " ".join(options.get("command", ()))
@@ -36,20 +38,22 @@ def check(cloud: InspectedCloud) -> Iterator[Finding]:
         yield failure(str(error))
 
 
-def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Finding]:
+def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Result]:
     computes = cloud.computes()
-    for silent in computes.silent:
-        yield warning(f"{silent}. Its computes are not compared with the topology.")
-    names, _ = loaded_topology.names_in(loaded_topology.Fabric(topology), computes.nodes)
+    for cell in computes.unread_cells:
+        yield warning(f"{cell}. Its computes are not compared with the topology.")
+    places = [(node.host, node.nodename) for node in computes.nodes]
+    names, _ = HostNames(topology).find_all(places)
     missing = [
         node.nodename
         for node, name in zip(computes.nodes, names, strict=True)
         if node.enabled and name not in topology
     ]
-    strangers = sorted(set(topology.hosts) - set(names)) if not computes.silent else []
+    # A cell that did not answer may have them.
+    unused = [] if computes.unread_cells else sorted(set(topology.hosts) - set(names))
     enabled = plurals.text(len(computes.enabled), "enabled compute")
     if missing:
-        hint = " (or name them in topology_name_map)" if strangers else ""
+        hint = " (or name them in topology_name_map)" if unused else ""
         yield warning(
             f"{len(missing)} of {enabled} are "
             "not in the topology and count as leaves of their own at the greatest distance: "
@@ -57,9 +61,9 @@ def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Finding]:
         )
     elif computes.enabled:
         yield good(f"All {enabled} are in it.")
-    if strangers:
-        hosts = f"{plurals.text(len(strangers), 'host')} of the topology"
-        yield good(f"{hosts} are no computes: {_folded(strangers)}. They do no harm.")
+    if unused:
+        hosts = f"{plurals.text(len(unused), 'host')} of the topology"
+        yield good(f"{hosts} are no computes: {_folded(unused)}. They do no harm.")
 
 
 def _folded(names: list[str]) -> str:
