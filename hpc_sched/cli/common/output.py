@@ -1,25 +1,13 @@
 """Output of a command: data on standard output or in a file, messages on standard error."""
 
-import re
 import sys
 from collections.abc import Collection, Sequence
 from typing import TextIO
 
 from hpc_sched import exceptions, files, terminal_text
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MAX_STATUS = 200
 _CLEAR_LINE = "\r\x1b[K"
-
-
-def write(text: str, stream: TextIO) -> None:
-    """Write text to a stream; escape letters that its encoding lacks, and control characters.
-
-    Switch names come from the fabric, and a terminal obeys control characters.
-    """
-    encoding = stream.encoding or "utf-8"
-    text = _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def write_utf8(text: str, stream: TextIO) -> None:

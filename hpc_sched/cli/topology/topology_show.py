@@ -72,10 +72,11 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
                 f"{plurals.text(len(uses.unnamed), 'hypervisor')} not in this topology: see "
                 "hpc-sched topology check"
             )
-        drawn = "".join(switch_tree.UNICODE)
-        lines = switch_tree.UNICODE if output.takes(drawn, self.app.stdout) else switch_tree.ASCII
-        tree = switch_tree.lines_of(topology, shown, uses, lines)
-        return Answer(tree, *switch_tree.rows(topology, shown, uses))
+        branches = switch_tree.UNICODE
+        if not output.takes("".join(branches), self.app.stdout):
+            branches = switch_tree.ASCII
+        tree = switch_tree.lines_of(shown, uses, branches)
+        return Answer(tree, *switch_tree.rows(shown, uses))
 
 
 def _level(topology: Topology, name: str | None) -> int:
