@@ -9,6 +9,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -76,17 +77,9 @@ class Demo(HPCSchedCommand):
                 path.write_text(yaml_writer.text_of(fabric))
             growth = parsed_args.group_size // 2
             _check_size(fabric, parsed_args.group_size, growth)
-            sample = str(path_of("nova.conf.sample"))
-            settings = {
-                name: Settings(
-                    topology_file=str(path.resolve()),
-                    nova_conf=snippet,
-                    listing1=name == LISTING1,
-                    group_size=parsed_args.group_size,
-                    growth=growth,
-                )
-                for name, snippet in ((STOCK, ""), (LISTING1, sample), (PLUGIN, sample))
-            }
+            stock = Settings(str(path.resolve()), parsed_args.group_size, growth)
+            plugin = replace(stock, nova_conf=str(path_of("nova.conf.sample")))
+            settings = {STOCK: stock, LISTING1: replace(plugin, listing1=True), PLUGIN: plugin}
             extra = max(len(fabric.hosts) - HOSTS, 0)
             extra += max(parsed_args.group_size - GROUP_SIZE, 0)
             timeout = TIMEOUT + TIMEOUT_PER_HOST * extra

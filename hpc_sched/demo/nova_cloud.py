@@ -35,8 +35,14 @@ from hpc_sched.demo.thread_fixtures import CellDatabases
 
 CONF = nova.conf.CONF
 
+Progress = Callable[[str], None]  # called with a stage
+
 DRIVER = "fake.FakeLiveMigrateDriver"
 SETTLED = frozenset({"ACTIVE", "ERROR", "SHELVED_OFFLOADED"})
+
+
+def _not_shown(_stage: str) -> None:
+    pass
 
 
 class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestCase):
@@ -120,10 +126,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         self.scheduler = self.start_service("scheduler")
 
     def start_computes(
-        self,
-        hosts: Iterable[str],
-        progress: Callable[[str], None] = lambda _text: None,
-        cell: str | None = None,
+        self, hosts: Iterable[str], progress: Progress = _not_shown, cell: str | None = None
     ) -> None:
         """Start one compute service a host, in the first cell or the one named."""
         names = list(hosts)
@@ -189,10 +192,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         return [server["id"] for server in self._list(reservation_id=answer["reservation_id"])]
 
     def wait(
-        self,
-        servers: Sequence[str],
-        timeout: float = 400,
-        progress: Callable[[str], None] = lambda _text: None,
+        self, servers: Sequence[str], timeout: float = 400, progress: Progress = _not_shown
     ) -> dict[str, dict[str, Any]]:
         """Wait until no server is being built; return them by id as the API shows them.
 
@@ -223,9 +223,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         )
         return found
 
-    def hosts_of(
-        self, servers: Sequence[str], progress: Callable[[str], None] = lambda _text: None
-    ) -> dict[str, str]:
+    def hosts_of(self, servers: Sequence[str], progress: Progress = _not_shown) -> dict[str, str]:
         """Wait until no server is being built; return the host of each active one."""
         return {
             uuid: server["OS-EXT-SRV-ATTR:hypervisor_hostname"]

@@ -38,10 +38,10 @@ class Settings:
     """The settings of one run."""
 
     topology_file: str
-    nova_conf: str  # path of the options that enable the plugin; empty for stock Nova
-    listing1: bool  # the published weigher alone, without plan and filters
     group_size: int
     growth: int
+    nova_conf: str = ""  # path of the options that enable the plugin; empty for stock Nova
+    listing1: bool = False  # the published weigher alone, without plan and filters
 
 
 def run_all(

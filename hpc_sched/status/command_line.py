@@ -80,12 +80,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _read_configuration(arguments: Sequence[str]) -> None:
-    """Read nova.conf as nova-scheduler does, and the command line.
-
-    Databases that do not answer are tried again once, not as often as by a service.
-
-    :raises cfg.Error: where a file is missing or is no configuration
-    """
+    """Read nova.conf as nova-scheduler does, and the command line."""
     CONF(
         list(arguments),
         project="nova",
@@ -95,6 +90,7 @@ def _read_configuration(arguments: Sequence[str]) -> None:
         "codes: 0 all checks passed, 1 a warning, 2 a failure, 255 an error.",
         **conf.nova_conf_files(),
     )
+    # A service tries databases that do not answer much more often.
     for group in ("database", "api_database"):
         CONF.set_default("max_retries", 1, group)
         CONF.set_default("retry_interval", 1, group)

@@ -28,19 +28,6 @@ class InspectedCompute:
     enabled: bool  # whether its compute service takes new instances
 
 
-@dataclass(frozen=True, slots=True)
-class InspectedComputes:
-    """The compute nodes of all cells that have answered."""
-
-    nodes: tuple[InspectedCompute, ...]  # by nodename, then host
-    unread_cells: tuple[str, ...]  # the other cells, each with the reason
-
-    @property
-    def enabled(self) -> tuple[InspectedCompute, ...]:
-        """The nodes whose compute service takes new instances."""
-        return tuple(node for node in self.nodes if node.enabled)
-
-
 class InspectedCloud:
     """The cloud that nova.conf names.
 
@@ -51,12 +38,12 @@ class InspectedCloud:
     def __init__(self) -> None:
         self._read: dict[str, Any] = {}
 
-    def computes(self) -> InspectedComputes:
+    def computes(self) -> databases.CellAnswers[InspectedCompute]:
         """Return the compute nodes. One query for the cells and one in each.
 
         :raises exceptions.DatabaseError: where the API database cannot be read
         """
-        return self._once("computes", lambda: self.from_database("compute nodes", read_computes))
+        return self._once("computes", lambda: self.from_database("compute nodes", _read_computes))
 
     def topology(self) -> Topology:
         """Return the topology that nova.conf names.
@@ -93,11 +80,10 @@ class InspectedCloud:
         return cast(Read, found)
 
 
-def read_computes(context: nova_context.RequestContext) -> InspectedComputes:
-    """Return the compute nodes of all cells. One query for the cells and one in each."""
-    answers = databases.read_cells(context, None, computes_of_cell)
-    nodes = sorted(answers.rows, key=lambda node: (node.nodename, node.host))
-    return InspectedComputes(tuple(nodes), tuple(answers.problems))
+def _read_computes(
+    context: nova_context.RequestContext,
+) -> databases.CellAnswers[InspectedCompute]:
+    return databases.read_cells(context, None, computes_of_cell)
 
 
 def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list[InspectedCompute]:

@@ -28,25 +28,13 @@ def save(text: str, path: str) -> None:
     files.write_atomically(path, text.encode(), exceptions.HPCSchedError)
 
 
-def takes(text: str, stream: TextIO) -> bool:
-    """True if a stream's encoding has all letters of a text."""
-    try:
-        text.encode(stream.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
     """Return rows as lines with aligned columns, to the right for the columns of ``right``."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
+    formats = [
+        f"{'>' if i in right else '<'}{max(map(len, column))}"
+        for i, column in enumerate(zip(*rows, strict=True))
     ]
+    return ["  ".join(map(format, row, formats)).rstrip() for row in rows]
 
 
 def say(text: str) -> None:

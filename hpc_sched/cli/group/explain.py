@@ -135,10 +135,7 @@ def _subjects(entry: DecisionEntry) -> Collection[str | None]:
 
 
 def _related(snapshot: Snapshot, wanted: str) -> Iterator[str]:
-    """Yield the uuids whose decisions may cover a name or a VM, nearest first.
-
-    :raises exceptions.SnapshotError: for an unknown name, with similar ones, or an ambiguous one
-    """
+    """Yield the uuids whose decisions may cover a name or a VM, nearest first."""
     things: list[Group | Server] = [*snapshot.groups, *snapshot.servers]
     found = find_one(wanted, "server or server group", things)
     yield found.uuid

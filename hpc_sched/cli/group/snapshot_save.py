@@ -101,10 +101,7 @@ def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
 def _topology(
     args: argparse.Namespace, options: cfg.ConfigOpts | None, found: Snapshot
 ) -> str | None:
-    """Return the topology as a file of driver yaml, or None.
-
-    :raises exceptions.TopologyError: if one that --topology names cannot be read
-    """
+    """Return the topology as a file of driver yaml, or None; raise if --topology is wrong."""
     if args.topology is None and options is None:
         return found.topology
     try:

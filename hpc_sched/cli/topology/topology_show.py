@@ -73,7 +73,9 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
                 "hpc-sched topology check"
             )
         branches = switch_tree.UNICODE
-        if not output.takes("".join(branches), self.app.stdout):
+        try:
+            "".join(branches).encode(self.app.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:
             branches = switch_tree.ASCII
         tree = switch_tree.lines_of(shown, uses, branches)
         return Answer(tree, *switch_tree.rows(shown, uses))

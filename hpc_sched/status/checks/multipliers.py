@@ -124,15 +124,13 @@ def _candidates(cloud: InspectedCloud) -> tuple[list[Result], _Candidates]:
     Without a topology every compute counts as a leaf, the hardest case.
     """
     computes = cloud.computes()
-    found = [
-        warning(f"{cell}. Its computes are not counted here.") for cell in computes.unread_cells
-    ]
-    hosts = len(computes.enabled)
+    found = [warning(f"{cell}. Its computes are not counted here.") for cell in computes.problems]
+    places = [(node.host, node.nodename) for node in computes.rows if node.enabled]
+    hosts = len(places)
     try:
         topology = cloud.topology()
     except exceptions.TopologyError:
         return found, _Candidates(hosts, hosts, hosts)
-    places = [(node.host, node.nodename) for node in computes.enabled]
     hosts_there, _ = HostNames(topology).find_all(places)
     sizes = Counter(topology.leaf_of(name) for name in hosts_there if name in topology)
     leaves = len(sizes) + hosts - sizes.total()
@@ -141,16 +139,12 @@ def _candidates(cloud: InspectedCloud) -> tuple[list[Result], _Candidates]:
 
 def _topology(
     one: LoadedWeigher,
-    others: float,
-    packer: LoadedWeigher | None,
+    others: float,  # sum of the other multipliers, without MDOBPWeigher's
+    packer: LoadedWeigher | None,  # MDOBPWeigher, where it is enabled
     among: _Candidates,
     guards: list[LoadedWeigher],
 ) -> Result:
-    """Return whether a weigher by topology decides before the others.
-
-    :param others: sum of the other multipliers, without MDOBPWeigher's
-    :param packer: MDOBPWeigher, where it is enabled
-    """
+    """Return whether a weigher by topology decides before the others."""
     value = one.multiplier()
     if value <= 0:
         return _without_weight(one, "groups go to the worst hosts first")

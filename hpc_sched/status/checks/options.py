@@ -98,8 +98,9 @@ def _decision_log() -> Iterator[Result]:
 def check_placement_results(cloud: InspectedCloud) -> Iterator[Result]:
     """Return whether a request without a server group sees every compute."""
     most = CONF.scheduler.max_placement_results
-    number = len(cloud.computes().enabled)
-    for cell in cloud.computes().unread_cells:
+    computes = cloud.computes()
+    number = sum(node.enabled for node in computes.rows)
+    for cell in computes.problems:
         yield warning(f"{cell}. Its computes are not counted here.")
     if number <= most:
         yield good(f"{plurals.text(number, 'enabled compute')}, at most {most} results.")

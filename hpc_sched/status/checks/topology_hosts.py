@@ -40,18 +40,19 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
 
 def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Result]:
     computes = cloud.computes()
-    for cell in computes.unread_cells:
+    for cell in computes.problems:
         yield warning(f"{cell}. Its computes are not compared with the topology.")
-    places = [(node.host, node.nodename) for node in computes.nodes]
+    places = [(node.host, node.nodename) for node in computes.rows]
     names, _ = HostNames(topology).find_all(places)
-    missing = [
+    missing = sorted(
         node.nodename
-        for node, name in zip(computes.nodes, names, strict=True)
+        for node, name in zip(computes.rows, names, strict=True)
         if node.enabled and name not in topology
-    ]
+    )
     # A cell that did not answer may have them.
-    unused = [] if computes.unread_cells else sorted(set(topology.hosts) - set(names))
-    enabled = plurals.text(len(computes.enabled), "enabled compute")
+    unused = [] if computes.problems else sorted(set(topology.hosts) - set(names))
+    number = sum(node.enabled for node in computes.rows)
+    enabled = plurals.text(number, "enabled compute")
     if missing:
         hint = " (or name them in topology_name_map)" if unused else ""
         yield warning(
@@ -59,7 +60,7 @@ def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Result]:
             "not in the topology and count as leaves of their own at the greatest distance: "
             f"{_folded(missing)}. Add them to the topology{hint}, or disable them."
         )
-    elif computes.enabled:
+    elif number:
         yield good(f"All {enabled} are in it.")
     if unused:
         hosts = f"{plurals.text(len(unused), 'host')} of the topology"

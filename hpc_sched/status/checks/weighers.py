@@ -3,7 +3,7 @@
 import difflib
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -121,46 +121,42 @@ def names(weighers: Sequence[LoadedWeigher]) -> str:
 def check(_cloud: InspectedCloud) -> list[Result]:
     """Return what is wrong in weight_classes."""
     weighers, missing = load()
-    deciding = [one for one in weighers if one.is_topology and one.multiplier() != 0]
-    places = f"{names(deciding) or 'no weigher'} places by topology."
-    return list(_problems(weighers, missing, deciding)) or [good(places)]
-
-
-def _problems(
-    weighers: list[LoadedWeigher], missing: list[tuple[str, str]], deciding: list[LoadedWeigher]
-) -> Iterator[Result]:
     paths = CONF.filter_scheduler.weight_classes
-    for path, why in missing:
-        yield failure(f"{why} nova-scheduler does not start. {_meant(path)}")
-    by_topology = {weigher.path for weigher in weighers if weigher.is_topology}
+    found = [
+        failure(f"{why} nova-scheduler does not start. {_meant(path)}") for path, why in missing
+    ]
+    deciding = [one for one in weighers if one.is_topology and one.multiplier() != 0]
+    by_topology = {one.path for one in weighers if one.is_topology}
     if len(deciding) > 1:
         others = [path for path in paths if path not in by_topology]
         packer = [MDOBP] if ALL_WEIGHERS in by_topology else []
-        yield failure(
-            f"{len(deciding)} weighers by topology are enabled, "
-            f"{names(deciding)}: their ranks add up and groups follow none of "
-            f"their orders. Enable one. Set {_line(*others, HOP_BYTE, *packer)}"
+        text = (
+            f"{len(deciding)} weighers by topology are enabled, {names(deciding)}: their ranks "
+            "add up and groups follow none of their orders. Enable one. Set "
         )
+        found.append(failure(text + _line(*others, HOP_BYTE, *packer)))
     elif not by_topology and not missing:
-        yield warning(
-            "No weigher by topology is enabled: hosts are chosen by Nova's weighers alone. "
-            f"Set {_line(*paths, HOP_BYTE)}"
-        )
-    for name, count in Counter(weigher.name for weigher in weighers).items():
+        text = "No weigher by topology is enabled: hosts are chosen by Nova's weighers alone. Set "
+        found.append(warning(text + _line(*paths, HOP_BYTE)))
+    for name, count in Counter(one.name for one in weighers).items():
         if count > 1:
-            yield warning(f"{name} is enabled {count} times and counts as often. Name it once.")
+            text = f"{name} is enabled {count} times and counts as often. Name it once."
+            found.append(warning(text))
     plugins = configured_plugins.enabled()
     sharing = list(filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER)))
-    if sharing and not any(weigher.is_mdobp for weigher in weighers):
-        yield warning(
+    if sharing and not any(one.is_mdobp for one in weighers):
+        text = (
             f"{', '.join(sharing)} without MDOBPWeigher: class async is not consolidated, and "
-            f"class sync fills the fewest hosts of a leaf. Set {_line(*paths, MDOBP)}"
+            "class sync fills the fewest hosts of a leaf. Set "
         )
+        found.append(warning(text + _line(*paths, MDOBP)))
     if not any(type(one.weigher).__module__.startswith("nova.") for one in weighers):
-        yield warning(
+        text = (
             "None of Nova's own weighers is enabled: hosts whose builds fail are not avoided, "
-            f"and requests without a group go anywhere. Set {_line(NOVAS, *paths)}"
+            "and requests without a group go anywhere. Set "
         )
+        found.append(warning(text + _line(NOVAS, *paths)))
+    return found or [good(f"{names(deciding) or 'no weigher'} places by topology.")]
 
 
 def _line(*paths: str) -> str:
