@@ -1,5 +1,6 @@
 """The checks of ``hpc-sched-status upgrade check``, in the order of the table."""
 
+import functools
 import textwrap
 from collections.abc import Callable, Iterable
 
@@ -62,12 +63,9 @@ class UpgradeCommands(upgradecheck.UpgradeCommands):
 
     def _get_details(self, upgrade_check_result: Result) -> str | None:
         """Return the details wrapped for the table: one paragraph a finding, uuids unbroken."""
-        if upgrade_check_result.details is None:
-            return None
-        lines: list[str] = []
-        for text in upgrade_check_result.details.splitlines():
-            indent = "  " if lines else ""
-            lines += textwrap.wrap(
-                text, WIDTH, initial_indent=indent, subsequent_indent="  ", break_on_hyphens=False
-            )
-        return "\n".join(lines)
+        wrap = functools.partial(
+            textwrap.fill, width=WIDTH, subsequent_indent="  ", break_on_hyphens=False
+        )
+        texts = (upgrade_check_result.details or "").splitlines()
+        wrapped = [wrap(text, initial_indent="  " if i else "") for i, text in enumerate(texts)]
+        return "\n".join(wrapped) or None

@@ -1,6 +1,7 @@
 """Output of a command: data on standard output or in a file, messages on standard error."""
 
 import sys
+import time
 from collections.abc import Collection, Sequence
 from typing import TextIO
 
@@ -43,15 +44,22 @@ def say(text: str) -> None:
 
 
 class StatusLine:
-    """One line of a terminal that each text overwrites; elsewhere every text is a line."""
+    """One line of a terminal that each text overwrites; elsewhere every text is a line.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    :param pause: seconds before and between such lines, in which texts are dropped
+    """
+
+    def __init__(self, stream: TextIO, pause: float = 0) -> None:
+        self._stream, self._pause, self._shown = stream, pause, time.monotonic()
         self.in_place = stream.isatty()
 
     def show(self, text: str) -> None:
         """Write a text in place of the last one."""
-        self._write(f"{_CLEAR_LINE}{text}"[:_MAX_STATUS] if self.in_place else f"{text}\n")
+        if self.in_place:
+            self._write(f"{_CLEAR_LINE}{text}"[:_MAX_STATUS])
+        elif time.monotonic() - self._shown >= self._pause:
+            self._write(f"{text}\n")
+            self._shown = time.monotonic()
 
     def end(self) -> None:
         """Clear the line."""

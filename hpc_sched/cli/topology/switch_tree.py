@@ -20,8 +20,8 @@ ASCII = ("|- ", "`- ", "|  ", "   ")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One shown switch."""
+class ShownSwitch:
+    """A switch, and what its line or row has."""
 
     switch: Switch
     level: str
@@ -33,7 +33,9 @@ class Node:
     last: tuple[bool, ...]  # for each level on the way down: True if it is the last one there
 
 
-def nodes(topology: Topology, top: str | None, depth: int | None, level: int) -> list[Node]:
+def switches_of(
+    topology: Topology, top: str | None, depth: int | None, level: int
+) -> list[ShownSwitch]:
     """Return the shown switches, each before those below it.
 
     :param top: switch to show with all below it; all switches if None
@@ -43,13 +45,13 @@ def nodes(topology: Topology, top: str | None, depth: int | None, level: int) ->
     """
     leaves = Counter(name for leaf in topology.leaves for name in _path(topology, leaf))
 
-    def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[Node]:
+    def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[ShownSwitch]:
         switch = topology.switches[topology.switch_index(name)]
         lowest = switch.level <= level or (depth is not None and len(last) + 1 >= depth)
         hosts = topology.hosts_of(name)
         processors = _processors(topology, hosts) if lowest else ""
         level_name = topology.levels[switch.level - 1]
-        yield Node(switch, level_name, above, hosts, leaves[name], lowest, processors, last)
+        yield ShownSwitch(switch, level_name, above, hosts, leaves[name], lowest, processors, last)
         if not lowest:
             children = topology.children_of(name)
             for child in children:
@@ -58,7 +60,7 @@ def nodes(topology: Topology, top: str | None, depth: int | None, level: int) ->
     if top is not None:
         _, *above = _path(topology, top)
         return list(walk(top, tuple(reversed(above)), ()))
-    return [node for root in topology.roots for node in walk(root, (), ())]
+    return [shown for root in topology.roots for shown in walk(root, (), ())]
 
 
 def _path(topology: Topology, name: str) -> list[str]:
@@ -72,7 +74,7 @@ def _path(topology: Topology, name: str) -> list[str]:
 
 
 def lines_of(
-    shown: Sequence[Node], usage: FabricUsage | None, branches: Sequence[str]
+    shown: Sequence[ShownSwitch], usage: FabricUsage | None, branches: Sequence[str]
 ) -> list[str]:
     """Return the switches as a tree with a heading and aligned columns.
 
@@ -102,7 +104,7 @@ _USAGE_COLUMNS = {
 
 
 def rows(
-    shown: Sequence[Node], usage: FabricUsage | None
+    shown: Sequence[ShownSwitch], usage: FabricUsage | None
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return names of columns, and a row for each of the lowest shown switches."""
     table = []
@@ -125,7 +127,7 @@ def rows(
     return tuple(table[0]), [tuple(row.values()) for row in table]
 
 
-def _branch(node: Node, branches: Sequence[str]) -> str:
+def _branch(node: ShownSwitch, branches: Sequence[str]) -> str:
     if not node.last:
         return ""
     between, end, through, empty = branches
@@ -146,7 +148,7 @@ def _processors(topology: Topology, hosts: Sequence[str]) -> str:
     return ", ".join(types) if len(types) <= _MAX_PROCESSORS else f"{len(types)} types"
 
 
-def _below(node: Node) -> str:
+def _below(node: ShownSwitch) -> str:
     """Return the last column: leaves and hosts below a switch."""
     leaves = "" if node.switch.level == 1 else plurals.text(node.leaves, "leaf")
     names = hostlist.fold(node.hosts) if node.lowest else ""

@@ -28,7 +28,7 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
         topology = cloud.topology()
     except exceptions.TopologyError as error:
         yield from map(failure, shortened(error.problems))
-        yield failure(f"nova-scheduler does not start with this topology ({source}): mend it.")
+        yield failure(f"nova-scheduler does not start with this topology ({source}): correct it.")
         return
     yield good(f"{topology.summary()} ({source}).")
     yield from map(warning, shortened(topology.remarks))

@@ -170,4 +170,4 @@ def _meant(path: str) -> str:
     close = difflib.get_close_matches(path, [NOVAS, *OURS], 1)
     if close and close[0] != path:
         return f"Did you mean {close[0]}?"
-    return "Remove it, or mend its package."
+    return "Remove it, or repair its package."
