@@ -117,34 +117,31 @@ def check_placement_results(cloud: InspectedCloud) -> Iterator[Result]:
 def check_host_subset_size(_cloud: InspectedCloud) -> list[Result]:
     """Return whether Nova takes the best host."""
     size = CONF.filter_scheduler.host_subset_size
-    if size == 1:
-        return [good("Nova takes the best host.")]
     text = (
         f"[filter_scheduler] host_subset_size = {size}: Nova chooses at random among the "
         f"{size} best hosts, which takes VMs off the plan. Set it to 1: the plan itself "
         "keeps requests that run at the same time apart."
     )
-    return [warning(text)]
+    return [good("Nova takes the best host.") if size == 1 else warning(text)]
 
 
 def check_shuffle(_cloud: InspectedCloud) -> list[Result]:
     """Return whether hosts of equal weight stay in their order."""
-    if not CONF.filter_scheduler.shuffle_best_same_weighed_hosts:
-        return [good("Hosts of equal weight stay in their order.")]
     text = (
         "[filter_scheduler] shuffle_best_same_weighed_hosts = true: Nova chooses at random "
         "among hosts of one weight, and groups become less compact. Set it to false."
     )
-    return [warning(text)]
+    is_shuffled = CONF.filter_scheduler.shuffle_best_same_weighed_hosts
+    return [warning(text) if is_shuffled else good("Hosts of equal weight stay in their order.")]
 
 
 def check_instance_tracking(_cloud: InspectedCloud) -> list[Result]:
     """Return whether nova-compute reports its instances to the scheduler."""
-    if CONF.filter_scheduler.track_instance_changes:
-        return [good("nova-compute reports changes of its VMs to the scheduler.")]
+    fine = "nova-compute reports changes of its VMs to the scheduler."
     text = (
         "[filter_scheduler] track_instance_changes = false: the scheduler reads the VMs of "
         "every host from the cells for every request, which takes long with many hosts. Set "
         "it to true, except where the cells have message queues of their own."
     )
-    return [warning(text)]
+    is_tracked = CONF.filter_scheduler.track_instance_changes
+    return [good(fine) if is_tracked else warning(text)]
