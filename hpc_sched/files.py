@@ -51,10 +51,7 @@ def read_stream(stream: BinaryIO, name: str, error: Error, max_bytes: int | None
 
 
 def decode(content: bytes, name: str, error: Error) -> str:
-    """Return the text of a file, without a byte order mark.
-
-    :raises error: naming file and line of the first byte that is not UTF-8
-    """
+    """Return a text without byte order mark; the error names file and line of what is not UTF-8."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as failure:

@@ -16,6 +16,7 @@ MAX_BYTES = 10_000_000
 _MAX_NESTING = 4
 # splitlines() also counts breaks that no editor counts: line numbers in errors would be wrong.
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_FLOATS = ("nan", "inf", "infinity")
 # Names and numbers have no '#'. As in YAML, a comment begins a line or follows a blank.
 _COMMENT = re.compile(r"(^|\s)#.*")
 
@@ -40,10 +41,7 @@ class TableRow:
             )
 
     def name(self, column: int) -> str:
-        """Return the name of an application in a column.
-
-        :raises exceptions.InterferenceError: where there is none
-        """
+        """Return the name of an application in a column, or raise InterferenceError."""
         text = self.cells[column]
         if not extra_spec_names.is_name(text):
             raise self.error(
@@ -52,11 +50,7 @@ class TableRow:
         return text
 
     def number(self, column: int, expected: str, most: float) -> float:
-        """Return the number in a column, above 0 and at most ``most``.
-
-        :param expected: description of such a number, for the error
-        :raises exceptions.InterferenceError: where there is none
-        """
+        """Return the number in a column, above 0, at most ``most``, or raise InterferenceError."""
         text = self.cells[column]
         number = decimals.number_in(text)
         if number is None or not 0 < number <= most:
@@ -81,10 +75,7 @@ def csv_rows(text: str, file: str, number_columns: Sequence[int]) -> list[TableR
 def csv_lines(
     text: str, file: str, error: type[exceptions.HPCSchedError]
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield line numbers and cells of a CSV text, without comments and blank lines.
-
-    :raises error: naming file and line of bad quotes
-    """
+    """Yield line numbers and cells without comments and blank lines; errors name file and line."""
     for number, line in enumerate(_LINE_BREAK.split(text), start=1):
         content = _COMMENT.sub("", line)
         if not content.strip():
@@ -98,22 +89,17 @@ def csv_lines(
 
 
 def yaml_rows(content: bytes, file: str) -> list[TableRow]:
-    """Return the rows of a YAML list of lists; cells keep their spelling.
-
-    :raises exceptions.InterferenceError: naming file and line
-    """
-    error = exceptions.InterferenceError
-    root = yaml_nodes.compose(content, file, error, _MAX_NESTING)
-    return [] if root is None else [_yaml_row(item, file) for item in _items(root, file)]
-
-
-def _yaml_row(node: yaml.Node, file: str) -> TableRow:
-    cells: list[str] = []
-    for item in _items(node, file):
-        if not isinstance(item, yaml.ScalarNode):
-            raise _unexpected(item, file, "a name or a number")
-        cells.append("" if yaml_nodes.is_null(item) else str(item.value).strip())
-    return TableRow(file, yaml_nodes.line_of(node), tuple(cells))
+    """Return the rows of a YAML list of lists, cells as spelt; errors name file and line."""
+    root = yaml_nodes.compose(content, file, exceptions.InterferenceError, _MAX_NESTING)
+    rows = []
+    for node in [] if root is None else _items(root, file):
+        cells = _items(node, file)
+        for cell in cells:
+            if not isinstance(cell, yaml.ScalarNode):
+                raise _unexpected(cell, file, "a name or a number")
+        texts = ("" if yaml_nodes.is_null(cell) else str(cell.value).strip() for cell in cells)
+        rows.append(TableRow(file, yaml_nodes.line_of(node), tuple(texts)))
+    return rows
 
 
 def _items(node: yaml.Node, file: str) -> list[yaml.Node]:
@@ -133,17 +119,8 @@ def _is_header(row: TableRow, number_columns: Sequence[int]) -> bool:
     return (
         len(cells) == len(number_columns)
         and row.cells[0].casefold().startswith("app")
-        and all(cell[:1].isalpha() and not _is_float(cell) for cell in cells)
+        and all(cell[:1].isalpha() and cell.casefold() not in _FLOATS for cell in cells)
     )
-
-
-def _is_float(text: str) -> bool:
-    """True for a number, nan and inf included."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _found(text: str) -> str:

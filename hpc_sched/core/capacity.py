@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+
+from hpc_sched.core.arrays import Array
 
 # More VMs than any request has; the capacity of a host of which no demanded resource is known.
 UNBOUNDED = 1 << 20
@@ -27,7 +28,7 @@ def host_capacity(free: Mapping[str, float], demand: Mapping[str, int]) -> int:
     return max(fits, 0)
 
 
-def capacities(free: NDArray[np.int64], demand: Sequence[int]) -> NDArray[np.int64]:
+def capacities(free: Array, demand: Sequence[int]) -> Array:
     """Return :func:`host_capacity` of many hosts at once, in whole units. Shape (hosts,).
 
     :param free: shape (hosts, resources)

@@ -29,10 +29,7 @@ NO_CONSTRAINTS = Constraints()
 
 
 def level_of(topology: Topology, name: str | None) -> int:
-    """Return the number of a level, 1 for leaves; the level of the roots for None.
-
-    :raises exceptions.RequestError: for an unknown level; names the known ones
-    """
+    """Return the number of a level, 1 for leaves, the roots' for None; or raise RequestError."""
     if name is None:
         return topology.depth
     try:

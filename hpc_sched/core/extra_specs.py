@@ -1,21 +1,14 @@
 """Reads the ``hpc:`` namespace of flavors and scheduler hints."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.core import extra_spec_names
-from hpc_sched.core.constraints import Constraints
-from hpc_sched.core.extra_spec_names import (
-    APP_CLASSES,
-    DECIMAL,
-    MAX_GROUP_SIZE,
-    MAX_SHOWN,
-    MAX_VALUE,
-)
-from hpc_sched.core.extra_spec_names import HOMOGENEOUS as HOMOGENEOUS_CHOICES
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.extra_spec_names import MAX_SHOWN, MAX_VALUE
 from hpc_sched.core.sharing.cache_interference import Application
 
 APP_CLASS = "hpc:app_class"
@@ -27,11 +20,6 @@ PREFER = "hpc:prefer"
 MAX_LEAVES = "hpc:max_leaves"
 HOMOGENEOUS = "hpc:homogeneous"
 GUARANTEES = (REQUIRE, MAX_LEAVES, HOMOGENEOUS)
-
-# Classes that are packed by leaf. async is consolidated on any leaf; none is not HPC.
-TOPOLOGY_CLASSES = frozenset({"extreme", "sync"})
-# Classes whose VMs share hosts with other VMs; extreme has dedicated hosts.
-SHARING_CLASSES = frozenset({"sync", "async"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +44,8 @@ class HPCSpecs:
 
     @property
     def by_topology(self) -> bool:
-        """True if the class is packed by leaf."""
-        return self.app_class in TOPOLOGY_CLASSES
+        """True if the class is packed by leaf; async is consolidated on any leaf."""
+        return self.app_class in ("extreme", "sync")
 
     @property
     def is_flat(self) -> bool:
@@ -66,8 +54,8 @@ class HPCSpecs:
 
     @property
     def shares_hosts(self) -> bool:
-        """True if MDOBP chooses the hosts of the class, provided that its weigher is enabled."""
-        return self.app_class in SHARING_CLASSES
+        """True if MDOBP, where its weigher is enabled, chooses hosts; not for dedicated ones."""
+        return self.app_class in ("sync", "async")
 
     @property
     def needs_place(self) -> bool:
@@ -93,19 +81,19 @@ def read(
 
     :param levels: the names of the topology's levels
     """
-    reader = _Reader(extra_specs, hints, levels, defaults)
+    reader = _SpecReader(extra_specs, hints, levels, defaults)
     app_class = reader.application(in_group=True).app_class
     if app_class == "none":
         if APP_CLASS not in reader.seen:
             reader.fault_of_unclassed()
-        return HPCSpecs(app_class, Constraints(), "false", (), tuple(reader.faults))
+        return HPCSpecs(app_class, NO_CONSTRAINTS, "false", (), tuple(reader.faults))
     constraints = Constraints(
         require=reader.level(REQUIRE),
         prefer=reader.level(PREFER),
         max_leaves=reader.number(MAX_LEAVES, extra_spec_names.MAX_LEAVES),
-        group_size=reader.number(GROUP_SIZE, MAX_GROUP_SIZE),
+        group_size=reader.number(GROUP_SIZE, extra_spec_names.MAX_GROUP_SIZE),
     )
-    homogeneous = reader.choice(HOMOGENEOUS, HOMOGENEOUS_CHOICES)
+    homogeneous = reader.choice(HOMOGENEOUS, extra_spec_names.HOMOGENEOUS)
     stated = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
     if homogeneous == "true":
         stated.append(HOMOGENEOUS)
@@ -126,40 +114,30 @@ def application(
     *,
     in_group: bool,
 ) -> tuple[Application, tuple[str, ...]]:
-    """Return the application of a VM by its flavor and hints, and their faults.
-
-    :param in_group: whether the VM belongs to a group; without a group and a class it is of
-        class ``none``
-    """
-    reader = _Reader(extra_specs, hints, (), defaults)
+    """Return the application of a VM, by default of class none outside groups, and its faults."""
+    reader = _SpecReader(extra_specs, hints, (), defaults)
     return reader.application(in_group=in_group), tuple(reader.faults)
 
 
-class _Reader:
+@dataclass
+class _SpecReader:
     """Reads one value after the other and collects their faults."""
 
-    def __init__(
-        self,
-        extra_specs: Mapping[str, Any],
-        hints: Mapping[str, Any],
-        levels: Sequence[str],
-        defaults: Defaults,
-    ) -> None:
-        self.specs = extra_specs
-        self.hints = hints if defaults.user_hints else {}
-        self.default_app_class = defaults.app_class
-        self.levels = levels
-        self.seen: set[str] = set()  # keys with a value
-        self.unread: set[str] = set()  # keys whose value is invalid
-        self.faults: list[str] = []
+    specs: Mapping[str, Any]
+    hints: Mapping[str, Any]
+    levels: Sequence[str]
+    defaults: Defaults
+    seen: set[str] = field(default_factory=set)  # keys with a value
+    unread: set[str] = field(default_factory=set)  # keys whose value is invalid
+    faults: list[str] = field(default_factory=list)
 
     def application(self, *, in_group: bool) -> Application:
-        default = self.default_app_class if in_group else "none"
-        return Application(
-            app_class=self.choice(APP_CLASS, APP_CLASSES) or default,
-            name=self.name(APP_NAME),
-            score=self.decimal(CACHE_SCORE),
-        )
+        default = self.defaults.app_class if in_group else "none"
+        app_class = self.choice(APP_CLASS, extra_spec_names.APP_CLASSES) or default
+        name = self._checked(APP_NAME, extra_spec_names.is_name, extra_spec_names.EXPECTED)
+        is_decimal = re.compile(extra_spec_names.DECIMAL).fullmatch
+        score = self._checked(CACHE_SCORE, is_decimal, "a decimal number >= 0 such as 12.5")
+        return Application(app_class, name, float(score or 0))
 
     def fault_of_unclassed(self) -> None:
         """Report the guarantees of a request that is of class ``none`` only by default."""
@@ -171,44 +149,34 @@ class _Reader:
                 f"{APP_CLASS}=sync or extreme, for without it requests here are of class none"
             )
 
-    def choice(self, key: str, choices: Sequence[str]) -> str | None:
-        value = self._value(key)
-        if value is None or value.lower() in choices:
-            return None if value is None else value.lower()
-        self._fault(key, value, f"one of {', '.join(choices)}")
-        return None
+    def choice(self, key: str, choices: tuple[str, ...]) -> str | None:
+        expected = extra_spec_names.one_of(choices)
+        value = self._checked(key, lambda text: text.lower() in choices, expected)
+        return value and value.lower()
 
     def level(self, key: str) -> str | None:
-        value = self._value(key)
-        if value is None or value in self.levels:
-            return value
-        self._fault(key, value, f"one of the levels {', '.join(self.levels)}")
-        return None
+        known = ", ".join(self.levels)
+        return self._checked(key, self.levels.__contains__, f"one of the levels {known}")
 
     def number(self, key: str, most: int) -> int | None:
-        value = self._value(key)
-        if value is None:
-            return None
-        if re.fullmatch("[0-9]{1,20}", value) and 1 <= int(value) <= most:
-            return int(value)
-        self._fault(key, value, f"a whole number from 1 to {most}")
-        return None
+        value = self._checked(
+            key,
+            lambda text: re.fullmatch("[0-9]{1,20}", text) and 1 <= int(text) <= most,
+            extra_spec_names.number_up_to(most),
+        )
+        return None if value is None else int(value)
 
-    def name(self, key: str) -> str | None:
+    def _checked(self, key: str, is_valid: Callable[[str], object], expected: str) -> str | None:
+        """Return a value, or None if it is missing or invalid."""
         value = self._value(key)
-        if value is None or extra_spec_names.is_name(value):
+        if value is None or is_valid(value):
             return value
-        self._fault(key, value, extra_spec_names.EXPECTED)
+        self.unread.add(key)
+        shown = repr(value)
+        if len(shown) > MAX_SHOWN:
+            shown = f"{shown[: MAX_SHOWN - 3]}..."
+        self.faults.append(f"{key}={shown}: expected {expected}")
         return None
-
-    def decimal(self, key: str) -> float:
-        value = self._value(key)
-        if value is None:
-            return 0.0
-        if re.fullmatch(DECIMAL, value):
-            return float(value)
-        self._fault(key, value, "a decimal number >= 0 such as 12.5")
-        return 0.0
 
     def _value(self, key: str) -> str | None:
         try:
@@ -224,28 +192,18 @@ class _Reader:
     def _stated(self, key: str) -> str | None:
         if key in self.specs:
             return _text(key, self.specs[key])
-        values = self.hints.get(key)
+        values = self.hints.get(key) if self.defaults.user_hints else None
         if not values:
             return None
         if isinstance(values, list | tuple):
             if len(values) > 1:
                 raise exceptions.RequestError(f"{key}: expected one value, found {len(values)}")
-            values = values[0]
+            [values] = values
         return _text(key, values)
-
-    def _fault(self, key: str, value: str, expected: str) -> None:
-        self.unread.add(key)
-        shown = repr(value)
-        if len(shown) > MAX_SHOWN:
-            shown = f"{shown[: MAX_SHOWN - 3]}..."
-        self.faults.append(f"{key}={shown}: expected {expected}")
 
 
 def _text(key: str, value: Any) -> str:
-    """Return a value as text, without blanks at its ends.
-
-    :raises exceptions.RequestError: for a value of another type or a text that is too long
-    """
+    """Return a value as text, without blanks at its ends."""
     if not isinstance(value, str | int | float):
         raise exceptions.RequestError(f"{key}: expected a text, found a {type(value).__name__}")
     try:

@@ -1,21 +1,13 @@
-"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike.
-
-GroupRequest          the input of every decision about placement
-  problem             the planner's input: capacities under the server group's policy
-  decide              the plan of the group, or a Rejection
-  choose_processor    the same on one processor type (Gupta2012, homogeneity)
-  host_order          the hosts in the order in which one VM tries them
-  refusal             the reason of a Rejection, for operator and tenant
-"""
+"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched.core import server_group_policy
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.extra_specs import GROUP_SIZE
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
@@ -29,8 +21,6 @@ from hpc_sched.core.server_group_policy import HardPolicy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
 
-Array = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Answer = TypeVar("Answer")
 
 
@@ -75,10 +65,7 @@ class GroupRequest:
     left_out: Mapping[str, int] | None = None
 
     def among(self, candidates: Mask) -> "GroupRequest":
-        """Return the same request with fewer candidates.
-
-        :param candidates: shape (hypervisors,)
-        """
+        """Return the same request with fewer candidates; these have the shape (hypervisors,)."""
         return replace(self, room=np.where(candidates, self.room, 0))
 
     @property
@@ -93,10 +80,10 @@ class GroupRequest:
         The VMs of this request must fit; with ``require`` the group must fit at its final size.
         VMs of other requests, and orphaned build requests, only improve the choice.
         """
-        required = self.constraints.require is not None
-        must = max(self.left, self.missing) if required else self.left
-        wanted = {max(self.awaiting, self.missing), self.active, must}
-        return tuple(sorted((count for count in wanted if count >= must), reverse=True))
+        is_required = self.constraints.require is not None
+        fewest = max(self.left, self.missing) if is_required else self.left
+        wanted = {max(self.awaiting, self.missing), self.active, fewest}
+        return tuple(sorted((count for count in wanted if count >= fewest), reverse=True))
 
     @property
     def capacity(self) -> Array:
@@ -160,10 +147,7 @@ class GroupRequest:
         return plan_order(problem, answer, slot=slot)
 
     def by_processor(self) -> Iterator[tuple[str, "GroupRequest"]]:
-        """Yield each processor type and the request on its hypervisors, the best type first.
-
-        Members restrict the types to theirs.
-        """
+        """Yield each processor type, or the members', and the request on it; the best first."""
         if self.processors is not None:
             for name in self.processors.best_first():
                 yield name, self.among(self.processors.hypervisors[name])
@@ -184,8 +168,8 @@ class GroupRequest:
         processors = self.processors
         if processors is None or self.homogeneous == "false":
             return None
-        must = self.homogeneous == "true"
-        if must and (fault := processors.fault_of_members()):
+        is_required = self.homogeneous == "true"
+        if is_required and (fault := processors.fault_of_members()):
             return fault
         best: ProcessorChoice[Answer] | None = None
         most = 0
@@ -197,7 +181,7 @@ class GroupRequest:
                 best = ProcessorChoice(name, processors.hypervisors[name], answer)
                 if planned(answer) == self.sizes[0]:
                     break
-        if best is not None or not must:
+        if best is not None or not is_required:
             return best
         anywhere = decide(self)
         if isinstance(anywhere, Rejection):
@@ -292,7 +276,6 @@ class GroupRequest:
         )
 
     def _packing(self, packing: MDOBPInput) -> MDOBPInput:
-        """Return the input of MDOBP per host of the topology."""
         if self.host_index is None:
             return packing
         free = np.zeros((len(self.topology.hosts), len(packing.demand)))
@@ -302,7 +285,6 @@ class GroupRequest:
         return replace(packing, free=free, usable=usable)
 
     def _keeps_policy(self, plan: Plan) -> bool:
-        """True if the plan keeps the hard policy, counted by service."""
         if self.hard_policy is None:
             return True
         hosts = self.topology.hosts

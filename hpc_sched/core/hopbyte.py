@@ -1,6 +1,7 @@
 """The Hop-Byte metric: bytes sent, each counted once per switch on its way."""
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -29,18 +30,12 @@ def hop_bytes(
     :raises LookupError: for a VM in ``traffic`` that is not in ``placement``
     """
     if traffic is None:
-        counts: dict[str, int] = {}
-        for host in placement.values():
-            counts[host] = counts.get(host, 0) + 1
-        return hop_bytes_of_counts(topology=topology, counts=counts)
+        return hop_bytes_of_counts(topology=topology, counts=Counter(placement.values()))
+    if not isinstance(traffic, Mapping):
+        traffic = _by_pair(list(placement), np.asarray(traffic))
     fabric = topology.including(placement.values())
-    pairs = (
-        _mapped_pairs(placement, traffic)
-        if isinstance(traffic, Mapping)
-        else _array_pairs(placement, np.asarray(traffic))
-    )
     total: float = 0
-    for p, q, sent in pairs:
+    for p, q, sent in _pairs(placement, traffic):
         if sent and p != q:
             total += sent * fabric.hops(placement[p], placement[q])
     return total
@@ -58,27 +53,24 @@ def hop_bytes_of_counts(*, topology: Topology, counts: Mapping[str, int]) -> flo
     """
     placed = {host: count for host, count in counts.items() if count}
     fabric = topology.including(placed)
-    below: dict[int, int] = {}
+    below: Counter[int] = Counter()
     cost = 0
     for host, count in placed.items():
         cost -= math.comb(count, 2)
-        switch = int(fabric.leaf_index[fabric.index_of(host)])
-        while switch >= 0:
-            below[switch] = below.get(switch, 0) + count
-            switch = fabric.switches[switch].parent
-    used_roots = 0
+        for switch in fabric.upwards(int(fabric.leaf_index[fabric.index_of(host)])):
+            below[switch] += count
     for index, count in below.items():
         switch_ = fabric.switches[index]
         if switch_.parent < 0:
-            used_roots += 1
             cost += (2 * switch_.level - 1) * math.comb(count, 2)
         else:
             rise = fabric.switches[switch_.parent].level - switch_.level
             cost -= 2 * rise * math.comb(count, 2)
-    return math.inf if used_roots > 1 else cost
+    roots = [index for index in below if fabric.switches[index].parent < 0]
+    return math.inf if len(roots) > 1 else cost
 
 
-def _mapped_pairs(
+def _pairs(
     placement: Mapping[Hashable, str], traffic: Mapping[tuple[Any, Any], float]
 ) -> Iterator[tuple[Any, Any, float]]:
     counted: set[tuple[Any, Any]] = set()
@@ -98,21 +90,8 @@ def _mapped_pairs(
         yield p, q, sent
 
 
-def _array_pairs(
-    placement: Mapping[Hashable, str], traffic: NDArray[Any]
-) -> Iterator[tuple[Any, Any, float]]:
-    vms = list(placement)
+def _by_pair(vms: list[Hashable], traffic: NDArray[Any]) -> dict[tuple[Any, Any], float]:
     if traffic.shape != (len(vms), len(vms)):
         raise ValueError(f"traffic has the shape {traffic.shape}, expected {(len(vms), len(vms))}")
-    upper, lower = np.triu(traffic, 1), np.tril(traffic, -1).T
-    if (traffic < 0).any():
-        raise ValueError("negative bytes in traffic")
-    both = (upper != 0) & (lower != 0)
-    if (upper != lower)[both].any():
-        i, j = (int(x) for x in np.argwhere(both & (upper != lower))[0])
-        raise ValueError(
-            f"bytes between {vms[i]!r} and {vms[j]!r} are given twice: {upper[i, j]}, {lower[i, j]}"
-        )
-    pairs = np.maximum(upper, lower)
-    for i, j in np.argwhere(pairs):
-        yield vms[i], vms[j], pairs[i, j].item()
+    # From the end: an error then names a pair in the order of ``vms``.
+    return {(vms[i], vms[j]): traffic[i, j].item() for i, j in np.argwhere(traffic)[::-1]}

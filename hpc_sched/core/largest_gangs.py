@@ -7,7 +7,7 @@ import numpy as np
 
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.core.plan.rejection import largest_gang
+from hpc_sched.core.plan.rejection import conflict_of, largest_gang
 from hpc_sched.core.plan.result import Gang
 
 
@@ -25,41 +25,27 @@ def gangs(request: GroupRequest) -> list[Gang]:
         if not kinds:
             # No hypervisor may be used: every level has room for none.
             kinds = [request.among(np.zeros(len(request.room), dtype=np.bool_))]
-    levels = range(1, request.topology.depth + 1)
-    found = [_largest(level, kinds) for level in levels]
+    found = (_largest(level, kinds) for level in range(1, request.topology.depth + 1))
     return [gang for gang in found if gang is not None]
 
 
 def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
     """Return the largest group under one switch of a level over all kinds; ties: the first."""
-    found: Gang | None = None
+    found = []
     for request in kinds:
         problem = _on_one_service(request, level)
         most = problem.constraints.max_leaves
         gang = largest_gang(problem, level, max_leaves=most, with_members=True)
-        if gang is not None and _are_spread(problem, level):
+        if gang is not None and conflict_of(problem, level, None, most):
             # The members are not under one switch, so no group with them is.
             gang = replace(gang, vms=0)
-        if gang is not None and (found is None or gang.vms > found.vms):
-            found = gang
-    return found
-
-
-def _are_spread(problem: Problem, level: int) -> bool:
-    """True if the members break a constraint, or are under several switches of the level."""
-    topology, most = problem.topology, problem.constraints.max_leaves
-    here = problem.members > 0
-    if len(np.unique(topology.groups[level - 1][here])) > 1:
-        return True
-    return most is not None and len(np.unique(topology.leaf_index[here])) > most
+        if gang is not None:
+            found.append(gang)
+    return max(found, key=lambda gang: gang.vms, default=None)
 
 
 def _on_one_service(request: GroupRequest, level: int) -> Problem:
-    """Return the problem whose rooms below the switches of a level are exact.
-
-    With policy affinity and without members: only the hosts of the service that takes most VMs
-    under one switch of the level.
-    """
+    """Return the problem with exact rooms below a level; for affinity: on the roomiest service."""
     problem, policy = request.problem_at(level), request.hard_policy
     if policy is None or policy.policy != "affinity" or problem.members.any():
         return problem

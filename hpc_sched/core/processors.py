@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hpc_sched.core.arrays import Mask
 from hpc_sched.core.plan.result import Refusal
 
 METADATA = "hpc:processor"  # of host aggregates
@@ -59,17 +57,15 @@ def type_names(processors: Sequence[Processor | None]) -> list[str | None]:
     Processors of one label with different features are different types. The name ends with the
     features that not all processors of the label have: ``Intel Icelake 2x32x2 +avx512f``.
     """
-    common: dict[str, frozenset[str]] = {}
-    for found in processors:
-        if found is not None:
-            features = common.get(found.label, found.features)
-            common[found.label] = features & found.features
-    names: dict[Processor, str] = {}
-    for found in processors:
-        if found is not None and found not in names:
-            own = sorted(found.features - common[found.label])
-            names[found] = " ".join([found.label, *(f"+{name}" for name in own)])
-    return [None if found is None else names[found] for found in processors]
+    known = {found for found in processors if found is not None}
+    of_label: dict[str, list[frozenset[str]]] = {}
+    for found in known:
+        of_label.setdefault(found.label, []).append(found.features)
+    names: dict[Processor | None, str] = {}
+    for found in known:
+        own = found.features - frozenset.intersection(*of_label[found.label])
+        names[found] = " ".join([found.label, *(f"+{name}" for name in sorted(own))])
+    return [names.get(found) for found in processors]
 
 
 def best_first(
@@ -99,7 +95,7 @@ def best_first(
 class HostProcessors:
     """The processor types of the hypervisors of one request, and of the group's members."""
 
-    hypervisors: Mapping[str, NDArray[np.bool_]]  # type to hypervisors; shape (hypervisors,) each
+    hypervisors: Mapping[str, Mask]  # type to hypervisors; shape (hypervisors,) each
     cores: Mapping[str, int]  # type to the cores of its largest hypervisor
     members: Mapping[str | None, int]  # VMs of the group per type; None: type not known
     order: Sequence[str] = ()  # the operator's order, best first
@@ -133,13 +129,14 @@ class HostProcessors:
         :param count: VMs that must fit
         :param most: the largest gang that fits on one type
         """
-        members = sorted(self.of_members)
+        members = ", ".join(sorted(self.of_members))
         why = f"no single processor type holds {count} VMs"
-        where = f" on {', '.join(members)}, where its members run" if members else ""
+        most_on = "largest gang that fits on"
         types = ", ".join(sorted(self.best_first())) or "none is known"
+        if not members:
+            tenant = f"{why}: {most_on} one type: {most}"
+            return Refusal(f"{tenant} (types: {types})", tenant)
         return Refusal(
-            f"{why}{where}: largest gang that fits on {'it' if members else 'one type'}: {most}"
-            f" (types: {types})",
-            f"{why}: largest gang that fits on "
-            f"{'the type of the members' if members else 'one type'}: {most}",
+            f"{why} on {members}, where its members run: {most_on} it: {most} (types: {types})",
+            f"{why}: {most_on} the type of the members: {most}",
         )

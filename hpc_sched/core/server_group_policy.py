@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,18 +28,17 @@ class HardPolicy:
 
     def with_placed(self, placed: Array) -> "HardPolicy":
         """Return the policy once the request has placed VMs. ``placed``: shape (hypervisors,)."""
-        here = np.bincount(self.service, weights=placed, minlength=len(self.members))
-        return replace(self, members=self.members + here.astype(np.int64))
+        return replace(self, members=self.members + self.per_service(placed))
 
     @property
     def allowed(self) -> Array:
         """Additional VMs that anti-affinity allows on each service. Shape (services,)."""
         return np.maximum(self.max_per_service - self.members, 0)
 
-    def room_of_services(self, room: Array) -> Array:
-        """Return the room of each service's hypervisors together. Shape (services,)."""
-        rooms = np.bincount(self.service, weights=room, minlength=len(self.members))
-        return rooms.astype(np.int64)
+    def per_service(self, numbers: Array) -> Array:
+        """Return the sums of numbers per hypervisor over each service. Shape (services,)."""
+        sums = np.bincount(self.service, weights=numbers, minlength=len(self.members))
+        return sums.astype(np.int64)
 
 
 def hard_policy(
@@ -101,7 +98,7 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
     if policy.policy == "affinity":
         if members.any():
             return np.where(members[policy.service] > 0, room, 0)
-        total = policy.room_of_services(room)
+        total = policy.per_service(room)
         needed = next((size for size in sizes if (total >= size).any()), sizes[-1])
         return np.where(total[policy.service] >= needed, room, 0)
     if len(members) == len(room):  # one node a service, as on every hypervisor
@@ -123,7 +120,7 @@ def by_service(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> 
     if policy.policy == "anti-affinity":
         yield _shared_out(policy, room, np.zeros_like(policy.leaf))
         return
-    total = policy.room_of_services(room)
+    total = policy.per_service(room)
     for service in dict.fromkeys(policy.service[policy.order].tolist()):
         if total[service] >= sizes[-1] and (members[service] or not members.any()):
             yield np.where(policy.service == service, room, 0)
@@ -138,10 +135,7 @@ def keeps(policy: HardPolicy, planned: Array) -> bool:
 
 
 def open_room(policy: HardPolicy | None, room: Array) -> Array:
-    """Return the room per hypervisor of services that may take any VM; 0 for the others.
-
-    Shape (hypervisors,).
-    """
+    """Return ``room``, or 0 where the policy allows the service no VM. Shape (hypervisors,)."""
     if policy is None:
         return room
     members = policy.members
@@ -151,11 +145,7 @@ def open_room(policy: HardPolicy | None, room: Array) -> Array:
 
 
 def _shared_out(policy: HardPolicy, room: Array, part: Array) -> Array:
-    """Return the room per hypervisor, each service's allowance divided within each part.
-
-    :param part: shape (hypervisors,): number of the part
-    :returns: shape (hypervisors,)
-    """
+    """Return the room per hypervisor, each service's allowance divided within each part."""
     bounded, allowed = np.zeros_like(room), policy.allowed
     given: dict[tuple[int, int], int] = {}
     for i in policy.order:

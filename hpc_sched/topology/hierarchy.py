@@ -4,16 +4,12 @@ The description of a fabric is a graph: parallel spines, leaves with several par
 sometimes no tree at all. The hops of a tree are an ultrametric; here the graph's distances become
 the smallest ultrametric that is not below them. On a fat tree they are one already.
 
-build          the entry: level by level
-  _merged        which parts become one on a level
-  _Rounding      the pair of leaves whose distance was rounded up most
-  _torn          connected leaves on different islands
-  _Builder       the nodes of the tree, with their names
-
 Sets of leaves are masks, bit i for leaf i: one machine operation handles 64 leaves.
 """
 
+import functools
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -31,8 +27,8 @@ MAX_NAME = 60
 class Leaf:
     """Hosts connected to the same leaf switch, or to the same set of leaf switches."""
 
-    switches: tuple[str, ...]
-    hosts: tuple[str, ...]
+    switches: Sequence[str]
+    hosts: Sequence[str]
     links: Links | None = None
 
 
@@ -95,7 +91,7 @@ def build(
     return Topology.from_tree(
         {cluster.name: cluster.below for cluster in builder.clusters},
         details=Details(members=builder.members, links=builder.links),
-        remarks=[*found, *_torn(builder.clusters, leaves, near)],
+        remarks=[*found, *_split(builder.clusters, leaves, near)],
     )
 
 
@@ -123,7 +119,7 @@ def _worse(
     return worst
 
 
-def _torn(
+def _split(
     islands: Sequence["_Cluster"], leaves: Sequence[Leaf], near: Sequence[Sequence[int]]
 ) -> Iterator[str]:
     """Yield a remark if leaves that reach each other are on different islands.
@@ -186,11 +182,11 @@ class _Builder:
             if not same:
                 # No switch has exactly these leaves below: take those that connect some of them.
                 within = sorted(i for leaf in bits(leaves) for i in by_first.get(leaf, ()))
-                inside = [uppers[i] for i in within if not uppers[i].below & ~leaves]
                 same = [
-                    upper
-                    for upper in inside
-                    if all(upper.below & ~child.leaves for child in children)
+                    uppers[i]
+                    for i in within
+                    if not uppers[i].below & ~leaves
+                    and all(uppers[i].below & ~child.leaves for child in children)
                 ]
             unnamed = f"{_name_of(self.given[next(bits(leaves))].switches)}-level{level}"
             total = Links.total([upper.links for upper in same if upper.links is not None])
@@ -224,7 +220,6 @@ class _Builder:
 
 
 def _name_of(switches: Sequence[str]) -> str:
-    """Return the name of the node of some switches."""
     if len(switches) == 1:
         return switches[0]
     folded = hostlist.fold(switches)
@@ -241,17 +236,11 @@ def bits(mask: int) -> Iterator[int]:
 
 def union(masks: Iterable[int]) -> int:
     """Return the union of masks."""
-    found = 0
-    for mask in masks:
-        found |= mask
-    return found
+    return functools.reduce(operator.or_, masks, 0)
 
 
 def _merged(clusters: Sequence[int], within: Sequence[int]) -> list[list[int]]:
-    """Return which disjoint clusters of leaves become one, as lists of their indices.
-
-    Each joins the first part all of which is near enough: ``within``, by leaf.
-    """
+    """Return the indices of clusters that join: each the first part all of which is near it."""
     parts: list[list[int]] = []
     members: list[int] = []  # per part: mask of its leaves
     common: list[int] = []  # per part: mask of the leaves that are near all of its members

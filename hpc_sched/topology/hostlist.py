@@ -18,7 +18,7 @@ _FORBIDDEN = re.compile(r"[@!&^*?%\s\x00-\x1f\x7f]")
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)\Z")
 MANY = 500  # names that NodeSet folds at a time
 _NUMBER = re.compile(r"[0-9]+")
-_PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
+PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
 def _count(text: str) -> int:
@@ -62,7 +62,11 @@ def expand(text: str) -> list[str]:
     if "" in parts:
         raise ValueError(f"bad range in {text!r}: a comma too many")
     try:
-        names = [name for part in parts for name in _unfolded(part)]
+        names = [
+            str(node)
+            for part in parts
+            for node in ([part] if PLAIN.match(part) else NodeSet(part, resolver=RESOLVER_NOGROUP))
+        ]
     except (NodeSetException, RangeSetException) as error:
         raise ValueError(f"bad range in {text!r}: {error}") from error
     return names if len(parts) == 1 else sorted(dict.fromkeys(names), key=_natural)
@@ -74,20 +78,10 @@ def _parts(text: str) -> list[str]:
     return [part.strip().replace("\0", ",") for part in marked.split(",")]
 
 
-def _unfolded(part: str) -> list[str]:
-    """Return the names of a text without commas outside brackets."""
-    if _PLAIN.match(part):
-        return [part]
-    return [str(node) for node in NodeSet(part, resolver=RESOLVER_NOGROUP)]
-
-
 def _natural(name: str) -> tuple[list[str], list[tuple[int, str, int]]]:
     """Return a sort key: the text of a name, then its numbers, of any length."""
-    numbers = []
-    for digits in _NUMBER.findall(name):
-        value = digits.lstrip("0")
-        numbers.append((len(value), value, len(digits)))
-    return _NUMBER.split(name), numbers
+    digits = [(number.lstrip("0"), len(number)) for number in _NUMBER.findall(name)]
+    return _NUMBER.split(name), [(len(value), value, width) for value, width in digits]
 
 
 def fold(names: Iterable[str]) -> str:
@@ -96,8 +90,8 @@ def fold(names: Iterable[str]) -> str:
     Names with characters of NodeSet's ranges, groups or operators follow unfolded.
     """
     ordered = sorted(names)
-    plain = [name for name in ordered if _PLAIN.match(name)]
-    odd = [name for name in ordered if not _PLAIN.match(name)]
+    plain = [name for name in ordered if PLAIN.match(name)]
+    odd = [name for name in ordered if not PLAIN.match(name)]
     if len(plain) > MANY:
         plain = _rows(plain)
     if len(plain) <= MANY:
@@ -136,14 +130,12 @@ def written(names: Sequence[str]) -> list[str]:
 
     :raises ValueError: for a name that cannot be written, such as one with a comma
     """
-    plain = [name for name in names if _PLAIN.match(name)]
+    plain = [name for name in names if PLAIN.match(name)]
     texts = [fold(plain)] if plain else []
     if texts and sorted(expand(texts[0])) != sorted(plain):
         texts = plain
-    for name in names:
-        if _PLAIN.match(name):
-            continue
+    odd = [name for name in names if not PLAIN.match(name)]
+    for name in odd:
         if expand(name) != [name]:
             raise ValueError(f"{name!r} would be read as {', '.join(expand(name)[:3])}")
-        texts.append(name)
-    return texts
+    return texts + odd

@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
-from hpc_sched.topology.tree import (
-    Details,
-    Switch,
-    Tree,
-    TreeReader,
-    name_rank,
-    with_leaves,
-)
+from hpc_sched.topology.tree import Details, Switch, Tree, TreeReader, name_rank, with_leaves
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -103,10 +96,7 @@ class Topology:
         )
 
     def renamed(self, names: Mapping[str, str]) -> "Topology":
-        """Return the same fabric with the new names of some hosts. O(hosts).
-
-        :raises exceptions.TopologyError: where two hosts would have one name
-        """
+        """Return the fabric with renamed hosts; TopologyError if two get one name. O(hosts)."""
         hosts = tuple(names.get(host, host) for host in self.hosts)
         if hosts == self.hosts:
             return self
@@ -207,7 +197,8 @@ class Topology:
 
     def ancestors(self, host: str) -> tuple[str, ...]:
         """Return the names of the switches above a host, leaf first."""
-        return tuple(switch.name for switch in self._above(host))
+        above = self.upwards(self.groups.item(0, self.index_of(host)))
+        return tuple(self.switches[s].name for s in above)
 
     def hosts_of(self, switch: str) -> tuple[str, ...]:
         """Return the hosts below a switch of any level, in the order of ``hosts``."""
@@ -221,19 +212,17 @@ class Topology:
         return tuple(child.name for child in self.switches if child.parent == parent)
 
     def processor_of(self, host: str) -> str | None:
-        """Return a host's own processor type, else what the nearest switch states, or None.
+        """Return a host's own processor type, else what the nearest switch states. O(depth)."""
+        if (own := self.host_processors.get(host)) is not None:
+            return own
+        above = self.upwards(self.groups.item(0, self.index_of(host)))
+        stated = (self.switches[s].processor for s in above)
+        return next((type_ for type_ in stated if type_ is not None), None)
 
-        O(depth), and O(1) for a host with a type of its own.
-        """
-        stated = (switch.processor for switch in self._above(host) if switch.processor is not None)
-        own = self.host_processors.get(host)
-        return next(stated, None) if own is None else own
-
-    def _above(self, host: str) -> Iterator[Switch]:
-        """Yield the switches above a host, leaf first."""
-        switch = self.groups.item(0, self.index_of(host))
+    def upwards(self, switch: int) -> Iterator[int]:
+        """Yield a switch and those above it, lowest first, by index in ``switches``."""
         while switch >= 0:
-            yield self.switches[switch]
+            yield switch
             switch = self.switches[switch].parent
 
     def including(self, names: Iterable[str]) -> "Topology":

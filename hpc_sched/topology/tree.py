@@ -81,9 +81,7 @@ def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def name_rank(names: Sequence[str]) -> NDArray[np.int64]:
     """Return the rank of each name in their sorted order. Shape (names,)."""
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return read_only(rank)
+    return read_only(np.argsort(sorted(range(len(names)), key=names.__getitem__)))
 
 
 class TreeReader:
@@ -123,10 +121,7 @@ class TreeReader:
         )
 
     def groups(self) -> NDArray[np.int64]:
-        """Return, per level and host, the highest switch of that level or lower above it.
-
-        Shape (depth, hosts).
-        """
+        """Return the highest switch of a level or lower above each host. Shape (depth, hosts)."""
         parents, heights = np.array(self.parents), np.array(self.heights)
         rows = [np.array(self.host_leaf)]
         for level in range(2, self.depth + 1):
@@ -146,8 +141,7 @@ class TreeReader:
         if isinstance(below, Mapping):
             if not below:
                 raise exceptions.TopologyError(f"switch {name!r} has nothing below it")
-            levels = [self._add(child, rest, index) for child, rest in below.items()]
-            self.heights[index] = 1 + max(levels)
+            self.heights[index] += max(self._add(child, below[child], index) for child in below)
             return self.heights[index]
         if isinstance(below, str) or not isinstance(below, Iterable):
             raise exceptions.TopologyError(
@@ -174,10 +168,7 @@ def with_leaves(
     levels: tuple[str, ...],
     hosts: Sequence[str],
 ) -> tuple[tuple[Switch, ...], NDArray[np.int64], tuple[str, ...]]:
-    """Return switches, groups and levels of a topology with more hosts, each a leaf of its own.
-
-    See :meth:`Topology.including`.
-    """
+    """Return switches, groups and levels with more hosts, see :meth:`Topology.including`."""
     switches = list(given)
     taken = {switch.name for switch in switches}
 
@@ -200,7 +191,7 @@ def with_leaves(
     first = len(switches)
     for host in hosts:
         add(host, 1, root)
-    columns = np.tile(np.arange(first, len(switches)), (groups.shape[0], 1))
+    columns = np.tile(np.arange(first, len(switches)), (len(groups), 1))
     if root >= 0:
         columns[switches[root].level - 1 :] = root
     return tuple(switches), read_only(np.hstack([groups, columns])), levels

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpc_sched.core.plan.knapsack import IMPOSSIBLE, NEVER, Digits, maxplus
+from hpc_sched.core.plan.knapsack import IMPOSSIBLE, NEVER, ScoreWeights, maxplus
 from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts, places
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem
@@ -237,9 +237,9 @@ def test_maxplus_in_several_blocks_is_the_double_loop():
     assert maxplus(left, right, 1499).tolist() == expected.tolist()
 
 
-def cost_of(digits: Digits, leaves: int, excess: list[int]) -> int:
+def cost_of(weights: ScoreWeights, leaves: int, excess: list[int]) -> int:
     """Return what leaves and the excess of each take away from a score."""
-    return leaves * digits.leaf + sum(min(each, digits.excess_limit) for each in excess)
+    return leaves * weights.leaf + sum(min(each, weights.excess_limit) for each in excess)
 
 
 @given(
@@ -255,21 +255,21 @@ def test_a_score_has_room_for_every_saving_number_of_leaves_and_excess(
     saving: int, leaves: int, with_members: int, excess: int
 ):
     open_leaves = max(leaves + with_members, 1)
-    digits = Digits.of(saving=saving, leaves=leaves, excess=excess, open_leaves=open_leaves)
+    weights = ScoreWeights.of(saving=saving, leaves=leaves, excess=excess, open_leaves=open_leaves)
     # All excess in one leaf, or the same everywhere.
     for spread in ([excess], [excess // open_leaves] * open_leaves):
-        worst = cost_of(digits, leaves, spread)
-        assert worst < digits.saving
-        assert cost_of(digits, 0, spread) < digits.leaf
+        worst = cost_of(weights, leaves, spread)
+        assert worst < weights.saving
+        assert cost_of(weights, 0, spread) < weights.leaf
         # A score that can be is above one that cannot, whatever is added to that.
-        assert NEVER + saving * digits.saving <= IMPOSSIBLE < -worst
-    assert saving * digits.saving < 1 << 61
+        assert NEVER + saving * weights.saving <= IMPOSSIBLE < -worst
+    assert saving * weights.saving < 1 << 61
 
 
 @given(st.integers(0, 1000), st.integers(1, 50), st.integers(0, 10_000))
 def test_all_excess_is_told_apart_where_it_fits(saving: int, leaves: int, excess: int):
-    digits = Digits.of(saving=saving, leaves=leaves, excess=excess, open_leaves=leaves)
-    assert digits.excess_limit >= excess
+    weights = ScoreWeights.of(saving=saving, leaves=leaves, excess=excess, open_leaves=leaves)
+    assert weights.excess_limit >= excess
 
 
 def test_ten_thousand_vms_on_hosts_that_take_a_million_each_do_not_overflow():

@@ -1,19 +1,17 @@
 """Listing 1 of Dudina2013: fill the leaf switches that hold most of the group."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.leaf_hosts import leaf_hosts, places
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import move_to_front
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 
 def listing1(
@@ -43,7 +41,7 @@ def listing1(
 
 def leaf_weights(problem: Problem) -> Array:
     """Return Listing 1's weight per leaf; 0 for switches above. Shape (switches,)."""
-    return _Leaves.of(problem).weights()
+    return _Leaves(problem).weights()
 
 
 def host_order(problem: Problem, *, slot: int = 0) -> Array:
@@ -61,15 +59,23 @@ def host_order(problem: Problem, *, slot: int = 0) -> Array:
     :returns: indices into ``topology.hosts``, all of them; shape (hosts,)
     """
     leaf = problem.topology.leaf_index
-    leaves = _Leaves.of(problem)
-    order = leaves.order()
-    own, slot, left = _leaf_of_slot(leaves, slot)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    place[own] = -1
-    keys = _host_keys(problem, np.minimum(leaves.free, problem.awaiting)[leaf])
-    ranked = np.lexsort((*keys, place[leaf], problem.capacity <= 0))
-    return move_to_front(_slots_in_leaf(problem, own, slot, left), ranked)
+    leaves = _Leaves(problem)
+    place = np.argsort(np.lexsort(leaves.keys()))
+    name = problem.topology.name_rank
+    keys: tuple[Array, ...] = (name, problem.members)
+    if problem.pack_hosts:
+        takes = np.minimum(problem.capacity, np.minimum(leaves.free, problem.awaiting)[leaf])
+        keys = (name, problem.capacity - takes, -problem.members, -(problem.members + takes))
+    slot %= max(1, min(problem.awaiting, int(leaves.free.sum())))
+    own: list[int] = []
+    for best, count in leaves.filled():
+        if slot < count:
+            place[best] = -1
+            own = _places_in_leaf(problem, best, count)
+            own = own[slot:] + own[:slot]
+            break
+        slot -= count
+    return move_to_front(own, np.lexsort((*keys, place[leaf], problem.capacity <= 0)))
 
 
 def group_places(problem: Problem) -> list[int]:
@@ -79,101 +85,51 @@ def group_places(problem: Problem) -> list[int]:
 
     :returns: indices into ``topology.hosts``
     """
-    # Listing 1 keeps to a leaf until it is full: a VM there lowers the free capacity in
-    # ``first`` by one and raises ``second``. So hosts are ordered once a leaf, not once a VM.
-    left = _Leaves.of(problem)
-    places: list[int] = []
-    while left.awaiting:
-        best = left.best()
-        if left.free[best] <= 0:
-            break
-        chosen = _slots_in_leaf(problem, best, 0, left.awaiting)
-        places += chosen
-        left.fill(best, len(chosen))
-    return places
+    filled = _Leaves(problem).filled()
+    return [host for leaf, count in filled for host in _places_in_leaf(problem, leaf, count)]
 
 
-@dataclass(slots=True)
 class _Leaves:
     """The numbers of Listing 1. Arrays have the shape (switches,), 0 for switches above leaves."""
 
-    free: Array  # capacity
-    members: Array
-    maxsize: int
-    awaiting: int
-    tie: Array  # rank of each switch among equals
-
-    @classmethod
-    def of(cls, problem: Problem) -> "_Leaves":
-        members = leaf_sums(problem, problem.members)
+    def __init__(self, problem: Problem) -> None:
+        self.free = leaf_sums(problem, problem.capacity)
+        self.members = leaf_sums(problem, problem.members)
         sizes = leaf_sums(problem, np.ones_like(problem.members))
-        return cls(
-            free=leaf_sums(problem, problem.capacity),
-            members=members,
-            maxsize=int(max(sizes.max(initial=0), members.max(initial=0))),
-            awaiting=problem.awaiting,
-            tie=problem.tie,
-        )
-
-    def fill(self, leaf: int, count: int) -> None:
-        """Count VMs that have filled a leaf, or all awaiting VMs."""
-        self.awaiting -= count
-        self.free[leaf] = 0
+        self.maxsize = int(max(sizes.max(initial=0), self.members.max(initial=0)))
+        self.awaiting = problem.awaiting
+        self.tie = problem.tie  # rank of each switch among equals
 
     def weights(self) -> Array:
         first = self.members + np.minimum(self.free, self.awaiting)
         weights: Array = first * (self.maxsize + 1) + self.members
         return weights
 
-    def _keys(self) -> tuple[NDArray[Any], ...]:
+    def keys(self) -> tuple[NDArray[Any], ...]:
+        """Return the sort keys of leaves, primary key last: switches without capacity are last."""
         excess = np.maximum(self.free - self.awaiting, 0)
         return (self.tie, excess, -self.weights(), self.free <= 0)
 
-    def order(self) -> Array:
-        """Return the switch indices, best leaf first, switches without capacity last."""
-        return np.lexsort(self._keys())
+    def filled(self) -> Iterator[tuple[int, int]]:
+        """Yield each leaf in which Listing 1 places VMs, and their number; uses up the capacity.
 
-    def best(self) -> int:
-        """Return the first of :meth:`order`, without sorting."""
-        left = np.arange(len(self.free))
-        for key in reversed(self._keys()):
-            left = left[key[left] == key[left].min()]
-        return int(left[0])
-
-
-def _leaf_of_slot(leaves: _Leaves, slot: int) -> tuple[int, int, int]:
-    """Return the leaf of the group's ``slot``-th place, the number of the place in it, and the
-    VMs that await a place when Listing 1 comes to that leaf.
-    """
-    left = replace(leaves, free=leaves.free.copy())
-    slot = slot % max(1, min(left.awaiting, int(left.free.sum())))
-    best = left.best()
-    while 0 < left.free[best] <= slot:
-        filled = int(left.free[best])
-        slot -= filled
-        left.fill(best, filled)
-        best = left.best()
-    return best, slot, left.awaiting
+        Listing 1 keeps to a leaf until it is full: a VM there lowers the free capacity in
+        ``first`` by one and raises ``second``. So hosts are ordered once a leaf, not once a VM.
+        """
+        while self.awaiting > 0:
+            left = np.arange(len(self.free))
+            for key in reversed(self.keys()):
+                left = left[key[left] == key[left].min()]
+            best = int(left[0])
+            count = min(int(self.free[best]), self.awaiting)
+            if count <= 0:
+                return
+            yield best, count
+            self.awaiting -= count
+            self.free[best] = 0
 
 
-def _host_keys(problem: Problem, wanted: Array) -> tuple[Array, ...]:
-    """Return sort keys of hosts inside their leaf, primary key last. Shape (hosts,) each.
-
-    :param wanted: shape (hosts,): VMs that go to the host's leaf
-    """
-    takes = np.minimum(problem.capacity, wanted)
-    excess = problem.capacity - takes
-    name = problem.topology.name_rank
-    if not problem.pack_hosts:
-        return (name, problem.members)
-    return (name, excess, -problem.members, -(problem.members + takes))
-
-
-def _slots_in_leaf(problem: Problem, leaf: int, slot: int, awaiting: int) -> list[int]:
-    """Return the hosts of a leaf's places in turn, from the ``slot``-th on."""
+def _places_in_leaf(problem: Problem, leaf: int, count: int) -> list[int]:
+    """Return the host of each of ``count`` VMs in a leaf that has room for them."""
     here = np.flatnonzero((problem.topology.leaf_index == leaf) & (problem.capacity > 0))
-    wanted = min(awaiting, int(problem.capacity[here].sum()))
-    if not wanted:
-        return []
-    chosen = places(problem, leaf_hosts(problem, wanted, here)[leaf], wanted)
-    return chosen[slot:] + chosen[:slot]
+    return places(problem, leaf_hosts(problem, count, here)[leaf], count)

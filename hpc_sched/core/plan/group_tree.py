@@ -1,18 +1,18 @@
 """The leaves with room for a group and their switches, as nodes of the planner's knapsack."""
 
+import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan import leaf_hosts
-from hpc_sched.core.plan.knapsack import Chain, Digits, Leaf, leaf_table, plus
+from hpc_sched.core.plan.knapsack import Chain, LeafNode, ScoreWeights, leaf_table, plus
 from hpc_sched.core.plan.leaf_choice import hosts_of_needed_leaves
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import leaf_sums
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -26,23 +26,20 @@ class GroupTree:
     count: int  # VMs to place
     pairs: int  # pairs of VMs of the whole group, new ones included
     limit: int | None  # most leaves without the members' leaves; None: not counted
-    digits: Digits
+    weights: ScoreWeights
     hosts: dict[int, leaf_hosts.LeafHosts]  # leaf to its hosts with room
     room: Array  # capacity per leaf; 0 for switches above. Shape (switches,)
-    members: dict[int, int]  # switch to the members below it, if any
+    members: Counter[int]  # switch to the members below it, if any
     member_leaves: set[int]
     children: dict[int, list[int]]  # switch to those of its children that have room
     # Leaf to its weight in the order of sets of leaves. The members' leaves are in every set, so
     # they weigh less than any other.
     bits: dict[int, int]
-    _nodes: dict[int, Leaf | Chain] = field(default_factory=dict)
+    _nodes: dict[int, LeafNode | Chain] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem, count: int, max_leaves: int | None) -> "GroupTree | None":
-        """Return the tree, or None if the members already use too many leaves.
-
-        O(hosts log hosts + count * leaves).
-        """
+        """Return the tree, None if the members use too many leaves. O(hosts log hosts + tables)."""
         topology = problem.topology
         here = leaf_sums(problem, problem.members)
         room = leaf_sums(problem, problem.capacity)
@@ -51,23 +48,18 @@ class GroupTree:
         if limit is not None and limit < 0:
             return None
         hosts = leaf_hosts.leaf_hosts(problem, count, hosts_of_needed_leaves(problem, count))
-        members: dict[int, int] = {}
+        members: Counter[int] = Counter()
         for leaf in member_leaves:
-            above = leaf
-            while above >= 0:
-                members[above] = members.get(above, 0) + int(here[leaf])
-                above = topology.switches[above].parent
+            for switch in topology.upwards(leaf):
+                members[switch] += int(here[leaf])
         children: dict[int, list[int]] = {}
         for leaf in hosts:
-            below, above = leaf, topology.switches[leaf].parent
-            while above >= 0:
-                seen = above in children
+            for below, above in itertools.pairwise(topology.upwards(leaf)):
+                is_new = above not in children
                 children.setdefault(above, []).append(below)
-                if seen:
+                if not is_new:
                     break
-                below, above = above, topology.switches[above].parent
-        in_order = sorted(hosts, key=lambda leaf: int(problem.tie[leaf]))
-        free = [leaf for leaf in in_order if leaf not in member_leaves]
+        in_order = sorted(hosts, key=lambda leaf: (leaf in member_leaves, int(problem.tie[leaf])))
         pairs = math.comb(int(here.sum()) + count, 2)
         open_room = room[list(hosts)]
         return cls(
@@ -75,9 +67,9 @@ class GroupTree:
             count=count,
             pairs=pairs,
             limit=limit,
-            digits=Digits.of(
+            weights=ScoreWeights.of(
                 saving=(2 * topology.depth - 1) * pairs,
-                leaves=min(count, len(free)),
+                leaves=min(count, len(hosts.keys() - member_leaves)),
                 excess=int(open_room.sum()),
                 open_leaves=len(hosts),
             ),
@@ -86,63 +78,46 @@ class GroupTree:
             members=members,
             member_leaves=member_leaves,
             children=children,
-            bits={
-                leaf: 1 << place
-                for place, leaf in enumerate(
-                    reversed([*free, *(leaf for leaf in in_order if leaf in member_leaves)])
-                )
-            },
+            bits={leaf: 1 << place for place, leaf in enumerate(reversed(in_order))},
         )
 
-    def below(self, top: int) -> Leaf | Chain:
-        """Return the node of the switch that holds the whole group."""
-        return self._node(top, rise=0)
-
-    def _node(self, switch: int, rise: int) -> Leaf | Chain:
-        """Return the node of a switch, its own saving included.
-
-        :param rise: levels up to its parent
-        """
+    def node(self, switch: int, rise: int = 0) -> LeafNode | Chain:
+        """Return the node of a switch, ``rise`` levels below its parent, with its own saving."""
         if switch not in self._nodes:
             make = self._leaf if switch in self.hosts else self._chain
             self._nodes[switch] = make(switch, rise)
         return self._nodes[switch]
 
-    def _leaf(self, leaf: int, rise: int) -> Leaf:
+    def _leaf(self, leaf: int, rise: int) -> LeafNode:
         count = min(int(self.room[leaf]), self.count)
         saved = leaf_hosts.leaf_gains(self.hosts[leaf], count) + self._saving(leaf, rise, count)
-        scores = saved * self.digits.saving
+        scores = saved * self.weights.saving
         excess = np.maximum(self.room[leaf] - np.arange(count + 1), 0)
         is_new = leaf not in self.member_leaves
-        scores -= np.minimum(excess, self.digits.excess_limit) + is_new * self.digits.leaf
+        scores -= np.minimum(excess, self.weights.excess_limit) + is_new * self.weights.leaf
         # Without a new VM the leaf is not used and has no excess.
-        scores[0] = saved[0] * self.digits.saving
-        return Leaf(
+        scores[0] = saved[0] * self.weights.saving
+        return LeafNode(
             index=leaf,
             bit=self.bits[leaf],
             table=leaf_table(scores, has_members=not is_new, limit=self.limit),
         )
 
-    def _chain(self, switch: int, rise: int) -> Leaf | Chain:
+    def _chain(self, switch: int, rise: int) -> LeafNode | Chain:
         level = self.problem.topology.switches[switch].level
         below = {
-            child: self._node(child, level - self.problem.topology.switches[child].level)
+            child: self.node(child, level - self.problem.topology.switches[child].level)
             for child in self.children.get(switch, [])
         }
-        leaves = sorted(
-            (node for node in below.values() if isinstance(node, Leaf)),
-            key=lambda leaf: -leaf.bit,
-        )
-        switches = sorted(
-            (child for child, node in below.items() if isinstance(node, Chain)),
-            key=lambda child: int(self.problem.tie[child]),
-        )
-        nodes: list[Leaf | Chain] = [below[child] for child in switches]
-        own = self._saving(switch, rise, self.count) * self.digits.saving
+        leaves = [node for node in below.values() if isinstance(node, LeafNode)]
+        leaves.sort(key=lambda leaf: leaf.bit, reverse=True)
+        in_order = sorted(below, key=lambda child: int(self.problem.tie[child]))
+        nodes = [below[child] for child in in_order if isinstance(below[child], Chain)]
+        own = self._saving(switch, rise, self.count) * self.weights.saving
         if not nodes and len(leaves) == 1:
             # A switch with a single leaf adds its saving to the leaf's table.
             [leaf] = leaves
-            return Leaf(leaf.index, leaf.bit, plus(leaf.table, own))
+            return LeafNode(leaf.index, leaf.bit, plus(leaf.table, own))
         if not nodes:
             return Chain(leaves, own, self.count, self.limit, in_tie_order=True)
         if leaves:
@@ -151,10 +126,6 @@ class GroupTree:
         return Chain(nodes, own, self.count, self.limit)
 
     def _saving(self, switch: int, rise: int, count: int) -> Array:
-        """Return the hops that members and 0, 1 .. ``count`` new VMs save under one switch.
-
-        Shape (count + 1,).
-        """
-        everyone = self.members.get(switch, 0) + np.arange(count + 1, dtype=np.int64)
-        saving: Array = rise * everyone * (everyone - 1)
-        return saving
+        """Return the hops that members and 0, 1 .. ``count`` new VMs save. Shape (count + 1,)."""
+        everyone = self.members[switch] + np.arange(count + 1)
+        return rise * everyone * (everyone - 1)

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.int64]
+from hpc_sched.core.arrays import Array
 
 # The score of an impossible number of VMs; the sum of two fits into an int64.
 NEVER = -(1 << 61)
@@ -48,16 +47,16 @@ NOTHING: Table = (ScoreRow(0, np.zeros(1, dtype=np.int64)),)
 
 
 @dataclass(frozen=True, slots=True)
-class Digits:
-    """The weights of the three digits of a score; that of excess capacity is 1."""
+class ScoreWeights:
+    """The weights of savings and leaves in a score; that of excess capacity is 1."""
 
     saving: int
     leaf: int
     excess_limit: int  # larger excesses of one leaf count as equal
 
     @classmethod
-    def of(cls, *, saving: int, leaves: int, excess: int, open_leaves: int) -> "Digits":
-        """Return digits that hold a saving, a number of leaves and their excess capacity.
+    def of(cls, *, saving: int, leaves: int, excess: int, open_leaves: int) -> "ScoreWeights":
+        """Return weights for savings, numbers of leaves and excess capacities up to these.
 
         If they do not fit into 60 bits, the excess of each leaf is limited.
         """
@@ -68,7 +67,7 @@ class Digits:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class LeafNode:
     """A leaf switch with its table."""
 
     index: int  # in Topology.switches
@@ -84,7 +83,7 @@ class Leaf:
 class Choice:
     """One way to place VMs in leaves."""
 
-    leaves: int  # bit set of the used leaves; of two sets the greater is first in tie order
+    leaf_set: int  # bit set of the used leaves; of two sets the greater is first in tie order
     counts: tuple[tuple[int, int], ...]  # (leaf, VMs)
 
 
@@ -92,7 +91,7 @@ class Choice:
 class Chain:
     """Nodes below one switch."""
 
-    nodes: Sequence["Leaf | Chain"]
+    nodes: Sequence["LeafNode | Chain"]
     own: Array  # shape (most + 1,): score that the switch adds for 0, 1, 2 .. VMs
     most: int  # VMs
     limit: int | None  # most leaves; None: not counted
@@ -131,26 +130,23 @@ class Chain:
                 for row, takes in _splits(node.table, self._rest[i], self._rest[i + 1], used, left):
                     here = node.best(row, takes)
                     state = (used - row, left - takes)
-                    leaves_used = so_far.leaves + here.leaves
-                    if state not in after or leaves_used > after[state].leaves:
+                    leaves_used = so_far.leaf_set + here.leaf_set
+                    if state not in after or leaves_used > after[state].leaf_set:
                         after[state] = Choice(leaves_used, so_far.counts + here.counts)
             if self.in_tie_order:
                 # No later leaf outweighs an earlier one: keep the ways with the best set so far.
-                best = max(way.leaves for way in after.values())
-                after = {state: way for state, way in after.items() if way.leaves == best}
+                best = max(way.leaf_set for way in after.values())
+                after = {state: way for state, way in after.items() if way.leaf_set == best}
             ways = after
-        return max((way for (_, left), way in ways.items() if not left), key=lambda way: way.leaves)
+        return max(
+            (way for (_, left), way in ways.items() if not left), key=lambda way: way.leaf_set
+        )
 
 
 def _splits(
     table: Table, whole: Table, rest: Table, leaves: int, count: int
 ) -> list[tuple[int, int]]:
-    """Return the best (leaves, VMs) of a node; the other VMs go to the nodes after it.
-
-    :param table: of the node
-    :param whole: of the node and those after it
-    :param rest: of those after it
-    """
+    """Return the best (leaves, VMs) of a node; ``rest`` is of those after it, ``whole`` of all."""
     row = whole[leaves]
     wanted = NEVER if row is None else row.at(count)
     found: list[tuple[int, int]] = []
@@ -174,9 +170,7 @@ def _splits(
 def plus(table: Table, own: Array) -> Table:
     """Return a table with the scores that a switch adds for 0, 1, 2 .. VMs."""
     return tuple(
-        None
-        if row is None
-        else ScoreRow(row.first, row.scores + own[row.first : row.first + len(row.scores)])
+        row and ScoreRow(row.first, row.scores + own[row.first : row.first + len(row.scores)])
         for row in table
     )
 
@@ -209,10 +203,8 @@ def combine(left: Table, right: Table, most: int, limit: int | None) -> Table:
         scores[scores <= best_so_far] = NEVER
         np.maximum(best_so_far, scores, out=best_so_far)
         kept = np.flatnonzero(scores > IMPOSSIBLE)
-        if len(kept):
-            rows.append(ScoreRow(int(kept[0]), scores[kept[0] : kept[-1] + 1]))
-        else:
-            rows.append(None)
+        row = ScoreRow(int(kept[0]), scores[kept[0] : kept[-1] + 1]) if len(kept) else None
+        rows.append(row)
     while len(rows) > 1 and rows[-1] is None:
         rows.pop()
     return tuple(rows)

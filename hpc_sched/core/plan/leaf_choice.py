@@ -1,13 +1,10 @@
 """Which leaves a best plan can use, found before any of the planner's tables is made."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import leaf_sums
-
-Array = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 # With at most this many VMs a host, each further VM in a leaf saves at least as much as the one
 # before: a new host loses at most 2 pairs, and the leaf's own saving grows by at least 2 a VM.
@@ -41,9 +38,6 @@ def _fullest(problem: Problem, leaves: Array, room: Array, is_other: Mask) -> li
 
     A best plan uses at most one of them. Below one switch they differ only in room and tie
     order, however many levels are between. A branch with other leaves keeps its own.
-
-    :param room: capacity per leaf; shape (switches,)
-    :param is_other: true for leaves with members, or with room for a part; shape (switches,)
     """
     topology = problem.topology
     switches = topology.switches
@@ -68,10 +62,6 @@ def _first_of_alike(
     Leaves are alike if they are under one switch and have equal hosts, members included. A best
     plan uses the first of them in tie order. If each VM in a leaf saves more than the one before
     (convex), at most one used leaf is not filled; else every used leaf takes at least one VM.
-
-    :param hosts: hosts with room; indices into ``topology.hosts``
-    :param room: capacity per leaf; shape (switches,)
-    :param members: members per leaf; shape (switches,)
     """
     leaf = problem.topology.leaf_index[hosts]
     kinds = np.stack([problem.members[hosts], np.minimum(problem.capacity[hosts], count)], axis=1)

@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.knapsack import maxplus
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.sharing import mdobp
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +24,16 @@ class LeafHosts:
     gains: tuple[Array, ...]
 
 
-def leaf_hosts(problem: Problem, most: int, among: Array | None = None) -> dict[int, LeafHosts]:
+def leaf_hosts(problem: Problem, most: int, among: Array) -> dict[int, LeafHosts]:
     """Return the hosts with room by leaf, for up to ``most`` VMs. O(hosts log hosts + places).
 
     In a class the largest hosts are filled first: C(members + k, 2) is convex, so no other way
     to place the same number of VMs makes more pairs.
 
-    :param among: indices of the hosts to consider; all by default
+    :param among: indices of the hosts to consider
     """
     capacity = np.minimum(problem.capacity, most)
-    open_ = np.flatnonzero(capacity > 0) if among is None else among[capacity[among] > 0]
+    open_ = among[capacity[among] > 0]
     if not len(open_):
         return {}
     leaf, members = problem.topology.leaf_index[open_], problem.members[open_]
@@ -58,12 +56,7 @@ def leaf_hosts(problem: Problem, most: int, among: Array | None = None) -> dict[
             (int(members[start]), open_[start:end], gains)
         )
     return {
-        leaf: LeafHosts(
-            tuple(m for m, _, _ in reversed(classes)),
-            tuple(hosts for _, hosts, _ in reversed(classes)),
-            tuple(gains for _, _, gains in reversed(classes)),
-        )
-        for leaf, classes in found.items()
+        leaf: LeafHosts(*zip(*reversed(classes), strict=True)) for leaf, classes in found.items()
     }
 
 
@@ -93,18 +86,14 @@ def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
         )
     if not problem.pack_hosts:
         return _spread(problem, np.concatenate(hosts.hosts), count)
-    taken: list[tuple[int, int, int, int, int]] = []
-    for members, indices, share in zip(
-        hosts.members, hosts.hosts, _shares(hosts, count), strict=True
-    ):
+    taken: list[tuple[int, int, int, int, int, int]] = []
+    shares = _shares(hosts, count)
+    for members, indices, share in zip(hosts.members, hosts.hosts, shares, strict=True):
         for host, takes in _fill(problem, indices, share):
             excess = int(problem.capacity[host]) - takes
             rank = int(problem.topology.name_rank[host])
-            taken.append((-(members + takes), -members, excess, rank, host))
-    chosen: list[int] = []
-    for total, members, _excess, _rank, host in sorted(taken):
-        chosen.extend([host] * (members - total))
-    return chosen
+            taken.append((-(members + takes), -members, excess, rank, host, takes))
+    return [host for *_, host, takes in sorted(taken) for _ in range(takes)]
 
 
 def _shares(hosts: LeafHosts, count: int) -> list[int]:

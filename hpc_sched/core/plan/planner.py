@@ -8,24 +8,22 @@ solve         the plan of a number of VMs
   rejected      the Rejection
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan import leaf_hosts
 from hpc_sched.core.plan.group_tree import GroupTree
-from hpc_sched.core.plan.knapsack import IMPOSSIBLE, NEVER, Choice
+from hpc_sched.core.plan.knapsack import IMPOSSIBLE, Choice
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums, rooms_below
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 
 def plan(
@@ -51,11 +49,7 @@ def plan(
     :raises ValueError: for a negative number, ``max_leaves`` below 1, or an unknown level
     """
     problem = Problem.from_counts(
-        topology=topology,
-        capacity=capacity,
-        members=members,
-        awaiting=count,
-        group_id=group_id,
+        topology=topology, capacity=capacity, members=members, awaiting=count, group_id=group_id
     )
     # The level must be one of the given topology; the problem's has hosts added to it.
     level_of(topology, require)
@@ -73,24 +67,18 @@ def solve_sizes(problem: Problem, sizes: Sequence[int], preferred: int = 0) -> P
     :raises ValueError: for an unknown level
     """
     constraints = problem.constraints
-    answer: Plan | Rejection | None = None
+    attempts = [(constraints.require, size) for size in sizes]
+    if not attempts:
+        raise ValueError("sizes: expected at least one number of VMs")
     required = level_of(problem.topology, constraints.require)
     # A preference for the required level, or a wider one, adds nothing.
     if constraints.prefer is not None and level_of(problem.topology, constraints.prefer) < required:
-        for size in [size for size in sizes if size >= preferred]:
-            answer = solve(
-                problem, size, require=constraints.prefer, max_leaves=constraints.max_leaves
-            )
-            if isinstance(answer, Plan):
-                return answer
-    for size in sizes:
-        answer = solve(
-            problem, size, require=constraints.require, max_leaves=constraints.max_leaves
-        )
+        preferences = [(constraints.prefer, size) for size in sizes if size >= preferred]
+        attempts = preferences + attempts
+    for level, size in attempts:
+        answer = solve(problem, size, require=level, max_leaves=constraints.max_leaves)
         if isinstance(answer, Plan):
-            return answer
-    if answer is None:
-        raise ValueError("sizes: expected at least one number of VMs")
+            break
     return answer
 
 
@@ -113,7 +101,7 @@ def solve(
     # With the bound there is a row for every number of leaves: try without it first.
     has_room = bool((rooms_below(problem, level, max_leaves) >= count).any())
     found = _best(problem, count, level, None) if has_room else None
-    if found is not None and max_leaves is not None and found.leaves > max_leaves:
+    if found is not None and max_leaves is not None and found.leaf_count > max_leaves:
         found = _best(problem, count, level, max_leaves)
     if found is None:
         return rejected(problem, count, require=require, max_leaves=max_leaves)
@@ -124,15 +112,15 @@ def solve(
 class _Found:
     """The best way below one switch."""
 
-    domain: int  # the switch
-    leaves: int  # number of leaves of the whole group, members included
+    top: int  # the switch
+    leaf_count: int  # leaves of the whole group, members included
     choice: Choice
     hosts: dict[int, leaf_hosts.LeafHosts]  # by leaf
 
 
 def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _Found | None:
     """Return the best way to place ``count`` VMs below one switch of a level."""
-    domain = problem.topology.groups[level - 1]
+    switches, domain = problem.topology.switches, problem.topology.groups[level - 1]
     with_members = np.unique(domain[problem.members > 0])
     if len(with_members) > 1:
         return None
@@ -144,23 +132,18 @@ def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _
     tree = GroupTree.of(problem, count, max_leaves)
     if tree is None:
         return None
-    best: int | None = None
-    equals: list[tuple[int, int]] = []
-    for top in candidates.tolist():
-        farthest = 2 * problem.topology.switches[top].level - 1
-        for used, row in enumerate(tree.below(top).table):
-            score = NEVER if row is None else row.at(count)
-            if score <= IMPOSSIBLE:
-                continue
-            key = score - tree.digits.saving * farthest * tree.pairs
-            if best is None or key > best:
-                best, equals = key, []
-            if key == best:
-                equals.append((top, used))
-    if best is None:
+    totals = [
+        (score - tree.weights.saving * (2 * switches[top].level - 1) * tree.pairs, top, used)
+        for top in candidates.tolist()
+        for used, row in enumerate(tree.node(top).table)
+        if row and (score := row.at(count)) > IMPOSSIBLE
+    ]
+    if not totals:
         return None
-    ways = [(tree.below(top).best(used, count), top) for top, used in equals]
-    choice, top = max(ways, key=lambda way: (way[0].leaves, -int(problem.tie[way[1]])))
+    best = max(total for total, _, _ in totals)
+    equals = [(top, used) for total, top, used in totals if total == best]
+    ways = [(tree.node(top).best(used, count), top) for top, used in equals]
+    choice, top = max(ways, key=lambda way: (way[0].leaf_set, -int(problem.tie[way[1]])))
     leaves = {leaf for leaf, _ in choice.counts} | tree.member_leaves
     return _Found(top, len(leaves), choice, tree.hosts)
 
@@ -174,27 +157,21 @@ def _plan_of(problem: Problem, found: _Found) -> Plan:
         for leaf in order
         for host in leaf_hosts.places(problem, found.hosts[leaf], counts[leaf])
     ]
-    hosts: dict[str, int] = {}
-    for host in places:
-        hosts[host] = hosts.get(host, 0) + 1
-    everyone = dict(hosts)
+    hosts = Counter(places)
+    everyone = hosts.copy()
     for i in np.flatnonzero(problem.members):
-        name = topology.hosts[i]
-        everyone[name] = everyone.get(name, 0) + int(problem.members[i])
+        everyone[topology.hosts[i]] += int(problem.members[i])
     return Plan(
-        hosts=hosts,
+        hosts=dict(hosts),
         places=tuple(places),
         leaves={topology.switches[leaf].name: counts[leaf] for leaf in order},
         hop_bytes=hop_bytes_of_counts(topology=topology, counts=everyone),
-        switch=topology.switches[found.domain].name,
+        switch=topology.switches[found.top].name,
     )
 
 
 def _slot_order(problem: Problem, counts: Mapping[int, int]) -> list[int]:
-    """Return the planned leaves branch by branch, those with most VMs of the group first.
-
-    So the first slots of a plan are near each other, however many of them are used.
-    """
+    """Return the leaves so that the first slots, however many are used, are near each other."""
     if len(counts) == 1:
         return list(counts)
     topology = problem.topology

@@ -1,12 +1,12 @@
-"""One group to place: the input of every algorithm of this package."""
+"""The problem that the algorithms solve: a group of VMs and the room on hosts."""
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
@@ -14,14 +14,17 @@ from hpc_sched.topology.model import Topology
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """A group with its members and constraints on one fabric. Arrays are read-only."""
+    """How many VMs each host of a fabric takes, and the group. Arrays are read-only.
+
+    A GroupRequest makes it of hypervisors and policies; an algorithm reads nothing else.
+    """
 
     topology: Topology
     # Shape (hosts,): VMs that each host still takes; 0 if it is not a candidate.
-    capacity: NDArray[np.int64]
-    members: NDArray[np.int64]  # shape (hosts,): VMs of the group that have a place
+    capacity: Array
+    members: Array  # shape (hosts,): VMs of the group that have a place
     awaiting: int  # VMs of the group without a place
-    tie: NDArray[np.int64]  # shape (switches,): rank of each switch among equals, see tie_order
+    tie: Array  # shape (switches,): rank of each switch among equals, see tie_order
     constraints: Constraints = NO_CONSTRAINTS
     # Whether VMs on one host count as nearer than VMs under one leaf. False with a policy of
     # soft anti-affinity, and if MDOBP chooses the hosts inside a leaf.
@@ -54,21 +57,22 @@ class Problem:
         fabric = topology.including([*capacity, *members])
         return cls(
             topology=fabric,
-            capacity=_counts(fabric, capacity),
-            members=_counts(fabric, members),
+            capacity=host_counts(fabric, capacity),
+            members=host_counts(fabric, members),
             awaiting=awaiting,
             tie=tie_order(fabric, group_id),
         )
 
 
-def _counts(topology: Topology, counts: Mapping[str, int]) -> NDArray[np.int64]:
+def host_counts(topology: Topology, counts: Mapping[str, int]) -> Array:
+    """Return counts by name of host as an array. Shape (hosts,)."""
     array = np.zeros(len(topology.hosts), dtype=np.int64)
     for host, count in counts.items():
         array[topology.index_of(host)] = count
     return array
 
 
-def tie_order(topology: Topology, group_id: str) -> NDArray[np.int64]:
+def tie_order(topology: Topology, group_id: str) -> Array:
     """Return the rank of each switch in the order in which a group takes equal switches.
 
     By (blake2b of group id and switch name, name): always the same for one group, but different
@@ -81,6 +85,4 @@ def tie_order(topology: Topology, group_id: str) -> NDArray[np.int64]:
         name = topology.switches[s].name
         return hashlib.blake2b(salt + name.encode(), digest_size=8).digest(), name
 
-    order = np.empty(len(topology.switches), dtype=np.int64)
-    order[sorted(range(len(topology.switches)), key=key)] = np.arange(len(topology.switches))
-    return order
+    return np.argsort(sorted(range(len(topology.switches)), key=key))

@@ -1,14 +1,13 @@
 """The hosts that a group may need: those of its plan, and spares."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Mask
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import planned_counts, spare_order
 from hpc_sched.core.plan.result import Plan
-
-Mask = NDArray[np.bool_]
+from hpc_sched.core.plan.switch_rooms import leaf_sums
 
 
 def permitted_hosts(problem: Problem, plan: Plan) -> Mask:
@@ -56,23 +55,18 @@ def hosts_with_spares(
     topology = problem.topology
     has_room = problem.capacity > 0 if open_hosts is None else open_hosts
     allowed = permitted_hosts(problem, plan) & has_room
-    room = np.bincount(
-        topology.leaf_index[allowed],
-        weights=problem.capacity[allowed],
-        minlength=len(topology.switches),
-    )
-    fresh = allowed if used is None else allowed & ~used
-    number = np.bincount(topology.leaf_index[fresh], minlength=len(topology.switches))
+    room = leaf_sums(problem, np.where(allowed, problem.capacity, 0))
+    number = leaf_sums(problem, allowed if used is None else allowed & ~used)
     planned = [topology.switch_index(leaf) for leaf in plan.leaves]
     order = list(dict.fromkeys([*planned, *_leaf_order(problem, plan)]))
-    enough_from = len(order)
-    for i, leaf in enumerate(order):
-        if i >= len(planned) and places <= 0 and hosts <= 0:
-            enough_from = i
+    kept: list[int] = []
+    for leaf in order:
+        if len(kept) >= len(planned) and places <= 0 and hosts <= 0:
             break
+        kept.append(leaf)
         places -= int(room[leaf])
         hosts -= int(number[leaf])
-    mask: Mask = allowed & np.isin(topology.leaf_index, order[:enough_from])
+    mask: Mask = allowed & np.isin(topology.leaf_index, kept)
     return mask
 
 

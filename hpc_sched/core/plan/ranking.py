@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing import mdobp
-
-Array = NDArray[np.int64]
 
 
 def plan_order(problem: Problem, plan: Plan, *, slot: int = 0) -> Array:
@@ -35,10 +33,7 @@ def move_to_front(hosts: Sequence[int], order: Array) -> Array:
 
 def planned_counts(problem: Problem, plan: Plan) -> Array:
     """Return the planned VMs per host. Shape (hosts,)."""
-    counts = np.zeros(len(problem.topology.hosts), dtype=np.int64)
-    for host, count in plan.hosts.items():
-        counts[problem.topology.index_of(host)] = count
-    return counts
+    return host_counts(problem.topology, plan.hosts)
 
 
 def spare_order(problem: Problem, plan: Plan | None) -> Array:
@@ -57,14 +52,11 @@ def spare_order(problem: Problem, plan: Plan | None) -> Array:
         outside = topology.groups[topology.switches[switch].level - 1] != switch
     everyone = problem.members + planned
     left = problem.capacity - planned
-    leaf = topology.leaf_index
     rooms = leaf_sums(problem, np.maximum(left, 0))
     inside: tuple[Array, ...]
     if problem.packing is not None:
-        place = np.empty_like(everyone)
         ordered = mdobp.order(problem.packing.after(planned), everyone, topology.name_rank)
-        place[ordered] = np.arange(len(ordered))
-        inside = (place,)
+        inside = (np.argsort(ordered),)
     elif problem.pack_hosts:
         inside = (-everyone, left, topology.name_rank)
     else:
@@ -73,8 +65,8 @@ def spare_order(problem: Problem, plan: Plan | None) -> Array:
         left <= 0,
         outside,
         added_hops(problem, everyone),
-        rooms[leaf],
-        problem.tie[leaf],
+        rooms[topology.leaf_index],
+        problem.tie[topology.leaf_index],
         *inside,
     )
     return np.lexsort(tuple(reversed(keys)))

@@ -25,7 +25,7 @@ def rejected(
             if (gang := largest_gang(problem, number)) is not None
         ),
         best=largest_gang(problem, level, max_leaves=max_leaves, with_members=True),
-        conflict=_conflict(problem, level, require, max_leaves),
+        conflict=conflict_of(problem, level, require, max_leaves),
     )
 
 
@@ -48,18 +48,17 @@ def largest_gang(
     if not len(domain):
         return None
     rooms = rooms_below(problem, level, max_leaves)
-    switches = np.unique(domain)
-    if with_members and problem.members.any():
-        switches = np.unique(domain[problem.members > 0])
+    only_members = with_members and problem.members.any()
+    switches = np.unique(domain[problem.members > 0] if only_members else domain)
     best = min(switches.tolist(), key=lambda s: (-int(rooms[s]), int(problem.tie[s])))
     name = topology.switches[best]
     return Gang(level=topology.levels[level - 1], vms=int(rooms[best]), switch=name.name)
 
 
-def _conflict(
+def conflict_of(
     problem: Problem, level: int, require: str | None, max_leaves: int | None
 ) -> str | None:
-    """Return how the members themselves break a constraint, or None; no names of switches."""
+    """Return how members break a constraint at the level ``require``, or None; no names."""
     topology = problem.topology
     has_members = problem.members > 0
     tops = len(np.unique(topology.groups[level - 1][has_members]))

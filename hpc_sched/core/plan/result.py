@@ -1,5 +1,6 @@
 """The answers of the planner: a Plan, or a Rejection with the largest groups that fit."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -28,20 +29,16 @@ class Plan:
 
         :param taken: host to the number of VMs placed there
         """
-        left, places = dict(taken), []
+        left, places = Counter(taken), []
         for host in self.places:
-            if left.get(host, 0) > 0:
+            if left[host] > 0:
                 left[host] -= 1
             else:
                 places.append(host)
         if any(left.values()):
             return None
-        leaves: dict[str, int] = {}
-        hosts: dict[str, int] = {}
-        for host in places:
-            hosts[host] = hosts.get(host, 0) + 1
-            leaves[leaf_of(host)] = leaves.get(leaf_of(host), 0) + 1
-        return Plan(hosts, tuple(places), leaves, self.hop_bytes, self.switch)
+        hosts, leaves = Counter(places), Counter(map(leaf_of, places))
+        return Plan(dict(hosts), tuple(places), dict(leaves), self.hop_bytes, self.switch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +94,13 @@ class Rejection:
             group = f"{self.count} more of a group with {plurals.text(self.members, 'member')}"
         if self.conflict:
             return f"{group}: {self.conflict}"
-        needs = []
-        if self.require is not None:
-            needs.append(f"one {self.require}")
-        if self.max_leaves is not None:
-            needs.append(f"at most {plurals.text(self.max_leaves, 'leaf switch')}")
+        leaves = self.max_leaves and plurals.text(self.max_leaves, "leaf switch")
+        needs = [f"one {self.require}"] if self.require is not None else []
+        needs += [f"at most {leaves}"] if leaves else []
         text = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
         if self.best is not None and self.best.vms:
-            within = (
-                f" in {plurals.text(self.max_leaves, 'leaf switch')}"
-                if self.max_leaves is not None
-                else ""
-            )
+            within = f" in {leaves}" if leaves else ""
             under = f" under one {self.best.level}" if self.require is not None else ""
             where = f" on {self.best.switch}" if names else ""
             text += f": largest gang that fits{under}{within}{beside}: {self.best.vms}{where}"

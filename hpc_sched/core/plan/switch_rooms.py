@@ -1,25 +1,19 @@
 """The capacity of leaves, and of the switches above them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.problem import Problem
 
 
-def leaf_sums(problem: Problem, per_host: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sums of a per-host array per leaf; 0 for switches above. Shape (switches,).
-
-    :param per_host: shape (hosts,)
-    """
-    sums = np.bincount(
-        problem.topology.leaf_index,
-        weights=per_host,
-        minlength=len(problem.topology.switches),
-    )
+def leaf_sums(problem: Problem, per_host: Array | Mask) -> Array:
+    """Return the sums of numbers per host, by leaf; 0 for switches above. Shape (switches,)."""
+    topology = problem.topology
+    sums = np.bincount(topology.leaf_index, weights=per_host, minlength=len(topology.switches))
     return sums.astype(np.int64)
 
 
-def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> NDArray[np.int64]:
+def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> Array:
     """Return the capacity per switch of a level; 0 for others. Shape (switches,). O(hosts).
 
     :param max_leaves: the number of leaves that count for each switch: first the members', then
@@ -36,7 +30,5 @@ def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> 
         starts = np.flatnonzero(np.diff(domain, prepend=-1))
         place = np.arange(len(leaf)) - np.repeat(starts, np.diff([*starts, len(leaf)]))
         leaf, domain = leaf[place < max_leaves], domain[place < max_leaves]
-    rooms: NDArray[np.int64] = np.bincount(domain, weights=room[leaf], minlength=len(room)).astype(
-        np.int64
-    )
-    return rooms
+    rooms = np.bincount(domain, weights=room[leaf], minlength=len(room))
+    return rooms.astype(np.int64)

@@ -66,9 +66,7 @@ def index_of(runs: Iterable[TimedRun]) -> InterferenceIndex:
             )
         times.setdefault((run.application, run.neighbour), []).append(run.seconds)
     shared = [(name, other) for name, other in times if other is not None]
-    needed: set[tuple[str, str | None]] = set()
-    for name, other in shared:
-        needed |= {(name, None), (other, None), (other, name)}
+    needed = {run for name, other in shared for run in ((name, None), (other, None), (other, name))}
     if missing := needed - times.keys():
         ordered = sorted(missing, key=lambda what: (what[0], what[1] or ""))
         raise exceptions.InterferenceError(
@@ -85,11 +83,7 @@ def _what(application: str, neighbour: str | None) -> str:
 
 
 def timings_of(content: bytes, name: str) -> list[TimedRun]:
-    """Return the runs of a file, in its order; linear in its length.
-
-    :param name: of the file, in errors
-    :raises exceptions.InterferenceError: naming file, line and what was expected
-    """
+    """Return the runs of a file; InterferenceError names file, line and what was expected."""
     text = files.decode(content, name, exceptions.InterferenceError)
     runs = []
     for row in table_file.csv_rows(text, name, number_columns=(2,)):

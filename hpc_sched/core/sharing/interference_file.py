@@ -52,22 +52,20 @@ def read_index(path: files.Path) -> InterferenceIndex:
     else:
         found = table_file.csv_rows(text, name, number_columns=(2, 3))
     performance: dict[tuple[str, str], float] = {}
-    first_line: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, str], table_file.TableRow] = {}
     for row in found:
         row.check_width(_COLUMNS)
         one, other = row.name(0), row.name(1)
-        pairs = ((one, other), (other, one))
-        for pair, column in zip(pairs, (2, 3), strict=True):
+        for pair, column in (((one, other), 2), ((other, one), 3)):
             speed = row.number(column, _EXPECTED, MAX_PERFORMANCE)
             before = performance.setdefault(pair, speed)
+            seen = first.setdefault(pair, row)
             if before != speed:
-                where = f"on line {first_line[pair]}" if pair in first_line else "in the same row"
+                where = "in the same row" if seen is row else f"on line {seen.line}"
                 raise row.error(
                     f"expected one performance of {pair[0]} beside {pair[1]}, "
                     f"found {decimals.text_of(speed)} and, {where}, {decimals.text_of(before)}"
                 )
-        for pair in pairs:
-            first_line.setdefault(pair, row.line)
     return InterferenceIndex(performance)
 
 
@@ -97,10 +95,7 @@ def _is_yaml(name: str) -> bool:
 
 
 def _speed(index: InterferenceIndex, file: str, one: str, other: str) -> float:
-    """Return the performance of one application with the other.
-
-    :raises exceptions.InterferenceError: if the file format cannot express it
-    """
+    """Return the performance of one application with the other, if the format can express it."""
     for name in (one, other):
         if not extra_spec_names.is_name(name):
             raise exceptions.InterferenceError(

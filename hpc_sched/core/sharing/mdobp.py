@@ -3,12 +3,11 @@
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.int64]
-Reals = NDArray[np.float64]
+from hpc_sched.core.arrays import Array, Reals
 
 # Cosines and fullness are compared after rounding to this number of decimals.
 DECIMALS = 6
@@ -61,10 +60,7 @@ class MDOBPInput:
         )
 
     def after(self, placed: Array) -> "MDOBPInput":
-        """Return the input once hosts have taken VMs.
-
-        :param placed: shape (hosts,)
-        """
+        """Return the input once hosts have taken VMs. ``placed``: shape (hosts,)."""
         return replace(self, free=self.free - np.outer(placed, self.demand))
 
 
@@ -80,8 +76,7 @@ def order(packing: MDOBPInput, members: Array, name_rank: Array) -> Array:
     :returns: indices of all hosts; shape (hosts,)
     """
     every = np.arange(len(packing.free))
-    cosine, left = _fit(packing, every, np.zeros(len(every), dtype=np.int64))
-    return np.lexsort((name_rank, left, -cosine, -packing.members_first * members))
+    return np.lexsort(_keys(packing, members, name_rank, every, np.zeros_like(every))[::-1])
 
 
 def places(
@@ -95,7 +90,12 @@ def places(
     :param capacity: VMs that each host still takes; shape (hosts,)
     :param hosts: indices of the hosts to choose from; together they must have room for all VMs
     """
-    heap = list(_keys(packing, members, name_rank, hosts, np.zeros(len(hosts), dtype=np.int64)))
+
+    def entries(at: Array, given: Array) -> Iterator[tuple[Any, ...]]:
+        keys = (*_keys(packing, members, name_rank, at, given), at)
+        return zip(*(key.tolist() for key in keys), strict=True)
+
+    heap = list(entries(hosts, np.zeros_like(hosts)))
     heapq.heapify(heap)
     taken = dict.fromkeys(hosts.tolist(), 0)
     chosen: list[int] = []
@@ -104,44 +104,24 @@ def places(
         chosen.append(host)
         taken[host] += 1
         if taken[host] < capacity[host]:
-            given = np.array([taken[host]])
-            [key] = _keys(packing, members, name_rank, np.array([host]), given)
-            heapq.heappush(heap, key)
+            [entry] = entries(np.array([host]), np.array([taken[host]]))
+            heapq.heappush(heap, entry)
     return chosen
 
 
 def _keys(
     packing: MDOBPInput, members: Array, name_rank: Array, hosts: Array, given: Array
-) -> Iterator[tuple[int, float, float, int, int]]:
-    """Yield the sort key of each host, which ends in the host, with some VMs placed on it.
-
-    :param given: VMs placed on each of ``hosts``; same shape
-    """
-    cosine, left = _fit(packing, hosts, given)
-    in_group = -packing.members_first * (members[hosts] + given)
-    return zip(
-        in_group.tolist(),
-        (-cosine).tolist(),
-        left.tolist(),
-        name_rank[hosts].tolist(),
-        hosts.tolist(),
-        strict=True,
-    )
-
-
-def _fit(packing: MDOBPInput, hosts: Array, given: Array) -> tuple[Reals, Reals]:
-    """Return the cosine of the angle and the sum of free shares, rounded. Shape (hosts,) each.
-
-    A fuller host has a smaller sum. A resource without a usable amount has share 0.
-    """
+) -> tuple[Array, Reals, Reals, Array]:
+    """Return sort keys of hosts after ``given`` VMs on each, primary key first."""
     usable = packing.usable[hosts]
     free = np.maximum(packing.free[hosts] - np.outer(given, packing.demand), 0.0)
     has = usable > 0
     shares = np.divide(free, usable, out=np.zeros_like(free), where=has)
-    wants = np.divide(
-        np.broadcast_to(packing.demand, usable.shape), usable, out=np.zeros_like(free), where=has
-    )
+    wants = np.divide(packing.demand, usable, out=np.zeros_like(free), where=has)
     lengths = np.sqrt((shares * shares).sum(axis=1) * (wants * wants).sum(axis=1))
     dot = (shares * wants).sum(axis=1)
     cosine = np.divide(dot, lengths, out=np.zeros_like(dot), where=lengths > 0)
-    return np.round(cosine, DECIMALS), np.round(shares.sum(axis=1), DECIMALS)
+    in_group = -packing.members_first * (members[hosts] + given)
+    # A fuller host has a smaller sum of free shares.
+    left = np.round(shares.sum(axis=1), DECIMALS)
+    return in_group, -np.round(cosine, DECIMALS), left, name_rank[hosts]

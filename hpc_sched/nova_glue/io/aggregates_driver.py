@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from nova import context as nova_context
@@ -15,8 +15,7 @@ from hpc_sched.topology.readers import aggregate_tree
 from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateRow:
+class AggregateRow(NamedTuple):
     """A host aggregate with its ``hpc:`` metadata."""
 
     name: str
@@ -31,7 +30,7 @@ class AggregatesDriver(TopologyDriver):
     """
 
     def __init__(self, **options: object) -> None:
-        """Take no options; raises TopologyError if the configuration names a file or a command."""
+        """Raise TopologyError for any option, such as a file or a command."""
         if options:
             raise exceptions.TopologyError(
                 "topology_driver = aggregates reads Nova's database: expected none of "
@@ -78,7 +77,5 @@ def _aggregates() -> tuple[AggregateRow, ...]:
     query = sa.select(member.aggregate_id, member.host).where(member.aggregate_id.in_(listed))
     for id_, host in databases.api_rows(context, query):
         hosts[id_].append(host)
-    found = [
-        AggregateRow(name, tuple(sorted(hosts[id_])), metadata[id_]) for id_, name in names.items()
-    ]
-    return tuple(sorted(found, key=lambda one: (one.name, one.hosts)))
+    rows = (AggregateRow(names[id_], tuple(sorted(hosts[id_])), metadata[id_]) for id_ in names)
+    return tuple(sorted(rows, key=lambda row: (row.name, row.hosts)))

@@ -1,14 +1,14 @@
 """The difference between two descriptions of a fabric."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import Links
+from hpc_sched.topology.tree import Switch
 
 MAX_SUMMARY = 500
 # Longer lists of names are truncated in a summary, with their number.
@@ -80,31 +80,26 @@ class Difference:
 
     def summary(self) -> str:
         """Return one line of at most ``MAX_SUMMARY`` characters for a log."""
-        if not self:
-            return "no difference"
-        text = "; ".join(self._summaries())
+        names = {
+            f"{word} {kind}": _names_in(change for change in changes if change.kind == kind)
+            for word, changes in (("hosts", self.hosts), ("switches", self.switches))
+            for kind in ("gone", "new", "moved")
+        }
+        names["switches renamed"] = [new for _, new in self.renamed]
+        parts = [f"{what}: {_few(found)}" for what, found in names.items() if found]
+        parts += [f"levels: {change.new}" for change in self.levels]
+        for word, changes in self._attributes().items():
+            if changes:
+                plural = "processors" if word == "processor" else word
+                parts.append(f"{plural} changed: {_few(_names_in(changes))}")
+        if self.hops:
+            pairs = sum(change.pairs for change in self.hops)
+            parts.append(f"hops changed: {plurals.text(pairs, 'pair')} of hosts")
+        text = "; ".join(parts) or "no difference"
         return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 4] + " ..."
 
     def _attributes(self) -> dict[str, tuple[Change, ...]]:
         return {"processor": self.processors, "members": self.members, "links": self.links}
-
-    def _summaries(self) -> Iterator[str]:
-        for word, changes in (("hosts", self.hosts), ("switches", self.switches)):
-            for kind in ("gone", "new", "moved"):
-                names = _names_in(change for change in changes if change.kind == kind)
-                if names:
-                    yield f"{word} {kind}: {_few(names)}"
-        if self.renamed:
-            yield f"switches renamed: {_few(new for _, new in self.renamed)}"
-        for change in self.levels:
-            yield f"levels: {change.new}"
-        for word, changes in self._attributes().items():
-            if changes:
-                plural = "processors" if word == "processor" else word
-                yield f"{plural} changed: {_few(_names_in(changes))}"
-        if self.hops:
-            pairs = sum(change.pairs for change in self.hops)
-            yield f"hops changed: {plurals.text(pairs, 'pair')} of hosts"
 
 
 def between(old: Topology, new: Topology) -> Difference:
@@ -113,46 +108,30 @@ def between(old: Topology, new: Topology) -> Difference:
     A switch is identified by its name, or by its hosts where that is gone.
     O(hosts * depth**2 + switches), times the logarithm that sorting costs.
     """
-    after = {switch.name: switch for switch in new.switches}
     renamed = _renamed(old, new)
-    kept = [(switch, after.get(renamed.get(switch.name, switch.name))) for switch in old.switches]
-    pairs = [(switch, now) for switch, now in kept if now is not None]
+    now = {switch.name: switch for switch in new.switches}
+    kept = {renamed.get(switch.name, switch.name): switch for switch in old.switches}
+    pairs = [(kept[name], now[name]) for name in kept if name in now]
     common = [host for host in old.hosts if host in new]
-    leaves = [(host, old.leaf_of(host)) for host in old.hosts]
-    parents = _parents(old).items()
+    (leaf_before, parent_before), (leaf_now, parent_now) = _above(old, renamed), _above(new, {})
     return Difference(
-        hosts=_placed(
-            {host: renamed.get(leaf, leaf) for host, leaf in leaves},
-            {host: new.leaf_of(host) for host in new.hosts},
-        ),
-        switches=_placed(
-            {renamed.get(name, name): renamed.get(above, above) for name, above in parents},
-            _parents(new),
-        ),
+        hosts=_changes(leaf_before, leaf_now),
+        switches=_changes(parent_before, parent_now),
         renamed=tuple(sorted(renamed.items())),
-        levels=_grouped([("", ", ".join(old.levels), ", ".join(new.levels))]),
-        processors=_grouped(
-            (host, old.processor_of(host) or "unknown", new.processor_of(host) or "unknown")
-            for host in common
+        levels=_changes({"": ", ".join(old.levels)}, {"": ", ".join(new.levels)}),
+        processors=_changes(
+            *({host: one.processor_of(host) or "unknown" for host in common} for one in (old, new))
         ),
-        members=_grouped(
-            (b.name, hostlist.fold(a.members), hostlist.fold(b.members))
-            for a, b in pairs
-            if a.members and b.members and a.members != b.members
-        ),
-        links=_grouped(
-            (b.name, _carried(a.links), _carried(b.links)) for a, b in pairs if a.links and b.links
+        members=_changes_of_pairs(pairs, lambda switch: hostlist.fold(switch.members) or None),
+        links=_changes_of_pairs(
+            pairs, lambda s: f"{s.links.down:g} Gb/s down, {s.links.up:g} up" if s.links else None
         ),
         hops=_hop_changes(old, new, common),
     )
 
 
 def _renamed(old: Topology, new: Topology) -> dict[str, str]:
-    """Return the new names of renamed switches, by their old ones.
-
-    They have the same hosts, of those in both fabrics; of several such switches the lowest is
-    matched first.
-    """
+    """Return the new names of switches that are gone, by equal hosts, the lowest first."""
     came: dict[tuple[str, ...], list[str]] = {}
     for name, hosts in _unknown(new, old):
         came.setdefault(hosts, []).append(name)
@@ -161,10 +140,7 @@ def _renamed(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _unknown(topology: Topology, other: Topology) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the switches that the other fabric does not have, lowest first.
-
-    Each comes with those of its hosts that both fabrics have, sorted.
-    """
+    """Return the switches missing in the other fabric, lowest first, with their hosts in both."""
     names = {switch.name for switch in other.switches}
     below: dict[str, list[str]] = {
         switch.name: []
@@ -178,31 +154,36 @@ def _unknown(topology: Topology, other: Topology) -> list[tuple[str, tuple[str, 
     return [(switch, tuple(hosts)) for switch, hosts in below.items()]
 
 
-def _parents(topology: Topology) -> dict[str, str]:
-    """Return the switch above each switch."""
-    return {
-        switch.name: topology.switches[switch.parent].name if switch.parent >= 0 else _TOP
-        for switch in topology.switches
-    }
+def _above(topology: Topology, renamed: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the switch above each host, and above each switch, by their new names."""
+    names = [renamed.get(switch.name, switch.name) for switch in topology.switches]
+    hosts = zip(topology.hosts, (names[leaf] for leaf in topology.leaf_index.tolist()), strict=True)
+    above = (names[s.parent] if s.parent >= 0 else _TOP for s in topology.switches)
+    return dict(hosts), dict(zip(names, above, strict=True))
 
 
-def _placed(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
-    """Return the names that were added, removed or moved."""
-    return _grouped((name, old.get(name), new.get(name)) for name in {**old, **new})
-
-
-def _grouped(all_: Iterable[tuple[str, str | None, str | None]]) -> tuple[Change, ...]:
+def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
     """Return the names with different values, grouped by old and new value, sorted by name."""
     groups: dict[tuple[str | None, str | None], list[str]] = {}
-    for name, old, new in all_:
-        if old != new:
-            groups.setdefault((old, new), []).append(name)
-    changes = [Change(tuple(sorted(names)), *key) for key, names in groups.items()]
+    for name in {**old, **new}:
+        values = (old.get(name), new.get(name))
+        if values[0] != values[1]:
+            groups.setdefault(values, []).append(name)
+    changes = [Change(tuple(sorted(names)), *values) for values, names in groups.items()]
     return tuple(sorted(changes, key=lambda change: change.names))
 
 
+def _changes_of_pairs(
+    pairs: Iterable[tuple[Switch, Switch]], value_of: Callable[[Switch], str | None]
+) -> tuple[Change, ...]:
+    """Return the changes of an attribute of old and new switches that both have it."""
+    values = {new.name: (value_of(old), value_of(new)) for old, new in pairs}
+    old_values = {name: old for name, (old, new) in values.items() if old and new}
+    new_values = {name: new for name, (old, new) in values.items() if old and new}
+    return _changes(old_values, new_values)
+
+
 def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
-    """Yield a sentence per change of place."""
     for change in changes:
         noun = word if len(change.names) == 1 else many
         place = f"at {change.new}" if change.kind == "new" else f"from {change.old}"
@@ -212,10 +193,7 @@ def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
 
 
 def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[HopChange, ...]:
-    """Return the pairs of hosts of both fabrics with another distance, by old and new distance.
-
-    Counts, for each two levels, the pairs that meet below both of them.
-    """
+    """Return the pairs of hosts of both fabrics by old and new distance, where these differ."""
     if len(hosts) < 2:
         return ()
     before = old.groups[:, [old.index_of(host) for host in hosts]]
@@ -223,6 +201,7 @@ def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[Ho
     # On one more level all pairs meet, for those that are infinitely far apart.
     top = np.zeros((1, len(hosts)), dtype=np.int64)
     before, after = np.vstack([before, top]), np.vstack([after, top])
+    # Pairs that meet below both of two levels.
     shared = np.zeros((len(before) + 1, len(after) + 1), dtype=np.int64)
     for a, row in enumerate(before, start=1):
         for b, other in enumerate(after, start=1):
@@ -242,15 +221,9 @@ def _names_in(changes: Iterable[Change]) -> list[str]:
     return [name for change in changes for name in change.names]
 
 
-def _few(names: Iterable[str]) -> str:
-    """Return names folded, and long lists truncated with their number."""
-    every = list(names)
-    folded = hostlist.fold(every)
-    return folded if len(folded) <= _MAX_NAMES else f"{folded[:_MAX_NAMES]}... ({len(every)})"
-
-
-def _carried(links: Links) -> str:
-    return f"{links.down:g} Gb/s down, {links.up:g} up"
+def _few(names: Sequence[str]) -> str:
+    folded = hostlist.fold(names)
+    return folded if len(folded) <= _MAX_NAMES else f"{folded[:_MAX_NAMES]}... ({len(names)})"
 
 
 def _hops(number: float) -> str:

@@ -36,10 +36,7 @@ def of(topology: Topology) -> tuple[LintFinding, ...]:
 
 
 def oversubscription(topology: Topology) -> dict[str, float]:
-    """Return the most frequent oversubscription of each level whose links are known, bottom up.
-
-    The greatest one, if several are equally frequent.
-    """
+    """Return the usual oversubscription, of several the greatest, of levels with known links."""
     return {level: _usual(ratios)[0] for level, ratios in _ratios(topology).items()}
 
 
@@ -55,9 +52,7 @@ def ratio_text(ratio: float) -> str:
 
 
 def _islands(topology: Topology) -> Iterator[str]:
-    """Yield a sentence for parts without a link between them."""
-    roots = (topology.switches[root].name for root in topology.groups[-1].tolist())
-    hosts = Counter(roots)
+    hosts = Counter(topology.switches[root].name for root in topology.groups[-1].tolist())
     if len(hosts) > 1:
         largest = sorted(hosts, key=lambda root: (-hosts[root], root))
         shown = ", ".join(f"{root} ({hosts[root]})" for root in largest[:5])
@@ -66,7 +61,6 @@ def _islands(topology: Topology) -> Iterator[str]:
 
 
 def _skipped(topology: Topology) -> Iterator[str]:
-    """Yield a sentence for switches directly below one more than a level higher."""
     found: dict[int, list[str]] = {}
     for switch in topology.switches:
         if switch.parent >= 0 and topology.switches[switch.parent].level > switch.level + 1:
@@ -79,7 +73,6 @@ def _skipped(topology: Topology) -> Iterator[str]:
 
 
 def _single(topology: Topology) -> Iterator[str]:
-    """Yield a sentence for leaves with one host, among larger ones."""
     sizes = _sizes(topology)
     names = [name for name, size in sizes.items() if size == 1]
     if names and len(names) < len(sizes):
@@ -89,7 +82,6 @@ def _single(topology: Topology) -> Iterator[str]:
 
 
 def _odd_sizes(topology: Topology) -> Iterator[str]:
-    """Yield a sentence for leaves with more or fewer hosts than most."""
     sizes = _sizes(topology)
     larger = {name: size for name, size in sizes.items() if size > 1}
     if not larger:
@@ -105,7 +97,6 @@ def _odd_sizes(topology: Topology) -> Iterator[str]:
 
 
 def _unequal_links(topology: Topology) -> Iterator[str]:
-    """Yield a sentence for switches with another oversubscription than most of their level."""
     for level, ratios in _ratios(topology).items():
         usual, alike = _usual(ratios)
         if alike < _USUAL * len(ratios):
@@ -130,9 +121,7 @@ def _ratios(topology: Topology) -> dict[str, dict[str, float]]:
 
 
 def _sizes(topology: Topology) -> dict[str, int]:
-    """Return the number of hosts of each leaf."""
-    pairs = zip(topology.switches, topology.leaf_hosts(), strict=True)
-    return {switch.name: len(hosts) for switch, hosts in pairs if switch.level == 1}
+    return Counter(topology.switches[leaf].name for leaf in topology.leaf_index.tolist())
 
 
 def _usual(values: Mapping[str, float]) -> tuple[float, int]:

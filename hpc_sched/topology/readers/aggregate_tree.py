@@ -20,23 +20,18 @@ NOT_LEVELS = frozenset(("app_class", "app_name", "cache_score", "group_size", "h
 NOT_LEVELS |= {"max_leaves", "prefer", "processor", "require"}
 
 
-class HostAggregate(Protocol):
-    """A host aggregate, from Nova's database or a snapshot."""
+class _HostAggregate(Protocol):
+    """A host aggregate of Nova's database or of a snapshot; its hosts are service hosts."""
 
     @property
-    def name(self) -> str:
-        """Name, for errors."""
-
+    def name(self) -> str: ...
     @property
-    def hosts(self) -> Sequence[str]:
-        """Service hosts."""
-
+    def hosts(self) -> Sequence[str]: ...
     @property
-    def metadata(self) -> Mapping[str, str]:
-        """Metadata."""
+    def metadata(self) -> Mapping[str, str]: ...
 
 
-def topology_of(aggregates: Iterable[HostAggregate]) -> Topology:
+def topology_of(aggregates: Iterable[_HostAggregate]) -> Topology:
     """Return the topology that aggregates describe; linear in their hosts.
 
     ``hpc:leaf`` names the leaf switch of an aggregate's hosts, ``hpc:pod`` or any other name the
@@ -49,7 +44,7 @@ def topology_of(aggregates: Iterable[HostAggregate]) -> Topology:
     :raises exceptions.TopologyError: where no aggregate names a leaf or another level, or they
         contradict each other: with every host or switch that is in two places
     """
-    reader = _Reader()
+    reader = _Statements()
     for aggregate in sorted(aggregates, key=lambda one: one.name):
         reader.read(aggregate)
     return reader.topology()
@@ -68,13 +63,13 @@ class _Statement(NamedTuple):
 
 
 @dataclass
-class _Reader:
+class _Statements:
     """The statements of all aggregates."""
 
     stated: dict[str, dict[str, _Statement]] = field(default_factory=dict)  # level, host
     problems: Problems = field(default_factory=Problems)
 
-    def read(self, aggregate: HostAggregate) -> None:
+    def read(self, aggregate: _HostAggregate) -> None:
         """Add what one aggregate states of its hosts."""
         for key in sorted(aggregate.metadata):
             level = key.removeprefix(PREFIX)
@@ -103,8 +98,7 @@ class _Reader:
             listed = f"{len(levels)} levels ({', '.join(levels)})"
             self.problems.note(None, f"{listed}, {MAX_LEVELS} at most")
         leaves = self.stated.get(LEAF, {})
-        hosts = sorted({host for by_host in self.stated.values() for host in by_host})
-        # The leaf of each host: the stated one, or itself.
+        hosts = sorted(set().union(*self.stated.values()))
         leaf_of = {
             host: (0, leaves[host].switch) if host in leaves else (_ALONE, host) for host in hosts
         }
@@ -125,17 +119,16 @@ class _Reader:
             return -count[level], (*DEFAULT_LEVEL_NAMES, level).index(level), level
 
         rest = sorted(count.keys() - {LEAF, ISLAND}, key=key)
-        order = [LEAF]
         top = [ISLAND] if ISLAND in count else []
         if len(rest) > MAX_LEVELS:
-            return [*order, *rest, *top]
+            return [LEAF, *rest, *top]
+        order = [LEAF]
         above = {(a, b) for a in rest for b in rest if self._holds_several(a, b)}
         while rest:
             # Levels that are above each other contradict each other; their hosts are reported.
             free = (a for a in rest if all((a, b) not in above for b in rest))
-            lowest = next(free, rest[0])
-            rest.remove(lowest)
-            order.append(lowest)
+            order.append(next(free, rest[0]))
+            rest.remove(order[-1])
         return [*order, *top]
 
     def _holds_several(self, level: str, other: str) -> bool:
@@ -167,7 +160,6 @@ class _Reader:
         return parents
 
     def _compare(self, old: _Statement, new: _Statement, what: str, level: str) -> None:
-        """Note a contradiction between two statements."""
         if old.switch != new.switch:
             places = (f"under {level} {s!r} (aggregate {by!r})" for s, by in (old, new))
             self.problems.note(None, f"{what} is {' and '.join(places)}")
@@ -179,7 +171,6 @@ def _tree(
     levels: Sequence[str],
     remarks: Sequence[str],
 ) -> Topology:
-    """Return the topology; every switch is on its stated level."""
     hosts: dict[_Node, list[str]] = {}
     for host, leaf in leaf_of.items():
         hosts.setdefault(leaf, []).append(host)
@@ -210,8 +201,7 @@ def _tree(
 
     names = {node: free(node[1], node[0]) for node in sorted(parents)}
     tree = {names[node]: below(node)[0] for node in children[None]}
-    known = list(levels)
     if len(tree) > 1 and levels[-1] != ISLAND:
         tree = {free(ROOT, 0): tree}
-        known = list(level_names(len(levels) + 1, levels))
-    return Topology.from_tree(tree, levels=known, remarks=remarks)
+        levels = level_names(len(levels) + 1, levels)
+    return Topology.from_tree(tree, levels=levels, remarks=remarks)

@@ -1,11 +1,11 @@
 """Problems and remarks on one description, collected with their lines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hpc_sched import exceptions
 
-# The first ones are mended first; a file with more is read again afterwards.
+# The first ones are corrected first; a file with more is read again afterwards.
 MAX_PROBLEMS = 100
 MAX_REMARKS = 100
 # A line of a hostile file may be as long as the file.
@@ -13,12 +13,7 @@ MAX_TEXT = 400
 
 
 class InvalidItemError(Exception):
-    """One item of a description is wrong; the items after it can still be read."""
-
-    def __init__(self, line: int | None, text: str) -> None:
-        super().__init__(text)
-        self.line = line
-        self.text = text
+    """A line and a text: one item of a description is wrong, those after it can be read."""
 
 
 class Problems:
@@ -32,10 +27,7 @@ class Problems:
         self._more_remarks = 0
 
     def note(self, line: int | None, text: str) -> None:
-        """Add a problem on a line, from 1, or on the whole description; stop after the last one.
-
-        :raises exceptions.TopologyError: with all problems, once there are ``MAX_PROBLEMS``
-        """
+        """Add a problem, on a line from 1 or on all; at ``MAX_PROBLEMS`` raise as :meth:`stop`."""
         self._problems.append(self._sentence(line, text))
         if len(self._problems) >= MAX_PROBLEMS:
             self.stop()
@@ -46,7 +38,7 @@ class Problems:
         try:
             yield
         except InvalidItemError as error:
-            self.note(error.line, error.text)
+            self.note(*error.args)
 
     def remark(self, line: int | None, text: str) -> None:
         """Add a remark on something corrected or doubtful."""
@@ -78,3 +70,9 @@ class Problems:
 def shortened(text: str) -> str:
     """Return a text, cut after ``MAX_TEXT`` characters."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Return the first name, and the number of the others."""
+    more = len(names) - 1
+    return f"{names[0]!r}" + (f" (and {more} more)" if more else "")

@@ -65,17 +65,14 @@ class TextDriver(TopologyDriver):
 
     def read(self) -> Text:
         """Return the current text; errors name the file or command, and why."""
-        if self.path is not None:
-            content = files.read_bytes(self.path, exceptions.TopologyError, MAX_BYTES)
-            return self.described(content, self.path)
-        content = output_of(self.command, self.timeout, MAX_BYTES)
-        return self.described(content, shown(self.command))
+        if self.path is None:
+            content = output_of(self.command, self.timeout, MAX_BYTES)
+            return self.described(content, shown(self.command))
+        content = files.read_bytes(self.path, exceptions.TopologyError, MAX_BYTES)
+        return self.described(content, self.path)
 
     def described(self, content: bytes, name: str) -> Text:
-        """Return a text that was read already, called ``name``, with the current name map.
-
-        :raises exceptions.TopologyError: where the name map cannot be read
-        """
+        """Return a text that was read already, and the current name map; or raise TopologyError."""
         if self.name_map is None:
             return Text(content, name)
         names = files.read_bytes(self.name_map, exceptions.TopologyError, MAX_BYTES)
@@ -88,10 +85,9 @@ class TextDriver(TopologyDriver):
 
     def parse(self, description: Text) -> Topology:
         """Return the topology of a text; errors name file, line and what was expected."""
-        names: Mapping[str, str] = {}
-        if description.name_map is not None:
-            names = name_map_.read(description.name_map, self.name_map or "the name map")
-        fabric = self.parse_text(description.content, description.name, names)
+        content, name, name_map = description
+        names = name_map_.read(name_map, self.name_map or "the name map") if name_map else {}
+        fabric = self.parse_text(content, name, names)
         try:
             return fabric.renamed(names)
         except exceptions.TopologyError as error:
@@ -157,10 +153,7 @@ def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
 def _read(
     process: subprocess.Popen[bytes], deadline: float, max_bytes: int
 ) -> tuple[bytearray, bytearray] | None:
-    """Return a process's output, up to its end or the limit, and the end of its errors.
-
-    None after the deadline.
-    """
+    """Return output, up to its end or limit, and the end of the errors; None after the deadline."""
     output, errors = bytearray(), bytearray()
     with selectors.DefaultSelector() as selector:
         for stream, target in ((process.stdout, output), (process.stderr, errors)):

@@ -35,13 +35,10 @@ class TopologyDriver(abc.ABC):
 
     @abc.abstractmethod
     def load(self) -> Topology:
-        """Return the topology that is described now; raise a TopologyError where it is wrong."""
+        """Return the topology that a driver reads; raises as :func:`driver` and the driver do."""
 
     def read(self) -> Any:
-        """Return the description, a value that stays equal until it changes.
-
-        None if the driver cannot detect changes. Raise a TopologyError where it cannot be read.
-        """
+        """Return the description, equal until it changes, or None; raise TopologyError."""
         return None
 
     def mark(self, description: Any) -> Any:
@@ -90,10 +87,7 @@ def driver(name: str, **options: Any) -> TopologyDriver:
 
 
 def load(driver: str, **options: Any) -> Topology:
-    """Return the topology that a driver reads; see :func:`driver`.
-
-    :raises exceptions.TopologyError: as it does, and where the description is wrong
-    """
+    """Return the topology that a driver reads; raises as :func:`driver` and the driver do."""
     return _driver(driver, **options).load()
 
 
@@ -101,10 +95,7 @@ _driver = driver  # ``load`` has an argument of that name, part of its public si
 
 
 def driver_of(content: bytes, name: str) -> str:
-    """Return the name of the driver for a text called ``name``.
-
-    :raises exceptions.TopologyError: where no known driver reads it
-    """
+    """Return the name of the driver for a text; TopologyError, with ``name``, for none."""
     start = content[:_MAX_BYTES].removeprefix(b"\xef\xbb\xbf")
     for driver, pattern in _PATTERNS:
         if pattern.search(start):

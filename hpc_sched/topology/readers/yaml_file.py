@@ -29,20 +29,15 @@ class YamlFileDriver(TextDriver):
     """Reads a file of nested switches with folded host names."""
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the topology of a file; linear in its length.
-
-        :raises exceptions.TopologyError: with every problem: file, line and what was expected
-        """
+        """Return the topology of a file; TopologyError has every problem. Linear in its length."""
         root = yaml_nodes.compose(content, name, exceptions.TopologyError, MAX_NESTING)
         if root is None:
             raise exceptions.TopologyError(f"{name}: the file is empty")
-        return _Reader(Problems(name)).read(root)
+        return _TreeReader(Problems(name)).read(root)
 
 
 @dataclass
-class _Reader:
-    """Walks the YAML nodes of one file."""
-
+class _TreeReader:
     problems: Problems
     switch_line: dict[str, int] = field(default_factory=dict)
     host_leaf: dict[str, str] = field(default_factory=dict)
@@ -125,7 +120,6 @@ class _Reader:
         return hosts
 
     def _named_hosts(self, item: yaml.Node, leaf: str) -> list[str]:
-        """Return the hosts of an item, which may state their own processor type."""
         name, processor = item, None
         if isinstance(item, yaml.MappingNode):
             what = f"a host of leaf {leaf!r}"
@@ -141,12 +135,11 @@ class _Reader:
         except ValueError as error:
             raise invalid(name, f"leaf {leaf!r}: {error}") from error
         for host in hosts:
-            if host in self.host_leaf:
-                other = self.host_leaf[host]
-                where = f"stands twice under leaf {leaf!r}"
-                if other != leaf:
-                    where = f"is under leaf {other!r} and leaf {leaf!r}"
-                raise invalid(name, f"host {host!r} {where}")
+            other = self.host_leaf.get(host)
+            if other == leaf:
+                raise invalid(name, f"host {host!r} stands twice under leaf {leaf!r}")
+            if other is not None:
+                raise invalid(name, f"host {host!r} is under leaf {other!r} and leaf {leaf!r}")
             self.host_leaf[host] = leaf
             if processor is not None:
                 self.host_processors[host] = processor

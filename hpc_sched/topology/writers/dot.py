@@ -9,6 +9,7 @@ from hpc_sched.topology.model import Topology
 # Long labels widen the whole picture; the tooltip has all hosts.
 MAX_LABEL = 60
 
+_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -33,7 +34,8 @@ def _lines(topology: Topology) -> Iterator[str]:
             tooltip.append(f"stands for {hostlist.fold(switch.members)}")
         if switch.level == 1:
             names = hostlist.fold(below[i])
-            label.append(f"{len(below[i])}: {_cut(names)}")
+            shown = names if len(names) <= MAX_LABEL else f"{names[: MAX_LABEL - 1]}{_ELLIPSIS}"
+            label.append(f"{len(below[i])}: {shown}")
             tooltip.append(names)
         fill = ', fillcolor="#fafafa"' if switch.level == 1 else ""
         yield f"s{i} [label={_quoted(label)}, tooltip={_quoted(tooltip)}{fill}];"
@@ -44,12 +46,6 @@ def _lines(topology: Topology) -> Iterator[str]:
             links = switch.links
             carried = f" [label={_quoted([f'{links.up:g} Gb/s'])}]" if links else ""
             yield f"s{switch.parent} -- s{i}{carried};"
-
-
-def _cut(text: str) -> str:
-    if len(text) <= MAX_LABEL:
-        return text
-    return text[: MAX_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _quoted(lines: list[str]) -> str:

@@ -12,7 +12,6 @@ from hpc_sched.topology.writers.yaml_writer import check_depth, comment
 
 # Slurm refuses longer names of switches.
 MAX_NAME = 64
-_NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -46,7 +45,6 @@ def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return a list of names as the value of a key."""
     text = ",".join(hostlist.written(names))
     for name in names:
         check_name(name)
@@ -56,21 +54,19 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _names_of(topology: Topology) -> dict[str, str]:
-    """Return the name of each switch in the file, by its name."""
     given = [switch.name for switch in topology.switches]
-    kept = {name for name in given if len(name) <= MAX_NAME and _NAME.match(name)}
+    kept = {name for name in given if len(name) <= MAX_NAME and hostlist.PLAIN.match(name)}
     taken = set(kept)
-    names: dict[str, str] = {}
+    names = {name: name for name in given}
     for given_name in given:
-        name = given_name
-        if name not in kept:
-            stem = _OTHERS.sub("-", name).strip("-") or "switch"
+        if given_name not in kept:
+            stem = _OTHERS.sub("-", given_name).strip("-") or "switch"
             name, count = stem[:MAX_NAME], 1
             while name in taken:
                 count += 1
                 name = f"{stem[: MAX_NAME - len(str(count)) - 1]}-{count}"
             taken.add(name)
-        names[given_name] = name
+            names[given_name] = name
     return names
 
 

@@ -9,27 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg_layout
-from hpc_sched.topology.writers.svg_layout import (
-    CELL,
-    FONT,
-    HEADING,
-    PADDING,
-    Box,
-    Layout,
-    cut,
-    width_of,
-)
+from hpc_sched.topology.writers.svg_layout import CELL, HEADING, PADDING, Box, Layout, cut, width_of
 
 # States of hosts.
 FREE, GROUP, USED, OFF = "free", "group", "used", "off"
 
 
-class _Look(NamedTuple):
+class _HostStyle(NamedTuple):
     fill: str
     stroke: str
     meaning: str
@@ -37,13 +26,13 @@ class _Look(NamedTuple):
 
 # Okabe and Ito's colours, which colour-blind readers distinguish; dark, middle and white, and a
 # cross, so that they differ in a print without colours too.
-_LOOKS = {
-    FREE: _Look("#ffffff", "#555555", "free"),
-    GROUP: _Look("#0072b2", "#00466e", "this group"),
-    USED: _Look("#f0b440", "#8a6100", "other VMs"),
-    OFF: _Look("#e4e4e4", "#555555", "disabled, down or unknown to Nova"),
+_HOST_STYLES = {
+    FREE: _HostStyle("#ffffff", "#555555", "free"),
+    GROUP: _HostStyle("#0072b2", "#00466e", "this group"),
+    USED: _HostStyle("#f0b440", "#8a6100", "other VMs"),
+    OFF: _HostStyle("#e4e4e4", "#555555", "disabled, down or unknown to Nova"),
 }
-_PLAIN = _Look("#9fcbe8", "#2a6f9e", "host")
+_PLAIN = _HostStyle("#9fcbe8", "#2a6f9e", "host")
 
 _MARGIN = 16
 _TOP = 52  # heading and names of levels
@@ -110,14 +99,10 @@ def text_of(
 def _leaf(topology: Topology, box: Box, hosts: list[str]) -> Iterator[str]:
     """Yield a leaf's box with its texts; the group is left open for the cells."""
     names, count = hostlist.fold(hosts), str(len(hosts))
-    room = box.width - 2 * PADDING
-    facts = [*_facts(topology, box.switch), f"{plurals.text(len(hosts), 'host')}: {names}"]
-    yield from _box("b", box, facts)
-    name = topology.switches[box.switch].name
-    name = cut(name, room - width_of(count + " ", _NAME), _NAME)
-    yield _text("n", box.x + PADDING, box.y + 13, name)
+    facts = [f"{plurals.text(len(hosts), 'host')}: {names}"]
+    yield from _box("b", topology, box, facts, taken=width_of(count + " ", _NAME))
     yield _text("k", box.x + box.width - PADDING, box.y + 13, count)
-    yield _text("h", box.x + PADDING, box.y + 24, cut(names, room, _SMALL))
+    yield _text("h", box.x + PADDING, box.y + 24, cut(names, box.width - 2 * PADDING, _SMALL))
 
 
 def _cells(
@@ -128,18 +113,14 @@ def _cells(
     states: Mapping[str, str] | None,
     notes: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yield a square for each host, row by row."""
     for i, host in enumerate(hosts):
         x = box.x + PADDING + i % places.cells * places.cell
         y = box.y + HEADING + i // places.cells * places.cell
         state = None if states is None else states.get(host, OFF)
-        processor = topology.processor_of(host)
-        facts = [host, *([processor] if processor else [])]
-        if host in notes:
-            facts.append(notes[host])
-        elif state is not None:
-            facts.append(_LOOKS[state].meaning)
-        yield _square(x, y, places.cell, state, _tooltip([", ".join(facts)]))
+        note = notes.get(host) or (None if state is None else _HOST_STYLES[state].meaning)
+        facts = (host, topology.processor_of(host), note)
+        tooltip = _tooltip([", ".join(fact for fact in facts if fact)])
+        yield _square(x, y, places.cell, state, tooltip)
 
 
 def _square(x: int, y: int, cell: int, state: str | None, tooltip: str) -> str:
@@ -152,28 +133,30 @@ def _square(x: int, y: int, cell: int, state: str | None, tooltip: str) -> str:
 
 def _upper(topology: Topology, box: Box, hosts: int, leaves: int) -> Iterator[str]:
     """Yield the bar of a switch above the leaves; the group is left open."""
-    room = box.width - 2 * PADDING
     lines = [plurals.text(hosts, "host"), plurals.text(leaves, "leaf")]
-    yield from _box("u", box, [*_facts(topology, box.switch), *lines])
-    name = cut(topology.switches[box.switch].name, room, _NAME)
-    yield _text("n", box.x + PADDING, box.y + 13, name)
+    yield from _box("u", topology, box, lines)
     for i, line in enumerate(lines):
-        yield _text("h", box.x + PADDING, box.y + 25 + 12 * i, cut(line, room, _SMALL))
+        text = cut(line, box.width - 2 * PADDING, _SMALL)
+        yield _text("h", box.x + PADDING, box.y + 25 + 12 * i, text)
 
 
-def _box(look: str, box: Box, facts: Iterable[str]) -> Iterator[str]:
-    """Yield the box of a switch; the group is left open."""
-    yield f"<g>{_tooltip(facts)}"
+def _box(
+    class_: str, topology: Topology, box: Box, facts: Iterable[str], taken: int = 0
+) -> Iterator[str]:
+    """Yield a box and its name, but for ``taken`` px at its end; the group is left open."""
+    yield f"<g>{_tooltip([*_facts(topology, box.switch), *facts])}"
     size = f'width="{box.width}" height="{box.height}"'
-    yield f'<rect class="{look}" x="{box.x}" y="{box.y}" {size}/>'
+    yield f'<rect class="{class_}" x="{box.x}" y="{box.y}" {size}/>'
+    name = topology.switches[box.switch].name
+    name = cut(name, box.width - 2 * PADDING - taken, _NAME)
+    yield _text("n", box.x + PADDING, box.y + 13, name)
 
 
-def _text(look: str, x: int, y: int, text: str) -> str:
-    return f'<text class="{look}" x="{x}" y="{y}">{_legal(text)}</text>'
+def _text(class_: str, x: int, y: int, text: str) -> str:
+    return f'<text class="{class_}" x="{x}" y="{y}">{_legal(text)}</text>'
 
 
 def _facts(topology: Topology, index: int) -> Iterator[str]:
-    """Yield the attributes of a switch, for its tooltip."""
     switch = topology.switches[index]
     yield f"{switch.name} ({topology.levels[switch.level - 1]})"
     if switch.members:
@@ -185,8 +168,11 @@ def _facts(topology: Topology, index: int) -> Iterator[str]:
 
 
 def _legend(hosts: Mapping[str, int]) -> list[tuple[str, str]]:
-    shown = {state: look for state, look in _LOOKS.items() if state != GROUP or hosts.get(state)}
-    return [(state, f"{look.meaning} ({hosts.get(state, 0)})") for state, look in shown.items()]
+    return [
+        (state, f"{style.meaning} ({hosts.get(state, 0)})")
+        for state, style in _HOST_STYLES.items()
+        if state != GROUP or hosts.get(state)
+    ]
 
 
 def _drawn_legend(legend: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -198,9 +184,9 @@ def _drawn_legend(legend: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _style() -> str:
-    looks = {**_LOOKS, "host": _PLAIN}
+    styles = {**_HOST_STYLES, "host": _PLAIN}
     rules = [
-        f"text{{font-family:{FONT};fill:#1a1a1a}}",
+        f"text{{font-family:{svg_layout.FONT};fill:#1a1a1a}}",
         f".t{{font-size:{_TITLE}px;font-weight:bold}}",
         f".l{{font-size:{_NAME}px;fill:#444444}}",
         f".n{{font-size:{_NAME}px;font-weight:bold}}",
@@ -210,21 +196,20 @@ def _style() -> str:
         ".u{fill:#e8eef2;stroke:#888888}",
         ".c{stroke:#888888;fill:none}",
         ".x{stroke:#555555;fill:none}",
-        *(f".{name}{{fill:{look.fill};stroke:{look.stroke}}}" for name, look in looks.items()),
+        *(f".{name}{{fill:{style.fill};stroke:{style.stroke}}}" for name, style in styles.items()),
     ]
     return "<style>" + "\n".join(rules) + "</style>"
 
 
 def _counts_by_switch(topology: Topology) -> list[tuple[int, int]]:
     """Return the hosts and leaves below each switch."""
-    one_per_leaf = np.unique(topology.leaf_index, return_index=True)[1]
-    size = len(topology.switches)
-    hosts, leaves = (
-        [np.bincount(row, minlength=size).tolist() for row in groups]
-        for groups in (topology.groups, topology.groups[:, one_per_leaf])
-    )
-    levels = [switch.level - 1 for switch in topology.switches]
-    return [(hosts[level][s], leaves[level][s]) for s, level in enumerate(levels)]
+    hosts = [len(names) for names in topology.leaf_hosts()]
+    leaves = [int(switch.level == 1) for switch in topology.switches]
+    for s in sorted(range(len(hosts)), key=lambda s: topology.switches[s].level):
+        if (parent := topology.switches[s].parent) >= 0:
+            hosts[parent] += hosts[s]
+            leaves[parent] += leaves[s]
+    return list(zip(hosts, leaves, strict=True))
 
 
 def _tooltip(lines: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ leaves below one switch wrap into rows::
 import itertools
 import math
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,41 +65,28 @@ class Line:
 
 def of(topology: Topology) -> "Layout":
     """Return the layout whose shape is nearest to ``ASPECT``. O(switches * sqrt(switches))."""
-    children = topology.children()
-    roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
-    sizes = [len(hosts) for hosts in topology.leaf_hosts()]
-    widest = max(len(below) for below in (roots, *children))
-    best = found = Layout(topology, roots, children, sizes, 1)
+    best = found = Layout(topology, across=1)
     across = 1
-    while across < widest and found.width < ASPECT * found.height:
+    while across < found.widest and found.width < ASPECT * found.height:
         # Growing steps: the difference between 40 and 41 leaves in a row is invisible.
-        across = min(widest, max(across + 1, across * 9 // 8))
-        found = Layout(topology, roots, children, sizes, across)
-        best = min(best, found, key=_misfit)
+        across = min(found.widest, max(across + 1, across * 9 // 8))
+        found = Layout(topology, across)
+        # The difference of the shape from ASPECT.
+        best = min(best, found, key=lambda one: abs(math.log(one.width / (ASPECT * one.height))))
     return best
-
-
-def _misfit(layout: "Layout") -> float:
-    """Return the difference of a layout's shape from ``ASPECT``, as a logarithm."""
-    return abs(math.log(layout.width / (ASPECT * layout.height)))
 
 
 class Layout:
     """Boxes of all switches, with a fixed number of leaves side by side."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        roots: Sequence[int],
-        children: Sequence[Sequence[int]],
-        sizes: Sequence[int],
-        across: int,
-    ) -> None:
+    def __init__(self, topology: Topology, across: int) -> None:
         self._switches = topology.switches
-        self._children = children
-        self._sizes = sizes
+        self._children = topology.children()
+        roots = [s for s, switch in enumerate(topology.switches) if switch.parent < 0]
+        self.widest = max(len(below) for below in (roots, *self._children))
+        self._sizes = Counter(topology.leaf_index.tolist())
         self._across = across
-        largest = max(sizes)
+        largest = max(self._sizes.values())
         room = min(MAX_COLUMNS, max(MIN_COLUMNS, math.ceil(math.sqrt(2 * largest))))
         self.cells = _even(largest, room)  # host cells side by side in a leaf
         # Square of a host, with the gap to the next one.
@@ -114,11 +102,9 @@ class Layout:
     def _rows(self, below: Sequence[int], parent: int, top: int, gap: int) -> int:
         """Stack switches vertically, leaves in rows; return the bottom y coordinate."""
         y = top
-        for are_leaves, found in itertools.groupby(
-            below, key=lambda child: self._switches[child].level == 1
-        ):
+        for level, found in itertools.groupby(below, key=lambda child: self._switches[child].level):
             children = list(found)
-            if are_leaves:
+            if level == 1:
                 across = _even(len(children), self._across)
                 for i in range(0, len(children), across):
                     y = self._leaves(children[i : i + across], parent, y) + GAP
@@ -148,7 +134,6 @@ class Layout:
         return bottom
 
     def _connect(self, level: int, parent: int, y: int) -> None:
-        """Add a line to a parent more than one level above."""
         if parent >= 0 and self._switches[parent].level > level + 1:
             left = self.columns[self._switches[parent].level - 1] + COLUMN - GAP
             self.lines.append(Line(left, y, self.columns[level - 1] - left))
@@ -161,19 +146,13 @@ def _even(number: int, most: int) -> int:
 
 
 def width_of(text: str, size: int) -> int:
-    """Return the width of a text in a font size, px, rounded up.
-
-    East Asian wide characters count twice.
-    """
+    """Return the width of a text, px, rounded up; East Asian wide characters count twice."""
     letters = sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
     return int(letters * size * _EM) + 1
 
 
 def cut(text: str, room: int, size: int) -> str:
-    """Return a text that fits the room, with an ellipsis for its middle.
-
-    Names of switches often differ in their ends alone. The room is in px, as the font size is.
-    """
+    """Return a text that fits ``room`` px, its middle an ellipsis: the ends of names differ."""
     if width_of(text, size) <= room:
         return text
     for left in range(min(len(text) - 1, int(room / (size * _EM))), 0, -1):

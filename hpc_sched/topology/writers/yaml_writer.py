@@ -60,7 +60,6 @@ def _head(switch: Switch) -> Iterator[str]:
 
 
 def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a leaf's hosts."""
     items = []
     for type_, names in groupby(hosts, key=topology.host_processors.get):
         try:
@@ -76,9 +75,9 @@ def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[s
             items.append(item)
     if len(items) == 1 and not items[0].startswith("{"):
         yield f"  hosts: {items[0]}"
-        return
-    yield "  hosts:"
-    yield from (f"  - {item}" for item in items)
+    else:
+        yield "  hosts:"
+        yield from (f"  - {item}" for item in items)
 
 
 def comment(text: str) -> str:

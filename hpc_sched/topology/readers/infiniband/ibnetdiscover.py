@@ -8,7 +8,7 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump, switch_cables
-from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, Node
+from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, IBNode
 from hpc_sched.topology.readers.text_driver import TextDriver
 
 _OPTIONS = "topology_name_map (GUID to host) or topology_host_pattern"
@@ -53,26 +53,14 @@ class IbnetdiscoverDriver(TextDriver):
                 ) from error
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the topology of a dump; ``names`` are by GUIDs of 16 digits.
-
-        Linear in its length, but for the distances, see :func:`switch_cables.fabric`.
-
-        :raises exceptions.TopologyError: where no switch carries a host, and as that does
-        """
+        """Return the topology of a dump, ``names`` by GUIDs of 16 digits; raises TopologyError."""
         dump = ibnetdiscover_dump.read(content, name)
-        hosts: dict[str, str] = {}
-        inner: set[str] = set()
-        nameless: list[Node] = []
-        for node in dump.nodes.values():
-            if node.kind != HCA:
-                continue
-            host = _host_of(node, names, self.pattern)
-            if host is not None:
-                hosts[node.id] = host
-            elif _is_aggregation(node):
-                inner.add(node.id)
-            else:
-                nameless.append(node)
+        hcas = [node for node in dump.nodes.values() if node.kind == HCA]
+        found = {node.id: _host_of(node, names, self.pattern) for node in hcas}
+        hosts = {id_: host for id_, host in found.items() if host is not None}
+        unknown = [node for node in hcas if node.id not in hosts]
+        inner = {node.id for node in unknown if _is_aggregation(node)}
+        nameless = [node for node in unknown if node.id not in inner]
         switches = [node for node in dump.nodes.values() if node.kind == SWITCH]
         shown = f"{len(nameless)}{_example(nameless)}; see {_OPTIONS}"
         if not hosts:
@@ -91,28 +79,19 @@ class IbnetdiscoverDriver(TextDriver):
             raise exceptions.TopologyError(f"{name}: {error}") from error
 
 
-def _example(nodes: Sequence[Node]) -> str:
-    """Return an example of some nodes, independent of their order."""
+def _example(nodes: Sequence[IBNode]) -> str:
     if not nodes:
         return ""
     node = min(nodes, key=lambda node: (not node.description, node.guid))
     return f", such as {node.description!r} (0x{node.guid})"
 
 
-def _is_aggregation(node: Node) -> bool:
-    """True if an HCA is part of a switch, and not of a host."""
-    return node.kind == HCA and _AGGREGATION in node.description.lower()
+def _is_aggregation(hca: IBNode) -> bool:
+    return _AGGREGATION in hca.description.lower()
 
 
-def _host_of(
-    node: Node, names: Mapping[str, str], pattern: re.Pattern[str] | None = None
-) -> str | None:
-    """Return the name of an HCA's host, or None where it is unknown.
-
-    :param names: GUID of a node or port to host; takes precedence
-    :param pattern: finds a host's name in a description: its first group, or the whole match; by
-        default a description is a host and an adapter, ``node0001 HCA-1``, or a host alone
-    """
+def _host_of(node: IBNode, names: Mapping[str, str], pattern: re.Pattern[str] | None) -> str | None:
+    """Return the host of an HCA by the name map (GUIDs of node or ports), else its description."""
     for guid in (node.guid, *sorted(node.port_guids)):
         if guid in names:
             # A name map for ibnetdiscover itself has whole descriptions.
@@ -122,14 +101,11 @@ def _host_of(
     if pattern is None:
         return _host_in(node.description)
     found = pattern.search(node.description)
-    if found is None:
-        return None
-    host = (found[1] if pattern.groups else found[0]) or ""
-    return host.strip() if _is_name(host.strip()) else None
+    host = ((found[1] if pattern.groups else found[0]) or "").strip() if found else ""
+    return host if _is_name(host) else None
 
 
 def _host_in(description: str) -> str | None:
-    """Return the host in a description of the usual form."""
     words = description.split()
     if len(words) not in (1, 2) or (len(words) == 2 and not _ADAPTER.match(words[1])):
         return None
@@ -143,16 +119,15 @@ def _is_name(host: str) -> bool:
     return bool(host) and host.strip("()").lower() not in _PLACEHOLDERS
 
 
-def _switch_names(nodes: Iterable[Node], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the unique name of each switch, by its id.
+def _switch_names(nodes: Iterable[IBNode], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the unique name of each switch, by its id: that of the name map or the description.
 
-    That of the name map, else of the description. Boards of a director switch, which share a name,
-    are distinguished by their place in it, other switches of one name by their GUIDs. The order of
-    the nodes is irrelevant.
+    To a name that several switches have, their places in a director switch are added if these
+    differ, else their GUIDs. The order of the nodes is irrelevant.
     """
     ordered = sorted(nodes, key=lambda node: node.id)
     short: dict[str, str] = {}
-    long: dict[str, str] = {}  # with the place in a director switch
+    long: dict[str, str] = {}  # with the place of a board in a director switch
     for node in ordered:
         stated = names.get(node.guid, node.description)
         managed = _MANAGED.match(stated)
@@ -161,7 +136,7 @@ def _switch_names(nodes: Iterable[Node], names: Mapping[str, str]) -> dict[str, 
         long[node.id] = name + managed["unit"] if managed and name else short[node.id]
     count = Counter(short.values())
     placed = Counter(long.values())
-    # Places distinguish all the switches of a name, or GUIDs do.
+    # Names of which two switches have the same place, or one has none.
     unclear = {name for id_, name in short.items() if placed[long[id_]] > 1 or long[id_] == name}
     found: dict[str, str] = {}
     taken: set[str] = set()

@@ -53,7 +53,7 @@ Port = tuple[str, int]
 
 
 @dataclass(slots=True)
-class Node:
+class IBNode:
     """A switch, an HCA or a router."""
 
     kind: str  # ``SWITCH``, ``HCA``, or something else
@@ -78,7 +78,7 @@ class Cable(NamedTuple):
 class Dump(NamedTuple):
     """The content of a dump."""
 
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, IBNode]
     cables: Sequence[Cable]
     remarks: Sequence[str]
 
@@ -91,7 +91,7 @@ def read(content: bytes, name: str) -> Dump:
 
     :raises exceptions.TopologyError: where no line is about a node
     """
-    reader = _Reader(name)
+    reader = _DumpReader(name)
     reader.read(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace"))
     return reader.dump()
 
@@ -113,15 +113,13 @@ class _SkippedLines:
 
 
 @dataclass
-class _Reader:
-    """Reads a dump line by line."""
-
+class _DumpReader:
     name: str
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, IBNode] = field(default_factory=dict)
     by_peers: set[str] = field(default_factory=set)  # nodes that a peer has described
     other_end: dict[Port, Port] = field(default_factory=dict)
     rates: dict[Port, float] = field(default_factory=dict)
-    section: Node | None = None
+    section: IBNode | None = None
     strays: _SkippedLines = field(default_factory=_SkippedLines)
     contradictions: _SkippedLines = field(default_factory=_SkippedLines)
 
@@ -179,11 +177,11 @@ class _Reader:
             self.rates.setdefault(a, int(rate[1]) * _LANE[rate[2]])
         return True
 
-    def _node(self, kind: str, guid: str) -> Node:
+    def _node(self, kind: str, guid: str) -> IBNode:
         guid = normalized_guid(guid)
-        return self.nodes.setdefault(f"{kind}-{guid}", Node(kind, guid))
+        return self.nodes.setdefault(f"{kind}-{guid}", IBNode(kind, guid))
 
-    def _describe(self, node: Node, line: str, start: int) -> int:
+    def _describe(self, node: IBNode, line: str, start: int) -> int:
         """Read the description of a node in a line; return its end position.
 
         A name map given to ibnetdiscover itself changes the descriptions of HCAs in the sections of
@@ -196,9 +194,8 @@ class _Reader:
             return last
         of_itself = node is self.section
         if not node.description or (not of_itself and node.id not in self.by_peers):
-            text = line[first + 1 : last].strip()
-            if not text.isprintable():
-                text = "".join(char if char.isprintable() else " " for char in text).strip()
+            text = line[first + 1 : last]
+            text = "".join(char if char.isprintable() else " " for char in text).strip()
             # No description is better than a damaged one.
             if text and len(text) <= MAX_DESCRIPTION:
                 node.description = text
@@ -220,7 +217,7 @@ class _Reader:
         return True
 
 
-def _add_guid(node: Node, guid: str | None) -> None:
+def _add_guid(node: IBNode, guid: str | None) -> None:
     if guid and node.kind == HCA and len(node.port_guids) < _MAX_PORTS:
         found = normalized_guid(guid)
         if found not in node.port_guids:

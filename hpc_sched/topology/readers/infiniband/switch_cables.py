@@ -1,14 +1,6 @@
-"""An InfiniBand fabric as a graph of switches, made into a tree.
+"""An InfiniBand fabric as a graph of switches, made into a tree."""
 
-fabric         the entry: from the cables of a dump to a Topology
-  _links         the other ends of each switch's cables, and the switches of each host
-  _check_span    bounds the length of paths
-  _near          the leaves near each leaf
-  _uppers        the switches above leaves, on shortest paths between them
-    _spread        one step of the search, for all switches and all leaves at once
-  _rates         data rates of a switch's links
-"""
-
+import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from hpc_sched import exceptions
@@ -79,11 +71,7 @@ def fabric(
     rates = {s: _rates(links[s], s, height) for s in height}
     return hierarchy.build(
         [
-            Leaf(
-                tuple(name[s] for s in switches),
-                tuple(members[switches]),
-                _total([rates[s] for s in switches]),
-            )
+            Leaf([name[s] for s in switches], members[switches], _total(rates[s] for s in switches))
             for switches in leaves
         ],
         near,
@@ -129,11 +117,7 @@ def _distances(neighbours: _Neighbours, switches: Iterable[int]) -> dict[int, in
 def _check_span(
     leaves: Sequence[_Switches], neighbours: _Neighbours, start: list[int], names: Sequence[str]
 ) -> None:
-    """Refuse paths longer than those of a tree, before masks are spread along them.
-
-    One search finds at least half of the longest path. Each connected part of the fabric is
-    searched once.
-    """
+    """Refuse paths longer than a tree's: one search finds at least half of the longest path."""
     reached: set[int] = set()
     for i, switches in enumerate(leaves):
         if i in reached:
@@ -170,16 +154,12 @@ def _spread(neighbours: _Neighbours, masks: list[int]) -> Iterator[list[int]]:
 def _near(
     leaves: Sequence[_Switches], neighbours: _Neighbours, start: list[int], names: Sequence[str]
 ) -> list[list[int]]:
-    """Return, per number of links and leaf, the mask of the leaves within that distance.
-
-    Ends at the distance that reaches all connected leaves.
-    """
+    """Return the mask of the leaves near each leaf, per number of links up to the longest path."""
     connected: dict[int, int] = {}  # by switch
-    for switches in leaves:
-        for s in switches:
-            if s not in connected:
-                part = _distances(neighbours, [s])
-                connected |= dict.fromkeys(part, union(start[other] for other in part))
+    for s in itertools.chain.from_iterable(leaves):
+        if s not in connected:
+            part = _distances(neighbours, [s])
+            connected |= dict.fromkeys(part, union(start[other] for other in part))
     reachable = [union(connected[s] for s in switches) for switches in leaves]
     near: list[list[int]] = []
     for masks in _spread(neighbours, start):
@@ -237,7 +217,7 @@ def _rates(ends: _Ends, s: int, height: Mapping[int, int]) -> Links | None:
     return Links(down, up)
 
 
-def _total(rates: Sequence[Links | None]) -> Links | None:
+def _total(rates: Iterable[Links | None]) -> Links | None:
     """Return the data rates of all switches of a leaf, or None if one is unknown."""
-    known = [links for links in rates if links is not None]
-    return Links.total(known) if len(known) == len(rates) else None
+    known = list(rates)
+    return None if None in known else Links.total([links for links in known if links])

@@ -10,8 +10,8 @@ from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
 from hpc_sched.topology.hierarchy import bits, union
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.reader_errors import Problems
-from hpc_sched.topology.readers.slurm.switch_graph import SwitchGraph, SwitchLine, first_of
+from hpc_sched.topology.readers.reader_errors import Problems, first_of
+from hpc_sched.topology.readers.slurm.switch_graph import SwitchGraph, SwitchLine, SwitchList
 from hpc_sched.topology.tree import MAX_LEVELS
 
 # Both bounds are far above any fabric: they protect the scheduler's memory and time from a hostile
@@ -33,36 +33,24 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
     order = graph.ordered()
     problems.stop()
     leaves = [hierarchy.Leaf((name,), nodes) for name, nodes in graph.leaves.items()]
+    # The masks of all switches must fit into memory.
+    if len(leaves) * (len(leaves) + len(order)) > MAX_BITS:
+        raise problems.error(
+            None,
+            f"{len(leaves)} leaf switches and {len(order)} different lists of switches: "
+            "too many to compare",
+        )
+    lowest = {name: SwitchList(level=1, leaves=1 << i) for i, name in enumerate(graph.leaves)}
+    masks: dict[int, list[int]] = {}  # of the leaves below each switch, by level
     for listed in order:
-        lower = [graph.list_of(name) for name in listed.switches]
-        is_leaf = any(name in graph.leaves for name in listed.switches)
-        highest = max([int(is_leaf), *(each.level for each in lower if each)])
-        listed.level = highest + 1 if highest else 0
+        lower = [graph.list_of(name) or lowest.get(name) for name in listed.switches]
+        highest = max((each.level for each in lower if each), default=0)
+        if highest:
+            listed.level = highest + 1
+            listed.leaves = union(each.leaves for each in lower if each)
+            masks.setdefault(listed.level, []).append(listed.leaves)
     _check_levels(graph)
     problems.stop()
-    below: dict[int, list[int]] = {}
-    position = {name: i for i, name in enumerate(graph.leaves)}
-    try:
-        # The masks of all switches must fit into memory.
-        if len(leaves) * (len(leaves) + len(order)) > MAX_BITS:
-            raise ValueError(
-                f"{len(leaves)} leaf switches and {len(order)} different lists of switches: "
-                "too many to compare"
-            )
-        for listed in order:
-            for name in listed.switches:
-                lower_list = graph.list_of(name)
-                if lower_list is not None:
-                    listed.leaves |= lower_list.leaves
-                elif name in position:
-                    listed.leaves |= 1 << position[name]
-            if listed.level:
-                below.setdefault(listed.level, []).append(listed.leaves)
-        near = _near_of(len(leaves), below)
-    except ValueError as error:
-        raise problems.error(None, str(error)) from error
-    if len(near) // 2 + 1 > max(below, default=1):
-        _remark_apart(graph, leaves, near)
     _check_reached(graph, leaves)
     problems.stop()
     uppers = [
@@ -71,6 +59,9 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
         if (upper := graph.list_of(name)) and upper.level
     ]
     try:
+        near = _near_of([leaf.leaves for leaf in lowest.values()], masks)
+        if len(near) // 2 + 1 > max(masks, default=1):
+            _remark_apart(graph, leaves, near)
         return hierarchy.build(leaves, near, uppers, problems.remarks)
     except exceptions.TopologyError as error:
         raise problems.error(None, str(error)) from error
@@ -89,11 +80,9 @@ def _check_levels(graph: SwitchGraph) -> None:
                 line, f" lists switch {first_of(listed.switches)}, but no node is below: left out"
             )
         elif listed.level > max(MAX_LEVELS, highest - 1):
-            raise graph.problems.error(
-                line.line,
-                f"switch {line.name!r} is on level {highest}: expected at most "
-                f"{MAX_LEVELS} levels of switches",
-            )
+            where = f"switch {line.name!r} is on level {highest}"
+            expected = f"expected at most {MAX_LEVELS} levels of switches"
+            raise graph.problems.error(line.line, f"{where}: {expected}")
     if not graph.leaves:
         graph.problems.note(None, "no switch has nodes")
 
@@ -101,17 +90,14 @@ def _check_levels(graph: SwitchGraph) -> None:
 def _remark_apart(
     graph: SwitchGraph, leaves: Sequence[hierarchy.Leaf], near: Sequence[Sequence[int]]
 ) -> None:
-    """Add a remark on the first two connected leaves that no switch has both below."""
-    for i, (close, connected) in enumerate(zip(near[-2], near[-1], strict=True)):
-        if close != connected:
-            other = next(bits(connected & ~close))
-            (a,), (b,) = leaves[i].switches, leaves[other].switches
-            graph.problems.remark(
-                graph.defined[a].line,
-                f"switch {a!r} and switch {b!r} have no switch above both and are connected by "
-                "way of others: one level is added above all",
-            )
-            return
+    one = next(i for i, close in enumerate(near[-2]) if close != near[-1][i])
+    other = next(bits(near[-1][one] & ~near[-2][one]))
+    (a,), (b,) = leaves[one].switches, leaves[other].switches
+    graph.problems.remark(
+        graph.defined[a].line,
+        f"switch {a!r} and switch {b!r} have no switch above both and are connected by "
+        "way of others: one level is added above all",
+    )
 
 
 def _check_reached(graph: SwitchGraph, leaves: Sequence[hierarchy.Leaf]) -> None:
@@ -133,27 +119,21 @@ def _check_reached(graph: SwitchGraph, leaves: Sequence[hierarchy.Leaf]) -> None
             graph.note(line, f" {checked[key]}")
 
 
-def _near_of(leaves: int, below: Mapping[int, Sequence[int]]) -> list[list[int]]:
+def _near_of(own: list[int], below: Mapping[int, Sequence[int]]) -> list[list[int]]:
     """Return the leaves near each leaf, as :func:`hierarchy.build` takes them.
 
     Two leaves that no switch has both below, but a chain of others connects, meet one level above
-    all switches. Linear in the leaves below all the different switches of a level, in steps of 64
-    leaves.
-
-    :param below: per level from 2, the masks of the leaves below each of its switches
-    :raises ValueError: where that would take too long
+    all switches. Linear in the leaves below all the different switches of a level, in steps of 64.
     """
-    now = [1 << leaf for leaf in range(leaves)]
-    near = [now]
-    kept = 0
-    steps = 0
+    near, leaves = [own], len(own)
+    kept = steps = 0
     for level in range(2, max(below, default=1) + 1):
+        now = list(near[-1])
         masks = dict.fromkeys(below.get(level, ()))
         steps += sum(mask.bit_count() for mask in masks) * (leaves // 64 + 64)
-        now = list(now)
         for mask in masks:
             if steps > MAX_STEPS or kept > MAX_BITS:
-                raise ValueError(
+                raise exceptions.TopologyError(
                     f"{leaves} leaf switches with too many different switches above to compare"
                 )
             for leaf in bits(mask):
@@ -162,8 +142,8 @@ def _near_of(leaves: int, below: Mapping[int, Sequence[int]]) -> list[list[int]]
                 now[leaf] = mask if together == mask else together
                 kept += leaves * (together != mask)
         near += [near[-1], now]
-    connected = _connected(now)
-    return near if connected == now else [*near, now, connected]
+    connected = _connected(near[-1])
+    return near if connected == near[-1] else [*near, near[-1], connected]
 
 
 def _connected(near: Sequence[int]) -> list[int]:
@@ -172,14 +152,11 @@ def _connected(near: Sequence[int]) -> list[int]:
         return list(near)  # the parts are disjoint already
     connected = [0] * len(near)
     for start in range(len(near)):
-        if connected[start]:
-            continue
-        part = 1 << start
-        new = part
-        while new:
-            reached = union(near[leaf] for leaf in bits(new))
-            new = reached & ~part
-            part |= reached
-        for leaf in bits(part):
-            connected[leaf] = part
+        if not connected[start]:
+            part, new = 0, 1 << start
+            while new:
+                part |= new
+                new = union(near[leaf] for leaf in bits(new)) & ~part
+            for leaf in bits(part):
+                connected[leaf] = part
     return connected

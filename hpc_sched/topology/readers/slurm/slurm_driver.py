@@ -53,10 +53,7 @@ class SlurmDriver(TextDriver):
         self.tree = tree
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
-        """Return the topology of a text; its first line determines the format.
-
-        :raises exceptions.TopologyError: with every problem: file, line and what was expected
-        """
+        """Return the topology in the format of the first line; TopologyError has every problem."""
         problems = Problems(name)
         if is_yaml(content):
             lines = topology_yaml.switches_of(content, self.tree, problems)
@@ -72,15 +69,13 @@ class SlurmDriver(TextDriver):
 
 def is_yaml(content: bytes) -> bool:
     """True if a text is a topology.yaml rather than a topology.conf."""
-    if content.startswith(_WIDE_BOMS):
-        return True
     start = len(_BOM) if content.startswith(_BOM) else 0
     begin = _COMMENTS.match(content, start)
-    return bool(_YAML.match(content, begin.end() if begin else start))
+    is_key = _YAML.match(content, begin.end() if begin else start)
+    return is_key is not None or content.startswith(_WIDE_BOMS)
 
 
 def _switches_of(text: str, problems: Problems) -> list[SwitchLine]:
-    """Return the switches of a topology.conf in its order; linear in its length."""
     found = []
     for number, line in _logical_lines(text):
         if not line or line.isspace():
@@ -114,7 +109,6 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _pairs_of(number: int, line: str, problems: Problems) -> dict[str, str]:
-    """Return the values of a line by their keys."""
     pairs: dict[str, str] = {}
     at, end = 0, len(line.rstrip())
     while at < end:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
-from hpc_sched.topology.readers.reader_errors import Problems
+from hpc_sched.topology.readers.reader_errors import Problems, first_of
 
 MAX_SHOWN = 12  # switches of a cycle that an error names
 MAX_CYCLES = 10  # cycles that are reported; each takes another search
@@ -23,7 +23,6 @@ MAX_NAMES = 2 * hostlist.MAX_HOSTS
 
 # To Slurm blanks are commas, except in brackets.
 _PART = re.compile(r"(?:[^\s,\[\]]+|\[[^\[\]]*\]|[\[\]])+", re.ASCII)
-_PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
 def check_name(name: str) -> None:
@@ -50,8 +49,8 @@ class SwitchLine:
 class SwitchList:
     """Switches that one or several lines list: all spines of a fat tree list the same."""
 
-    switches: tuple[str, ...]
-    undefined: tuple[str, ...]
+    switches: tuple[str, ...] = ()
+    undefined: tuple[str, ...] = ()
     level: int = 0  # of the switches with this list; 0 where no node is below
     leaves: int = 0  # mask of the leaves below
 
@@ -77,7 +76,7 @@ class SwitchGraph:
             if line.switches is not None:
                 self._list_switches(line, line.switches)
             elif line.nodes is not None:
-                self._list_nodes(line, owner)
+                self._list_nodes(line, line.nodes, owner)
 
     def note(self, line: SwitchLine, text: str) -> None:
         """Add a problem of a switch; the text follows its name."""
@@ -104,10 +103,7 @@ class SwitchGraph:
             self.note(line, f" stands twice, first on line {first.line}")
 
     def names_of(self, line: SwitchLine, text: str, what: str) -> tuple[str, ...]:
-        """Return the names of a list, such as ``cn[001-018],gpu[1-4]``; none after a problem.
-
-        Linear in the length of the text and the number of names; equal texts are unfolded once.
-        """
+        """Return the names of a list such as ``cn[01-18]``, unfolded once; none after a problem."""
         try:
             if text not in self._unfolded:
                 self._unfolded[text] = self._names_in(line, text)
@@ -127,7 +123,7 @@ class SwitchGraph:
         names: dict[str, None] = {}
         twice: dict[str, None] = {}
         for part in _PART.findall(text):
-            unfolded = [part] if _PLAIN.match(part) else hostlist.expand(part)
+            unfolded = [part] if hostlist.PLAIN.match(part) else hostlist.expand(part)
             self._count += len(unfolded)
             if self._count > MAX_NAMES:
                 raise self.problems.error(
@@ -135,23 +131,19 @@ class SwitchGraph:
                     f"switch {line.name!r}: the lists so far stand for more than {MAX_NAMES} names",
                 )
             for name in unfolded:
-                if name in names:
-                    twice[name] = None
                 check_name(name)
-                names[name] = None
+                (twice if name in names else names)[name] = None
         return tuple(names), tuple(twice)
 
-    def _list_nodes(self, line: SwitchLine, owner: dict[str, str]) -> None:
-        nodes = self.names_of(line, line.nodes or "", "node")
+    def _list_nodes(self, line: SwitchLine, text: str, owner: dict[str, str]) -> None:
+        self.leaves[line.name] = self.names_of(line, text, "node")
         shared: dict[str, list[str]] = {}
-        for node in nodes:
-            other = owner.setdefault(node, line.name)
-            if other != line.name:
-                shared.setdefault(other, []).append(node)
+        for node in self.leaves[line.name]:
+            shared.setdefault(owner.setdefault(node, line.name), []).append(node)
+        shared.pop(line.name, None)
         for other, common in shared.items():
             place = f"switch {other!r} (line {self.defined[other].line}) and switch {line.name!r}"
             self.problems.note(line.line, f"node {first_of(common)} is under {place}")
-        self.leaves[line.name] = nodes
 
     def _list_switches(self, line: SwitchLine, text: str) -> None:
         names = self.names_of(line, text, "switch")
@@ -160,9 +152,8 @@ class SwitchGraph:
                 tuple(name for name in names if name in self.defined),
                 tuple(name for name in names if name not in self.defined),
             )
-        if self.lists[text].undefined:
-            undefined = first_of(self.lists[text].undefined)
-            self.note(line, f" lists switch {undefined}, which no line defines")
+        if undefined := self.lists[text].undefined:
+            self.note(line, f" lists switch {first_of(undefined)}, which no line defines")
 
     def list_of(self, switch: str) -> SwitchList | None:
         """Return a switch's list of switches; None for leaves."""
@@ -174,13 +165,15 @@ class SwitchGraph:
 
         Linear, and without recursion: a file may be a chain of as many switches as it has lines.
         """
-        below: dict[str, dict[str, str]] = {}  # per list: the lists just below, by which switch
-        for text, listed in self.lists.items():
-            below[text] = {}
-            for switch in listed.switches:
-                lower = self.defined[switch].switches
-                if lower is not None:
-                    below[text].setdefault(lower, switch)
+        # Per list: the lists just below, and the first switch with each.
+        below = {
+            text: {
+                lower: switch
+                for switch in reversed(listed.switches)
+                if (lower := self.defined[switch].switches) is not None
+            }
+            for text, listed in self.lists.items()
+        }
         for _ in range(MAX_CYCLES):
             try:
                 order = graphlib.TopologicalSorter(below).static_order()
@@ -200,9 +193,3 @@ class SwitchGraph:
         shown = chain if len(chain) <= MAX_SHOWN else [*chain[: MAX_SHOWN - 1], "..."]
         cycle = f"switch {chain[0]!r} is below itself ({' > '.join([*shown, chain[0]])})"
         self.problems.note(self.defined[chain[0]].line, f"cycle: {cycle}")
-
-
-def first_of(names: Sequence[str]) -> str:
-    """Return the first name, and the number of the others."""
-    more = len(names) - 1
-    return f"{names[0]!r}" + (f" (and {more} more)" if more else "")

@@ -17,16 +17,12 @@ _TYPES = ("tree", "block", "flat", "ring", "torus3d")
 _TOPOLOGY_KEYS = ("topology", "cluster_default", *_TYPES)
 _TREE_KEYS = ("switches",)
 _SWITCH_KEYS = ("switch", "children", "nodes")
-_BOOLEANS = {
-    **dict.fromkeys(("true", "yes", "on", "1", "y"), True),
-    **dict.fromkeys(("false", "no", "off", "0", "n"), False),
-}
+_BOOLEANS = dict.fromkeys(("true", "yes", "on", "1", "y"), True)
+_BOOLEANS |= dict.fromkeys(("false", "no", "off", "0", "n"), False)
 
 
 @dataclass(frozen=True, slots=True)
 class _NamedTopology:
-    """One topology of the file."""
-
     name: str
     line: int
     kind: str
@@ -92,33 +88,28 @@ def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _Na
 def _chosen(
     found: Sequence[_NamedTopology], tree: str | None, problems: Problems
 ) -> _NamedTopology:
-    """Return the tree to read."""
     of_kind = [each for each in found if each.kind == "tree"]
     trees = f"trees in the file: {', '.join(each.name for each in of_kind[:20]) or 'none'}"
+    named = [each for each in found if each.name == tree]
     defaults = [each for each in found if each.default]
-    if tree is not None:
-        wanted = [each for each in found if each.name == tree]
-        if not wanted:
-            raise problems.error(None, f"there is no topology {tree!r}; {trees}")
-    elif defaults:
-        wanted = defaults
-        for other in defaults[1:]:
-            problems.remark(
-                other.line,
-                f"topology {other.name!r} is a cluster_default too; the first one, "
-                f"{defaults[0].name!r}, is read",
-            )
-    elif len(of_kind) != 1:
+    if tree is not None and not named:
+        raise problems.error(None, f"there is no topology {tree!r}; {trees}")
+    if not named and not defaults and len(of_kind) != 1:
         missing = "expected a name (topology_name), a topology with cluster_default, or one tree"
         raise problems.error(None, f"{missing} alone; {trees}")
-    else:
-        wanted = of_kind
-    if wanted[0].kind != "tree":
-        raise problems.error(
-            wanted[0].line,
-            f"topology {wanted[0].name!r}: expected a tree, found {wanted[0].kind!r}; {trees}",
+    chosen = (named or defaults or of_kind)[0]
+    for other in [] if named else defaults[1:]:
+        problems.remark(
+            other.line,
+            f"topology {other.name!r} is a cluster_default too; the first one, "
+            f"{chosen.name!r}, is read",
         )
-    return wanted[0]
+    if chosen.kind != "tree":
+        where = f"topology {chosen.name!r}"
+        raise problems.error(
+            chosen.line, f"{where}: expected a tree, found {chosen.kind!r}; {trees}"
+        )
+    return chosen
 
 
 def _switch(item: yaml.Node, problems: Problems) -> SwitchLine:
@@ -153,6 +144,5 @@ def _is_blank(node: yaml.Node) -> bool:
 
 
 def _boolean(node: yaml.Node) -> bool | None:
-    """Return the boolean that a node states, or None."""
     stated = node.value.strip().lower() if isinstance(node, yaml.ScalarNode) else ""
     return _BOOLEANS.get(stated)
