@@ -14,6 +14,9 @@ GROUP = cfg.OptGroup(
     help="Options of the out-of-tree filters and weighers of hpc_sched, read by nova-scheduler.",
 )
 
+# Where nova-scheduler finds its files, unless arguments name them.
+NOVA_CONF_PLACES = "nova.conf or nova-scheduler.conf in ~/.nova, ~, /etc/nova and /etc"
+
 INTERFERENCE_TOLERANCE = 0.1
 TOPOLOGY_RELOAD_INTERVAL = 60
 
@@ -282,6 +285,15 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the section's options; may be called again."""
     conf.register_group(GROUP)
     conf.register_opts(OPTS, group=GROUP)
+
+
+def nova_conf_files() -> dict[str, Any]:
+    """Return the files and folders that nova-scheduler reads, as arguments of ConfigOpts."""
+    names = {"project": "nova", "prog": "nova-scheduler"}
+    return {
+        "default_config_files": cfg.find_config_files(**names),
+        "default_config_dirs": cfg.find_config_dirs(**names),
+    }
 
 
 def topology_source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hpc_sched import topology
 from hpc_sched.cli import main
-from hpc_sched.cli.topology import findings
+from hpc_sched.cli.topology import topology_check
 from hpc_sched.snapshot.model import Aggregate, Flavor, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import snapshot_file as snapshot_file
 from hpc_sched.topology import Topology
@@ -412,8 +412,8 @@ def test_validate_has_rows_for_programs(call):
     code, out, _ = call("validate", "bad.yaml", "-f", "json")
     assert code == 1
     assert [(row["Source"], row["Kind"]) for row in json.loads(out)] == [
-        *[("bad.yaml", findings.PROBLEM)] * 3,
-        ("bad.yaml", findings.FAILED),
+        *[("bad.yaml", topology_check.PROBLEM)] * 3,
+        ("bad.yaml", topology_check.FAILED),
     ]
 
 

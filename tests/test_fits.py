@@ -113,6 +113,13 @@ def test_a_wish_that_cannot_be_read_is_refused_as_by_the_filter(empty, capsys):
     assert "note: hpc:require='rack'" in err
 
 
+def test_a_wish_that_cannot_be_read_is_told_once_where_rows_are_data(empty, capsys):
+    args = ["--snapshot", empty, "--flavor", "full", "--count", "2", "-f", "json"]
+    code, out, err = fits(capsys, *args, "--property", "hpc:require=rack")
+    assert (code, json.loads(out)) == (3, [])
+    assert err == "note: hpc:require='rack': expected one of the levels leaf, pod, core\n"
+
+
 def test_disabled_hosts_and_those_that_are_down_take_nothing(tmp_path, capsys):
     path = saved(tmp_path, flavors=[FULL], disabled=["n01", "n02"], down=["n16"])
     [*_, core] = rows(capsys, "--snapshot", path, "--flavor", "full")

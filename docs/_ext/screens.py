@@ -77,7 +77,7 @@ class StatusChecks(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return a list of definitions."""
         # The first of the two modules prepares Nova for the second one.
-        from hpc_sched.status import command  # noqa: F401
+        from hpc_sched.status import command_line  # noqa: F401
         from hpc_sched.status.upgrade_check import CHECKS
 
         listed = nodes.definition_list()

@@ -9,6 +9,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -76,18 +77,9 @@ class Demo(HPCSchedCommand):
                 path.write_text(yaml_writer.text_of(fabric))
             growth = parsed_args.group_size // 2
             _check_size(fabric, parsed_args.group_size, growth)
-            sample = str(path_of("nova.conf.sample"))
-            settings = {
-                name: Settings(
-                    topology_file=str(path.resolve()),
-                    nova_conf=snippet,
-                    listing1=name == LISTING1,
-                    group_size=parsed_args.group_size,
-                    growth=growth,
-                    policy="soft-anti-affinity",
-                )
-                for name, snippet in ((STOCK, ""), (LISTING1, sample), (PLUGIN, sample))
-            }
+            stock = Settings(str(path.resolve()), parsed_args.group_size, growth)
+            plugin = replace(stock, nova_conf=str(path_of("nova.conf.sample")))
+            settings = {STOCK: stock, LISTING1: replace(plugin, listing1=True), PLUGIN: plugin}
             extra = max(len(fabric.hosts) - HOSTS, 0)
             extra += max(parsed_args.group_size - GROUP_SIZE, 0)
             timeout = TIMEOUT + TIMEOUT_PER_HOST * extra
@@ -129,23 +121,19 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
     names = list(results)
     titles = {leaf: topology.leaf_title(leaf) for leaf in topology.leaves}
     label = max(len("  least possible"), *map(len, titles.values())) + 2
-    rows_of = {
-        name: {leaf: _cells(topology, leaf, results[name]) for leaf in topology.leaves}
-        for name in names
+    pictures = {
+        leaf: [_cells(topology, leaf, result) for result in results.values()] for leaf in titles
     }
-    longest = (len(row) for rows in rows_of.values() for row in rows.values())
-    width = max(17, *longest, *map(len, names))
+    width = max(17, *map(len, itertools.chain(names, *pictures.values())))
 
     def row(title: str, texts: Iterable[str]) -> str:
-        """Return a line: a title and a text for each run."""
         return title.ljust(label) + "".join(text.ljust(width + 3) for text in texts)
 
     lines = [row("", names)]
-    lines += [row(titles[leaf], [rows_of[name][leaf] for name in names]) for leaf in titles]
+    lines += [row(titles[leaf], pictures[leaf]) for leaf in titles]
     lines += ["", " " * label + LEGEND, ""]
-    rows = len(results[names[0]]["steps"])
-    for number in range(rows):
-        steps = [results[name]["steps"][number] for name in names]
+    every = (result["steps"] for result in results.values())
+    for number, steps in enumerate(zip(*every, strict=True)):
         count = max(step["count"] for step in steps)
         lines.append(f"{'placed' if not number else 'grown'} to {count} VMs")
         for title, text in (
@@ -161,18 +149,10 @@ def render(topology: Topology, results: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _cells(topology: Topology, leaf: str, result: Mapping[str, Any]) -> str:
-    first = result["steps"][0]["hosts"]
-    last = result["steps"][-1]["hosts"]
-    busy = set(result["busy"])
-
-    def cell(host: str) -> str:
-        if host in first:
-            return "1"
-        if host in last:
-            return "2"
-        return "x" if host in busy else "."
-
-    return " ".join(cell(host) for host in topology.hosts_of(leaf))
+    first, last = result["steps"][0]["hosts"], result["steps"][-1]["hosts"]
+    signs = dict.fromkeys(result["busy"], "x") | dict.fromkeys(last, "2")
+    signs |= dict.fromkeys(first, "1")
+    return " ".join(signs.get(host, ".") for host in topology.hosts_of(leaf))
 
 
 def _require_demo_extra() -> None:

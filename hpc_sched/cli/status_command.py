@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        from hpc_sched.status import command
+        from hpc_sched.status import command_line
     except ImportError as error:
         return _error(
             f"{error}. Run this where nova-scheduler runs, in its Python environment, or "
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # From Nova 33 on the import reads nova.conf, to choose threads.
         return _error(masking.masked(str(error)))
     try:
-        return command.run(arguments)
+        return command_line.run(arguments)
     except exceptions.ConfigError as error:
         return _error(str(error))
     except KeyboardInterrupt:

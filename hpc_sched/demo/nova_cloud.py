@@ -1,6 +1,7 @@
 """A real Nova in one process: API, conductor, scheduler, Placement and fake computes.
 
-Built from the fixtures of Nova's own functional tests, for the demo and the functional tests.
+Built from the fixtures of Nova's own functional tests, for the demo and the functional tests,
+which extend it (``tests/functional/tested_cloud.py``).
 Import it before anything else of Nova: it chooses native threads or, before release 33, eventlet.
 """
 
@@ -26,7 +27,6 @@ from nova import test as nova_test
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import fixtures as functional_fixtures
 from nova.tests.functional import integrated_helpers
-from nova.tests.functional.api.client import OpenStackApiNotFoundException
 from oslo_config import cfg
 
 from hpc_sched import conf
@@ -35,10 +35,14 @@ from hpc_sched.demo.thread_fixtures import CellDatabases
 
 CONF = nova.conf.CONF
 
+Progress = Callable[[str], None]  # called with a stage
+
 DRIVER = "fake.FakeLiveMigrateDriver"
-#: at two polls a second
-MAX_POLLS = 240
 SETTLED = frozenset({"ACTIVE", "ERROR", "SHELVED_OFFLOADED"})
+
+
+def _not_shown(_stage: str) -> None:
+    pass
 
 
 class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestCase):
@@ -112,38 +116,6 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         self._cell_databases = CellDatabases()
         return self._cell_databases
 
-    def _clear_attrs(self) -> None:
-        # Nova empties the instance, but pytest reads the name of the test afterwards.
-        name = self.__dict__.get("_testMethodName")
-        super()._clear_attrs()
-        if name is not None:
-            self._testMethodName = name
-
-    # Nova's own tests give up after 5 seconds; many services on few cores need longer.
-
-    def _wait_for_server_parameter(
-        self, server: Any, expected_params: Any, max_retries: int = 10, **others: Any
-    ) -> Any:
-        return super()._wait_for_server_parameter(
-            server, expected_params, max(max_retries, MAX_POLLS), **others
-        )
-
-    def _wait_for_assert(self, assert_func: Any, max_retries: int = 10, sleep: float = 0.5) -> Any:
-        return super()._wait_for_assert(assert_func, max(max_retries, MAX_POLLS), sleep)
-
-    def _wait_for_server_allocations(self, consumer_id: str, max_retries: int = 20) -> Any:
-        return super()._wait_for_server_allocations(consumer_id, max(max_retries, MAX_POLLS))
-
-    def _wait_until_deleted(self, server: Mapping[str, Any]) -> None:
-        # A server in ERROR keeps that status until its compute has deleted it.
-        for _ in range(MAX_POLLS):
-            try:
-                self.api.get_server(server["id"])
-            except OpenStackApiNotFoundException:
-                return
-            time.sleep(0.5)
-        self.fail(f"server {server['id']} is still there")
-
     def start_scheduler(self, options: Mapping[tuple[str, str], Any]) -> None:
         """Start the scheduler with options of nova.conf.
 
@@ -153,16 +125,8 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
             self.flags(**{name: value}, group=None if section == "DEFAULT" else section)
         self.scheduler = self.start_service("scheduler")
 
-    @property
-    def weighers(self) -> list[Any]:
-        """The weighers of the running scheduler."""
-        return list(self.scheduler.manager.host_manager.weighers)
-
     def start_computes(
-        self,
-        hosts: Iterable[str],
-        progress: Callable[[str], None] = lambda _text: None,
-        cell: str | None = None,
+        self, hosts: Iterable[str], progress: Progress = _not_shown, cell: str | None = None
     ) -> None:
         """Start one compute service a host, in the first cell or the one named."""
         names = list(hosts)
@@ -228,10 +192,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         return [server["id"] for server in self._list(reservation_id=answer["reservation_id"])]
 
     def wait(
-        self,
-        servers: Sequence[str],
-        timeout: float = 400,
-        progress: Callable[[str], None] = lambda _text: None,
+        self, servers: Sequence[str], timeout: float = 400, progress: Progress = _not_shown
     ) -> dict[str, dict[str, Any]]:
         """Wait until no server is being built; return them by id as the API shows them.
 
@@ -262,11 +223,11 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         )
         return found
 
-    def hosts_of(self, servers: Sequence[str]) -> dict[str, str]:
-        """Return the host of each active server."""
+    def hosts_of(self, servers: Sequence[str], progress: Progress = _not_shown) -> dict[str, str]:
+        """Wait until no server is being built; return the host of each active one."""
         return {
             uuid: server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
-            for uuid, server in self.wait(servers).items()
+            for uuid, server in self.wait(servers, progress=progress).items()
             if server["status"] == "ACTIVE"
         }
 

@@ -6,6 +6,7 @@ a line on the descriptor that was standard output at its start.
 
 import contextlib
 import functools
+import itertools
 import json
 import math
 import os
@@ -37,15 +38,10 @@ class Settings:
     """The settings of one run."""
 
     topology_file: str
-    nova_conf: str  # path of the options that enable the plugin; empty for stock Nova
-    listing1: bool  # the published weigher alone, without plan and filters
     group_size: int
     growth: int
-    policy: str
-
-
-class DemoError(exceptions.HPCSchedError):
-    """A run of the demo failed; the text has the reason and the path of the log."""
+    nova_conf: str = ""  # path of the options that enable the plugin; empty for stock Nova
+    listing1: bool = False  # the published weigher alone, without plan and filters
 
 
 def run_all(
@@ -59,7 +55,8 @@ def run_all(
 
     :param progress: called with a run's name and its stage
     :param verbose: log of Nova to standard error
-    :raises DemoError: where a run fails or takes longer than ``timeout`` seconds
+    :raises exceptions.HPCSchedError: where a run fails or takes longer than ``timeout`` seconds,
+        with the path of its log
     """
     deadline = time.monotonic() + timeout
     results: dict[str, dict[str, Any]] = {}
@@ -82,9 +79,10 @@ def run_all(
             try:
                 results[name] = reader.result(max(deadline - time.monotonic(), 0))
             except TimeoutError:
-                raise DemoError(f"{name}: no result within {timeout:.0f} s{where}") from None
-            except DemoError as error:
-                raise DemoError(f"{name}: {error}{where}") from None
+                error_text = f"{name}: no result within {timeout:.0f} s{where}"
+                raise exceptions.HPCSchedError(error_text) from None
+            except exceptions.HPCSchedError as error:
+                raise exceptions.HPCSchedError(f"{name}: {error}{where}") from None
         for log_name in logs.values():
             os.unlink(log_name)
     return results
@@ -111,21 +109,18 @@ def _stop(child: "subprocess.Popen[str]") -> None:
 
 
 def _result(child: "subprocess.Popen[str]", progress: Callable[[str], None]) -> dict[str, Any]:
-    """Return the result that a child reports.
-
-    :raises DemoError: with its error, or its exit code
-    """
+    """Return the result that a child reports; raise its error, or its exit code."""
     assert child.stdout is not None
     for line in child.stdout:
         message: dict[str, Any] = json.loads(line)
         if "progress" in message:
             progress(message["progress"])
         elif "error" in message:
-            raise DemoError(message["error"])
+            raise exceptions.HPCSchedError(message["error"])
         else:
             result: dict[str, Any] = message["result"]
             return result
-    raise DemoError(f"ended with exit code {child.wait()} before it had a result")
+    raise exceptions.HPCSchedError(f"ended with exit code {child.wait()} before it had a result")
 
 
 def busy_hosts(fabric: Topology, spare: int) -> list[str]:
@@ -137,10 +132,9 @@ def busy_hosts(fabric: Topology, spare: int) -> list[str]:
     :param spare: number of hosts that must stay free
     """
     busy: list[str] = []
-    for number, leaf in enumerate(fabric.leaves):
+    for leaf, ninths in zip(fabric.leaves, itertools.cycle((1, 1, 0, 6)), strict=False):
         hosts = fabric.hosts_of(leaf)
-        share = math.ceil((1, 1, 0, 6)[number % 4] * len(hosts) / 9)
-        busy.extend(hosts[-share:] if share else ())
+        busy += hosts[len(hosts) - math.ceil(ninths * len(hosts) / 9) :]
     return busy[: max(len(fabric.hosts) - spare, 0)]
 
 
@@ -174,34 +168,29 @@ def run(settings: Settings, report: TextIO) -> None:
     cloud.wait(others, progress=lambda text: send(progress=f"other tenants' {text}"))
 
     free = {host: 1 for host in fabric.hosts if host not in set(busy)}
-    group = cloud.server_group("job", settings.policy)
+    group = cloud.server_group("job", "soft-anti-affinity")
     members: list[str] = []
     steps = []
-    for count in (settings.group_size, settings.growth):
-        if not count:
-            continue
+    for count in filter(None, (settings.group_size, settings.growth)):
         began = time.monotonic()
         members += cloud.boot(whole, count=count, group=group, name="rank")
-        shown = cloud.wait(members, progress=lambda text: send(progress=f"the group's {text}"))
+        found = cloud.hosts_of(members, lambda text: send(progress=f"the group's {text}"))
         seconds = time.monotonic() - began
-        placed = Counter(
-            server["OS-EXT-SRV-ATTR:hypervisor_hostname"]
-            for server in shown.values()
-            if server["status"] == "ACTIVE"
-        )
+        placed = Counter(found.values())
         best = plan(topology=fabric, capacity=free, members={}, count=placed.total())
         hop_bytes = hop_bytes_of_counts(topology=fabric, counts=placed)
-        step = {
-            "count": placed.total(),
-            "hosts": placed,
-            # JSON cannot express the cost of a group on several islands.
-            "hop_bytes": hop_bytes if math.isfinite(hop_bytes) else None,
-            # On the free hosts without the group.
-            "least": best.hop_bytes if isinstance(best, Plan) else None,
-            "failed": len(shown) - placed.total(),
-            "seconds": round(seconds, 1),
-        }
-        steps.append(step)
+        steps.append(
+            {
+                "count": placed.total(),
+                "hosts": placed,
+                # JSON cannot express the cost of a group on several islands.
+                "hop_bytes": hop_bytes if math.isfinite(hop_bytes) else None,
+                # On the free hosts without the group.
+                "least": best.hop_bytes if isinstance(best, Plan) else None,
+                "failed": len(members) - placed.total(),
+                "seconds": round(seconds, 1),
+            }
+        )
     send(result={"busy": busy, "steps": steps})
 
 

@@ -1,7 +1,5 @@
 """What several checks read: the compute nodes in Nova's databases, and the topology."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -9,7 +7,6 @@ from typing import Any, TypeVar, cast
 import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
-from nova.db.main import api as main_db
 from nova.db.main import models as main_models
 
 from hpc_sched import conf, exceptions, masking
@@ -31,19 +28,6 @@ class InspectedCompute:
     enabled: bool  # whether its compute service takes new instances
 
 
-@dataclass(frozen=True, slots=True)
-class InspectedComputes:
-    """The compute nodes of all cells that have answered."""
-
-    nodes: tuple[InspectedCompute, ...]  # by nodename, then host
-    silent: tuple[str, ...]  # the other cells, each with the reason
-
-    @property
-    def enabled(self) -> tuple[InspectedCompute, ...]:
-        """The nodes whose compute service takes new instances."""
-        return tuple(node for node in self.nodes if node.enabled)
-
-
 class InspectedCloud:
     """The cloud that nova.conf names.
 
@@ -54,14 +38,12 @@ class InspectedCloud:
     def __init__(self) -> None:
         self._read: dict[str, Any] = {}
 
-    def computes(self) -> InspectedComputes:
+    def computes(self) -> databases.CellAnswers[InspectedCompute]:
         """Return the compute nodes. One query for the cells and one in each.
 
         :raises exceptions.DatabaseError: where the API database cannot be read
         """
-        return self._once(
-            "computes", lambda: self.from_database("compute nodes", _inspected_computes)
-        )
+        return self._once("computes", lambda: self.from_database("compute nodes", _read_computes))
 
     def topology(self) -> Topology:
         """Return the topology that nova.conf names.
@@ -98,10 +80,10 @@ class InspectedCloud:
         return cast(Read, found)
 
 
-def _inspected_computes(context: nova_context.RequestContext) -> InspectedComputes:
-    answers = databases.read_cells(context, None, computes_of_cell)
-    nodes = sorted(answers.rows, key=lambda node: (node.nodename, node.host))
-    return InspectedComputes(tuple(nodes), tuple(answers.problems))
+def _read_computes(
+    context: nova_context.RequestContext,
+) -> databases.CellAnswers[InspectedCompute]:
+    return databases.read_cells(context, None, computes_of_cell)
 
 
 def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list[InspectedCompute]:
@@ -115,8 +97,7 @@ def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list
         .join(service, same_host)
         .where(node.deleted == 0)
     )
-    with main_db.get_context_manager(context).reader.using(context) as session:
-        rows = session.execute(query).all()
+    rows = databases.cell_rows(context, query)
     return [InspectedCompute(host, nodename, not disabled) for host, nodename, disabled in rows]
 
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
+from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
+from hpc_sched.status import finding
 from hpc_sched.status.checks import (
     app_classes,
     filters,
@@ -17,10 +19,9 @@ from hpc_sched.status.checks import (
     topology_hosts,
     weighers,
 )
-from hpc_sched.status.finding import Finding, failure, result
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
-Check = Callable[[InspectedCloud], Iterable[Finding]]
+Check = Callable[[InspectedCloud], Iterable[Result]]
 
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("Nova release", installation.check_versions),
@@ -41,35 +42,30 @@ CHECKS: tuple[tuple[str, Check], ...] = (
 WIDTH = 60  # characters of the details, as in oslo.upgradecheck
 
 
-def judge(check: Check, cloud: InspectedCloud) -> upgradecheck.Result:
+def judge(check: Check, cloud: InspectedCloud) -> Result:
     """Return the result of a check; a failure where an option or a database cannot be read."""
     try:
-        return result(check(cloud))
+        return finding.merged(check(cloud))
     except exceptions.DatabaseError as error:
-        return result([failure(str(error))])
+        return finding.failure(str(error))
     except cfg.Error as error:
-        return result([failure(f"nova.conf: {error}.")])
-
-
-def _run(check: Check, commands: "UpgradeCommands") -> upgradecheck.Result:
-    return judge(check, commands.cloud)
+        return finding.failure(f"nova.conf: {error}.")
 
 
 class UpgradeCommands(upgradecheck.UpgradeCommands):
     """Runs the checks and prints their table; :meth:`check` returns the worst code."""
 
-    _upgrade_checks = tuple((name, functools.partial(_run, check)) for name, check in CHECKS)
-
     def __init__(self) -> None:
-        self.cloud = InspectedCloud()
+        cloud = InspectedCloud()
+        self._upgrade_checks = tuple(
+            (name, lambda _commands, check=check: judge(check, cloud)) for name, check in CHECKS
+        )
 
-    def _get_details(self, upgrade_check_result: upgradecheck.Result) -> str | None:
+    def _get_details(self, upgrade_check_result: Result) -> str | None:
         """Return the details wrapped for the table: one paragraph a finding, uuids unbroken."""
-        if upgrade_check_result.details is None:
-            return None
-        lines: list[str] = []
-        for text in upgrade_check_result.details.splitlines():
-            indent = "  " if lines else ""
-            wrapper = textwrap.TextWrapper(WIDTH, indent, "  ", break_on_hyphens=False)
-            lines += wrapper.wrap(text)
-        return "\n".join(lines)
+        wrap = functools.partial(
+            textwrap.fill, width=WIDTH, subsequent_indent="  ", break_on_hyphens=False
+        )
+        texts = (upgrade_check_result.details or "").splitlines()
+        wrapped = [wrap(text, initial_indent="  " if i else "") for i, text in enumerate(texts)]
+        return "\n".join(wrapped) or None

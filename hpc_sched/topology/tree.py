@@ -191,7 +191,7 @@ def with_leaves(
     first = len(switches)
     for host in hosts:
         add(host, 1, root)
-    columns = np.tile(np.arange(first, len(switches)), (groups.shape[0], 1))
+    columns = np.tile(np.arange(first, len(switches)), (len(groups), 1))
     if root >= 0:
         columns[switches[root].level - 1 :] = root
     return tuple(switches), read_only(np.hstack([groups, columns])), levels

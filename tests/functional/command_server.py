@@ -44,7 +44,7 @@ class CommandServer:
 
 def _serve() -> None:
     import hpc_sched.cli.status_command
-    import hpc_sched.status.command  # noqa: F401 - what takes long
+    import hpc_sched.status.command_line  # noqa: F401 - what takes long
 
     for line in sys.stdin:
         module, *arguments = json.loads(line)

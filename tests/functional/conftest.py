@@ -15,6 +15,7 @@ from tests.functional import engines, population, population_rows, servers, stat
 from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
 from tests.functional.database_reads import Cloud
 from tests.functional.pods import write_fabric
+from tests.functional.tested_cloud import TestedCloud
 
 CONF = nova.conf.CONF
 
@@ -40,7 +41,7 @@ def start_cloud(
         **attributes: Any,
     ) -> nova_cloud.NovaCloud:
         stop()
-        cloud = nova_cloud.NovaCloud("runTest")
+        cloud = TestedCloud("runTest")
         for name, value in attributes.items():
             setattr(cloud, name, value)
         if leaves is not None:

@@ -296,8 +296,8 @@ def _true_aggregates(_: Cloud) -> Any:
 
 def _computes(_: Cloud) -> Any:
     found = InspectedCloud().computes()
-    assert not found.silent
-    return {(node.host, node.nodename, node.enabled) for node in found.nodes}
+    assert not found.problems
+    return {(node.host, node.nodename, node.enabled) for node in found.rows}
 
 
 def _true_computes(_: Cloud) -> Any:

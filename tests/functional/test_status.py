@@ -794,7 +794,7 @@ def test_misspelt_options_are_a_warning_that_names_the_file(tmp_path):
     first.write_text("[filter_scheduler]\nanything = 1\n[hpc_sched]\ntopolgy_file = x\n")
     second.write_text("[hpc_sched]\ntopology_file = x\nxyzzy = 1\n")
     found = options.unknown_names([str(first), str(second), str(tmp_path / "none.conf")])
-    assert [(finding.code, finding.text) for finding in found] == [
+    assert [(finding.code, finding.details) for finding in found] == [
         (
             Code.WARNING,
             f"{first}: [hpc_sched] topolgy_file is no option and has no effect: did you mean "
@@ -877,7 +877,7 @@ def test_a_release_that_is_not_supported_is_a_failure(package, metadata, error):
     name = package(metadata + '\nRequires-Dist: pytest>=99; extra == "test"\n')
     found = installation.check_versions(InspectedCloud(), name)
     assert [finding.code for finding in found] == [Code.FAILURE]
-    assert re.search(error, found[0].text)
+    assert re.search(error, found[0].details)
 
 
 def test_the_validators_of_extra_specs_are_installed():
@@ -889,11 +889,11 @@ def test_the_validators_of_extra_specs_are_installed():
 def test_validators_that_are_missing_or_broken_are_reported(package):
     [found] = installation.check_validators(InspectedCloud(), "no.such.group")
     assert found.code == Code.WARNING
-    assert "There is no entry point hpc_sched in no.such.group" in found.text
+    assert "There is no entry point hpc_sched in no.such.group" in found.details
     package(entry_points="[broken]\nhpc_sched = xyzzy.nothing\n")
     [found] = installation.check_validators(InspectedCloud(), "broken")
     assert found.code == Code.FAILURE
-    assert "No module named 'xyzzy'" in found.text
+    assert "No module named 'xyzzy'" in found.details
 
 
 # How the databases are read

@@ -268,6 +268,8 @@ def test_without_any_nova_conf_there_is_nothing_to_check(run):
     done = run("upgrade", "check")
     assert done.returncode == 255
     assert "there is no nova.conf where Nova's services look" in done.stderr
+    assert "(nova.conf or nova-scheduler.conf in ~/.nova, ~, /etc/nova and /etc)" in done.stderr
+    assert "name it with --config-file or --config-dir" in done.stderr
 
 
 def test_it_runs_on_the_threads_that_nova_conf_chooses(tmp_path, topology, sample):

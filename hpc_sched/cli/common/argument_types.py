@@ -6,39 +6,32 @@ from typing import TypeVar
 
 from hpc_sched import decimals
 
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 _Value = TypeVar("_Value")
 
 
-def _number(expected: str, is_valid: Callable[[float], bool]) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        found = decimals.number_in(text)
+def _number(
+    expected: str, read: Callable[[str], _Value | None], is_valid: Callable[[_Value], bool]
+) -> Callable[[str], _Value]:
+    def number(text: str) -> _Value:
+        found = read(text)
         if found is None or not is_valid(found):
-            raise argparse.ArgumentTypeError(f"expected a number {expected}, found {text!r}")
+            raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
         return found
 
     return number
 
 
-above_zero = _number("> 0", lambda number: number > 0)
-at_least_zero = _number(">= 0", lambda number: number >= 0)
-share = _number("from 0 to 1", lambda number: 0 <= number <= 1)
+def _whole(text: str) -> int | None:
+    is_whole = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+    return int(text) if is_whole else None
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """Return the type of a whole number that is not smaller."""
-
-    def number(text: str) -> int:
-        is_number = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
-        if not is_number or int(text) < least:
-            raise argparse.ArgumentTypeError(f"expected a whole number >= {least}, found {text!r}")
-        return int(text)
-
-    return number
-
-
-ZERO_OR_MORE = at_least(0)
-ONE_OR_MORE = at_least(1)
+above_zero = _number("a number > 0", decimals.number_in, lambda number: number > 0)
+at_least_zero = _number("a number >= 0", decimals.number_in, lambda number: number >= 0)
+share = _number("a number from 0 to 1", decimals.number_in, lambda number: 0 <= number <= 1)
+ZERO_OR_MORE = _number("a whole number >= 0", _whole, lambda number: number >= 0)
+ONE_OR_MORE = _number("a whole number >= 1", _whole, lambda number: number >= 1)
 
 
 def add_flag(group: argparse._ActionsContainer, name: str, what: str) -> None:

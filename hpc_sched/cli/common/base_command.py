@@ -1,7 +1,5 @@
 """Base classes of the commands."""
 
-from __future__ import annotations
-
 import abc
 import argparse
 from collections.abc import Iterable, Sequence
@@ -16,7 +14,6 @@ from cliff.lister import Lister
 from stevedore.extension import Extension, ExtensionManager
 
 from hpc_sched import terminal_text
-from hpc_sched.cli.common import output
 
 TEXT = "text"
 
@@ -30,7 +27,7 @@ class HPCSchedCommand(Command):
     exit_code = 0
 
     def get_epilog(self) -> str:
-        """Return the epilog; cliff's own method reads the metadata of all distributions first."""
+        """Return the epilog without reading the metadata of all distributions, as cliff does."""
         return self.EPILOG
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -51,6 +48,13 @@ class HPCSchedCommand(Command):
         self.check(parsed_args)
         return int(super().run(parsed_args)) or self.exit_code
 
+    def write_lines(self, lines: Iterable[str]) -> None:
+        """Write lines to standard output; escape what a terminal would obey.
+
+        Switch names come from the fabric, names of servers and groups from tenants.
+        """
+        self.app.stdout.write("".join(f"{terminal_text.text_of(line)}\n" for line in lines))
+
 
 class HPCSchedLister(HPCSchedCommand, Lister):
     """A command that prints rows; the format ``table`` has lines above and below them."""
@@ -68,18 +72,15 @@ class HPCSchedLister(HPCSchedCommand, Lister):
             [terminal_text.text_of(cell) if isinstance(cell, str) else cell for cell in row]
             for row in data
         ]
-        self._write(self.above)
+        self.write_lines(self.above)
         super().produce_output(parsed_args, column_names, printable)
-        self._write(self.below)
+        self.write_lines(self.below)
         return 0
-
-    def _write(self, lines: Sequence[str]) -> None:
-        self.app.stdout.write("".join(f"{terminal_text.text_of(line)}\n" for line in lines))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Result of a command."""
+    """The result of a :class:`TextLister`."""
 
     lines: Sequence[str]  # for people
     columns: tuple[str, ...]
@@ -124,6 +125,6 @@ class TextLister(HPCSchedCommand, Lister):
     ) -> int:
         """Write the text, or the rows in the requested format."""
         if parsed_args.formatter == TEXT:
-            output.write("".join(f"{line}\n" for line in self.lines), self.app.stdout)
+            self.write_lines(self.lines)
             return 0
         return int(super().produce_output(parsed_args, column_names, data))

@@ -11,8 +11,6 @@ from hpc_sched.cli.common import output
 from hpc_sched.core.sharing import interference_file
 from hpc_sched.snapshot.model import Snapshot
 
-PLACES = "nova.conf or nova-scheduler.conf in ~/.nova, ~, /etc/nova and /etc"
-
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the arguments that name the files of nova.conf."""
@@ -42,8 +40,8 @@ def read(args: argparse.Namespace, instead: str) -> cfg.ConfigOpts:
     found = read_if_any(args)
     if found is None:
         raise exceptions.ConfigError(
-            f"there is no nova.conf where Nova's services look ({PLACES}): name {instead}, or a "
-            "copy of the scheduler's nova.conf with --config-file or --config-dir"
+            f"there is no nova.conf where Nova's services look ({conf.NOVA_CONF_PLACES}): name "
+            f"{instead}, or a copy of the scheduler's nova.conf with --config-file or --config-dir"
         )
     return found
 
@@ -53,17 +51,15 @@ def read_if_any(args: argparse.Namespace) -> cfg.ConfigOpts | None:
 
     :raises exceptions.ConfigError: where it cannot be read
     """
-    # As nova-scheduler, so that a command reads the files that the service reads.
-    service = {"project": "nova", "prog": "nova-scheduler"}
-    files, folders = cfg.find_config_files(**service), cfg.find_config_dirs(**service)
-    if not (is_named(args) or files or folders):
+    defaults = conf.nova_conf_files()
+    if not (is_named(args) or any(defaults.values())):
         return None
     found = cfg.ConfigOpts()
     conf.register_opts(found)
     named = [f"--config-file={Path(path)}" for path in args.config_file or ()]
     named += [f"--config-dir={Path(path)}" for path in args.config_dir or ()]
     try:
-        found(named, "nova", default_config_files=files, default_config_dirs=folders)
+        found(named, "nova", **defaults)
     except cfg.Error as error:
         raise exceptions.ConfigError(masking.masked(str(error))) from error
     return found

@@ -1,25 +1,14 @@
 """Output of a command: data on standard output or in a file, messages on standard error."""
 
-import re
 import sys
+import time
 from collections.abc import Collection, Sequence
 from typing import TextIO
 
 from hpc_sched import exceptions, files, terminal_text
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MAX_STATUS = 200
 _CLEAR_LINE = "\r\x1b[K"
-
-
-def write(text: str, stream: TextIO) -> None:
-    """Write text to a stream; escape letters that its encoding lacks, and control characters.
-
-    Switch names come from the fabric, and a terminal obeys control characters.
-    """
-    encoding = stream.encoding or "utf-8"
-    text = _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def write_utf8(text: str, stream: TextIO) -> None:
@@ -40,25 +29,13 @@ def save(text: str, path: str) -> None:
     files.write_atomically(path, text.encode(), exceptions.HPCSchedError)
 
 
-def takes(text: str, stream: TextIO) -> bool:
-    """True if a stream's encoding has all letters of a text."""
-    try:
-        text.encode(stream.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
     """Return rows as lines with aligned columns, to the right for the columns of ``right``."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
+    formats = [
+        f"{'>' if i in right else '<'}{max(map(len, column))}"
+        for i, column in enumerate(zip(*rows, strict=True))
     ]
+    return ["  ".join(map(format, row, formats)).rstrip() for row in rows]
 
 
 def say(text: str) -> None:
@@ -67,15 +44,22 @@ def say(text: str) -> None:
 
 
 class StatusLine:
-    """One line of a terminal that each text overwrites; elsewhere every text is a line."""
+    """One line of a terminal that each text overwrites; elsewhere every text is a line.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    :param pause: seconds before and between such lines, in which texts are dropped
+    """
+
+    def __init__(self, stream: TextIO, pause: float = 0) -> None:
+        self._stream, self._pause, self._shown = stream, pause, time.monotonic()
         self.in_place = stream.isatty()
 
     def show(self, text: str) -> None:
         """Write a text in place of the last one."""
-        self._write(f"{_CLEAR_LINE}{text}"[:_MAX_STATUS] if self.in_place else f"{text}\n")
+        if self.in_place:
+            self._write(f"{_CLEAR_LINE}{text}"[:_MAX_STATUS])
+        elif time.monotonic() - self._shown >= self._pause:
+            self._write(f"{text}\n")
+            self._shown = time.monotonic()
 
     def end(self) -> None:
         """Clear the line."""

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import time
 
 from hpc_sched import conf, exceptions, files
 from hpc_sched.cli.common import nova_conf, output
@@ -151,19 +150,9 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
     if args.snapshot is not None:
         found = snapshot_file.read(args.snapshot)
     else:
-        line = output.StatusLine(sys.stderr)
-        shown = time.monotonic()
-
-        def progress(text: str) -> None:
-            nonlocal shown
-            if line.in_place:
-                line.show(text)
-            elif time.monotonic() - shown > _QUIET_SECONDS:
-                shown = time.monotonic()
-                line.show(f"reading {text}")
-
+        line = output.StatusLine(sys.stderr, _QUIET_SECONDS)
         try:
-            found = live.take(args.cloud, progress)
+            found = live.take(args.cloud, lambda text: line.show(f"reading {text}"))
         finally:
             line.end()
     for note in found.notes:

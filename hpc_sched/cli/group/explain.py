@@ -60,11 +60,11 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
             raise exceptions.SnapshotError(
                 f"no decision on {parsed_args.id!r} in {search.source}{search.hint}"
             )
-        for i, record in enumerate(found):
-            if parsed_args.json:
-                self.app.stdout.write(json.dumps(record, separators=(",", ":")) + "\n")
-            else:
-                self.app.stdout.write(("\n" if i else "") + logged_decisions.text_of(record) + "\n")
+        if parsed_args.json:
+            text = "\n".join(json.dumps(record, separators=(",", ":")) for record in found)
+        else:
+            text = "\n\n".join(map(logged_decisions.text_of, found))
+        self.app.stdout.write(f"{text}\n")
         return 0
 
 
@@ -135,10 +135,7 @@ def _subjects(entry: DecisionEntry) -> Collection[str | None]:
 
 
 def _related(snapshot: Snapshot, wanted: str) -> Iterator[str]:
-    """Yield the uuids whose decisions may cover a name or a VM, nearest first.
-
-    :raises exceptions.SnapshotError: for an unknown name, with similar ones, or an ambiguous one
-    """
+    """Yield the uuids whose decisions may cover a name or a VM, nearest first."""
     things: list[Group | Server] = [*snapshot.groups, *snapshot.servers]
     found = find_one(wanted, "server or server group", things)
     yield found.uuid

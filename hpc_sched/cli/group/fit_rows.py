@@ -1,22 +1,24 @@
 """Output of hpc-sched fits: columns, rows and the sentence above them."""
 
 import math
-from typing import Any
 
 from hpc_sched import terminal_text
-from hpc_sched.core.plan.result import Gang, Plan
-from hpc_sched.snapshot import group_fit, request_builder
+from hpc_sched.cli.common.base_command import Table
+from hpc_sched.core import largest_gangs
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.result import Plan
 from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.group_fit import Fit
+from hpc_sched.snapshot.request_builder import SnapshotRequest
 from hpc_sched.topology import hostlist, plurals
 
 PLACES = ("Leaf", "Above", "VMs", "Hosts")
-GANGS = ("Level", "VMs", "Switch")
 
 
-def summary(state: request_builder.SnapshotRequest, fit: group_fit.Fit) -> dict[str, Any]:
-    """Return the columns of the summary with their values."""
+def summary(state: SnapshotRequest, fit: Fit) -> Table:
+    """Return one row with the numbers, or with the reason why the group does not fit."""
     plan = fit.plan
-    return {
+    row = {
         "Fits": plan is not None,
         "Count": state.request.count,
         "Members": len(state.request.members),
@@ -27,18 +29,19 @@ def summary(state: request_builder.SnapshotRequest, fit: group_fit.Fit) -> dict[
         "Least possible": _finite(fit.least),
         "Reason": fit.reason,
     }
+    return tuple(row), [tuple(row.values())]
 
 
-def sentence(state: request_builder.SnapshotRequest, fit: group_fit.Fit, plan: Plan) -> str:
+def sentence(state: SnapshotRequest, fit: Fit, plan: Plan) -> str:
     """Return a sentence with the number of VMs, their hosts and the cost."""
     number = len(state.request.members)
-    beside = f" beside {plurals.text(number, 'member')}" if number else ""
+    members = f" beside {plurals.text(number, 'member')}" if number else ""
     top = _top(state, plan)
     where = "" if top is None else f" under {top}"
     on = f", all on {fit.processor}" if fit.processor is not None else ""
     # The plan has more VMs than requested where the flavor names the final size of the group.
     return (
-        f"fits: {plurals.text(plan.count, 'VM')}{beside} "
+        f"fits: {plurals.text(plan.count, 'VM')}{members} "
         f"on {plurals.text(len(plan.hosts), 'host')} "
         f"in {plurals.text(len(_leaves(state.cloud, plan)), 'leaf switch')}{where}{on}; Hop-Byte "
         f"{terminal_text.hop_bytes(fit.hop_bytes)}, least possible "
@@ -46,8 +49,8 @@ def sentence(state: request_builder.SnapshotRequest, fit: group_fit.Fit, plan: P
     )
 
 
-def _top(state: request_builder.SnapshotRequest, plan: Plan) -> str | None:
-    """Return the lowest switch above all VMs, members included, or None."""
+def _top(state: SnapshotRequest, plan: Plan) -> str | None:
+    """Return the lowest switch above all VMs, members included; None on several islands."""
     topology, host_of = state.cloud.topology, state.cloud.host_of
     hosts = {*plan.hosts, *(host_of[server.uuid] for server in state.request.members)}
     above = [topology.ancestors(host) for host in sorted(hosts)]
@@ -62,22 +65,22 @@ def _leaves(found: Cloud, plan: Plan) -> dict[str, dict[str, int]]:
     return leaves
 
 
-def place_rows(found: Cloud, plan: Plan) -> list[tuple[Any, ...]]:
-    """Return the rows of :data:`PLACES`, leaves in the order of the plan."""
+def places(found: Cloud, plan: Plan) -> Table:
+    """Return a row for each leaf with planned VMs, in the order of the plan."""
     rows = []
     for leaf, hosts in _leaves(found, plan).items():
-        above = found.topology.ancestors(next(iter(hosts)))[1:]
-        rows.append(
-            (leaf, " ".join(above), sum(hosts.values()), ", ".join(hostlist.fold_counts(hosts)))
-        )
-    return rows
+        above = " ".join(found.topology.ancestors(next(iter(hosts)))[1:])
+        rows.append((leaf, above, sum(hosts.values()), ", ".join(hostlist.fold_counts(hosts))))
+    return PLACES, rows
 
 
-def gang_row(gang: Gang) -> tuple[Any, ...]:
-    """Return the row of :data:`GANGS`."""
-    return gang.level, gang.vms, gang.switch if gang.vms else None
+def largest(group: GroupRequest) -> Table:
+    """Return a row for each level: the largest group that fits under one switch of it."""
+    found = largest_gangs.gangs(group)
+    rows = [(gang.level, gang.vms, gang.switch if gang.vms else None) for gang in found]
+    return ("Level", "VMs", "Switch"), rows
 
 
 def _finite(cost: float | None) -> float | None:
-    """Return a cost, or None if it is infinite, which JSON cannot express."""
+    # JSON cannot express infinity.
     return None if cost is None or math.isinf(cost) else cost

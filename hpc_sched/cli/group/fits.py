@@ -10,7 +10,6 @@ from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_numb
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.group import fit_rows
 from hpc_sched.core import extra_specs
-from hpc_sched.core.largest_gangs import gangs
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import group_fit, request_builder, server_groups, what_if
 from hpc_sched.snapshot.cloud import Cloud, similar
@@ -126,29 +125,25 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         state = request_builder.of(found, _request(parsed_args, found))
         _say_notes(state)
         if parsed_args.count is None:
-            return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
+            return fit_rows.largest(state.group)
         fit = group_fit.fit(state)
         if fit.plan is None:
             self.exit_code = DOES_NOT_FIT
         if parsed_args.summary:
-            summary = fit_rows.summary(state, fit)
-            return tuple(summary), [tuple(summary.values())]
+            return fit_rows.summary(state, fit)
         if fit.plan is not None:
             self.above = [fit_rows.sentence(state, fit, fit.plan)]
-            return fit_rows.PLACES, fit_rows.place_rows(found, fit.plan)
+            return fit_rows.places(found, fit.plan)
         why = fit.reason or ""
         if parsed_args.formatter != "table":
-            output.say(why)
+            if not state.hpc_specs.is_unclear:  # otherwise the notes have the reason
+                output.say(why)
             return fit_rows.PLACES, []
         self.above = [why, "", "largest groups that fit:"]
-        return fit_rows.GANGS, [fit_rows.gang_row(gang) for gang in gangs(state.group)]
+        return fit_rows.largest(state.group)
 
 
 def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQuery:
-    """Return the request of the arguments.
-
-    :raises exceptions.HPCSchedError: for an unknown flavor, group or level
-    """
     group = found.group(args.group) if args.group is not None else None
     placed = server_groups.placed_of(found, group) if group is not None else ()
     if args.flavor is not None:
@@ -193,16 +188,14 @@ def _flavor(name: str, found: Cloud) -> Flavor:
 
 
 def _say_notes(state: request_builder.SnapshotRequest) -> None:
-    """Write notes on parts of the request that are ignored or have less effect than expected."""
-    hpc_specs, snapshot = state.hpc_specs, state.cloud.snapshot
-    for fault in hpc_specs.faults:
+    for fault in state.hpc_specs.faults:
         output.say(f"note: {fault}")
     if state.is_flat:
         output.say(
-            f"note: class {hpc_specs.app_class} is not placed by topology: what is shown is one "
-            "way that the room allows"
+            f"note: class {state.hpc_specs.app_class} is not placed by topology: what is shown is "
+            "one way that the room allows"
         )
-    if snapshot.filters is None:
+    if state.cloud.snapshot.filters is None:
         keys = (extra_specs.CACHE_SCORE, extra_specs.APP_NAME, extra_specs.HOMOGENEOUS)
         ignored = ", ".join(key for key in keys if key in state.request.flavor.extra_specs)
         if ignored:

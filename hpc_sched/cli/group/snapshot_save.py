@@ -5,7 +5,7 @@ import argparse
 from msgspec.structs import replace
 from oslo_config import cfg
 
-from hpc_sched import exceptions
+from hpc_sched import conf, exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
@@ -67,7 +67,8 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
             if not found.options:
                 output.say(
                     "note: no nova.conf here: saved without its options and decision log (looked "
-                    f"for {nova_conf.PLACES}; name a copy of the scheduler's with --config-file)"
+                    f"for {conf.NOVA_CONF_PLACES}; name a copy of the scheduler's with "
+                    "--config-file)"
                 )
         found = replace(found, topology=_topology(parsed_args, options, found))
         if found.topology is None:
@@ -100,10 +101,7 @@ def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
 def _topology(
     args: argparse.Namespace, options: cfg.ConfigOpts | None, found: Snapshot
 ) -> str | None:
-    """Return the topology as a file of driver yaml, or None.
-
-    :raises exceptions.TopologyError: if one that --topology names cannot be read
-    """
+    """Return the topology as a file of driver yaml, or None; raise if --topology is wrong."""
     if args.topology is None and options is None:
         return found.topology
     try:

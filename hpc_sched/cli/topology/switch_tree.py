@@ -1,7 +1,7 @@
 """A topology as a tree of switches for the screen, and as rows for programs."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,18 +20,22 @@ ASCII = ("|- ", "`- ", "|  ", "   ")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One shown switch."""
+class ShownSwitch:
+    """A switch, and what its line or row has."""
 
     switch: Switch
+    level: str
     above: tuple[str, ...]  # names, from the top
     hosts: tuple[str, ...]
     leaves: int
     lowest: bool  # nothing below it is shown
+    processors: str  # of its hosts; empty if unknown, or if switches below it are shown
     last: tuple[bool, ...]  # for each level on the way down: True if it is the last one there
 
 
-def nodes(topology: Topology, top: str | None, depth: int | None, level: int) -> list[Node]:
+def switches_of(
+    topology: Topology, top: str | None, depth: int | None, level: int
+) -> list[ShownSwitch]:
     """Return the shown switches, each before those below it.
 
     :param top: switch to show with all below it; all switches if None
@@ -41,10 +45,13 @@ def nodes(topology: Topology, top: str | None, depth: int | None, level: int) ->
     """
     leaves = Counter(name for leaf in topology.leaves for name in _path(topology, leaf))
 
-    def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[Node]:
+    def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[ShownSwitch]:
         switch = topology.switches[topology.switch_index(name)]
         lowest = switch.level <= level or (depth is not None and len(last) + 1 >= depth)
-        yield Node(switch, above, topology.hosts_of(name), leaves[name], lowest, last)
+        hosts = topology.hosts_of(name)
+        processors = _processors(topology, hosts) if lowest else ""
+        level_name = topology.levels[switch.level - 1]
+        yield ShownSwitch(switch, level_name, above, hosts, leaves[name], lowest, processors, last)
         if not lowest:
             children = topology.children_of(name)
             for child in children:
@@ -53,7 +60,7 @@ def nodes(topology: Topology, top: str | None, depth: int | None, level: int) ->
     if top is not None:
         _, *above = _path(topology, top)
         return list(walk(top, tuple(reversed(above)), ()))
-    return [node for root in topology.roots for node in walk(root, (), ())]
+    return [shown for root in topology.roots for shown in walk(root, (), ())]
 
 
 def _path(topology: Topology, name: str) -> list[str]:
@@ -67,40 +74,25 @@ def _path(topology: Topology, name: str) -> list[str]:
 
 
 def lines_of(
-    topology: Topology, shown: Sequence[Node], occupancy: FabricUsage | None, lines: Sequence[str]
+    shown: Sequence[ShownSwitch], usage: FabricUsage | None, branches: Sequence[str]
 ) -> list[str]:
     """Return the switches as a tree with a heading and aligned columns.
 
-    :param lines: characters of the branches, :data:`UNICODE` or :data:`ASCII`
+    :param branches: their characters, :data:`UNICODE` or :data:`ASCII`
     """
-    names = ["hosts", *(("vms", "vcpus", "free", "off") if occupancy else ())]
-    heading = ("switch", "level", *names, "processor", "below")
-    table = [heading]
+    names = ["hosts", *(("vms", "vcpus", "free", "off") if usage else ())]
+    table = [("switch", "level", *names, "processor", "below")]
     for node in shown:
-        numbers = [str(len(node.hosts))]
-        if occupancy:
-            numbers += _numbers(occupancy.totals(node.hosts))
-        name = _branch(node, lines) + node.switch.name
-        processors = _processors(topology, node) if node.lowest else ""
-        level = topology.levels[node.switch.level - 1]
-        table.append((name, level, *numbers, processors, _below(node)))
-    if not any(row[-2] for row in table[1:]):
+        numbers = [str(len(node.hosts)), *(_numbers(usage.totals(node.hosts)) if usage else ())]
+        name = _branch(node, branches) + node.switch.name
+        table.append((name, node.level, *numbers, node.processors, _below(node)))
+    if not any(node.processors for node in shown):
         table = [(*row[:-2], row[-1]) for row in table]
     return output.aligned(table, range(2, 2 + len(names)))
 
 
-COLUMNS: dict[str, Callable[[Topology, Node], Any]] = {
-    "Switch": lambda _topology, node: node.switch.name,
-    "Level": lambda topology, node: topology.levels[node.switch.level - 1],
-    "Above": lambda _topology, node: "/".join(node.above),
-    "Hosts": lambda _topology, node: len(node.hosts),
-    "Names": lambda _topology, node: hostlist.fold(node.hosts),
-    "Processor": lambda topology, node: _processors(topology, node),
-    "Stands for": lambda _topology, node: hostlist.fold(node.switch.members),
-    "Oversubscription": lambda _topology, node: lint.ratio_of(node.switch),
-}
 # Column to the attribute of Totals.
-_STATE_COLUMNS = {
+_USAGE_COLUMNS = {
     "VMs": "vms",
     "VCPUs used": "vcpus_used",
     "VCPUs": "vcpus",
@@ -112,24 +104,33 @@ _STATE_COLUMNS = {
 
 
 def rows(
-    topology: Topology, shown: Sequence[Node], occupancy: FabricUsage | None
+    shown: Sequence[ShownSwitch], usage: FabricUsage | None
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return names of columns, and a row for each of the lowest shown switches."""
     table = []
     for node in shown:
         if node.lowest:
-            row = [value(topology, node) for value in COLUMNS.values()]
-            if occupancy:
-                totals = occupancy.totals(node.hosts)
-                row += [getattr(totals, name) for name in _STATE_COLUMNS.values()]
-            table.append(tuple(row))
-    return (*COLUMNS, *(_STATE_COLUMNS if occupancy else ())), table
+            row: dict[str, Any] = {
+                "Switch": node.switch.name,
+                "Level": node.level,
+                "Above": "/".join(node.above),
+                "Hosts": len(node.hosts),
+                "Names": hostlist.fold(node.hosts),
+                "Processor": node.processors,
+                "Stands for": hostlist.fold(node.switch.members),
+                "Oversubscription": lint.ratio_of(node.switch),
+            }
+            if usage:
+                totals = usage.totals(node.hosts)
+                row |= {column: getattr(totals, name) for column, name in _USAGE_COLUMNS.items()}
+            table.append(row)
+    return tuple(table[0]), [tuple(row.values()) for row in table]
 
 
-def _branch(node: Node, lines: Sequence[str]) -> str:
+def _branch(node: ShownSwitch, branches: Sequence[str]) -> str:
     if not node.last:
         return ""
-    between, end, through, empty = lines
+    between, end, through, empty = branches
     above = "".join(empty if last else through for last in node.last[:-1])
     return above + (end if node.last[-1] else between)
 
@@ -139,15 +140,15 @@ def _numbers(totals: Totals) -> list[str]:
     return [str(totals.vms), vcpus, str(totals.free), str(totals.off)]
 
 
-def _processors(topology: Topology, node: Node) -> str:
-    found = {topology.processor_of(host) or "" for host in node.hosts}
+def _processors(topology: Topology, hosts: Sequence[str]) -> str:
+    found = {topology.processor_of(host) or "" for host in hosts}
     if found == {""}:
         return ""
     types = sorted(type_ or "unknown" for type_ in found)
     return ", ".join(types) if len(types) <= _MAX_PROCESSORS else f"{len(types)} types"
 
 
-def _below(node: Node) -> str:
+def _below(node: ShownSwitch) -> str:
     """Return the last column: leaves and hosts below a switch."""
     leaves = "" if node.switch.level == 1 else plurals.text(node.leaves, "leaf")
     names = hostlist.fold(node.hosts) if node.lowest else ""

@@ -26,14 +26,8 @@ def build_plan(problem: Problem, selection: Selection = "largest") -> Array:
     chosen = np.zeros_like(racks)
     if selection == "best_fit":
         chosen[least_excess(racks, problem.awaiting, problem.tie)] = 1
-    keys = (
-        problem.topology.name_rank,
-        -problem.capacity,
-        problem.tie[leaf],
-        -racks[leaf],
-        -chosen[leaf],
-    )
-    return np.lexsort(keys)
+    of_rack = (problem.tie[leaf], -racks[leaf], -chosen[leaf])
+    return np.lexsort((problem.topology.name_rank, -problem.capacity, *of_rack))
 
 
 def least_excess(racks: Array, wanted: int, tie: Array) -> Array:

@@ -84,43 +84,41 @@ class InterferenceIndex:
         return {name: frozenset(others) for name, others in bad.items()}
 
 
-def dedicated_room(newcomer: Application, neighbours: Iterable[Application]) -> int:
-    """Return the VMs like the newcomer that a host takes as a dedicated one: 0 or UNBOUNDED.
+def dedicated_room(vm: Application, neighbours: Iterable[Application]) -> int:
+    """Return the VMs of an application that a host takes as a dedicated one: 0 or UNBOUNDED.
 
     VMs of class ``extreme`` share a host with VMs of their own group only. O(neighbours).
     """
     for there in neighbours:
-        own = newcomer.group is not None and there.group == newcomer.group
-        if not own and "extreme" in (newcomer.app_class, there.app_class):
+        own = vm.group is not None and there.group == vm.group
+        if not own and "extreme" in (vm.app_class, there.app_class):
             return 0
     return UNBOUNDED
 
 
 def room(
-    newcomer: Application,
+    vm: Application,
     neighbours: Collection[Application],
     limits: Limits,
-    bad_company: Collection[str] = (),
+    incompatible: Collection[str] = (),
 ) -> int:
-    """Return the VMs like the newcomer that a host takes next to its neighbours (Gupta2013).
+    """Return the VMs of an application that a host takes next to its neighbours (Gupta2013).
 
     The sum of all cache scores is at most alpha, and at most beta with any VM of class ``sync``.
-    0 with a neighbour in bad company; at most 1 for an application that is bad company to
-    itself. UNBOUNDED for ``extreme``, see :func:`dedicated_room`. O(neighbours).
+    0 with an incompatible neighbour; at most 1 for an application incompatible with itself.
+    UNBOUNDED for ``extreme``, see :func:`dedicated_room`. O(neighbours).
 
-    :param bad_company: applications with which the newcomer's must not share a host
+    :param incompatible: applications with which the VM must not share a host
     """
-    if newcomer.app_class == "extreme":
+    if vm.app_class == "extreme":
         return UNBOUNDED
-    if bad_company and any(there.name in bad_company for there in neighbours):
+    if incompatible and any(there.name in incompatible for there in neighbours):
         return 0
-    most = 1 if newcomer.name is not None and newcomer.name in bad_company else UNBOUNDED
-    has_sync = newcomer.app_class == "sync" or any(
-        there.app_class == "sync" for there in neighbours
-    )
+    most = 1 if vm.name is not None and vm.name in incompatible else UNBOUNDED
+    has_sync = vm.app_class == "sync" or any(there.app_class == "sync" for there in neighbours)
     limit = min(limits.alpha, limits.beta) if has_sync else limits.alpha
     left = limit - math.fsum(there.score for there in neighbours)
-    if newcomer.score <= 0:
+    if vm.score <= 0:
         # It adds nothing, but as a sync VM it may lower the limit below the present sum.
         return most if left >= -EPSILON else 0
-    return max(0, math.floor(min(left / newcomer.score + EPSILON, most)))
+    return max(0, math.floor(min(left / vm.score + EPSILON, most)))

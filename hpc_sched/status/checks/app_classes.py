@@ -1,7 +1,5 @@
 """Checks: application classes of flavors are read, and server groups are packed on purpose."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,13 +8,14 @@ import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
+from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.request import request_spec
-from hpc_sched.status.finding import Finding, failure, good, shortened, warning
+from hpc_sched.status.finding import failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
 
@@ -27,7 +26,7 @@ OPTION = "default_app_class"
 _POLICIES = ("anti-affinity", "soft-anti-affinity", "soft-affinity", "affinity")
 
 
-def check_flavors(cloud: InspectedCloud) -> list[Finding]:
+def check_flavors(cloud: InspectedCloud) -> list[Result]:
     """Return the extra specs of flavors that no enabled filter or weigher reads."""
     values = cloud.from_database("flavors", read_flavors)
     flavors: dict[str, list[str]] = {}
@@ -51,14 +50,13 @@ def check_flavors(cloud: InspectedCloud) -> list[Finding]:
 def _ignored() -> Iterator[tuple[str, str, str]]:
     """Yield extra specs that have no effect, each with the harm and the remedy."""
     plugins = configured_plugins.enabled()
-    if not plugins.has_filter(DEDICATED_FILTER):
-        remedy = f"Add {DEDICATED_FILTER} to enabled_filters"
-        yield f"{APP_CLASS}=extreme", "other VMs may join their hosts", remedy
-    if not plugins.has_filter(INTERFERENCE_FILTER):
-        harm = "no host is kept from them for its neighbours"
-        remedy = f"Add {INTERFERENCE_FILTER} to enabled_filters"
-        yield CACHE_SCORE, harm, remedy
-        yield APP_NAME, harm, remedy
+    for key, name, harm in (
+        (f"{APP_CLASS}=extreme", DEDICATED_FILTER, "other VMs may join their hosts"),
+        (CACHE_SCORE, INTERFERENCE_FILTER, "no host is kept from them for its neighbours"),
+        (APP_NAME, INTERFERENCE_FILTER, "no host is kept from them for its neighbours"),
+    ):
+        if not plugins.has_filter(name):
+            yield key, harm, f"Add {name} to enabled_filters"
     if not plugins.has_mdobp:
         remedy = (
             "Add hpc_sched.weighers.mdobp.MDOBPWeigher to weight_classes, with a multiplier "
@@ -104,7 +102,7 @@ class InspectedGroup:
         )
 
 
-def check_groups(cloud: InspectedCloud) -> list[Finding]:
+def check_groups(cloud: InspectedCloud) -> list[Result]:
     """Return the server groups for which ``default_app_class`` decides although it is not set.
 
     Groups of every policy count, for the default packs them all. A group whose instances all
@@ -133,14 +131,13 @@ def check_groups(cloud: InspectedCloud) -> list[Finding]:
             f"{OPTION}=none, and to the flavors for HPC hpc:app_class=sync; or the line "
             f"{OPTION}={value}, and to the flavors of these groups hpc:app_class=none:"
         ),
-        *(failure(text) for text in shortened([str(group) for group in packed])),
+        *map(failure, shortened(list(map(str, packed)))),
     ]
 
 
 def _rank(group: InspectedGroup) -> tuple[int, str, str]:
-    known = group.policy in _POLICIES
-    place = _POLICIES.index(group.policy) if known else len(_POLICIES)
-    return place, group.name, group.uuid
+    # Unknown policies come last.
+    return (*_POLICIES, group.policy).index(group.policy), group.name, group.uuid
 
 
 def read_groups(context: nova_context.RequestContext) -> list[InspectedGroup]:
@@ -181,7 +178,6 @@ def read_groups(context: nova_context.RequestContext) -> list[InspectedGroup]:
 
 
 def _names_class(text: str) -> bool:
-    """True if a request spec names an application class; False for an unreadable one."""
     try:
         spec = databases.object_in(text)
         flavor = databases.object_fields(spec.get("flavor"))

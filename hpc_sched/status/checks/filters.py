@@ -7,9 +7,17 @@ from collections.abc import Iterator, Sequence
 
 import nova.conf
 from nova.scheduler import filters as nova_filters
+from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched.enabled_plugins import FILTER_ORDER, GROUP_FILTER, RACK_FILTER
-from hpc_sched.status.finding import Finding, failure, good, import_error_text, warning
+from hpc_sched.status.finding import (
+    NO_COMMENTS,
+    failure,
+    good,
+    has_comment,
+    import_error_text,
+    warning,
+)
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
 CONF = nova.conf.CONF
@@ -17,13 +25,9 @@ CONF = nova.conf.CONF
 NOVAS = "nova.scheduler.filters.all_filters"
 OURS = "hpc_sched.filters.all_filters"
 _NO_START = "nova-scheduler does not start."
-_COMMENT = (
-    "nova.conf has no comments behind a value. Put the comment on a line of its own, beginning "
-    "with #."
-)
 
 
-def check(_cloud: InspectedCloud) -> list[Finding]:
+def check(_cloud: InspectedCloud) -> list[Result]:
     """Return what is wrong in available_filters and enabled_filters."""
     names = list(CONF.filter_scheduler.enabled_filters)
     found, known = _available(CONF.filter_scheduler.available_filters)
@@ -47,23 +51,22 @@ def check(_cloud: InspectedCloud) -> list[Finding]:
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
-    """Return enabled filters in the recommended order, each once."""
-    single = list(dict.fromkeys(names))
-    others = [name for name in single if name not in FILTER_ORDER]
-    return others + [name for name in FILTER_ORDER if name in single]
+    """Return enabled filters in the recommended order, each once; Nova's keep theirs."""
+    rank = {name: number for number, name in enumerate(FILTER_ORDER, 1)}
+    return sorted(dict.fromkeys(names), key=lambda name: rank.get(name, 0))
 
 
 def _line(names: Sequence[str]) -> str:
     return f"enabled_filters = {', '.join(_in_order(names))}"
 
 
-def _available(paths: Sequence[str]) -> tuple[list[Finding], set[str]]:
+def _available(paths: Sequence[str]) -> tuple[list[Result], set[str]]:
     """Return what is wrong in available_filters, and the names of the filters it provides."""
-    found: list[Finding] = []
+    found: list[Result] = []
     names: set[str] = set()
     for path in paths:
-        if "#" in path or ";" in path:
-            why = f": {_NO_START} {_COMMENT}"
+        if has_comment(path):
+            why = f": {_NO_START} {NO_COMMENTS}"
         elif "," in path:
             parts = [part.strip() for part in path.split(",") if part.strip()]
             lines = "; ".join(f"available_filters = {part}" for part in parts)
@@ -83,11 +86,11 @@ def _available(paths: Sequence[str]) -> tuple[list[Finding], set[str]]:
     return found, names
 
 
-def _unknown(name: str, known: set[str]) -> Finding:
+def _unknown(name: str, known: set[str]) -> Result:
     """Return the failure for an enabled filter that available_filters does not provide."""
     names = f"enabled_filters names {name!r}, which"
-    if "#" in name or ";" in name:
-        return failure(f"{names} is no filter: {_NO_START} {_COMMENT}")
+    if has_comment(name):
+        return failure(f"{names} is no filter: {_NO_START} {NO_COMMENTS}")
     novas = {cls.__name__ for cls in nova_filters.all_filters()}
     for provided, path in ((FILTER_ORDER, OURS), (novas, NOVAS)):
         if name in provided:
@@ -103,7 +106,7 @@ def _unknown(name: str, known: set[str]) -> Finding:
     return failure(f"{names} is no filter: {_NO_START} {meant}")
 
 
-def _order(names: Sequence[str]) -> Iterator[Finding]:
+def _order(names: Sequence[str]) -> Iterator[Result]:
     """Yield what is wrong in the order of distinct names."""
     expected = _in_order(names)
     if names == expected:
@@ -116,9 +119,8 @@ def _order(names: Sequence[str]) -> Iterator[Finding]:
             f"fit elsewhere. Set {_line(names)}"
         )
         return
-    places = map(expected.index, names)
     early, late = next(
-        (expected[one], expected[other]) for one, other in itertools.pairwise(places) if one > other
+        (a, b) for a, b in itertools.pairwise(names) if expected.index(a) > expected.index(b)
     )
     yield warning(
         f"{early} before {late}: it counts on hosts that are removed after it, and groups are "

@@ -6,20 +6,21 @@ import importlib.metadata
 import platform
 from collections.abc import Iterator
 
+from oslo_upgradecheck.upgradecheck import Result
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from hpc_sched.status.finding import Finding, failure, good, warning
+from hpc_sched.status.finding import failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
 NAME = "hpc_sched"
 _REINSTALL = "Install hpc-sched again with pip, as a whole."
 
 
-def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> list[Finding]:
+def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> list[Result]:
     """Return whether what a package requires, with its extra ``nova``, is installed."""
     package = importlib.metadata.distribution(distribution)
-    found: list[Finding] = []
+    found: list[Result] = []
     supported = package.metadata["Requires-Python"] or ""
     version = platform.python_version()
     if version not in SpecifierSet(supported):
@@ -52,7 +53,7 @@ def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> l
 
 def check_validators(
     _cloud: InspectedCloud, group: str = "nova.api.extra_spec_validators"
-) -> Iterator[Finding]:
+) -> Iterator[Result]:
     """Return whether nova-api, where it runs on this host, validates ``hpc:`` extra specs.
 
     :param group: the entry points among which Nova looks for validators

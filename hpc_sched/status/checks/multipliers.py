@@ -4,8 +4,6 @@ Nova maps the numbers of a weigher to 0..1, multiplies and adds up. The weighers
 return ranks: their smallest step is multiplier / (ranks - 1); see the operator's guide.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -15,14 +13,15 @@ import nova.conf
 from nova import context as nova_context
 from nova import objects
 from nova.scheduler.weights import compute, cross_cell
+from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
 from hpc_sched.decimals import text_of
-from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.status.checks.weighers import LoadedWeigher, load, names
-from hpc_sched.status.finding import Finding, failure, good, warning
+from hpc_sched.status.finding import failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
+from hpc_sched.topology.host_names import HostNames
 from hpc_sched.weighers import mdobp
 
 CONF = nova.conf.CONF
@@ -56,7 +55,7 @@ class _Candidates:
         return self.mdobp_step * (self.largest - 1)
 
 
-def check(cloud: InspectedCloud) -> list[Finding]:
+def check(cloud: InspectedCloud) -> list[Result]:
     """Return how topology, and MDOBP inside its leaves, compare with the other weighers."""
     weighers, _ = load()  # the check of weighers reports what cannot be loaded
     ours = [one for one in weighers if one.is_topology or one.is_mdobp]
@@ -70,7 +69,7 @@ def check(cloud: InspectedCloud) -> list[Finding]:
     ]
     guards = [one for one in weighers if isinstance(one.weigher, tuple(GUARDS))]
     others = 0.0
-    endless = []
+    infinite = []
     for one in weighers:
         try:
             most = one.most(aggregates)
@@ -88,19 +87,19 @@ def check(cloud: InspectedCloud) -> list[Finding]:
                 "of the hosts is then arbitrary. Set it, in nova.conf and in the metadata of "
                 "aggregates, to a number."
             )
-            endless.append(failure(text))
+            infinite.append(failure(text))
         elif one not in ours and one not in guards:
             others += most
-    if endless:
-        return found + endless
+    if infinite:
+        return found + infinite
     packer = next((one for one in ours if one.is_mdobp), None)
     by_topology = [one for one in ours if one.is_topology]
     for one in by_topology:
         rivals = sum(rival.most(aggregates) for rival in by_topology if rival is not one)
         found.append(_topology(one, others + rivals, packer, among, guards))
         found += _guards_below(one, guards)
-    if packer is not None:
-        found += _mdobp(packer, others, among)
+    if packer is not None and (among.hosts > 1 or packer.multiplier() <= 0):
+        found.append(_mdobp(packer, others, among))
     return found + [
         warning(
             f"Aggregate {aggregate.name} overrides {one.option} with "
@@ -119,37 +118,33 @@ def read_aggregates(context: nova_context.RequestContext) -> list[objects.Aggreg
     return sorted(objects.AggregateList.get_all(context), key=lambda found: (found.name, found.id))
 
 
-def _candidates(cloud: InspectedCloud) -> tuple[list[Finding], _Candidates]:
+def _candidates(cloud: InspectedCloud) -> tuple[list[Result], _Candidates]:
     """Return warnings for cells without an answer, and the most that the weighers choose from.
 
     Without a topology every compute counts as a leaf, the hardest case.
     """
     computes = cloud.computes()
-    found = [warning(f"{silent}. Its computes are not counted here.") for silent in computes.silent]
-    hosts = len(computes.enabled)
+    found = [warning(f"{cell}. Its computes are not counted here.") for cell in computes.problems]
+    places = [(node.host, node.nodename) for node in computes.rows if node.enabled]
+    hosts = len(places)
     try:
         topology = cloud.topology()
     except exceptions.TopologyError:
         return found, _Candidates(hosts, hosts, hosts)
-    in_topology, _ = loaded_topology.names_in(loaded_topology.Fabric(topology), computes.enabled)
-    known = [name for name in in_topology if name in topology]
-    sizes = Counter(topology.leaf_of(name) for name in known)
-    leaves = len(sizes) + hosts - len(known)
+    hosts_there, _ = HostNames(topology).find_all(places)
+    sizes = Counter(topology.leaf_of(name) for name in hosts_there if name in topology)
+    leaves = len(sizes) + hosts - sizes.total()
     return found, _Candidates(hosts, leaves, max(sizes.values(), default=1))
 
 
 def _topology(
     one: LoadedWeigher,
-    others: float,
-    packer: LoadedWeigher | None,
+    others: float,  # sum of the other multipliers, without MDOBPWeigher's
+    packer: LoadedWeigher | None,  # MDOBPWeigher, where it is enabled
     among: _Candidates,
     guards: list[LoadedWeigher],
-) -> Finding:
-    """Return whether a weigher by topology decides before the others.
-
-    :param others: sum of the other multipliers, without MDOBPWeigher's
-    :param packer: MDOBPWeigher, where it is enabled
-    """
+) -> Result:
+    """Return whether a weigher by topology decides before the others."""
     value = one.multiplier()
     if value <= 0:
         return _without_weight(one, "groups go to the worst hosts first")
@@ -199,30 +194,25 @@ def _steps(one: LoadedWeigher, among: _Candidates) -> tuple[int, str]:
     return among.hosts - 1, f"of {among.hosts} ranks"
 
 
-def _mdobp(one: LoadedWeigher, others: float, among: _Candidates) -> Iterator[Finding]:
-    """Yield whether MDOBPWeigher decides before Nova's weighers inside a leaf."""
+def _mdobp(one: LoadedWeigher, others: float, among: _Candidates) -> Result:
+    """Return whether MDOBPWeigher decides before Nova's weighers inside a leaf."""
     value = one.multiplier()
     if value <= 0:
-        yield _without_weight(one, "VMs go to the hosts that suit them least")
-        return
-    if among.hosts < 2:
-        return
+        return _without_weight(one, "VMs go to the hosts that suit them least")
     step = among.mdobp_step
     step_text = f"the step between two hosts of a leaf is {value * step:.2f}"
     rest = f"{text_of(round(others, 6))}, the sum of Nova's multipliers"
     if value * step > others:
-        yield good(f"{one.name} decides strictly: {step_text}, more than {rest}.")
-        return
+        return good(f"{one.name} decides strictly: {step_text}, more than {rest}.")
     how = "mostly" if value * max(among.mdobp_span, step) > others else "hardly"
-    yield warning(
+    return warning(
         f"{one.name} decides {how} inside a leaf: {step_text}, not more than {rest}. Set "
         f"[hpc_sched] {one.option} = {text_of(above(others / step))} for it to decide "
         "strictly, and see that topology still does."
     )
 
 
-def _without_weight(one: LoadedWeigher, harm: str) -> Finding:
-    """Return the finding for a multiplier of 0 or less."""
+def _without_weight(one: LoadedWeigher, harm: str) -> Result:
     value = one.multiplier()
     if value == 0:
         return warning(f"{one.name} is switched off: [hpc_sched] {one.option} = 0.")
@@ -232,7 +222,7 @@ def _without_weight(one: LoadedWeigher, harm: str) -> Finding:
     )
 
 
-def _guards_below(one: LoadedWeigher, guards: list[LoadedWeigher]) -> Iterator[Finding]:
+def _guards_below(one: LoadedWeigher, guards: list[LoadedWeigher]) -> Iterator[Result]:
     """Yield warnings for the guards that do not decide before topology."""
     value = one.multiplier()
     for guard in guards:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import nova.conf
 from oslo_config import cfg, iniparser
+from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import conf, exceptions, masking
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.status.finding import Finding, failure, good, warning
+from hpc_sched.status.finding import failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
 
@@ -22,7 +23,7 @@ CONF = nova.conf.CONF
 STEP = 1000
 
 
-def check(_cloud: InspectedCloud) -> list[Finding]:
+def check(_cloud: InspectedCloud) -> list[Result]:
     """Return what is wrong in the section [hpc_sched] of nova.conf."""
     files = list(CONF.config_file or ())
     for folder in CONF.config_dir or ():
@@ -36,7 +37,7 @@ def check(_cloud: InspectedCloud) -> list[Finding]:
     return found or [good("All options of [hpc_sched] can be used.")]
 
 
-def unknown_names(paths: Iterable[str]) -> list[Finding]:
+def unknown_names(paths: Iterable[str]) -> list[Result]:
     """Return a warning for every name in [hpc_sched] that is no option; oslo.config ignores it.
 
     :param paths: the files of nova.conf
@@ -60,7 +61,7 @@ def unknown_names(paths: Iterable[str]) -> list[Finding]:
     return found
 
 
-def _interference_file() -> Iterator[Finding]:
+def _interference_file() -> Iterator[Result]:
     path = CONF.hpc_sched.interference_file
     if not path:
         return
@@ -78,7 +79,7 @@ def _interference_file() -> Iterator[Finding]:
         yield good(f"{path} knows {len(index.applications)} applications.")
 
 
-def _decision_log() -> Iterator[Finding]:
+def _decision_log() -> Iterator[Result]:
     path = CONF.hpc_sched.decision_log
     if not path:
         return
@@ -94,12 +95,13 @@ def _decision_log() -> Iterator[Finding]:
         )
 
 
-def check_placement_results(cloud: InspectedCloud) -> Iterator[Finding]:
+def check_placement_results(cloud: InspectedCloud) -> Iterator[Result]:
     """Return whether a request without a server group sees every compute."""
     most = CONF.scheduler.max_placement_results
-    number = len(cloud.computes().enabled)
-    for silent in cloud.computes().silent:
-        yield warning(f"{silent}. Its computes are not counted here.")
+    computes = cloud.computes()
+    number = sum(node.enabled for node in computes.rows)
+    for cell in computes.problems:
+        yield warning(f"{cell}. Its computes are not counted here.")
     if number <= most:
         yield good(f"{plurals.text(number, 'enabled compute')}, at most {most} results.")
         return
@@ -112,37 +114,34 @@ def check_placement_results(cloud: InspectedCloud) -> Iterator[Finding]:
     )
 
 
-def check_host_subset_size(_cloud: InspectedCloud) -> list[Finding]:
+def check_host_subset_size(_cloud: InspectedCloud) -> list[Result]:
     """Return whether Nova takes the best host."""
     size = CONF.filter_scheduler.host_subset_size
-    if size == 1:
-        return [good("Nova takes the best host.")]
     text = (
         f"[filter_scheduler] host_subset_size = {size}: Nova chooses at random among the "
         f"{size} best hosts, which takes VMs off the plan. Set it to 1: the plan itself "
         "keeps requests that run at the same time apart."
     )
-    return [warning(text)]
+    return [good("Nova takes the best host.") if size == 1 else warning(text)]
 
 
-def check_shuffle(_cloud: InspectedCloud) -> list[Finding]:
+def check_shuffle(_cloud: InspectedCloud) -> list[Result]:
     """Return whether hosts of equal weight stay in their order."""
-    if not CONF.filter_scheduler.shuffle_best_same_weighed_hosts:
-        return [good("Hosts of equal weight stay in their order.")]
     text = (
         "[filter_scheduler] shuffle_best_same_weighed_hosts = true: Nova chooses at random "
         "among hosts of one weight, and groups become less compact. Set it to false."
     )
-    return [warning(text)]
+    is_shuffled = CONF.filter_scheduler.shuffle_best_same_weighed_hosts
+    return [warning(text) if is_shuffled else good("Hosts of equal weight stay in their order.")]
 
 
-def check_instance_tracking(_cloud: InspectedCloud) -> list[Finding]:
+def check_instance_tracking(_cloud: InspectedCloud) -> list[Result]:
     """Return whether nova-compute reports its instances to the scheduler."""
-    if CONF.filter_scheduler.track_instance_changes:
-        return [good("nova-compute reports changes of its VMs to the scheduler.")]
+    fine = "nova-compute reports changes of its VMs to the scheduler."
     text = (
         "[filter_scheduler] track_instance_changes = false: the scheduler reads the VMs of "
         "every host from the cells for every request, which takes long with many hosts. Set "
         "it to true, except where the cells have message queues of their own."
     )
-    return [warning(text)]
+    is_tracked = CONF.filter_scheduler.track_instance_changes
+    return [good(fine) if is_tracked else warning(text)]

@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator
 
 import nova.conf
+from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import conf, exceptions
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.status.finding import Finding, failure, good, shortened, warning
+from hpc_sched.status.finding import failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
@@ -17,7 +19,7 @@ CONF = nova.conf.CONF
 _COMMA = re.compile(r",(?![^\[]*\])")  # outside of brackets
 
 
-def check(cloud: InspectedCloud) -> Iterator[Finding]:
+def check(cloud: InspectedCloud) -> Iterator[Result]:
     """Return how the topology compares with the cloud's computes."""
     driver, options = conf.topology_source(CONF)
     described = options.get("path") or " ".join(options.get("command", ()))
@@ -26,7 +28,7 @@ def check(cloud: InspectedCloud) -> Iterator[Finding]:
         topology = cloud.topology()
     except exceptions.TopologyError as error:
         yield from map(failure, shortened(error.problems))
-        yield failure(f"nova-scheduler does not start with this topology ({source}): mend it.")
+        yield failure(f"nova-scheduler does not start with this topology ({source}): correct it.")
         return
     yield good(f"{topology.summary()} ({source}).")
     yield from map(warning, shortened(topology.remarks))
@@ -36,30 +38,33 @@ def check(cloud: InspectedCloud) -> Iterator[Finding]:
         yield failure(str(error))
 
 
-def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Finding]:
+def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Result]:
     computes = cloud.computes()
-    for silent in computes.silent:
-        yield warning(f"{silent}. Its computes are not compared with the topology.")
-    names, _ = loaded_topology.names_in(loaded_topology.Fabric(topology), computes.nodes)
-    missing = [
+    for cell in computes.problems:
+        yield warning(f"{cell}. Its computes are not compared with the topology.")
+    places = [(node.host, node.nodename) for node in computes.rows]
+    names, _ = HostNames(topology).find_all(places)
+    missing = sorted(
         node.nodename
-        for node, name in zip(computes.nodes, names, strict=True)
+        for node, name in zip(computes.rows, names, strict=True)
         if node.enabled and name not in topology
-    ]
-    strangers = sorted(set(topology.hosts) - set(names)) if not computes.silent else []
-    enabled = plurals.text(len(computes.enabled), "enabled compute")
+    )
+    # A cell that did not answer may have them.
+    unused = [] if computes.problems else sorted(set(topology.hosts) - set(names))
+    number = sum(node.enabled for node in computes.rows)
+    enabled = plurals.text(number, "enabled compute")
     if missing:
-        hint = " (or name them in topology_name_map)" if strangers else ""
+        hint = " (or name them in topology_name_map)" if unused else ""
         yield warning(
             f"{len(missing)} of {enabled} are "
             "not in the topology and count as leaves of their own at the greatest distance: "
             f"{_folded(missing)}. Add them to the topology{hint}, or disable them."
         )
-    elif computes.enabled:
+    elif number:
         yield good(f"All {enabled} are in it.")
-    if strangers:
-        hosts = f"{plurals.text(len(strangers), 'host')} of the topology"
-        yield good(f"{hosts} are no computes: {_folded(strangers)}. They do no harm.")
+    if unused:
+        hosts = f"{plurals.text(len(unused), 'host')} of the topology"
+        yield good(f"{hosts} are no computes: {_folded(unused)}. They do no harm.")
 
 
 def _folded(names: list[str]) -> str:

@@ -1,11 +1,9 @@
 """Check: one weigher by topology, MDOBP where hosts are shared, and no misspelt weigher."""
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +12,18 @@ import nova.conf
 from nova import objects
 from nova.scheduler import weights
 from nova.scheduler.weights import metrics
+from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched.enabled_plugins import ALL_WEIGHERS, DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.status.finding import Finding, failure, good, import_error_text, warning
+from hpc_sched.status.finding import (
+    NO_COMMENTS,
+    failure,
+    good,
+    has_comment,
+    import_error_text,
+    warning,
+)
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.weighers.base import GroupWeigher, TopologyWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
@@ -112,74 +118,56 @@ def names(weighers: Sequence[LoadedWeigher]) -> str:
     return ", ".join(weigher.name for weigher in weighers)
 
 
-def check(_cloud: InspectedCloud) -> list[Finding]:
+def check(_cloud: InspectedCloud) -> list[Result]:
     """Return what is wrong in weight_classes."""
     weighers, missing = load()
+    paths = CONF.filter_scheduler.weight_classes
+    found = [
+        failure(f"{why} nova-scheduler does not start. {_meant(path)}") for path, why in missing
+    ]
     deciding = [one for one in weighers if one.is_topology and one.multiplier() != 0]
-    places = f"{names(deciding) or 'no weigher'} places by topology."
-    return list(_problems(weighers, missing, deciding)) or [good(places)]
-
-
-def _problems(
-    weighers: list[LoadedWeigher], missing: list[tuple[str, str]], deciding: list[LoadedWeigher]
-) -> Iterator[Finding]:
-    for path, why in missing:
-        yield failure(f"{why} nova-scheduler does not start. {_meant(path)}")
-    by_topology = [weigher for weigher in weighers if weigher.is_topology]
+    by_topology = {one.path for one in weighers if one.is_topology}
     if len(deciding) > 1:
-        yield failure(
-            f"{len(deciding)} weighers by topology are enabled, "
-            f"{names(deciding)}: their ranks add up and groups follow none of "
-            f"their orders. Enable one. Set {_line(without=by_topology)}"
+        others = [path for path in paths if path not in by_topology]
+        packer = [MDOBP] if ALL_WEIGHERS in by_topology else []
+        text = (
+            f"{len(deciding)} weighers by topology are enabled, {names(deciding)}: their ranks "
+            "add up and groups follow none of their orders. Enable one. Set "
         )
+        found.append(failure(text + _line(*others, HOP_BYTE, *packer)))
     elif not by_topology and not missing:
-        yield warning(
-            "No weigher by topology is enabled: hosts are chosen by Nova's weighers alone. "
-            f"Set {_line()}"
-        )
-    for name, count in Counter(weigher.name for weigher in weighers).items():
+        text = "No weigher by topology is enabled: hosts are chosen by Nova's weighers alone. Set "
+        found.append(warning(text + _line(*paths, HOP_BYTE)))
+    for name, count in Counter(one.name for one in weighers).items():
         if count > 1:
-            yield warning(f"{name} is enabled {count} times and counts as often. Name it once.")
+            text = f"{name} is enabled {count} times and counts as often. Name it once."
+            found.append(warning(text))
     plugins = configured_plugins.enabled()
     sharing = list(filter(plugins.has_filter, (DEDICATED_FILTER, INTERFERENCE_FILTER)))
-    if sharing and not any(weigher.is_mdobp for weigher in weighers):
-        yield warning(
+    if sharing and not any(one.is_mdobp for one in weighers):
+        text = (
             f"{', '.join(sharing)} without MDOBPWeigher: class async is not consolidated, and "
-            f"class sync fills the fewest hosts of a leaf. Set {_line(last=MDOBP)}"
+            "class sync fills the fewest hosts of a leaf. Set "
         )
+        found.append(warning(text + _line(*paths, MDOBP)))
     if not any(type(one.weigher).__module__.startswith("nova.") for one in weighers):
-        yield warning(
+        text = (
             "None of Nova's own weighers is enabled: hosts whose builds fail are not avoided, "
-            f"and requests without a group go anywhere. Set {_line(first=NOVAS)}"
+            "and requests without a group go anywhere. Set "
         )
+        found.append(warning(text + _line(NOVAS, *paths)))
+    return found or [good(f"{names(deciding) or 'no weigher'} places by topology.")]
 
 
-def _line(without: Sequence[LoadedWeigher] = (), first: str = "", last: str = "") -> str:
-    """Return the line with the recommended value of weight_classes.
-
-    :param without: the weighers by topology to replace by the recommended one
-    :param first: the path to put first; with it, or ``last``, no weigher by topology is added
-        unless one is replaced
-    :param last: the path to put last
-    """
-    gone = {weigher.path for weigher in without}
-    paths = [path for path in CONF.filter_scheduler.weight_classes if path not in gone]
-    if ALL_WEIGHERS in gone:
-        last = MDOBP
-    if first:
-        paths.insert(0, first)
-    elif not last or without:
-        paths.append(HOP_BYTE)
-    if last:
-        paths.append(last)
+def _line(*paths: str) -> str:
     return f"weight_classes = {', '.join(dict.fromkeys(paths))}"
 
 
 def _meant(path: str) -> str:
     """Return the remedy for a path that cannot be loaded."""
-    if "#" in path or ";" in path:
-        return "nova.conf has no comments behind a value: put it on a line of its own."
+    if has_comment(path):
+        return NO_COMMENTS
     close = difflib.get_close_matches(path, [NOVAS, *OURS], 1)
     if close and close[0] != path:
         return f"Did you mean {close[0]}?"
-    return "Remove it, or mend its package."
+    return "Remove it, or repair its package."

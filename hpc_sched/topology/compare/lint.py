@@ -52,8 +52,7 @@ def ratio_text(ratio: float) -> str:
 
 
 def _islands(topology: Topology) -> Iterator[str]:
-    roots = (topology.switches[root].name for root in topology.groups[-1].tolist())
-    hosts = Counter(roots)
+    hosts = Counter(topology.switches[root].name for root in topology.groups[-1].tolist())
     if len(hosts) > 1:
         largest = sorted(hosts, key=lambda root: (-hosts[root], root))
         shown = ", ".join(f"{root} ({hosts[root]})" for root in largest[:5])

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from hpc_sched import exceptions
 
-# The first ones are mended first; a file with more is read again afterwards.
+# The first ones are corrected first; a file with more is read again afterwards.
 MAX_PROBLEMS = 100
 MAX_REMARKS = 100
 # A line of a hostile file may be as long as the file.

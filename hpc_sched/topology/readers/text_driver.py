@@ -85,10 +85,9 @@ class TextDriver(TopologyDriver):
 
     def parse(self, description: Text) -> Topology:
         """Return the topology of a text; errors name file, line and what was expected."""
-        names: Mapping[str, str] = {}
-        if description.name_map is not None:
-            names = name_map_.read(description.name_map, self.name_map or "the name map")
-        fabric = self.parse_text(description.content, description.name, names)
+        content, name, name_map = description
+        names = name_map_.read(name_map, self.name_map or "the name map") if name_map else {}
+        fabric = self.parse_text(content, name, names)
         try:
             return fabric.renamed(names)
         except exceptions.TopologyError as error:

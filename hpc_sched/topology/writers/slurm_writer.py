@@ -57,17 +57,16 @@ def _names_of(topology: Topology) -> dict[str, str]:
     given = [switch.name for switch in topology.switches]
     kept = {name for name in given if len(name) <= MAX_NAME and hostlist.PLAIN.match(name)}
     taken = set(kept)
-    names: dict[str, str] = {}
+    names = {name: name for name in given}
     for given_name in given:
-        name = given_name
-        if name not in kept:
-            stem = _OTHERS.sub("-", name).strip("-") or "switch"
+        if given_name not in kept:
+            stem = _OTHERS.sub("-", given_name).strip("-") or "switch"
             name, count = stem[:MAX_NAME], 1
             while name in taken:
                 count += 1
                 name = f"{stem[: MAX_NAME - len(str(count)) - 1]}-{count}"
             taken.add(name)
-        names[given_name] = name
+            names[given_name] = name
     return names
 
 

@@ -18,7 +18,7 @@ from hpc_sched.topology.writers.svg_layout import CELL, HEADING, PADDING, Box, L
 FREE, GROUP, USED, OFF = "free", "group", "used", "off"
 
 
-class _Look(NamedTuple):
+class _HostStyle(NamedTuple):
     fill: str
     stroke: str
     meaning: str
@@ -26,13 +26,13 @@ class _Look(NamedTuple):
 
 # Okabe and Ito's colours, which colour-blind readers distinguish; dark, middle and white, and a
 # cross, so that they differ in a print without colours too.
-_LOOKS = {
-    FREE: _Look("#ffffff", "#555555", "free"),
-    GROUP: _Look("#0072b2", "#00466e", "this group"),
-    USED: _Look("#f0b440", "#8a6100", "other VMs"),
-    OFF: _Look("#e4e4e4", "#555555", "disabled, down or unknown to Nova"),
+_HOST_STYLES = {
+    FREE: _HostStyle("#ffffff", "#555555", "free"),
+    GROUP: _HostStyle("#0072b2", "#00466e", "this group"),
+    USED: _HostStyle("#f0b440", "#8a6100", "other VMs"),
+    OFF: _HostStyle("#e4e4e4", "#555555", "disabled, down or unknown to Nova"),
 }
-_PLAIN = _Look("#9fcbe8", "#2a6f9e", "host")
+_PLAIN = _HostStyle("#9fcbe8", "#2a6f9e", "host")
 
 _MARGIN = 16
 _TOP = 52  # heading and names of levels
@@ -117,7 +117,7 @@ def _cells(
         x = box.x + PADDING + i % places.cells * places.cell
         y = box.y + HEADING + i // places.cells * places.cell
         state = None if states is None else states.get(host, OFF)
-        note = notes.get(host) or (None if state is None else _LOOKS[state].meaning)
+        note = notes.get(host) or (None if state is None else _HOST_STYLES[state].meaning)
         facts = (host, topology.processor_of(host), note)
         tooltip = _tooltip([", ".join(fact for fact in facts if fact)])
         yield _square(x, y, places.cell, state, tooltip)
@@ -141,19 +141,19 @@ def _upper(topology: Topology, box: Box, hosts: int, leaves: int) -> Iterator[st
 
 
 def _box(
-    look: str, topology: Topology, box: Box, facts: Iterable[str], taken: int = 0
+    class_: str, topology: Topology, box: Box, facts: Iterable[str], taken: int = 0
 ) -> Iterator[str]:
     """Yield a box and its name, but for ``taken`` px at its end; the group is left open."""
     yield f"<g>{_tooltip([*_facts(topology, box.switch), *facts])}"
     size = f'width="{box.width}" height="{box.height}"'
-    yield f'<rect class="{look}" x="{box.x}" y="{box.y}" {size}/>'
+    yield f'<rect class="{class_}" x="{box.x}" y="{box.y}" {size}/>'
     name = topology.switches[box.switch].name
     name = cut(name, box.width - 2 * PADDING - taken, _NAME)
     yield _text("n", box.x + PADDING, box.y + 13, name)
 
 
-def _text(look: str, x: int, y: int, text: str) -> str:
-    return f'<text class="{look}" x="{x}" y="{y}">{_legal(text)}</text>'
+def _text(class_: str, x: int, y: int, text: str) -> str:
+    return f'<text class="{class_}" x="{x}" y="{y}">{_legal(text)}</text>'
 
 
 def _facts(topology: Topology, index: int) -> Iterator[str]:
@@ -168,8 +168,11 @@ def _facts(topology: Topology, index: int) -> Iterator[str]:
 
 
 def _legend(hosts: Mapping[str, int]) -> list[tuple[str, str]]:
-    shown = {state: look for state, look in _LOOKS.items() if state != GROUP or hosts.get(state)}
-    return [(state, f"{look.meaning} ({hosts.get(state, 0)})") for state, look in shown.items()]
+    return [
+        (state, f"{style.meaning} ({hosts.get(state, 0)})")
+        for state, style in _HOST_STYLES.items()
+        if state != GROUP or hosts.get(state)
+    ]
 
 
 def _drawn_legend(legend: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -181,7 +184,7 @@ def _drawn_legend(legend: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _style() -> str:
-    looks = {**_LOOKS, "host": _PLAIN}
+    styles = {**_HOST_STYLES, "host": _PLAIN}
     rules = [
         f"text{{font-family:{svg_layout.FONT};fill:#1a1a1a}}",
         f".t{{font-size:{_TITLE}px;font-weight:bold}}",
@@ -193,7 +196,7 @@ def _style() -> str:
         ".u{fill:#e8eef2;stroke:#888888}",
         ".c{stroke:#888888;fill:none}",
         ".x{stroke:#555555;fill:none}",
-        *(f".{name}{{fill:{look.fill};stroke:{look.stroke}}}" for name, look in looks.items()),
+        *(f".{name}{{fill:{style.fill};stroke:{style.stroke}}}" for name, style in styles.items()),
     ]
     return "<style>" + "\n".join(rules) + "</style>"
 

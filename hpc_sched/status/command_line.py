@@ -58,7 +58,8 @@ def run(arguments: Sequence[str]) -> int:
         raise exceptions.ConfigError(masking.masked(str(error))) from error
     if not CONF.config_file and not CONF.config_dir:
         raise exceptions.ConfigError(
-            "there is no nova.conf where Nova's services look: name it with --config-file"
+            f"there is no nova.conf where Nova's services look ({conf.NOVA_CONF_PLACES}): name it "
+            "with --config-file or --config-dir"
         )
     try:
         rpc.init(CONF)  # cells are named with their message queues; nothing is sent
@@ -79,24 +80,17 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _read_configuration(arguments: Sequence[str]) -> None:
-    """Read nova.conf as nova-scheduler does, and the command line.
-
-    Databases that do not answer are tried again once, not as often as by a service.
-
-    :raises cfg.Error: where a file is missing or is no configuration
-    """
-    files = cfg.find_config_files(project="nova", prog="nova-scheduler")
-    folders = cfg.find_config_dirs(project="nova", prog="nova-scheduler")
+    """Read nova.conf as nova-scheduler does, and the command line."""
     CONF(
         list(arguments),
         project="nova",
         prog="hpc-sched-status",
         version=hpc_sched.__version__,
-        default_config_files=files,
-        default_config_dirs=folders,
         description="Checks what hpc_sched needs of Nova's configuration and of the cloud. Exit "
         "codes: 0 all checks passed, 1 a warning, 2 a failure, 255 an error.",
+        **conf.nova_conf_files(),
     )
+    # A service tries databases that do not answer much more often.
     for group in ("database", "api_database"):
         CONF.set_default("max_retries", 1, group)
         CONF.set_default("retry_interval", 1, group)

@@ -76,15 +76,14 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
 def _picture(cloud: Cloud, placed: group_placement.GroupPlacement) -> list[str]:
     """Return lines with the leaves, the VMs on their hosts, and the costs."""
     topology = cloud.topology
-    shown = list(topology.leaves)
-    if len(shown) > _MAX_LEAVES:
-        shown = [leaf for leaf in shown if leaf in placed.leaves]
-    titles = {leaf: topology.leaf_title(leaf) for leaf in shown}
-    width = max((len(title) for title in titles.values()), default=0) + 2
+    every = len(topology.leaves) <= _MAX_LEAVES
+    shown = [leaf for leaf in topology.leaves if every or leaf in placed.leaves]
+    titles = [topology.leaf_title(leaf) for leaf in shown]
+    width = max(map(len, titles), default=0) + 2
     lines = [
-        titles[leaf].ljust(width)
+        title.ljust(width)
         + " ".join(_cell(cloud, placed, host) for host in topology.hosts_of(leaf))
-        for leaf in shown
+        for leaf, title in zip(shown, titles, strict=True)
     ]
     others = len(topology.leaves) - len(shown)
     if others:
@@ -92,7 +91,7 @@ def _picture(cloud: Cloud, placed: group_placement.GroupPlacement) -> list[str]:
     number = sum(placed.counts.values())
     return [
         "",
-        *(line.rstrip() for line in lines),
+        *map(str.rstrip, lines),
         "",
         " " * width + _LEGEND,
         "",

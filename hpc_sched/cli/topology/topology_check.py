@@ -226,15 +226,12 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
 
 
 def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
-    yield from _changes(found, "hosts", "switches")
-    for before, after in found.renamed:
-        yield "renamed", after, before, after
-    yield from _changes(found, "levels", "processors", "members", "links")
+    for kind in ("hosts", "switches", "renamed", "levels", "processors", "members", "links"):
+        for change in getattr(found, kind):
+            if kind == "renamed":
+                before, after = change
+                yield kind, after, before, after
+            else:
+                yield kind, hostlist.fold(change.names), change.old or "", change.new or ""
     for hops in found.hops:
         yield "hops", f"{hops.pairs} pairs of hosts", f"{hops.old}", f"{hops.new}"
-
-
-def _changes(found: Difference, *kinds: str) -> Iterator[tuple[str, str, str, str]]:
-    for kind in kinds:
-        for change in getattr(found, kind):
-            yield kind, hostlist.fold(change.names), change.old or "", change.new or ""

@@ -8,7 +8,7 @@ from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import add_number
 from hpc_sched.cli.common.base_command import Answer, HPCSchedCommand, TextLister
 from hpc_sched.cli.topology import switch_tree
-from hpc_sched.cli.topology.findings import summary
+from hpc_sched.cli.topology.topology_check import summary
 from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import formats
@@ -61,7 +61,7 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
         """Return the tree, and the rows of its lowest switches."""
         topology, uses = sources.topology_of_source(args)
         level = _level(topology, args.level)
-        shown = switch_tree.nodes(topology, args.switch, args.depth, level)
+        shown = switch_tree.switches_of(topology, args.switch, args.depth, level)
         if topology.remarks:
             output.say(
                 f"{plurals.text(len(topology.remarks), 'remark')} on this topology: see hpc-sched "
@@ -72,10 +72,13 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
                 f"{plurals.text(len(uses.unnamed), 'hypervisor')} not in this topology: see "
                 "hpc-sched topology check"
             )
-        drawn = "".join(switch_tree.UNICODE)
-        lines = switch_tree.UNICODE if output.takes(drawn, self.app.stdout) else switch_tree.ASCII
-        tree = switch_tree.lines_of(topology, shown, uses, lines)
-        return Answer(tree, *switch_tree.rows(topology, shown, uses))
+        branches = switch_tree.UNICODE
+        try:
+            "".join(branches).encode(self.app.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:
+            branches = switch_tree.ASCII
+        tree = switch_tree.lines_of(shown, uses, branches)
+        return Answer(tree, *switch_tree.rows(shown, uses))
 
 
 def _level(topology: Topology, name: str | None) -> int:

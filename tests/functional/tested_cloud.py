@@ -1,0 +1,45 @@
+"""The demo's Nova in this process, as the functional tests use it: with waits long enough."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from nova.tests.functional.api.client import OpenStackApiNotFoundException
+
+from hpc_sched.demo.nova_cloud import NovaCloud
+
+# At two polls a second. Nova's own tests give up after 5 seconds; many services on few cores need
+# longer.
+MAX_POLLS = 240
+
+
+class TestedCloud(NovaCloud):
+    """A Nova in this process whose servers move, fail and are deleted."""
+
+    @property
+    def weighers(self) -> list[Any]:
+        """The weighers of the running scheduler."""
+        return list(self.scheduler.manager.host_manager.weighers)
+
+    def _wait_for_server_parameter(
+        self, server: Any, expected_params: Any, max_retries: int = 10, **others: Any
+    ) -> Any:
+        return super()._wait_for_server_parameter(
+            server, expected_params, max(max_retries, MAX_POLLS), **others
+        )
+
+    def _wait_for_assert(self, assert_func: Any, max_retries: int = 10, sleep: float = 0.5) -> Any:
+        return super()._wait_for_assert(assert_func, max(max_retries, MAX_POLLS), sleep)
+
+    def _wait_for_server_allocations(self, consumer_id: str, max_retries: int = 20) -> Any:
+        return super()._wait_for_server_allocations(consumer_id, max(max_retries, MAX_POLLS))
+
+    def _wait_until_deleted(self, server: Mapping[str, Any]) -> None:
+        # A server in ERROR keeps that status until its compute has deleted it.
+        for _ in range(MAX_POLLS):
+            try:
+                self.api.get_server(server["id"])
+            except OpenStackApiNotFoundException:
+                return
+            time.sleep(0.5)
+        self.fail(f"server {server['id']} is still there")
