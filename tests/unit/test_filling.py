@@ -45,7 +45,7 @@ def one_leaf(
 
 def filled(problem: Problem, count: int) -> list[str]:
     """Return the names of the hosts of ``count`` VMs in the only leaf, in order."""
-    [hosts] = leaf_hosts(problem, count).values()
+    [hosts] = leaf_hosts(problem, count, np.arange(len(problem.capacity))).values()
     return [problem.topology.hosts[i] for i in places(problem, hosts, count)]
 
 
@@ -151,7 +151,7 @@ def test_no_way_to_fill_a_leaf_brings_more_vms_together(drawn: tuple[Problem, in
 @given(leaves())
 def test_the_gains_of_a_leaf_are_the_pairs_that_can_be_had(drawn: tuple[Problem, int]):
     problem, count = drawn
-    [hosts] = leaf_hosts(problem, count).values()
+    [hosts] = leaf_hosts(problem, count, np.arange(len(problem.capacity))).values()
     room = problem.capacity.tolist()
     assert leaf_gains(hosts, count).tolist() == [
         max(pairs_on_one_host(problem, split) for split in splits(room, vms))
@@ -208,7 +208,7 @@ def test_nothing_is_gained_on_one_host_by_a_group_that_would_rather_be_spread(
     drawn: tuple[Problem, int],
 ):
     problem, count = drawn
-    [hosts] = leaf_hosts(problem, count).values()
+    [hosts] = leaf_hosts(problem, count, np.arange(len(problem.capacity))).values()
     assert leaf_gains(hosts, count).tolist() == [0] * (count + 1)
 
 
