@@ -114,12 +114,17 @@ class GroupRequest:
             return answer
         # A service of many nodes: capacities are exact for each leaf, not for several together.
         switches = [self._switches(level) for level in range(2, self.topology.depth + 1)]
+        plans: list[Plan] = []
         for room in server_group_policy.by_service(
-            self.hard_policy, self.room, self.sizes, switches
+            self.hard_policy, self.room, self.sizes, self._per_hypervisor(answer), switches
         ):
-            answer = solve_sizes(self._problem(room), self.sizes, self.active)
-            if isinstance(answer, Plan) and self._keeps_policy(answer):
-                return answer
+            found = solve_sizes(self._problem(room), self.sizes, self.active)
+            if isinstance(found, Rejection):
+                answer = found
+            elif self._keeps_policy(found):
+                plans.append(found)
+        if plans:
+            return min(plans, key=lambda plan: (-plan.count, plan.hop_bytes))
         if isinstance(answer, Plan):
             # No service takes all VMs; the Rejection lists what fits.
             return rejected(self.problem(), self.sizes[-1], require=None, max_leaves=None)
@@ -293,11 +298,15 @@ class GroupRequest:
         return replace(packing, free=free, usable=usable)
 
     def _keeps_policy(self, plan: Plan) -> bool:
-        if self.hard_policy is None:
-            return True
+        """True if the plan keeps the hard policy, counted by service."""
+        policy = self.hard_policy
+        return policy is None or server_group_policy.keeps(policy, self._per_hypervisor(plan))
+
+    def _per_hypervisor(self, plan: Plan) -> Array:
+        """Return the VMs that a plan has on each hypervisor. Shape (hypervisors,)."""
         hosts = self.topology.hosts
-        planned = [plan.hosts.get(hosts[i], 0) for i in self.hosts_of_rows.tolist()]
-        return server_group_policy.keeps(self.hard_policy, np.array(planned, dtype=np.int64))
+        counts = [plan.hosts.get(hosts[i], 0) for i in self.hosts_of_rows.tolist()]
+        return np.array(counts, dtype=np.int64)
 
     def _most_on_one_service(self) -> int:
         """Return the most VMs that one service takes; only the members' service if it has any."""

@@ -109,15 +109,21 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
 
 
 def by_service(
-    policy: HardPolicy | None, room: Array, sizes: Sequence[int], switches: Sequence[Array]
+    policy: HardPolicy | None,
+    room: Array,
+    sizes: Sequence[int],
+    planned: Array,
+    switches: Sequence[Array],
 ) -> Iterator[Array]:
     """Yield rooms per hypervisor to plan with, where one service has nodes below many leaves.
 
     Anti-affinity: one for each level, with each service's allowance divided among its nodes below
     each switch; a plan below one such switch keeps the policy. Affinity: one for each service
-    that takes ``sizes[-1]`` VMs: those that take a larger size first, then by the names of their
-    nodes. Shape (hypervisors,).
+    that takes ``sizes[-1]`` VMs, those that take a larger size first; of services with one node
+    the first only, for all plans on one host cost the same. Shape (hypervisors,).
 
+    :param planned: VMs per hypervisor of the plan that breaks the policy; affinity takes the
+        services with most of them first, then goes by the names of nodes with room
     :param switches: for each level, lowest first: the switch above each hypervisor
     """
     if policy is None:
@@ -127,11 +133,16 @@ def by_service(
         for switch in switches:
             yield _shared_out(policy, room, switch)
         return
-    total = policy.per_service(room)
-    services = dict.fromkeys(policy.service[policy.order].tolist())
-    for service in sorted(services, key=lambda i: sum(total[i] < size for size in sizes)):
-        if total[service] >= sizes[-1] and (members[service] or not members.any()):
-            yield np.where(policy.service == service, room, 0)
+    total, on_service = policy.per_service(room), policy.per_service(planned)
+    ordered = policy.service[policy.order]
+    services = [
+        service
+        for service in dict.fromkeys(ordered[room[policy.order] > 0].tolist())
+        if total[service] >= sizes[-1] and (members[service] or not members.any())
+    ]
+    services.sort(key=lambda i: (sum(total[i] < size for size in sizes), -on_service[i]))
+    for service in services[:1] if len(policy.order) == len(set(ordered.tolist())) else services:
+        yield np.where(policy.service == service, room, 0)
 
 
 def keeps(policy: HardPolicy, planned: Array) -> bool:
