@@ -6,9 +6,9 @@ from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.filters.base import GroupFilter, States, select
+from hpc_sched.nova_glue.instances.claim_observer import Array
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.request.claim_observer import Array
 
 
 class ColocationFilter(GroupFilter):

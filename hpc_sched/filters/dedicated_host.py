@@ -7,9 +7,9 @@ from nova import objects
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
+from hpc_sched.nova_glue import request_spec
+from hpc_sched.nova_glue.instances.claim_observer import Array
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.request import request_spec
-from hpc_sched.nova_glue.request.claim_observer import Array
 
 
 class HPCDedicatedHostFilter(ColocationFilter):

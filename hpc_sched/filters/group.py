@@ -8,8 +8,9 @@ from nova import exception, objects
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import decision_record, request_spec, served_requests
+from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
@@ -37,7 +38,7 @@ class HPCGroupFilter(GroupFilter):
         _check(state)
         positions = state.positions(states)
         group = state.group_request(positions)
-        answer = state.plan(group)
+        answer = state.decide(group)
         if isinstance(answer, Rejection):
             if not group.is_refused(answer, is_move=state.group.is_move):
                 decision_record.log(state, answer)

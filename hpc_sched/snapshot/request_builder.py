@@ -8,11 +8,8 @@ from numpy.typing import NDArray
 
 from hpc_sched.core import extra_specs
 from hpc_sched.core.capacity import UNBOUNDED, host_capacity
-from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
-from hpc_sched.core.server_group_policy import hard_policy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocation, hypervisor_processors, nova_options
@@ -92,47 +89,28 @@ def _group_request(
     cloud: Cloud, request: GroupQuery, hpc_specs: HPCSpecs, topology: Topology, room: Array
 ) -> GroupRequest:
     snapshot = cloud.snapshot
-    places = [(node.host, node.nodename) for node in snapshot.hypervisors]
-    host_index = np.array(
-        [topology.index_of(cloud.name_at[place]) for place in places], dtype=np.int64
-    )
-    members = np.zeros(len(topology.hosts), dtype=np.int64)
-    for server in request.members:
-        if server.uuid in cloud.host_of:
-            members[topology.index_of(cloud.host_of[server.uuid])] += 1
-    placed = Counter((server.host, server.nodename) for server in request.members if server.host)
     enabled = nova_options.enabled(snapshot)
+    places = [(node.host, node.nodename) for node in snapshot.hypervisors]
     by_mdobp = hpc_specs.shares_hosts and enabled.has_mdobp
-    homogeneous = hpc_specs.homogeneous
-    if not enabled.has_filter(HOMOGENEITY_FILTER):
-        homogeneous = "false"
-    final_size = hpc_specs.constraints.group_size or 0
-    return GroupRequest(
-        topology=topology,
-        tie=tie_order(topology, request.group_id),
-        host_index=host_index,
+    by_type = hpc_specs.homogeneous != "false" and enabled.has_filter(HOMOGENEITY_FILTER)
+    return GroupRequest.of(
+        topology,
+        hpc_specs,
+        group_id=request.group_id,
+        policy=request.policy,
+        max_per_host=request.max_per_host,
+        places=places,
+        names=[cloud.name_at[place] for place in places],
         room=room,
-        members=members,
+        members=Counter(
+            (server.host or "", cloud.host_of[server.uuid])
+            for server in request.members
+            if server.uuid in cloud.host_of
+        ),
         left=request.count,
         awaiting=request.count,
-        missing=max(final_size - int(members.sum()), 0),
-        constraints=hpc_specs.constraints if topology is cloud.topology else NO_CONSTRAINTS,
-        server_group_policy=request.policy,
-        hard_policy=hard_policy(
-            request.policy,
-            request.max_per_host,
-            placed,
-            places,
-            topology.leaf_index[host_index],
-        ),
-        pack_hosts=request.policy != "soft-anti-affinity" and not by_mdobp,
         packing=_packing(cloud, request) if by_mdobp else None,
-        homogeneous=homogeneous,
-        processors=(
-            hypervisor_processors.of(cloud, request.members, room)
-            if homogeneous != "false"
-            else None
-        ),
+        processors=hypervisor_processors.of(cloud, request.members, room) if by_type else None,
     )
 
 

@@ -119,8 +119,8 @@ class GroupWeigher(weights.BaseHostWeigher):
         if self._places(state):
             state.warn_of_faults()
             answer = self._weights(state, state.positions(states))
-        if state.planning.answer is not None:
-            decision_record.log(state, state.planning.answer)
+        if state.decisions.answer is not None:
+            decision_record.log(state, state.decisions.answer)
         return answer
 
     def _differs(self, weighed_obj_list: Sequence[weights.WeighedHost]) -> bool:

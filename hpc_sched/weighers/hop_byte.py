@@ -19,4 +19,4 @@ class HopByteWeigher(TopologyWeigher):
     multiplier = "hop_byte_weight_multiplier"
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        return group.host_order(state.plan(group), state.claims.slot)
+        return group.host_order(state.decide(group), state.claims.slot)

@@ -62,11 +62,11 @@ class MDOBPWeigher(GroupWeigher):
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
         """Return all hosts of the topology, best one for the next VM first, on any leaf."""
         problem = group.problem()
-        if state.is_flat or problem.packing is None:
+        if state.request.hpc_specs.is_flat or problem.packing is None:
             # The whole cloud is one leaf of the plan.
             return _planned_order(state, group)
         return mdobp.order(problem.packing, problem.members, problem.topology.name_rank)
 
 
 def _planned_order(state: GroupState, group: GroupRequest) -> Array:
-    return group.host_order(state.plan(group), state.claims.slot)
+    return group.host_order(state.decide(group), state.claims.slot)

@@ -23,6 +23,6 @@ class RackCapacityWeigher(TopologyWeigher):
     multiplier = "rack_capacity_weight_multiplier"
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        if state.build_plan is None:
-            state.build_plan = build_plan(group.problem(), CONF.hpc_sched.rack_selection)
-        return state.build_plan
+        if state.rack_order is None:
+            state.rack_order = build_plan(group.problem(), CONF.hpc_sched.rack_selection)
+        return state.rack_order

@@ -11,13 +11,13 @@ from typing import Any
 from nova import context as nova_context
 
 from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import (
     group_members,
     host_instances,
     instance_applications,
 )
 from hpc_sched.nova_glue.io import aggregates_driver, databases
-from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.room import host_processors, host_state_room
 from hpc_sched.status.checks import app_classes, multipliers
 from hpc_sched.status.inspected_cloud import InspectedCloud

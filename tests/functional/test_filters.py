@@ -11,8 +11,9 @@ import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import decision_record, request_spec, served_requests
+from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import (
     FABRIC,

@@ -15,12 +15,12 @@ from oslo_log import log as logging
 
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.sharing.cache_interference import Application, dedicated_room, room
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import host_instances, instance_applications
+from hpc_sched.nova_glue.instances.claim_observer import Array, ClaimObserver
 from hpc_sched.nova_glue.instances.host_instances import HostInstances, on_host
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import circuit_breaker, databases
-from hpc_sched.nova_glue.request import request_spec
-from hpc_sched.nova_glue.request.claim_observer import Array, ClaimObserver
 from hpc_sched.nova_glue.room import cache_limits
 
 CONF = nova.conf.CONF

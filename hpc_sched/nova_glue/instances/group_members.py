@@ -14,10 +14,10 @@ from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import in_flight_instances
 from hpc_sched.nova_glue.instances.placed_instance import awaits_host, exists
 from hpc_sched.nova_glue.io import circuit_breaker, databases
-from hpc_sched.nova_glue.request import request_spec
 
 LOG = logging.getLogger(__name__)
 

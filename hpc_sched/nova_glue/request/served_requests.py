@@ -14,10 +14,11 @@ from nova.scheduler import host_manager
 
 from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
-from hpc_sched.nova_glue.request import decision_record, request_spec
+from hpc_sched.nova_glue.request import decision_record
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 
@@ -86,7 +87,7 @@ def get_state(
             entry.state = GroupState(request, group, states, entry.fabric, colocated)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
-        entry.state.planning.seconds += time.perf_counter() - began
+        entry.state.decisions.seconds += time.perf_counter() - began
     return entry.state
 
 

@@ -11,7 +11,7 @@ from nova.scheduler import host_manager
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.request.request_spec import RequestedGroup
+from hpc_sched.nova_glue.request_spec import RequestedGroup
 from hpc_sched.nova_glue.room import host_state_room
 
 CONF = nova.conf.CONF

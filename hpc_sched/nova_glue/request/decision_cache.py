@@ -1,40 +1,36 @@
-"""The plan of a group through one request."""
-
-from __future__ import annotations
+"""The decision on a group, kept while the VMs of its request are placed."""
 
 import time
 from dataclasses import dataclass
 
 import numpy as np
 
-from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.group_request import GroupRequest, ProcessorChoice
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import planned_counts
-from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Answered:
-    """The last answer with its question."""
-
+class _Decided:
     answer: Plan | Rejection
     problem: Problem
     sizes: tuple[int, ...]
 
 
-class Planning:
-    """Plans a group; again only if a VM was placed elsewhere or a planned host has no room.
+class DecisionCache:
+    """Decides again only if a VM was placed elsewhere or a planned host has no room.
 
     While every VM takes a planned place, the rest of the plan is the best plan for the other
     VMs. So only the first VM of a request takes time.
     """
 
     def __init__(self) -> None:
-        self._last: _Answered | None = None
+        self._last: _Decided | None = None
         self.revised = False  # whether the group was planned again after a VM was placed
         self.seconds = 0.0  # spent on the request
 
-    def plan(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
+    def decide(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
         """Return the plan of a request, or a Rejection.
 
         :param placed: number of VMs that the request has placed
@@ -45,9 +41,19 @@ class Planning:
         if answer is None:
             answer = request.decide()
             self.revised |= placed > 0
-        self._last = _Answered(answer, problem, sizes)
+        self._last = _Decided(answer, problem, sizes)
         self.seconds += time.perf_counter() - began
         return answer
+
+    def choose_processor(self, request: GroupRequest) -> ProcessorChoice[Plan] | Refusal | None:
+        """Return the processor type of a group, as its request does, and keep the plan on it."""
+        began = time.perf_counter()
+        choice = request.choose_processor(GroupRequest.decide, lambda plan: plan.count)
+        if isinstance(choice, ProcessorChoice):
+            problem = request.among(choice.hypervisors).problem()
+            self._last = _Decided(choice.answer, problem, request.sizes)
+        self.seconds += time.perf_counter() - began
+        return choice
 
     @property
     def answer(self) -> Plan | Rejection | None:
