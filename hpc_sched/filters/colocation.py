@@ -25,7 +25,6 @@ class ColocationFilter(GroupFilter):
         colocated = served_requests.get_colocated(spec, states)
         if colocated.faults:
             raise exceptions.RefusedError("; ".join(colocated.faults))
-        self._check(colocated)
         kept = select(states, (self._room(colocated, states) > 0).tolist())
         if not kept:
             raise self._refusal(colocated, states)
@@ -33,14 +32,11 @@ class ColocationFilter(GroupFilter):
             colocated.removed[self.why] += len(states) - len(kept)
         return kept
 
-    def _check(self, colocated: ColocatedInstances) -> None:
-        """Check that the known VMs suffice to keep the request's guarantees.
-
-        :raises exceptions.RefusedError: if they do not
-        """
-
     def _room(self, colocated: ColocatedInstances, states: States) -> Array:
-        """Return the VMs of the request that each host takes. Shape (states,)."""
+        """Return the VMs of the request that each host takes. Shape (states,).
+
+        :raises exceptions.RefusedError: if not enough VMs on hosts are known for a guarantee
+        """
         raise NotImplementedError
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:

@@ -28,7 +28,7 @@ class HPCDedicatedHostFilter(ColocationFilter):
 
     why = "dedicated hosts"
 
-    def _check(self, colocated: ColocatedInstances) -> None:
+    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
         if colocated.unverified:
             raise exceptions.RefusedError(
                 "class extreme needs hosts without VMs of others, and those on their way to a "
@@ -36,8 +36,6 @@ class HPCDedicatedHostFilter(ColocationFilter):
                 "class extreme needs hosts of its own, and which are free is not known at the "
                 "moment; try again later",
             )
-
-    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
         return colocated.dedicated_room(states)
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:

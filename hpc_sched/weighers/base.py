@@ -11,18 +11,15 @@ import numpy as np
 from nova import objects
 from nova.scheduler import host_manager, weights
 from nova.scheduler import utils as scheduler_utils
-from numpy.typing import NDArray
 from oslo_log import log as logging
 
-from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.group_request import Array, GroupRequest
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
-
-Array = NDArray[np.int64]
 
 
 class _Weighing(threading.local):
@@ -138,6 +135,10 @@ class GroupWeigher(weights.BaseHostWeigher):
         """Return the weights of the candidates at these positions."""
         raise NotImplementedError
 
+    def _order(self, state: GroupState, group: GroupRequest) -> Array:
+        """Return all hosts of the topology, best one for the next VM first. Shape (hosts,)."""
+        return group.host_order(state.decide(group), state.claims.slot)
+
 
 class TopologyWeigher(GroupWeigher):
     """Orders the hosts by their leaves; their ranks are the weights.
@@ -159,10 +160,6 @@ class TopologyWeigher(GroupWeigher):
             behind = keys // len(state.topology.hosts)
             keys = np.where(behind == 0, least[leaf], behind * len(state.topology.hosts))
         return [float(rank) for rank in dense_ranks(keys)]
-
-    def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        """Return all hosts of the topology, best one for the next VM first. Shape (hosts,)."""
-        raise NotImplementedError
 
 
 def host_keys(state: GroupState, positions: Array, order: Array) -> Array:

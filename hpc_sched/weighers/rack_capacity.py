@@ -1,13 +1,11 @@
 """RackCapacityWeigher: the build plan of Gupta et al. 2012."""
 
-from __future__ import annotations
-
 import nova.conf
 
 from hpc_sched.core.classic.build_plan import build_plan
-from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.group_request import Array, GroupRequest
 from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.weighers.base import Array, TopologyWeigher
+from hpc_sched.weighers.base import TopologyWeigher
 
 CONF = nova.conf.CONF
 

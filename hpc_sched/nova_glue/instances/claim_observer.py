@@ -1,7 +1,5 @@
 """The VMs of a request that HostStates have taken, and the hosts that lost a claim."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The members of a group and those awaiting a place, read from Nova's databases and Placement."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

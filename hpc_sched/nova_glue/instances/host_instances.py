@@ -1,7 +1,5 @@
 """All instances that hold room on hosts, of every project, read from Nova in bulk."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

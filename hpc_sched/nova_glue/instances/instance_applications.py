@@ -1,7 +1,5 @@
 """The applications of the instances on the hosts, cached as long as they cannot change."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

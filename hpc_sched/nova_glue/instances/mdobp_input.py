@@ -1,7 +1,5 @@
 """The input of MDOBP: a VM's demand and the free resources of hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import nova.conf

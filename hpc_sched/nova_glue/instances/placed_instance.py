@@ -1,7 +1,5 @@
 """Instances that hold room on hosts, also where they migrate from or to."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple

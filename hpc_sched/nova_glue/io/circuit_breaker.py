@@ -5,8 +5,6 @@ that hangs cannot be stopped, only abandoned together with its thread. Nova's ow
 cells has five threads, which the host manager needs: none of these reads runs there.
 """
 
-from __future__ import annotations
-
 import contextvars
 import math
 import threading

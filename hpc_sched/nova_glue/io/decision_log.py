@@ -1,7 +1,5 @@
 """The file that gets one line of JSON for every decision."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """One group during one request: the values read at the first call, and its claims since."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

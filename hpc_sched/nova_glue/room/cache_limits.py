@@ -1,7 +1,5 @@
 """The limits of cache scores and the interference index of this cloud."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
