@@ -46,15 +46,11 @@ def of(cloud: Cloud, members: Iterable[Server], room: NDArray[np.int64]) -> Host
 
 def per_hypervisor(cloud: Cloud) -> tuple[list[str | None], list[Processor | None]]:
     """Return type and reported processor of each hypervisor."""
-    metadata: dict[str, list[str]] = {}
-    for aggregate in cloud.snapshot.aggregates:
-        if METADATA in aggregate.metadata:
-            for host in aggregate.hosts:
-                metadata.setdefault(host, []).append(aggregate.metadata[METADATA])
+    metadata = cloud.aggregate_metadata()
     nodes = cloud.snapshot.hypervisors
     reported = [None if node.cpu_info is None else of_cpu_info(node.cpu_info) for node in nodes]
     names = [
-        stated_type(metadata.get(node.host, ()))
+        stated_type(there.get(METADATA, "") for there in metadata.get(node.host, ()))
         or cloud.topology.processor_of(cloud.name_at[node.host, node.nodename])
         or measured
         for node, measured in zip(nodes, type_names(reported), strict=True)

@@ -5,8 +5,6 @@ and still be written to.
 """
 
 import gzip
-import json
-import math
 import os
 import re
 import zlib
@@ -87,20 +85,9 @@ def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterat
     :param most: number of lines kept of a compressed file
     """
     for line in _log_lines(os.fspath(path), needle, most):
-        try:
-            found = json.loads(line, parse_constant=_finite, parse_float=_finite)
-        except (RecursionError, ValueError):
-            continue  # the first half of a line that is being written
-        if isinstance(found, dict):
-            yield found
-
-
-def _finite(text: str) -> float:
-    """Return a finite number: a snapshot cannot hold others."""
-    found = float(text)
-    if not math.isfinite(found):
-        raise ValueError(f"{text} is no number")
-    return found
+        # Not the first half of a line that is being written.
+        with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            yield msgspec.json.decode(line, type=dict[str, Any])
 
 
 def _log_lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:

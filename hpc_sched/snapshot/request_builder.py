@@ -1,6 +1,6 @@
 """The GroupRequest of a group on a snapshot, as the scheduler would build it."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -129,25 +129,20 @@ def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
 
 
 def _rooms(cloud: Cloud, request: GroupQuery) -> Array:
-    """Return the VMs that fit into each hypervisor's free resources; 0 if it takes none.
-
-    Shape (hypervisors,).
-    """
+    """Return the VMs that fit into each hypervisor's free resources. Shape (hypervisors,)."""
     demand = demand_of(request.flavor, boots_from_volume=request.boots_from_volume)
-    held: dict[tuple[str, str], Counter[str]] = {}
+    held: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for server in request.moves:
         if server.host:
-            here = held.setdefault((server.host, server.nodename or server.host), Counter())
-            here.update(demand_of(server.flavor, boots_from_volume=server.boots_from_volume))
-    return np.array(
-        [
-            _room(node, demand, held.get((node.host, node.nodename), Counter()))
-            if cloud.takes_vms(node)
-            else 0
-            for node in cloud.snapshot.hypervisors
-        ],
-        dtype=np.int64,
-    )
+            held[server.host, server.nodename or server.host].update(
+                demand_of(server.flavor, boots_from_volume=server.boots_from_volume)
+            )
+    nodes = cloud.snapshot.hypervisors
+    rooms = [
+        _room(node, demand, held[node.host, node.nodename]) if cloud.takes_vms(node) else 0
+        for node in nodes
+    ]
+    return np.array(rooms, dtype=np.int64)
 
 
 def _room(node: Hypervisor, demand: dict[str, int], held: Counter[str]) -> int:

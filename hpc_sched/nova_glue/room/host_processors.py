@@ -7,8 +7,7 @@ file; then vendor, model, sockets x cores x threads and features of the hypervis
 import functools
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 import nova.conf
 import numpy as np
@@ -58,7 +57,9 @@ def of(
     elsewhere = sorted(members.keys() - known, key=lambda place: (place[0], place[1] or ""))
     metadata, cpu_info = read_processors(elsewhere, cells) if elsewhere else ({}, {})
     places += elsewhere
-    stated = [_metadata(state.aggregates or ()) for state in states]
+    stated = [
+        [there.metadata.get(METADATA, "") for there in state.aggregates or ()] for state in states
+    ]
     stated += [metadata.get(host, []) for host, _ in elsewhere]
     reported = [parse_cpu_info(state.cpu_info) for state in states]
     reported += [parse_cpu_info(cpu_info.get(place)) for place in elsewhere]
@@ -85,10 +86,6 @@ def of(
 def _type_in_file(fabric: Fabric, place: Place) -> str | None:
     name = fabric.name_of(*place)
     return fabric.topology.processor_of(name) if name in fabric.topology else None
-
-
-def _metadata(aggregates: Iterable[Any]) -> list[str]:
-    return [found.metadata[METADATA] for found in aggregates if METADATA in found.metadata]
 
 
 # Hosts of one kind report the same text: more entries than a cloud has kinds of hosts.
