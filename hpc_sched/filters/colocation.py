@@ -5,8 +5,8 @@ from __future__ import annotations
 from nova import objects
 
 from hpc_sched import exceptions
+from hpc_sched.core.group_request import Array
 from hpc_sched.filters.base import GroupFilter, States, select
-from hpc_sched.nova_glue.instances.claim_observer import Array
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.request import served_requests
 
@@ -20,6 +20,8 @@ class ColocationFilter(GroupFilter):
 
     #: reason of removed hosts in the decision log
     why = ""
+    #: the filter whose rules count, for its subclasses too
+    rules = ""
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         colocated = served_requests.get_colocated(spec, states)
@@ -37,8 +39,7 @@ class ColocationFilter(GroupFilter):
 
         :raises exceptions.RefusedError: if not enough VMs on hosts are known for a guarantee
         """
-        raise NotImplementedError
+        return colocated.room(self.rules, states)
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
-        """Return the refusal of a request without any host left."""
         raise NotImplementedError

@@ -5,10 +5,10 @@ from __future__ import annotations
 from nova import objects
 
 from hpc_sched import exceptions
+from hpc_sched.core.group_request import Array
 from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances.claim_observer import Array
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 
 
@@ -27,6 +27,7 @@ class HPCDedicatedHostFilter(ColocationFilter):
     """
 
     why = "dedicated hosts"
+    rules = "HPCDedicatedHostFilter"
 
     def _room(self, colocated: ColocatedInstances, states: States) -> Array:
         if colocated.unverified:
@@ -36,7 +37,7 @@ class HPCDedicatedHostFilter(ColocationFilter):
                 "class extreme needs hosts of its own, and which are free is not known at the "
                 "moment; try again later",
             )
-        return colocated.dedicated_room(states)
+        return super()._room(colocated, states)
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
         if colocated.newcomer.app_class == "extreme":

@@ -87,9 +87,8 @@ def _check_lonely(spec: objects.RequestSpec) -> None:
     :raises exceptions.RefusedError: with a hint for the user
     """
     hpc_specs = served_requests.get_hpc_specs(spec)
-    if not hpc_specs.faults and not hpc_specs.stated:
-        return
-    if group_members.is_placed(spec.instance_uuid):
+    is_plain = not hpc_specs.faults and not hpc_specs.stated
+    if is_plain or group_members.is_placed(spec.instance_uuid):
         return
     if hpc_specs.faults:
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))

@@ -7,7 +7,6 @@ from nova import objects
 from hpc_sched import exceptions
 from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
-from hpc_sched.nova_glue.instances.claim_observer import Array
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.room import cache_limits
 
@@ -26,6 +25,7 @@ class HPCInterferenceFilter(ColocationFilter):
 
     run_filter_once_per_request = False
     why = "cache scores or bad company"
+    rules = "HPCInterferenceFilter"
 
     def __init__(self) -> None:
         """Load the topology and the index.
@@ -35,9 +35,6 @@ class HPCInterferenceFilter(ColocationFilter):
         """
         super().__init__()
         cache_limits.start()
-
-    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
-        return colocated.limited_room(states)
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
         new = colocated.newcomer

@@ -45,11 +45,6 @@ class RequestedGroup:
         return self.hpc_specs.shares_hosts and configured_plugins.enabled().has_mdobp
 
     @property
-    def pack_hosts(self) -> bool:
-        """True if the fewest hosts are filled inside a leaf."""
-        return self.policy != "soft-anti-affinity" and not self.by_mdobp
-
-    @property
     def reads_colocated(self) -> bool:
         """True if the VMs that run on the hosts must be read."""
         return bool(self.bounded_by) or self.by_mdobp

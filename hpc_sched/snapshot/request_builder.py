@@ -4,20 +4,17 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched.core import extra_specs
 from hpc_sched.core.capacity import UNBOUNDED, host_capacity
 from hpc_sched.core.extra_specs import HPCSpecs
-from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.group_request import Array, GroupRequest
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocation, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Flavor, Hypervisor, Server, demand_of
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from typing import Any
 import nova.conf
 import numpy as np
 from nova.scheduler import host_manager
-from numpy.typing import NDArray
+
+from hpc_sched.core.group_request import Array
 
 CONF = nova.conf.CONF
-
-Array = NDArray[np.int64]
 
 
 class ClaimObserver:

@@ -15,7 +15,6 @@ from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
 from hpc_sched.core.group_request import Array, GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.instances.claim_observer import GroupClaims
@@ -80,7 +79,15 @@ class GroupState:
         self._room = np.array(
             [host_state_room.capacity(state, request.demand) for state in states], dtype=np.int64
         )
-        self._colocation_room = self._room_by_colocation()
+        # Shape (HostStates,): VMs that each takes next to those of others.
+        self._colocation_room = np.full(len(states), UNBOUNDED, dtype=np.int64)
+        if colocated is not None:
+            for name in request.bounded_by:
+                np.minimum(
+                    self._colocation_room,
+                    colocated.room(name, states),
+                    out=self._colocation_room,
+                )
         self._first = GroupRequest.of(
             self.topology,
             request.hpc_specs,
@@ -139,16 +146,6 @@ class GroupState:
     def room(self) -> Array:
         """VMs that each HostState takes, before the server group's policy. Shape (HostStates,)."""
         room: Array = np.maximum(self._first.room - self.claims.placed, 0)
-        return room
-
-    def _room_by_colocation(self) -> Array:
-        """Return the VMs that each HostState takes next to those of others. Shape (HostStates,)."""
-        room = np.full(len(self._room), UNBOUNDED, dtype=np.int64)
-        if self.colocated is not None:
-            if DEDICATED_FILTER in self.request.bounded_by:
-                room = np.minimum(room, self.colocated.dedicated_room(self.candidates))
-            if INTERFERENCE_FILTER in self.request.bounded_by:
-                room = np.minimum(room, self.colocated.limited_room(self.candidates))
         return room
 
     @property
