@@ -1,6 +1,6 @@
 """The members of a group and those awaiting a place, read from Nova's databases and Placement."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -121,17 +121,17 @@ def _read(
     vms = databases.read_api(lambda: api_members(context, request.group_uuid, uuids))
     own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
     is_move = own_cell is not None
-    if request.group_uuid is None:
-        if own_cell is None:
-            # A new implicit group has no members but those of this request.
-            return GroupMembership(Counter(), (own,), request.count, False)
-        answers = siblings(context, own, own_cell)
-    else:
-        by_cell: dict[int, list[str]] = {}
+    if request.group_uuid is not None:
+        by_cell: defaultdict[int, list[str]] = defaultdict(list)
         for vm in vms:
             if vm.cell_id is not None and vm.uuid != own:
-                by_cell.setdefault(vm.cell_id, []).append(vm.uuid)
+                by_cell[vm.cell_id].append(vm.uuid)
         answers = cell_members(context, by_cell)
+    elif own_cell is not None:
+        answers = siblings(context, own, own_cell)
+    else:
+        # A new implicit group has no members but those of this request.
+        return GroupMembership(Counter(), (own,), request.count, False)
     problems = answers.problems
 
     others = [placed for placed in answers.rows if placed.uuid != own]
@@ -248,7 +248,6 @@ def siblings(
 
 
 def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMember]:
-    """Return the instances of one cell for a condition. One query."""
     vm = main_models.Instance
     query = sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state)
     rows = databases.cell_rows(cell, query.where(condition, *exists()))

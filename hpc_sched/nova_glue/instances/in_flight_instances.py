@@ -69,7 +69,7 @@ def nodes_of(
             client = report.report_client_singleton()
             found = client.get_allocs_for_consumer(context, consumer)["allocations"]
             source = (moving_from or {}).get(consumer)
-            for provider in _host_providers(found):
+            for provider in _hosts_first(found):
                 if provider not in providers:
                     providers[provider] = _nodename(client, context, provider)
                 if providers[provider] != source:
@@ -93,10 +93,13 @@ def nodes_of(
     return LookupResult(dict(nodes), problem, missed)
 
 
-def _host_providers(allocations: Mapping[str, Any]) -> list[str]:
+def _hosts_first(allocations: Mapping[str, Any]) -> list[str]:
     """Return the providers of an allocation, hosts before devices and shared disks, by uuid."""
-    resources = {uuid: found.get("resources", {}) for uuid, found in allocations.items()}
-    return sorted(resources, key=lambda uuid: (_OF_THE_HOST.isdisjoint(resources[uuid]), uuid))
+    is_device = {
+        uuid: _OF_THE_HOST.isdisjoint(found.get("resources", {}))
+        for uuid, found in allocations.items()
+    }
+    return sorted(is_device, key=lambda uuid: (is_device[uuid], uuid))
 
 
 def _nodename(
