@@ -47,9 +47,7 @@ class GroupFilter(filters.BaseHostFilter):
         return True
 
     def filter_all(
-        self,
-        filter_obj_list: Iterable[host_manager.HostState],
-        spec_obj: objects.RequestSpec,
+        self, filter_obj_list: Iterable[host_manager.HostState], spec_obj: objects.RequestSpec
     ) -> States:
         """Return the hosts that the group may use, in their order."""
         states, name = list(filter_obj_list), type(self).__name__

@@ -46,8 +46,7 @@ class HPCGroupFilter(GroupFilter):
             raise refused(group.refusal(answer))
         kept = select(states, group.permitted(answer)[positions])
         state.count_removed(
-            "outside the required switch, the leaves allowed or the island",
-            len(states) - len(kept),
+            "outside the required switch, the leaves allowed or the island", len(states) - len(kept)
         )
         if len(kept) == 1:
             # With one host Nova calls no weigher, which would log the decision otherwise.

@@ -39,11 +39,7 @@ def packing(
             held = _size(vm for vm in there if not vm.in_flight)
             usable.append({name: left.get(name, 0.0) + held[name] for name in held})
     return MDOBPInput.of(
-        request.demand,
-        free,
-        usable,
-        policy=request.policy,
-        with_disk=CONF.hpc_sched.mdobp_disk,
+        request.demand, free, usable, policy=request.policy, with_disk=CONF.hpc_sched.mdobp_disk
     )
 
 

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from hpc_sched.core.decision_entry import (
-    DecisionEntry,
-    LeafCandidates,
-    LoggedPlan,
-    LoggedRejection,
-)
+from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan, LoggedRejection
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection

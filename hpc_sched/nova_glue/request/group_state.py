@@ -84,9 +84,7 @@ class GroupState:
         if colocated is not None:
             for name in request.bounded_by:
                 np.minimum(
-                    self._colocation_room,
-                    colocated.room(name, states),
-                    out=self._colocation_room,
+                    self._colocation_room, colocated.room(name, states), out=self._colocation_room
                 )
         self._first = GroupRequest.of(
             self.topology,
