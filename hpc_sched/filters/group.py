@@ -63,13 +63,9 @@ class HPCGroupFilter(GroupFilter):
 
 
 def _check(state: GroupState) -> None:
-    """Check the ``hpc:`` values of a group, and its members if it has a guarantee.
-
-    An invalid preference does not refuse a move.
-
-    :raises exceptions.RefusedError: with a hint for the user
-    """
+    """Check the ``hpc:`` values of a group, and its members if it has a guarantee."""
     hpc_specs = state.request.hpc_specs
+    # An invalid preference does not refuse a move.
     if hpc_specs.faults and (hpc_specs.is_unclear or not state.group.is_move):
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))
     state.warn_of_faults()
@@ -79,14 +75,10 @@ def _check(state: GroupState) -> None:
 
 
 def _check_lonely(spec: objects.RequestSpec) -> None:
-    """Refuse invalid values, and constraints of a group on a request without one.
-
-    Except on moves, which takes one query to find out: a flavor must not block a VM that runs.
-
-    :raises exceptions.RefusedError: with a hint for the user
-    """
+    """Check that a request without a group has no invalid values, and no constraints of a group."""
     hpc_specs = served_requests.get_hpc_specs(spec)
     is_plain = not hpc_specs.faults and not hpc_specs.stated
+    # A flavor must not block a VM that runs; to find out takes one query.
     if is_plain or group_members.is_placed(spec.instance_uuid):
         return
     if hpc_specs.faults:

@@ -28,11 +28,7 @@ class HPCInterferenceFilter(ColocationFilter):
     rules = "HPCInterferenceFilter"
 
     def __init__(self) -> None:
-        """Load the topology and the index.
-
-        :raises exceptions.TopologyError: if the topology is missing or wrong
-        :raises exceptions.InterferenceError: if the index is configured and missing or wrong
-        """
+        """Load the topology and the index; raises as their ``start`` functions do."""
         super().__init__()
         cache_limits.start()
 

@@ -151,11 +151,7 @@ def application_of(spec: objects.RequestSpec) -> tuple[Application, tuple[str, .
 def application_in(
     extra_specs: Mapping[str, Any], hints: Mapping[str, Any], *, in_group: bool
 ) -> tuple[Application, tuple[str, ...]]:
-    """Return the application of a VM by its flavor and hints, and their faults.
-
-    :param in_group: whether the VM belongs to a group; without a group and a class it is of
-        class ``none``
-    """
+    """Return the application of a VM, as in core, by the options of this service."""
     return core_extra_specs.application(extra_specs, hints, _defaults(), in_group=in_group)
 
 

@@ -80,10 +80,7 @@ def text_of(record: Record) -> str:
 
 
 def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
-    """Yield records, newest first, rotated files included; other lines are skipped.
-
-    :param most: number of lines kept of a compressed file
-    """
+    """Yield records, newest first, of ``most`` lines of a compressed file; skip other lines."""
     for line in _log_lines(os.fspath(path), needle, most):
         # Not the first half of a line that is being written.
         with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):

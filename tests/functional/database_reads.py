@@ -232,7 +232,7 @@ def _applications(limit: int | None) -> Callable[[Cloud], Any]:
                 vm.uuid, vm.host or "", vm.host, vm.reservation, None, 1, 1, 1
             )
             at.setdefault((there.host, there.nodename), []).append(there)
-        instance_applications.reset()
+        instance_applications.cache = instance_applications.ApplicationCache()
         found, problems = instance_applications.read(_admin(), host_instances.HostInstances(at=at))
         assert problems == ()
         return {place: Counter(running) for place, running in found.items()}

@@ -193,4 +193,4 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
         for turn in range(15)
         for vm in range(3)
     }
-    assert not ours & {kept.instance_uuid for kept in served_requests.held()}
+    assert not ours & {kept.instance_uuid for kept in list(served_requests._entries)}

@@ -431,4 +431,4 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     assert vars(weigher) == {}
     gc.collect()
     ours = {getattr(uuids, f"t{number}x{turn}") for number in range(8) for turn in range(25)}
-    assert not ours & {kept.instance_uuid for kept in served_requests.held()}
+    assert not ours & {kept.instance_uuid for kept in list(served_requests._entries)}

@@ -110,10 +110,7 @@ def on_host(
 def _build_requests(
     context: nova_context.RequestContext, own: str, problems: list[str]
 ) -> tuple[str | None, list[PlacedInstance]]:
-    """Return the reservation id of an instance in no cell, and all other instances in no cell.
-
-    One query. Build requests whose conductor has given up are left out.
-    """
+    """Return the reservation id of an instance in no cell, and all others being created."""
     request, mapping = api_models.BuildRequest, api_models.InstanceMapping
     is_young = request.created_at >= databases.oldest_build_request()
     query = (
@@ -139,10 +136,7 @@ def _build_requests(
 
 
 def _in_cell(context: nova_context.RequestContext, own: str) -> list[PlacedInstance | sa.Row[Any]]:
-    """Return the instances of a cell (host "" while they await one), and its migrating ones.
-
-    One query, a second one if instances migrate.
-    """
+    """Return the instances of a cell (host "" while they await one), and its migrating ones."""
     vm = main_models.Instance
     may_hold_room = sa.or_(vm.host.is_not(None), vm.uuid == own, placed_instance.may_await_host())
     query = sa.select(

@@ -51,12 +51,6 @@ class ApplicationCache:
 cache = ApplicationCache()
 
 
-def reset() -> None:
-    """Empty the cache, as in a process that has just started."""
-    global cache
-    cache = ApplicationCache()
-
-
 def read(
     context: nova_context.RequestContext, host_instances: HostInstances
 ) -> tuple[dict[Place, list[Application]], tuple[str, ...]]:
@@ -125,11 +119,7 @@ def _application(
 def _read_creations(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
 ) -> dict[str, _Creation]:
-    """Return what the RequestSpecs of instances say. One query, or none.
-
-    An instance without a RequestSpec gets a default, if few enough are read to name them in the
-    query. Unreadable ones are left out, and so are read again by the next request.
-    """
+    """Return what the RequestSpecs of instances say, without unreadable ones."""
     if not uuids:
         return {}
     spec, mapping = api_models.RequestSpec, api_models.InstanceMapping
@@ -175,10 +165,7 @@ def _creation_in(spec: databases.Fields) -> _Creation:
 def _read_flavors(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
 ) -> dict[str, tuple[int | None, databases.Fields]]:
-    """Return the extra specs of each instance's flavor, with its id.
-
-    One query for the cells and one in each, or none. Unreadable flavors are left out.
-    """
+    """Return the extra specs of each instance's flavor, with its id, if they can be read."""
     if not uuids:
         return {}
     vm, extra = main_models.Instance, main_models.InstanceExtra
@@ -211,7 +198,6 @@ def _read_flavors(
 
 
 def _extra_specs_in(text: str | None) -> databases.Fields | databases.UnreadableError:
-    """Return an instance's current flavor with its extra specs alone, or why it is unreadable."""
     try:
         flavor = databases.flavors_in(text).get("cur")
         if flavor is None:

@@ -189,7 +189,7 @@ def _place(
 
 
 def _flavors(context: nova_context.RequestContext, ids: Collection[int]) -> dict[int, Fields]:
-    """Return flavors by their ids, with the fields of serialized ones. One query, or none."""
+    """Return flavors by their ids, with the fields of serialized ones."""
     if not ids:
         return {}
     flavor, extra = api_models.Flavors, api_models.FlavorExtraSpecs

@@ -153,7 +153,6 @@ class CircuitBreaker:
                 self._changed.notify_all()
 
     def _has_room(self) -> bool:
-        """True if one more read may run now."""
         now = time.monotonic()
         # Reads abandoned longer ago are not expected to return.
         slow = sum(now - since < PAUSE for since in self._abandoned.values())
@@ -185,12 +184,6 @@ class CircuitBreaker:
 
 breakers: dict[str, CircuitBreaker] = {}  # by source: the cells, and three more
 _lock = threading.Lock()
-
-
-def reset() -> None:
-    """Close the breakers of all sources, as in a process that has just started."""
-    with _lock:
-        breakers.clear()
 
 
 def ask(

@@ -212,7 +212,6 @@ def _fingerprints(options: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _name(source: tuple[str, Mapping[str, Any]]) -> str:
-    """Return the name of a source for the log."""
     driver, options = source
     command = options.get("command")
     return str(options.get("path") or (text_driver.shown(command) if command else driver))

@@ -52,12 +52,6 @@ def _entry(spec: objects.RequestSpec) -> _Entry:
         return found
 
 
-def held() -> list[objects.RequestSpec]:
-    """Return the requests that are being served, or were and are not collected yet."""
-    with _lock:
-        return list(_entries)
-
-
 def get_state(
     spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
 ) -> GroupState | None:

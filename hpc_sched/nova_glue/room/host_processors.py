@@ -137,7 +137,6 @@ def read_processors(
 def _compute_nodes(
     context: nova_context.RequestContext, hosts: list[str]
 ) -> list[tuple[str, str, str]]:
-    """Return (host, nodename, cpu_info) of the compute nodes of some hosts. One query."""
     node = main_models.ComputeNode
     query = sa.select(node.host, node.hypervisor_hostname, node.cpu_info).where(
         node.host.in_(hosts), node.deleted == 0

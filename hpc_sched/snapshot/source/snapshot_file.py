@@ -36,8 +36,6 @@ class _Header(msgspec.Struct):
 
 
 class _Document(Snapshot, frozen=True, forbid_unknown_fields=True):
-    """All fields of a file."""
-
     format: str = FORMAT
     version: int = VERSION
 
