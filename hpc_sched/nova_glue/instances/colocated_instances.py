@@ -87,11 +87,6 @@ class ColocatedInstances:
 
     def _limited_rooms(self) -> list[int]:
         self._bad = cache_limits.bad_company(self.newcomer.name)
-        if cache_limits.is_unknown(self.newcomer.name):
-            LOG.warning(
-                "Application %s is not in the interference index: kept apart from none",
-                self.newcomer.name,
-            )
         limits = cache_limits.limits_of(self._first.states)
         return [
             room(self.newcomer, self.on(state), limit, self._bad)

@@ -39,12 +39,10 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         return
     state.is_logged = True
     try:
-        request = state.group_request()
-        least = _least(state, request, answer) if isinstance(answer, Plan) else None
-        LOG.info("%s", _sentence(state, request, answer, least, refused))
+        request, made = state.group_request(), _logged(state, answer)
+        LOG.info("%s", _sentence(state, request, made, refused))
         if CONF.hpc_sched.decision_log:
-            entry = _entry(state, request, answer, least, refused)
-            append(CONF.hpc_sched.decision_log, entry.as_json())
+            append(CONF.hpc_sched.decision_log, _entry(state, request, made, refused).as_json())
     except Exception:
         LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
 
@@ -79,33 +77,35 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
         append(CONF.hpc_sched.decision_log, entry.as_json())
 
 
-def _least(state: GroupState, request: GroupRequest, plan: Plan) -> float:
-    """Return the least cost with all candidates of the first call and without constraints."""
+def _logged(state: GroupState, answer: Plan | Rejection) -> LoggedPlan | LoggedRejection:
+    if isinstance(answer, Rejection):
+        return LoggedRejection(answer.operator, answer.count, answer.best, answer.gangs)
+    # With all candidates of the first call and without constraints.
+    free: Plan | Rejection = answer
     specs = state.request.hpc_specs
-    if specs.is_flat or not (state.is_bounded or specs.stated):
-        return plan.hop_bytes
-    free = request.unconstrained(plan.count)
-    return free.hop_bytes if isinstance(free, Plan) else plan.hop_bytes
+    if not specs.is_flat and (state.is_bounded or specs.stated):
+        free = state.group_request().unconstrained(answer.count)
+    least = (free if isinstance(free, Plan) else answer).hop_bytes
+    return LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, least)
 
 
 def _sentence(
     state: GroupState,
     request: GroupRequest,
-    answer: Plan | Rejection,
-    least: float | None,
+    made: LoggedPlan | LoggedRejection,
     refused: str | None,
 ) -> str:
     group = state.request.group_uuid
     name = f"group {group}" if group else "implicit group"
     if refused is not None:
         what = f"refused: {refused}"
-    elif isinstance(answer, Rejection):
-        what = f"no plan: {answer.operator}"
+    elif isinstance(made, LoggedRejection):
+        what = f"no plan: {made.reason}"
     else:
-        leaves = ", ".join(f"{leaf} ({count})" for leaf, count in answer.leaves.items())
+        leaves = ", ".join(f"{leaf} ({count})" for leaf, count in made.leaves.items())
         what = (
-            f"planned {answer.count} in {leaves or 'no leaf'}; Hop-Byte {answer.hop_bytes:.0f}, "
-            f"least possible {least:.0f}"
+            f"planned {sum(made.hosts.values())} in {leaves or 'no leaf'}; "
+            f"Hop-Byte {made.hop_bytes:.0f}, least possible {made.least:.0f}"
         )
     return (
         f"{name}, instance {state.request.instance_uuid}: {request.awaiting} awaiting, "
@@ -116,17 +116,12 @@ def _sentence(
 def _entry(
     state: GroupState,
     request: GroupRequest,
-    answer: Plan | Rejection,
-    least: float | None,
+    made: LoggedPlan | LoggedRejection,
     refused: str | None,
 ) -> DecisionEntry:
     requested, problem = state.request, request.problem()
     specs = requested.hpc_specs
-    plan = rejection = None
-    if isinstance(answer, Plan):
-        plan = LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, least)
-    else:
-        rejection = LoggedRejection(answer.operator, answer.count, answer.best, answer.gangs)
+    plan, rejection = (made, None) if isinstance(made, LoggedPlan) else (None, made)
     hosts = _by_leaf(problem, request.per_host(np.ones_like(request.room)))
     room = leaf_sums(problem, problem.capacity)
     planned = "no plan" if plan is None else "planned"
