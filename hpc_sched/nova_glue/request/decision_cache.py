@@ -1,7 +1,6 @@
 """The decision on a group, kept while the VMs of its request are placed."""
 
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,13 +8,6 @@ from hpc_sched.core.group_request import GroupRequest, ProcessorChoice
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import planned_counts
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Decided:
-    answer: Plan | Rejection
-    problem: Problem
-    sizes: tuple[int, ...]
 
 
 class DecisionCache:
@@ -26,7 +18,9 @@ class DecisionCache:
     """
 
     def __init__(self) -> None:
-        self._last: _Decided | None = None
+        self.answer: Plan | Rejection | None = None  # the last one
+        self._problem: Problem | None = None  # that it answers
+        self._sizes: tuple[int, ...] = ()
         self.revised = False  # whether the group was planned again after a VM was placed
         self.seconds = 0.0  # spent on the request
 
@@ -41,7 +35,7 @@ class DecisionCache:
         if answer is None:
             answer = request.decide()
             self.revised |= placed > 0
-        self._last = _Decided(answer, problem, sizes)
+        self.answer, self._problem, self._sizes = answer, problem, sizes
         self.seconds += time.perf_counter() - began
         return answer
 
@@ -50,30 +44,24 @@ class DecisionCache:
         began = time.perf_counter()
         choice = request.choose_processor(GroupRequest.decide, lambda plan: plan.count)
         if isinstance(choice, ProcessorChoice):
-            problem = request.among(choice.hypervisors).problem()
-            self._last = _Decided(choice.answer, problem, request.sizes)
+            self.answer, self._sizes = choice.answer, request.sizes
+            self._problem = request.among(choice.hypervisors).problem()
         self.seconds += time.perf_counter() - began
         return choice
 
-    @property
-    def answer(self) -> Plan | Rejection | None:
-        """The last answer, None before the first one."""
-        return None if self._last is None else self._last.answer
-
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
         """Return the rest of the last answer, or None if it does not hold any more."""
-        last = self._last
-        if last is None:
+        if self.answer is None or self._problem is None:
             return None
-        added = problem.members - last.problem.members
-        same = sizes == last.sizes and not added.any()
-        if same and np.array_equal(problem.capacity, last.problem.capacity):
-            return last.answer
-        if isinstance(last.answer, Rejection) or (added < 0).any():
+        added = problem.members - self._problem.members
+        same = sizes == self._sizes and not added.any()
+        if same and np.array_equal(problem.capacity, self._problem.capacity):
+            return self.answer
+        if isinstance(self.answer, Rejection) or (added < 0).any():
             return None
         topology = problem.topology
         taken = {topology.hosts[i]: int(added[i]) for i in np.flatnonzero(added)}
-        rest = last.answer.after(taken, topology.leaf_of)
+        rest = self.answer.after(taken, topology.leaf_of)
         if rest is None or rest.count not in sizes:
             return None
         return rest if (planned_counts(problem, rest) <= problem.capacity).all() else None
