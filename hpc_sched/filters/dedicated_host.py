@@ -40,7 +40,7 @@ class HPCDedicatedHostFilter(ColocationFilter):
         return super()._room(colocated, states)
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
-        if colocated.newcomer.app_class == "extreme":
+        if colocated.application.app_class == "extreme":
             why = (
                 "class extreme needs a host without VMs of others: all{} have some, or do not tell"
             )

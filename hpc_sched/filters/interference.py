@@ -33,8 +33,8 @@ class HPCInterferenceFilter(ColocationFilter):
         cache_limits.start()
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
-        new = colocated.newcomer
-        apart = colocated.in_bad_company(states)
+        new = colocated.application
+        apart = colocated.count_incompatible(states)
         company = f", {apart} of them run applications that it is kept apart from" if apart else ""
         why = (
             f"no host takes a VM of class {new.app_class} and cache score {new.score:g} beside "

@@ -43,7 +43,7 @@ def rooms(
     if not (by_limits or by_dedication):
         return found
     there_now = running(cloud, without)
-    bad = nova_options.bad_company(snapshot, newcomer.name)
+    apart = nova_options.incompatible(snapshot, newcomer.name)
     default = Limits(nova_options.option(snapshot, ALPHA), nova_options.option(snapshot, BETA))
     metadata = cloud.aggregate_metadata()
     for i, node in enumerate(nodes):
@@ -52,7 +52,7 @@ def rooms(
             found[i] = dedicated_room(newcomer, there)
         if by_limits:
             limits, _ = limits_in(metadata.get(node.host, ()), default)
-            found[i] = min(int(found[i]), room(newcomer, there, limits, bad))
+            found[i] = min(int(found[i]), room(newcomer, there, limits, apart))
     return found
 
 

@@ -146,13 +146,13 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
         yield "request", entry.request_id
     if entry.instance:
         yield "first VM", entry.instance
-    stated = [
+    requested = [
         *([f"class {entry.app_class}"] if entry.app_class else []),
         *([f"policy {entry.policy}"] if entry.policy else []),
         *(f"{key}={value}" for key, value in (entry.wishes or {}).items() if value is not None),
     ]
-    if stated:
-        yield "asked", ", ".join(stated)
+    if requested:
+        yield "asked", ", ".join(requested)
     if entry.left is not None:
         more = (entry.awaiting or 0) - entry.left
         others = f", {more} more of the group await one" if more > 0 else ""

@@ -46,7 +46,7 @@ def enabled(snapshot: Snapshot) -> EnabledPlugins:
     )
 
 
-def bad_company(snapshot: Snapshot, name: str | None) -> frozenset[str]:
+def incompatible(snapshot: Snapshot, name: str | None) -> frozenset[str]:
     """Return the applications with which a named one must not share a host."""
     if name is None or not snapshot.interference:
         return frozenset()
@@ -55,5 +55,5 @@ def bad_company(snapshot: Snapshot, name: str | None) -> frozenset[str]:
         for one, neighbours in snapshot.interference.items()
         for neighbour, speed in neighbours.items()
     }
-    bad = InterferenceIndex(speeds).bad_company(option(snapshot, "interference_tolerance"))
-    return bad.get(name, frozenset())
+    found = InterferenceIndex(speeds).bad_company(option(snapshot, "interference_tolerance"))
+    return found.get(name, frozenset())

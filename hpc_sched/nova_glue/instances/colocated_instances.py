@@ -41,13 +41,13 @@ class ColocatedInstances:
 
     def __init__(
         self,
-        newcomer: Application,
+        application: Application,
         faults: Sequence[str],
         found: HostInstances,
         running: dict[instance_applications.Place, list[Application]],
         states: Sequence[host_manager.HostState],
     ) -> None:
-        self.newcomer = newcomer
+        self.application = application
         # Invalid extra specs do not keep a running instance from moving.
         self.faults = () if found.is_move else tuple(faults)
         self.host_instances = found
@@ -55,7 +55,7 @@ class ColocatedInstances:
         self._running = running
         self._first = ClaimObserver(states)
         self._rooms: dict[str, Array] = {}  # filter to the room at first, shape (states,)
-        self._bad: frozenset[str] = frozenset()
+        self._incompatible: frozenset[str] = frozenset()
 
     def knows(self, states: Sequence[host_manager.HostState]) -> bool:
         """True if all these HostStates were there when the request was first seen."""
@@ -81,21 +81,23 @@ class ColocatedInstances:
         return [
             0
             if self._is_exclusive and self._is_down(state)
-            else dedicated_room(self.newcomer, self.on(state))
+            else dedicated_room(self.application, self.on(state))
             for state in self._first.states
         ]
 
     def _limited_rooms(self) -> list[int]:
-        self._bad = cache_limits.bad_company(self.newcomer.name)
+        self._incompatible = cache_limits.incompatible(self.application.name)
         limits = cache_limits.limits_of(self._first.states)
         return [
-            room(self.newcomer, self.on(state), limit, self._bad)
+            room(self.application, self.on(state), limit, self._incompatible)
             for state, limit in zip(self._first.states, limits, strict=True)
         ]
 
-    def in_bad_company(self, states: Sequence[host_manager.HostState]) -> int:
-        """Return how many hosts run an application that the newcomer's must not share one with."""
-        return sum(any(there.name in self._bad for there in self.on(state)) for state in states)
+    def count_incompatible(self, states: Sequence[host_manager.HostState]) -> int:
+        """Return how many hosts run an application that the request's is kept apart from."""
+        return sum(
+            any(there.name in self._incompatible for there in self.on(state)) for state in states
+        )
 
     def on(self, state: host_manager.HostState) -> list[Application]:
         """Return the applications on a host, without those of the request."""
@@ -116,7 +118,7 @@ class ColocatedInstances:
     @property
     def _is_exclusive(self) -> bool:
         """True if the request needs hosts on which no other instance is or may arrive."""
-        return self.newcomer.app_class == "extreme" and not self.host_instances.is_move
+        return self.application.app_class == "extreme" and not self.host_instances.is_move
 
     def _is_down(self, state: host_manager.HostState) -> bool:
         return state.cell_uuid in self.host_instances.down_cells
@@ -128,7 +130,7 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
     Queries: as :func:`host_instances.read` and :func:`instance_applications.read` say. HostState
     substitutes for a database that does not answer, with one WARNING.
     """
-    newcomer, faults = request_spec.application_of(spec)
+    application, faults = request_spec.application_of(spec)
     context = nova_context.get_admin_context()
     running: dict[instance_applications.Place, list[Application]] = {}
     try:
@@ -151,5 +153,5 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
         text = "Instance %s: not all VMs on the hosts are known: %s"
         LOG.warning(text, spec.instance_uuid, "; ".join(shown))
     group = request_spec.server_group_of(spec) or found.reservation_id or spec.instance_uuid
-    newcomer = dataclasses.replace(newcomer, group=group)
-    return ColocatedInstances(newcomer, faults, found, running, states)
+    application = dataclasses.replace(application, group=group)
+    return ColocatedInstances(application, faults, found, running, states)

@@ -30,7 +30,7 @@ def append(path: str, record: dict[str, Any]) -> None:
         return
     with _lock:
         try:
-            # A record torn here or by another worker must not spoil this one.
+            # A record that ends early, by this or another worker, must not spoil this one.
             is_complete = write(
                 path, b"\n" + line if _incomplete == path or is_incomplete(path) else line
             )

@@ -181,7 +181,7 @@ def _error_text(error: Exception) -> tuple[str, bool]:
 
 
 def reload_interval() -> float:
-    """Return the seconds between two looks; the default if the option is invalid."""
+    """Return the seconds between two reads; the default if the option is invalid."""
     try:
         return float(CONF.hpc_sched.topology_reload_interval)
     except ValueError:  # reload() logs it

@@ -163,7 +163,7 @@ def _full(state: GroupState, request: GroupRequest) -> dict[str, int]:
     """Return the full candidates by reason, without those full because of VMs of others."""
     has_room = state.room > 0
     full = {
-        "no room for one VM": int((~has_room & ~state.kept_out).sum()),
+        "no room for one VM": int((~has_room & ~state.full_of_others).sum()),
         "policy of the group": int((has_room & (request.capacity < 1)).sum()),
     }
     return {why: number for why, number in full.items() if number}

@@ -147,7 +147,7 @@ class GroupState:
         return room
 
     @property
-    def kept_out(self) -> NDArray[np.bool_]:
+    def full_of_others(self) -> NDArray[np.bool_]:
         """Whether each HostState is full because of the VMs of others. Shape (HostStates,)."""
         placed = self.claims.placed
         return (self._room > placed) & (self._colocation_room <= placed)
@@ -159,7 +159,7 @@ class GroupState:
             return {}
         found = Counter(self.colocated.removed)
         # The hosts that a filter has removed are not among the candidates.
-        found["the VMs of others"] += int(self.kept_out.sum())
+        found["the VMs of others"] += int(self.full_of_others.sum())
         return dict(+found)
 
     def count_removed(self, why: str, number: int, *, bounds_plan: bool = True) -> None:

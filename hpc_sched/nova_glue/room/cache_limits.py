@@ -31,7 +31,7 @@ def start() -> None:
         _file.start(CONF.hpc_sched.interference_file)
 
 
-def bad_company(name: str | None) -> frozenset[str]:
+def incompatible(name: str | None) -> frozenset[str]:
     """Return the applications with which a named one must not share a host.
 
     One stat() of the index, which is read again if it has changed. One WARNING a call if the
@@ -44,8 +44,8 @@ def bad_company(name: str | None) -> frozenset[str]:
     if name not in index.applications:
         LOG.warning("Application %s is not in the interference index: kept apart from none", name)
     pairs = {pair: speed for pair, speed in index.performance.items() if name in pair}
-    bad = InterferenceIndex(pairs).bad_company(CONF.hpc_sched.interference_tolerance)
-    return bad.get(name, frozenset())
+    found = InterferenceIndex(pairs).bad_company(CONF.hpc_sched.interference_tolerance)
+    return found.get(name, frozenset())
 
 
 def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:

@@ -57,15 +57,15 @@ def of(
     elsewhere = sorted(members.keys() - known, key=lambda place: (place[0], place[1] or ""))
     metadata, cpu_info = read_processors(elsewhere, cells) if elsewhere else ({}, {})
     places += elsewhere
-    stated = [
+    in_metadata = [
         [there.metadata.get(METADATA, "") for there in state.aggregates or ()] for state in states
     ]
-    stated += [metadata.get(host, []) for host, _ in elsewhere]
+    in_metadata += [metadata.get(host, []) for host, _ in elsewhere]
     reported = [parse_cpu_info(state.cpu_info) for state in states]
     reported += [parse_cpu_info(cpu_info.get(place)) for place in elsewhere]
     names = [
         stated_type(said) or _type_in_file(fabric, place) or measured
-        for place, said, measured in zip(places, stated, type_names(reported), strict=True)
+        for place, said, measured in zip(places, in_metadata, type_names(reported), strict=True)
     ]
     type_at = dict(zip(places, names, strict=True))
     for host, node in places:
