@@ -45,11 +45,6 @@ class RequestedGroup:
         return self.hpc_specs.shares_hosts and configured_plugins.enabled().has_mdobp
 
     @property
-    def reads_colocated(self) -> bool:
-        """True if the VMs that run on the hosts must be read."""
-        return bool(self.bounded_by) or self.by_mdobp
-
-    @property
     def bounded_by(self) -> frozenset[str]:
         """The filters that bound the room on hosts by the VMs of others."""
         plugins = configured_plugins.enabled()

@@ -91,40 +91,29 @@ class GroupWeigher(weights.BaseHostWeigher):
         _weighing.hosts = []
         try:
             with served_requests.charge_waiting(weight_properties):
-                answer = self._weigh_group(weighed_obj_list, weight_properties)
-            if answer is None:
-                return []
-            if not self._differs(weighed_obj_list):
+                states = [host.obj for host in weighed_obj_list]
+                state = served_requests.get_state(weight_properties, states)
+                if state is None:
+                    return []
+                state.claims.remember(weighed_obj_list)
+                answer: list[float] = []
+                if self._places(state):
+                    state.warn_of_faults()
+                    answer = self._weights(state, state.positions(states))
+                if state.decisions.answer is not None:
+                    decision_record.log(state, state.decisions.answer)
+            if answer and not self._differs(states):
                 _weighing.option = self.multiplier
                 _weighing.multiplier = float(CONF.hpc_sched[self.multiplier])
-                _weighing.hosts = [host.obj for host in reversed(weighed_obj_list)]
+                _weighing.hosts = states[::-1]
             return answer
         except Exception:
             LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
             return []
 
-    def _weigh_group(
-        self, weighed_obj_list: Sequence[weights.WeighedHost], spec: objects.RequestSpec
-    ) -> list[float] | None:
-        """Return the weights for the VM of a group, or None if the weigher does not apply."""
-        states = [host.obj for host in weighed_obj_list]
-        state = served_requests.get_state(spec, states)
-        if state is None:
-            return None
-        answer = None
-        state.claims.remember(weighed_obj_list)
-        if self._places(state):
-            state.warn_of_faults()
-            answer = self._weights(state, state.positions(states))
-        if state.decisions.answer is not None:
-            decision_record.log(state, state.decisions.answer)
-        return answer
-
-    def _differs(self, weighed_obj_list: Sequence[weights.WeighedHost]) -> bool:
+    def _differs(self, states: Sequence[host_manager.HostState]) -> bool:
         """True if any aggregate of these hosts has a multiplier of its own."""
-        found = {
-            id(there): there for host in weighed_obj_list for there in host.obj.aggregates or ()
-        }
+        found = {id(there): there for state in states for there in state.aggregates or ()}
         return any(self.multiplier in aggregate.metadata for aggregate in found.values())
 
     def _places(self, state: GroupState) -> bool:

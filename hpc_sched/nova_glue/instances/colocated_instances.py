@@ -53,18 +53,14 @@ class ColocatedInstances:
         self.host_instances = found
         self.removed: Counter[str] = Counter()  # reason to hosts that filters removed
         self._running = running
-        self._first = ClaimObserver(states)
+        self.hosts = ClaimObserver(states)
         self._rooms: dict[str, Array] = {}  # filter to the room at first, shape (states,)
         self._incompatible: frozenset[str] = frozenset()
-
-    def knows(self, states: Sequence[host_manager.HostState]) -> bool:
-        """True if all these HostStates were there when the request was first seen."""
-        return self._first.knows(states)
 
     @property
     def placed(self) -> int:
         """Instances that the request has placed so far."""
-        return int(self._first.placed().sum())
+        return int(self.hosts.placed().sum())
 
     def room(self, by: str, states: Sequence[host_manager.HostState]) -> Array:
         """Return how many more instances each host takes. Shape (states,).
@@ -74,7 +70,7 @@ class ColocatedInstances:
         if by not in self._rooms:
             rooms = self._dedicated_rooms() if by == DEDICATED_FILTER else self._limited_rooms()
             self._rooms[by] = np.array(rooms, np.int64)
-        left = (self._rooms[by] - self._first.placed())[self._first.positions(states)]
+        left = (self._rooms[by] - self.hosts.placed())[self.hosts.positions(states)]
         return left.clip(0, UNBOUNDED)
 
     def _dedicated_rooms(self) -> list[int]:
@@ -82,15 +78,15 @@ class ColocatedInstances:
             0
             if self._is_exclusive and self._is_down(state)
             else dedicated_room(self.application, self.on(state))
-            for state in self._first.states
+            for state in self.hosts.states
         ]
 
     def _limited_rooms(self) -> list[int]:
         self._incompatible = cache_limits.incompatible(self.application.name)
-        limits = cache_limits.limits_of(self._first.states)
+        limits = cache_limits.limits_of(self.hosts.states)
         return [
             room(self.application, self.on(state), limit, self._incompatible)
-            for state, limit in zip(self._first.states, limits, strict=True)
+            for state, limit in zip(self.hosts.states, limits, strict=True)
         ]
 
     def count_incompatible(self, states: Sequence[host_manager.HostState]) -> int:

@@ -68,7 +68,9 @@ def get_state(
         entry.is_read, entry.state = True, None
         request = request_spec.from_spec(spec, entry.fabric.topology.levels)
         if request is not None:
-            colocated = get_colocated(spec, states) if request.reads_colocated else None
+            colocated = (
+                get_colocated(spec, states) if request.bounded_by or request.by_mdobp else None
+            )
             in_flight = colocated.host_instances.in_flight if colocated is not None else {}
             group = group_members.read(request, states, in_flight)
             entry.state = GroupState(request, group, states, entry.fabric, colocated)
@@ -88,7 +90,7 @@ def get_colocated(
 ) -> ColocatedInstances:
     """Return the instances on the hosts, read once per request."""
     entry = _entry(spec)
-    if entry.colocated is None or not entry.colocated.knows(states):
+    if entry.colocated is None or not entry.colocated.hosts.knows(states):
         entry.colocated = colocated_instances.read(spec, states)
     return entry.colocated
 
