@@ -28,7 +28,8 @@ class HostInstances:
     down_cells: frozenset[str] = frozenset()  # uuids of the cells that did not answer
     problems: tuple[str, ...] = ()  # what could not be read
     in_flight_unknown: str | None = None  # reason why instances in flight may be missing
-    in_flight: Mapping[str, str] = field(default_factory=dict)  # uuid to nodename, by Placement
+    # Uuid to host and nodename, by Placement.
+    in_flight: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
 
     def on(self, state: host_manager.HostState) -> list[PlacedInstance]:
         """Return the instances on a host."""
@@ -46,7 +47,7 @@ def read(
 
     Two queries in the API database and one in each cell; one more in a cell with migrations, one
     more in the API database while a resize has not reached its destination, and look-ups in
-    Placement as :func:`in_flight_instances.nodes_of` says. An instance that migrates, or waits for
+    Placement as :func:`in_flight_instances.places_of` says. An instance that migrates, or waits for
     its resize to be confirmed, is on both hosts, or twice on one.
 
     :param own: uuid of the instance that is scheduled
@@ -75,26 +76,21 @@ def read(
             waiting.append(vm)
     # Newest first: the oldest have mostly failed.
     waiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
-    looked_up = in_flight_instances.nodes_of(
-        context,
-        [vm.uuid for vm in waiting],
-        {state.uuid: state.nodename for state in states},
-        {vm.uuid: vm.moves_from for vm in waiting if vm.moves_from},
+    moving_from = {vm.uuid: vm.moves_from for vm in waiting if vm.moves_from}
+    looked_up = in_flight_instances.places_of(
+        context, [vm.uuid for vm in waiting], states, moving_from
     )
-    host_of = {state.nodename: state.host for state in states}
     for vm in waiting:
-        node = looked_up.nodes.get(vm.uuid)
-        if node is not None:
-            host = host_of.get(node, node)
-            coming = vm._replace(host=host, nodename=node, in_flight=True)
-            at.setdefault((host, node), []).append(coming)
+        if place := looked_up.places.get(vm.uuid):
+            coming = vm._replace(host=place[0], nodename=place[1], in_flight=True)
+            at.setdefault(place, []).append(coming)
     oldest = databases.oldest_build_request()
     young = {vm.uuid for vm in waiting if vm.since and vm.since >= oldest}
     unknown = looked_up.problem if young & looked_up.missed else None
     if looked_up.problem:
         problems.append(looked_up.problem)
     down = frozenset(answers.down_uuids)
-    is_move, in_flight = own in in_cells, looked_up.nodes
+    is_move, in_flight = own in in_cells, looked_up.places
     return HostInstances(at, reservation, is_move, down, tuple(problems), unknown, in_flight)
 
 
