@@ -1,17 +1,26 @@
-"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
+"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike.
 
-from collections.abc import Callable, Iterator, Mapping
+GroupRequest          the input of every decision about placement
+  after               the request once some of its VMs are placed
+  problem             the planner's input: capacities under the server group's policy
+  decide              the plan of the group, or a Rejection
+  choose_processor    the same on one processor type (Gupta2012, homogeneity)
+  host_order          the hosts in the order in which one VM tries them
+  refusal             the reason of a Rejection, for operator and tenant
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
-from hpc_sched.core.extra_specs import GROUP_SIZE
+from hpc_sched.core.extra_specs import GROUP_SIZE, HPCSpecs
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.core.plan.pruning import permitted_hosts
 from hpc_sched.core.plan.ranking import plan_order, spare_order
 from hpc_sched.core.plan.rejection import largest_gang, rejected
@@ -64,8 +73,84 @@ class GroupRequest:
     # Reason to number of hosts that are full because of VMs of others; part of a refusal.
     left_out: Mapping[str, int] | None = None
 
-    def among(self, candidates: Mask) -> "GroupRequest":
-        """Return the same request with fewer candidates; these have the shape (hypervisors,)."""
+    @classmethod
+    def of(
+        cls,
+        topology: Topology,
+        hpc_specs: HPCSpecs,
+        *,
+        group_id: str,
+        policy: str | None,
+        max_per_host: int | None,
+        places: Sequence[tuple[str, str]],
+        names: Sequence[str],
+        room: Array,
+        members: Mapping[tuple[str, str], int],
+        left: int,
+        awaiting: int,
+        orphans: int = 0,
+        is_move: bool = False,
+        packing: MDOBPInput | None = None,
+        processors: HostProcessors | None = None,
+    ) -> Self:
+        """Return the request of a group by the ``hpc:`` values of its flavor and its server group.
+
+        :param group_id: key of the tie order
+        :param max_per_host: most VMs of the group on one service host; None: unbounded
+        :param places: service host and nodename of each hypervisor
+        :param names: host of the topology of each hypervisor
+        :param room: VMs that each hypervisor takes, before the policy; shape (hypervisors,)
+        :param members: VMs of the group that have a place, by service host and host
+        """
+        host_index = np.array([topology.index_of(name) for name in names], dtype=np.int64)
+        counts = np.zeros(len(topology.hosts), dtype=np.int64)
+        for (_, name), count in members.items():
+            counts[topology.index_of(name)] += count
+        final_size = 0 if is_move else hpc_specs.constraints.group_size or 0
+        return cls(
+            topology=topology,
+            tie=tie_order(topology, group_id),
+            host_index=host_index,
+            room=room,
+            members=counts,
+            left=left,
+            awaiting=awaiting,
+            orphans=orphans,
+            missing=max(final_size - int(counts.sum()), 0),
+            constraints=NO_CONSTRAINTS if hpc_specs.is_flat else hpc_specs.constraints,
+            server_group_policy=policy,
+            hard_policy=server_group_policy.hard_policy(
+                policy, max_per_host, members, places, topology.leaf_index[host_index]
+            ),
+            pack_hosts=policy != "soft-anti-affinity" and packing is None,
+            packing=packing,
+            homogeneous=hpc_specs.homogeneous,
+            processors=processors,
+        )
+
+    def after(self, placed: Array) -> Self:
+        """Return the request once some of its VMs are placed. O(hosts of the topology).
+
+        :param placed: VMs on each hypervisor, shape (hypervisors,)
+        """
+        number, policy, packing = int(placed.sum()), self.hard_policy, self.packing
+        left = max(self.left - number, 0)
+        return replace(
+            self,
+            room=np.maximum(self.room - placed, 0),
+            members=self.members + self.per_host(placed),
+            left=left,
+            awaiting=max(self.awaiting - number, left),
+            missing=max(self.missing - number, 0),
+            hard_policy=None if policy is None else policy.with_placed(placed),
+            packing=None if packing is None else packing.after(placed),
+        )
+
+    def among(self, candidates: Mask) -> Self:
+        """Return the same request with fewer candidates.
+
+        :param candidates: shape (hypervisors,)
+        """
         return replace(self, room=np.where(candidates, self.room, 0))
 
     @property

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from hpc_sched.core.arrays import Mask
+import numpy as np
+
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.result import Refusal
 
 METADATA = "hpc:processor"  # of host aggregates
@@ -99,6 +101,30 @@ class HostProcessors:
     cores: Mapping[str, int]  # type to the cores of its largest hypervisor
     members: Mapping[str | None, int]  # VMs of the group per type; None: type not known
     order: Sequence[str] = ()  # the operator's order, best first
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str | None],
+        reported: Sequence[Processor | None],
+        vcpus: Sequence[int],
+        candidates: Array | Mask,
+        members: Mapping[str | None, int],
+        order: Sequence[str],
+    ) -> Self:
+        """Return the processor types of hypervisors, by the type and processor of each.
+
+        :param vcpus: the number that counts as cores of a hypervisor of unknown processor
+        :param candidates: index of hypervisors; types of others are omitted
+        """
+        cores: dict[str, int] = {}
+        for name, found, count in zip(names, reported, vcpus, strict=True):
+            if name is not None:
+                own = found.sockets * found.cores if found else count
+                cores[name] = max(cores.get(name, 0), own)
+        types = np.array([name or "" for name in names], dtype=object)
+        here = sorted(set(types[candidates].tolist()) - {""})
+        return cls({name: types == name for name in here}, cores, members, order)
 
     @property
     def of_members(self) -> dict[str, int]:

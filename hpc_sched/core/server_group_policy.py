@@ -44,14 +44,14 @@ class HardPolicy:
 def hard_policy(
     policy: str | None,
     max_per_host: int | None,
-    members: Mapping[tuple[str, str | None], int],
+    members: Mapping[tuple[str, str], int] | Mapping[tuple[str, str | None], int],
     places: Sequence[tuple[str, str]],
     leaf: Array,
 ) -> HardPolicy | None:
     """Return the group's hard policy over these hypervisors, or None without one.
 
     :param max_per_host: ``max_server_per_host`` of anti-affinity; None: unbounded
-    :param members: VMs of the group by (service host, nodename); the nodename may be None
+    :param members: VMs of the group by (service host, nodename or any other name)
     :param places: service host and nodename of each hypervisor
     :param leaf: the leaf switch of each hypervisor, shape (hypervisors,)
     """

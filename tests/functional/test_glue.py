@@ -19,9 +19,10 @@ from hpc_sched.core import extra_spec_names, server_group_policy
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.request import request_spec, served_requests
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.weighers import bunch
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -433,4 +434,4 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     assert vars(weigher) == {}
     gc.collect()
     ours = {getattr(uuids, f"t{number}x{turn}") for number in range(8) for turn in range(25)}
-    assert not ours & {kept.instance_uuid for kept in served_requests.held()}
+    assert not ours & {kept.instance_uuid for kept in list(served_requests._entries)}

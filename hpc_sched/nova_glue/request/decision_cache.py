@@ -1,0 +1,67 @@
+"""The decision on a group, kept while the VMs of its request are placed."""
+
+import time
+
+import numpy as np
+
+from hpc_sched.core.group_request import GroupRequest, ProcessorChoice
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.ranking import planned_counts
+from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+
+
+class DecisionCache:
+    """Decides again only if a VM was placed elsewhere or a planned host has no room.
+
+    While every VM takes a planned place, the rest of the plan is the best plan for the other
+    VMs. So only the first VM of a request takes time.
+    """
+
+    def __init__(self) -> None:
+        self.answer: Plan | Rejection | None = None  # the last one
+        self._problem: Problem | None = None  # that it answers
+        self._sizes: tuple[int, ...] = ()
+        self.revised = False  # whether the group was planned again after a VM was placed
+        self.seconds = 0.0  # spent on the request
+
+    def decide(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
+        """Return the plan of a request, or a Rejection.
+
+        :param placed: number of VMs that the request has placed
+        """
+        began = time.perf_counter()
+        problem, sizes = request.problem(), request.sizes
+        answer = self._rest_of_last(problem, sizes)
+        if answer is None:
+            answer = request.decide()
+            self.revised |= placed > 0
+        self.answer, self._problem, self._sizes = answer, problem, sizes
+        self.seconds += time.perf_counter() - began
+        return answer
+
+    def choose_processor(self, request: GroupRequest) -> ProcessorChoice[Plan] | Refusal | None:
+        """Return the processor type of a group, as its request does, and keep the plan on it."""
+        began = time.perf_counter()
+        choice = request.choose_processor(GroupRequest.decide, lambda plan: plan.count)
+        if isinstance(choice, ProcessorChoice):
+            self.answer, self._sizes = choice.answer, request.sizes
+            self._problem = request.among(choice.hypervisors).problem()
+        self.seconds += time.perf_counter() - began
+        return choice
+
+    def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
+        """Return the rest of the last answer, or None if it does not hold any more."""
+        if self.answer is None or self._problem is None:
+            return None
+        added = problem.members - self._problem.members
+        same = sizes == self._sizes and not added.any()
+        if same and np.array_equal(problem.capacity, self._problem.capacity):
+            return self.answer
+        if isinstance(self.answer, Rejection) or (added < 0).any():
+            return None
+        topology = problem.topology
+        taken = {topology.hosts[i]: int(added[i]) for i in np.flatnonzero(added)}
+        rest = self.answer.after(taken, topology.leaf_of)
+        if rest is None or rest.count not in sizes:
+            return None
+        return rest if (planned_counts(problem, rest) <= problem.capacity).all() else None
