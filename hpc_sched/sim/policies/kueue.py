@@ -1,31 +1,8 @@
 """Kueue's Topology Aware Scheduling, with BestFit and with LeastFreeCapacity.
 
-Restated from Kueue v0.19.2 (pkg/cache/scheduler/tas_flavor_snapshot.go) and its KEP 2724, with
-the feature gates that are on by default. A pod is a VM here; the levels of the topology are those
-of the fabric, top down, and below the leaf switch the host.
-
-BestFit serves jobs with the annotation ``preferred`` or ``required``:
-
-1. The search begins at the level that the job names. If no domain of it holds the job, a job that
-   requires the level waits; one that prefers it is tried on the level above, and so on.
-2. Of the domains that hold the whole job the one with least room is taken. On the top level, and
-   on every level below, several may be needed: those with most room, while each takes less than
-   the rest of the job, then of the others the one with least room that takes all the rest.
-3. Then a level down: the candidates are all domains below those just taken, together, whatever
-   number of VMs each of these was to hold. This goes on down to the hosts.
-
-A plain job is simulated as one that prefers the leaf switch; a group's ``prefer`` and ``require``
-name other levels. LeastFreeCapacity serves the annotation ``unconstrained`` only (until v0.14 that
-was BestFit too; the gate for all jobs is gone since v0.17). It ignores the topology: it takes the
-host with least room that holds the whole job, or else hosts in ascending order of room. A group
-that requires or prefers a level is placed by BestFit under either policy.
-
-Equal domains are ordered by their names from the top level down, as in Kueue. A job that prefers
-a level, or is unconstrained, may be spread over islands, which are domains of the top level; one
-that requires a level never is. Kueue has no equivalent of ``max_leaves``, which is ignored. No
-group has members in the simulator. Left out: slices and multi-layer constraints, leaders,
-preferred node affinity, replacement of failed nodes, quotas and preemption, and
-TASBalancedPlacement, which is off by default.
+Restated from Kueue v0.19.2 (pkg/cache/scheduler/tas_flavor_snapshot.go) and its KEP 2724; the
+rules, and what is left out of them, are in docs/reference/policies.rst. A pod is a VM; the levels
+are those of the fabric, top down, and below the leaf switch the host.
 """
 
 from functools import partial

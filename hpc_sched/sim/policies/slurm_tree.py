@@ -1,33 +1,7 @@
 """Slurm's topology/tree: best fit over leaf switches.
 
-Restated from Slurm 26.05.3 (src/plugins/topology/tree/eval_nodes_tree.c and switch_record.c). Its
-page doc/html/topology.shtml describes it as: the lowest switch that can satisfy the job, then leaf
-switches below it by best fit. The code compares two leaves at a time:
-
-1. All VMs are under one root: of those with enough room the highest, of equals the last. So no job
-   is spread over islands.
-2. Leaves are taken one by one until the job is satisfied. To compare two, a walk goes up from
-   each, a switch a step, to the first that has enough for the rest of the job. The shorter walk
-   wins; of two equally long ones, the one to the switch with fewer free hosts. If both lead to one
-   switch, the branches by which they reach it are compared: more free hosts win. So the first
-   leaf is below the lowest switch that has enough, of several such switches below the one with
-   the fewest free hosts, and there in the branch with the most.
-3. From the second leaf on distance counts too, in links to all leaves taken before. The code goes
-   once through the leaves and keeps the best so far. A farther one never replaces it; a nearer
-   one does if its walk is shorter, or equally long and to another switch; an equally distant one
-   does if it wins as in 2. So the order of the leaves matters, and the job may leave the lowest
-   switch that could have held it.
-4. The hosts of a leaf are taken in order, each filled as far as the job needs.
-
-Slurm orders switches and hosts as its files do; here they are ordered by name. As in Slurm, the
-hosts of leaves that were taken no longer count as free below the switches above them, but their
-processors do.
-
-A group is a job of several tasks, which the hosts share (``-n`` and ``-c``); if no host has room
-for two VMs it is a job of several hosts (``-N``). Left out: weights of nodes, required, excluded,
-contiguous and busy nodes, GRES, bounds on nodes and on their resources, least loaded nodes,
-dragonfly, the second try without the smallest nodes, and ``--switches=count@time``. A group's
-constraints are ignored, as Slurm has no other word for them. No group has members in the simulator.
+Restated from Slurm 26.05.3 (src/plugins/topology/tree/eval_nodes_tree.c and switch_record.c); the
+rule, and what is left out of it, is in docs/reference/policies.rst.
 """
 
 from dataclasses import dataclass
