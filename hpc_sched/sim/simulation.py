@@ -1,5 +1,6 @@
 """A trace on a cluster under one policy: arrivals, starts, ends and failures of hosts."""
 
+import logging
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -15,7 +16,11 @@ from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import plurals
 
+LOG = logging.getLogger(__name__)
+
 Discipline = Callable[["Simulation"], None]
+# Starts of a job after which a warning says that it may never end.
+MANY_STARTS = 1000
 
 
 class Simulation:
@@ -183,6 +188,17 @@ class Simulation:
             submitted = self._submitted_jobs[number]
             self._release(submitted)
             if self.setting.requeue:
+                if submitted.starts == MANY_STARTS:
+                    LOG.warning(
+                        "%s, seed %d: job %d (%s, %g s) has lost a host %s times, and may never "
+                        "end: hosts fail too often for it; --until ends a run",
+                        self.setting.policy.name,
+                        self.setting.seed,
+                        number,
+                        plurals.text(submitted.job.count, "VM"),
+                        submitted.job.runtime,
+                        f"{MANY_STARTS:,}",
+                    )
                 submitted.placed = None
                 self.waiting[number] = submitted.job
                 self.waiting.move_to_end(number, last=False)
