@@ -202,7 +202,7 @@ OURS = ("exact-plan", "dudina2013", "gupta2012", "gupta2012-best-fit", "gupta201
 def test_the_first_five_keep_constraints_and_gupta2013_not_those_of_class_none(
     policy: str, app_class: str
 ):
-    """Of the fast hosts, b2 and b3 alone are under one leaf. The page of the policies says which of them stay there."""
+    """Of the fast hosts, b2 and b3 alone are under one leaf; the page says which jobs stay."""
     page = (Path(__file__).parents[2] / "docs/reference/policies.rst").read_text()
     assert "``gupta2013``, a job of class ``none``: it is placed like ``nova-default``" in page
     jobs = [Job(1, 0, 9, 3, application=app(app_class))]
