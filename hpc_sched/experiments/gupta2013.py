@@ -35,7 +35,8 @@ from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import SimulationInput, Slowdown
 
 JOBS = 1500
-SCORES = distributions.read("uniform:0:30")
+SCORES = "uniform:0:30"
+_SCORES = distributions.read(SCORES)
 _MB = 1024  # in a GB
 _INTERVAL = 6 * 3600.0  # s between checks that no slot is used twice
 
@@ -51,7 +52,7 @@ class TraceSetup:
     arrivals: Literal["at once", "full load", "trace"] = "at once"
     queue: Literal["fcfs", "easy", "none"] = "fcfs"  # none: a job that does not fit at once is lost
     sync: Literal["parallel", "all", "none"] = "parallel"  # jobs of class sync; others are async
-    scores: Distribution = SCORES  # cache score of a job's VMs
+    scores: Distribution = _SCORES  # cache score of a job's VMs
     alpha: float = 100.0
     quicker: Literal["all", "sync"] = "all"  # jobs that run shorter if interference is limited
 

@@ -13,6 +13,7 @@ from hpc_sched.experiments.gupta2013 import (
     LESS,
     LIMITED,
     MDOBP,
+    SCORES,
     PlacementRule,
     TraceSetup,
 )
@@ -114,7 +115,7 @@ def figure_9b(
             "Published is the best of Figure 9b; which beta and which runtimes it is of is not "
             "known to us.",
             "Guessed: a job's cache score, of each of its VMs, is drawn from "
-            f"{GUESSED.scores.text}, 1 being 100,000 misses a second; alpha is "
+            f"{SCORES}, 1 being 100,000 misses a second; alpha is "
             f"{GUESSED.alpha:g}. Jobs of several processors are sync, others async.",
             "Guessed: all jobs of these rows run shorter by so many percent, those of the "
             "default do not; that is an assumption of the paper, not a result.",

@@ -22,7 +22,7 @@ from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queue_disciplines import DEPTH, Easy, Fcfs
 from hpc_sched.sim.results import Result, result_of
-from hpc_sched.sim.runtime.runtime_model import PlacedRuntime, RuntimeModel
+from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import NO_LIMITS, Failure, SimulationInput, drawn_failures
 
@@ -66,7 +66,7 @@ class Scenario:
             constraints=self.constraints,
             types=types,
             one_type=self.homogeneous == "true",
-            slowdown=None if self.model is None else PlacedRuntime(self.cluster, self.model),
+            slowdown=None if self.model is None else partial(self.model.factor_of, self.cluster),
             requeue=self.requeue,
         )
 

@@ -153,7 +153,6 @@ class Simulation:
         self._log_event("submit", job.number, plurals.text(job.count, "VM"))
         ideal = self._ideal.of(
             job,
-            self.setting.constraints,
             self._empty.capacity(job.vcpus, job.memory_mb),
             self._requests.capacity(job, self._empty),
             lambda capacity: self._requests.request(job, capacity, self._empty),

@@ -35,9 +35,7 @@ GB = 1024 * 1024  # in KB
 
 def row(line: int, memory_gb: float, runtime: float, processors: int = 1) -> TraceRow:
     memory = round(memory_gb * GB * processors)
-    return TraceRow(
-        line, line, 0.0, None, runtime, processors, None, memory, 1, None, None, None, None
-    )
+    return TraceRow(line, 0.0, runtime, processors, None, memory, None, None)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.sim.cluster.cluster_state import Array, PlacedJob
@@ -89,7 +88,6 @@ class IdealPlacements:
     def of(
         self,
         job: Job,
-        constraints: Constraints,
         room: Array,
         capacity: Array,
         request: Callable[[Array], PlacementRequest],
@@ -102,7 +100,7 @@ class IdealPlacements:
         """
         bounded = b"" if capacity is room else capacity.clip(max=job.count).tobytes()
         fits = room.clip(max=job.count).tobytes()
-        key = (job.count, fits, bounded, job.application.app_class, constraints)
+        key = (job.count, fits, bounded, job.application.app_class)
         found = self._known.get(key)
         if found is None:
             answer = self._policy.places(request(capacity))
