@@ -53,6 +53,6 @@ def write(
         "runs": [asdict(result) for result in results],
     }
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
-    for name, content in ((RUNS, rows.getvalue()), (EVERYTHING, text)):
+    page = report.page(results, about, notes)
+    for name, content in ((RUNS, rows.getvalue()), (EVERYTHING, text), (REPORT, page)):
         files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)
-    report.write(folder / REPORT, results, about, notes)
