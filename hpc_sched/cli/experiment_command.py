@@ -142,8 +142,7 @@ class Gupta2013(Experiment):
         ]
         if args.curves is not None:
             line.show(f"{self.NAME}: curves")
-            found = gupta2013.curves(rows, args.seed)
-            output.save(gupta2013.curves_csv(found), args.curves)
+            output.save(gupta2013.curves_csv(rows, args.seed), args.curves)
         return [memory, *figures]
 
 

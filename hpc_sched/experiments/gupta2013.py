@@ -12,7 +12,7 @@ import csv
 import io
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -90,10 +90,8 @@ CURVE_COLUMNS = ("placement", "seconds", "jobs")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The jobs completed over time by one placement, for a plot."""
+    """The jobs completed over time by one placement."""
 
-    placement: str
-    seed: int
     ends: tuple[float, ...]  # s since the start, ascending; one a completed job
     refused: int  # jobs that do not fit on the empty cluster
 
@@ -141,7 +139,7 @@ def curve(
     simulation.run(until, lambda: len(ends) >= enough)
     simulation.conclude()
     refused = simulation.measures.outcomes[Outcome.REFUSED]
-    return Curve(rule.name, seed, tuple(ends), refused)
+    return Curve(tuple(ends), refused)
 
 
 def cluster(setting: TraceSetup, seed: int) -> Cluster:
@@ -198,18 +196,15 @@ def _slowdown(rule: PlacementRule, setting: TraceSetup) -> Slowdown:
     return factor
 
 
-def curves(rows: Sequence[TraceRow], seed: int) -> Iterator[Curve]:
-    """Yield the curves of Figures 9a and 9b, with the setup as guessed."""
-    for rule in (LEAST_FREE, MOST_FREE, MDOBP, *LIMITED):
-        yield curve(rows, rule, seed)
+def curves_csv(rows: Sequence[TraceRow], seed: int) -> str:
+    """Return the curves of Figures 9a and 9b, with the setup as guessed, as CSV.
 
-
-def curves_csv(found: Iterable[Curve]) -> str:
-    """Return CSV with one row per completed job: its end, and the number of jobs until then."""
+    One row per completed job: its end, and the number of jobs until then.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CURVE_COLUMNS)
-    for each in found:
-        for number, end in enumerate(each.ends, start=1):
-            writer.writerow((each.placement, f"{end:g}", number))
+    for rule in (LEAST_FREE, MOST_FREE, MDOBP, *LIMITED):
+        for number, end in enumerate(curve(rows, rule, seed).ends, start=1):
+            writer.writerow((rule.name, f"{end:g}", number))
     return text.getvalue()
