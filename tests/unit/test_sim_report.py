@@ -389,12 +389,14 @@ def test_neighbouring_leaves_are_merged_where_there_are_many():
     assert len(heat.rows(lived("a", leaves=100))[0]) == 100
 
 
-def test_columns_are_equally_wide_and_empty_after_the_end():
-    assert heat.columns([0.0, 10.0, 20.0, 30.0], 40.0, 4) == [0, 1, 2, 3]
-    assert heat.columns([0.0, 10.0, 30.0], 30.0, 3) == [0, 1, 1]
-    assert heat.columns([0.0, 10.0], 100.0, 10) == [0, 1, -1, -1, -1, -1, -1, -1, -1, -1]
-    assert heat.columns([0.0], 100.0, 4) == [0, -1, -1, -1]
-    assert heat.columns([0.0], 0.0, 1) == [0]
+def test_a_map_of_the_fabric_ends_where_its_run_ends():
+    runs = [lived("short", samples=10), lived("long", samples=20)]
+    widths = []
+    for panel in heat.plot(policy_runs.by_policy(runs)).panels:
+        image = re.search("<image [^>]*>", panel.svg)[0]
+        widths.append(float(re.search(r'\bwidth="([\d.]+)"', image)[1]))
+    # 10 intervals of 19: the last sample of the longer run is at the end of the axis.
+    assert widths[0] / widths[1] == pytest.approx(10 / 19, abs=0.02)
 
 
 def test_bars_have_their_values_and_plots_their_zeros():

@@ -4,18 +4,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.core.capacity import UNBOUNDED, capacities
 from hpc_sched.core.sharing import cache_interference
 from hpc_sched.core.sharing.cache_interference import Application, Limits
-from hpc_sched.sim.cluster.cluster import Cluster
+from hpc_sched.sim.cluster.cluster import Array, Cluster
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Places
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.sim.cluster.cluster_state import Array, PlacedJob
+from hpc_sched.sim.cluster.cluster import Array
+from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import PlacementRequest, Policy
 from hpc_sched.topology.model import Topology

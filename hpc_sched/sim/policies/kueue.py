@@ -8,25 +8,20 @@ are those of the fabric, top down, and below the leaf switch the host.
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Rejection
+from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import name_rank
-
-Array = NDArray[np.int64]
 
 HOST, LEAF = 0, 1  # levels: leaf switches are on level 1
 
 
 def _place(request: PlacementRequest, *, unconstrained: bool) -> Places | Rejection:
-    """Return the places by the group's constraints on levels.
-
-    :param unconstrained: whether a group without them is unconstrained; else it prefers the leaf
-    """
+    """Return the places of a group that prefers the leaf, or is ``unconstrained``, by default."""
     problem = request.problem
     named = problem.constraints.require or problem.constraints.prefer
     if named is None and unconstrained:
@@ -53,7 +48,7 @@ def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Reject
     hosts = np.flatnonzero(problem.capacity > 0)
     for number in range(level, HOST - 1, -1):
         rooms = _rooms(topology, number, problem.capacity)
-        domain = _domains(topology, number)[hosts]
+        domain = hosts if number == HOST else topology.groups[number - 1, hosts]
         found, below = np.unique(domain, return_index=True)
         # Sorted by the names from the top down, which any host below the domain has.
         order = np.lexsort((*path[number:, hosts[below]], -rooms[found]))
@@ -81,11 +76,6 @@ def fewest(rooms: Array, wanted: int) -> Array:
     return np.array([*range(last), tightest])
 
 
-def _domains(topology: Topology, level: int) -> Array:
-    """Return each host's domain on a level: the index of a switch, or of the host itself."""
-    return np.arange(len(topology.hosts)) if level == HOST else topology.groups[level - 1]
-
-
 def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
     """Return the number of VMs that each domain of a level takes, by its index."""
     if level == HOST:
@@ -95,10 +85,7 @@ def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
 
 
 def _paths(topology: Topology) -> Array:
-    """Return the name rank of each host's domain, per level from the host up.
-
-    Shape (depth + 1, hosts).
-    """
+    """Return the name rank of each host's domain per level, host first. (depth + 1, hosts)."""
     rank = name_rank([switch.name for switch in topology.switches])
     return np.vstack([topology.name_rank, rank[topology.groups]])
 

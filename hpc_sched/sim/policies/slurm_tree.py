@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,8 +99,7 @@ def taken_leaves(
     taken: list[int] = []
     while wanted > 0:
         enough = (hosts[leaves.above] >= wanted_hosts) & (room[leaves.above] >= wanted)
-        walks = Walks(leaves, np.argmax(enough, axis=0), hosts, distance)
-        best = walks.best()
+        best = best_leaf(leaves, np.argmax(enough, axis=0), hosts, distance)
         path = list(dict.fromkeys(leaves.above[:, best].tolist()))
         leaf = path[0]
         taken.append(leaf)
@@ -112,45 +110,41 @@ def taken_leaves(
     return taken
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Walks:
-    """The walks up from all leaves, each to the first switch with enough for the rest."""
+def best_leaf(leaves: Leaves, end: Array, hosts: Array, distance: Array) -> int:
+    """Return the last leaf that was better than the best one before it.
 
-    leaves: Leaves
-    end: Array  # steps per leaf; the root always has enough
-    hosts: Array  # per switch of the fabric: free hosts
-    distance: Array  # per leaf: links to all leaves taken before
+    :param end: per leaf, the steps of the walk up to the first switch with enough for the rest;
+        the root always has enough
+    :param hosts: per switch of the fabric, the free hosts
+    :param distance: per leaf, the links to all leaves taken before
+    """
+    above, level = leaves.above, leaves.level
 
-    def best(self) -> int:
-        """Return the last leaf that was better than the best one before it."""
-        left = np.flatnonzero(self.hosts[self.leaves.above[0]] > 0)
-        best, left = int(left[0]), left[1:]
-        while len(left):
-            better = self._better(left, best)
-            first = int(np.argmax(better))
-            if not better[first]:
-                break
-            best, left = int(left[first]), left[first + 1 :]
-        return best
-
-    def _better(self, those: Array, best: int) -> NDArray[np.bool_]:
-        """Return a mask of the leaves that are better than the best one so far."""
-        above, level = self.leaves.above, self.leaves.level
-        equal = self.end[those] == self.end[best]
-        ends = above[self.end[those], those]
-        same = equal & (ends == above[self.end[best], best])
+    def are_better(those: Array, best: int) -> NDArray[np.bool_]:
+        equal = end[those] == end[best]
+        same = equal & (above[end[those], those] == above[end[best], best])
         # Two walks to one switch are compared just before they meet.
         apart = (above[:, those] != above[:, [best]]).sum(axis=0) - 1
-        step = np.where(same, apart, self.end[those])
+        step = np.where(same, apart, end[those])
         one, two = above[step, those], above[step, best]
-        more = self.hosts[one] - self.hosts[two]
+        more = hosts[one] - hosts[two]
         fits = np.where(same, more, -more)
         tighter = (fits > 0) | ((fits == 0) & (level[one] < level[two]))
-        sooner = self.end[those] < self.end[best]
-        nearer = (self.distance[those] < self.distance[best]) & (sooner | (equal & ~same))
-        as_far = self.distance[those] == self.distance[best]
+        sooner = end[those] < end[best]
+        nearer = (distance[those] < distance[best]) & (sooner | (equal & ~same))
+        as_far = distance[those] == distance[best]
         better: NDArray[np.bool_] = nearer | (as_far & (sooner | (equal & tighter)))
         return better
+
+    left = np.flatnonzero(hosts[above[0]] > 0)
+    best, left = int(left[0]), left[1:]
+    while len(left):
+        better = are_better(left, best)
+        first = int(np.argmax(better))
+        if not better[first]:
+            break
+        best, left = int(left[first]), left[first + 1 :]
+    return best
 
 
 POLICY = Policy(

@@ -22,6 +22,7 @@ from hpc_sched.sim.report.policy_runs import PolicyRuns
 
 WIDTH = 6.0  # inches of 96 pixels
 HEIGHT = 3.1
+_RASTER = 192  # pixels an inch, of what is no vector graphic
 
 # Any: the type of matplotlib's keys differs between the supported releases.
 _STYLE: dict[Any, Any] = {
@@ -109,7 +110,7 @@ def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float =
         layout.execute(figure)
         figure.set_layout_engine(None)
         stream = io.StringIO()
-        figure.savefig(stream, format="svg", metadata=_NO_METADATA)
+        figure.savefig(stream, format="svg", metadata=_NO_METADATA, dpi=_RASTER)
     return _inlined(stream.getvalue(), label)
 
 
