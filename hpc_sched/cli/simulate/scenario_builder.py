@@ -112,9 +112,7 @@ def _size(cluster: Cluster) -> str:
     )
 
 
-def _jobs(
-    args: argparse.Namespace,
-) -> tuple[TraceJobs | Synthetic, int, str, tuple[str, ...]]:
+def _jobs(args: argparse.Namespace) -> tuple[TraceJobs | Synthetic, int, str, tuple[str, ...]]:
     """Return the jobs, their number, their description, and notes on what was left out."""
     drawn = {name: getattr(args, field) for name, (field, _help) in DRAWN.items()}
     if args.trace is not None:

@@ -71,23 +71,18 @@ class FatTree:
     def topology(self) -> Topology:
         """Return the topology; hosts are named n0001.., switches sw, level and number."""
         width = len(str(self.total))
-        names = (f"n{number:0{width}}" for number in range(1, self.total + 1))
-        numbers = [0] * (self.levels + 1)
+        hosts = [f"n{number:0{width}}" for number in range(1, self.total + 1)]
+        # Children of each switch of a level, from the leaf switches up.
+        switches: list[Any] = _chunks(hosts, self.total if self.levels == 1 else self.down)
+        for level in range(1, self.levels):
+            named = [(f"sw{level}-{n:04}", below) for n, below in enumerate(switches, start=1)]
+            ports = self.down if level + 1 < self.levels else self.radix
+            switches = list(map(dict, _chunks(named, ports)))
+        return Topology.from_tree({f"sw{self.levels}-0001": switches[0]})
 
-        def below(level: int, left: int) -> Any:
-            """Return the children of a switch of a level, with ``left`` hosts below them."""
-            if level == 1:
-                return [next(names) for _ in range(left)]
-            holds = self.down ** (level - 1)
-            children: dict[str, Any] = {}
-            while left > 0:
-                numbers[level - 1] += 1
-                here = min(left, holds)
-                children[f"sw{level - 1}-{numbers[level - 1]:04}"] = below(level - 1, here)
-                left -= here
-            return children
 
-        return Topology.from_tree({f"sw{self.levels}-0001": below(self.levels, self.total)})
+def _chunks(items: list[Any], size: int) -> list[list[Any]]:
+    return [items[i : i + size] for i in range(0, len(items), size)]
 
 
 def read(text: str, what: str) -> FatTree:

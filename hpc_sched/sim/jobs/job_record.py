@@ -87,11 +87,7 @@ class IdealPlacements:
         self._known: OrderedDict[tuple[object, ...], IdealPlacement] = OrderedDict()
 
     def of(
-        self,
-        job: Job,
-        room: Array,
-        capacity: Array,
-        request: Callable[[Array], PlacementRequest],
+        self, job: Job, room: Array, capacity: Array, request: Callable[[Array], PlacementRequest]
     ) -> IdealPlacement:
         """Return the ideal placement of a job. Two placements for a new kind of job.
 

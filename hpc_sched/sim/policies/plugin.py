@@ -91,9 +91,7 @@ def _by_class(request: PlacementRequest) -> Places | Rejection:
 
 
 EXACT = Policy(
-    "exact-plan",
-    "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)",
-    on_one_type(_exact),
+    "exact-plan", "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)", on_one_type(_exact)
 )
 LISTING_1 = Policy(
     "dudina2013",

@@ -44,30 +44,18 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
 
 
 def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
-    return (
-        Section(
-            "progress",
-            "Progress",
-            timeline.over_time(policies),
+    hint = ""
+    if len(policies) > 1:
+        hint = (
             "Policies keep their colour, kind of line and marker on the whole page. Where lines "
             "coincide the last one covers the others; their markers remain visible."
-            if len(policies) > 1
-            else "",
-        ),
-        Section(
-            "waits",
-            "Waits and slowdowns",
-            (comparisons.waits(policies), comparisons.slowdowns(policies)),
-        ),
-        Section(
-            "placement",
-            "Placement",
-            (
-                comparisons.hop_bytes(policies),
-                comparisons.leaves(policies),
-                timeline.crossing(policies),
-            ),
-        ),
+        )
+    waits = comparisons.waits(policies), comparisons.slowdowns(policies)
+    bars = comparisons.hop_bytes(policies), comparisons.leaves(policies)
+    return (
+        Section("progress", "Progress", timeline.over_time(policies), hint),
+        Section("waits", "Waits and slowdowns", waits),
+        Section("placement", "Placement", (*bars, timeline.crossing(policies))),
         Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
         Section("fabric", "The fabric over time", (heat.plot(policies),)),
     )
