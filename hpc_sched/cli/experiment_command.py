@@ -131,18 +131,14 @@ class Gupta2013(Experiment):
             )
         line.show(f"{self.NAME}: Table II")
         memory = gupta2013_tables.memory_table(args.trace)
-        rows = gupta2013.records(args.trace)
-
-        def report(text: str) -> None:
-            line.show(f"{self.NAME}: {text}")
-
+        rows, seed = gupta2013.records(args.trace), args.seed
         figures = [
-            figure(rows, args.seed, args.runs, report=report)
+            figure(rows, seed, args.runs, lambda text: line.show(f"{self.NAME}: {text}"))
             for figure in (gupta2013_tables.figure_9a, gupta2013_tables.figure_9b)
         ]
         if args.curves is not None:
             line.show(f"{self.NAME}: curves")
-            output.save(gupta2013.curves_csv(rows, args.seed), args.curves)
+            output.save(gupta2013.curves_csv(rows, seed), args.curves)
         return [memory, *figures]
 
 
@@ -154,12 +150,8 @@ def render(tables: Sequence[Table]) -> str:
 def table_rows(tables: Sequence[Table]) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
     """Return columns and rows of one table with the columns of all; missing cells are None."""
     columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
-    found = []
-    for table in tables:
-        for row in table.rows:
-            cells = dict(zip(table.columns, row, strict=True))
-            found.append(tuple(cells.get(name) for name in columns))
-    return columns, found
+    found = (dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows)
+    return columns, [tuple(map(cells.get, columns)) for cells in found]
 
 
 def _lines(table: Table) -> list[str]:

@@ -32,7 +32,7 @@ from hpc_sched.sim.policies import host_order, plugin
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.queue_disciplines import Easy, Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
-from hpc_sched.sim.simulation_input import SimulationInput, Slowdown
+from hpc_sched.sim.simulation_input import SimulationInput
 
 JOBS = 1500
 SCORES = "uniform:0:30"
@@ -128,7 +128,11 @@ def curve(
     """
     nodes = cluster(setting, seed)
     limits = Limits(setting.alpha, rule.beta)
-    slowdown = _slowdown(rule, setting)
+
+    def slowdown(_state: ClusterState, placed: PlacedJob) -> float:
+        is_shorter = setting.quicker == "all" or placed.job.application.app_class == "sync"
+        return 1.0 - rule.less if is_shorter else 1.0
+
     simulation = Simulation(
         SimulationInput(nodes, rule.policy, seed, limits, slowdown=slowdown),
         _QUEUES[setting.queue](),
@@ -138,8 +142,7 @@ def curve(
     ends = simulation.measures.ends
     simulation.run(until, lambda: len(ends) >= enough)
     simulation.conclude()
-    refused = simulation.measures.outcomes[Outcome.REFUSED]
-    return Curve(tuple(ends), refused)
+    return Curve(tuple(ends), simulation.measures.outcomes[Outcome.REFUSED])
 
 
 def cluster(setting: TraceSetup, seed: int) -> Cluster:
@@ -186,14 +189,6 @@ class NoQueue:
 
 
 _QUEUES: Mapping[str, Callable[[], Discipline]] = {"fcfs": Fcfs, "easy": Easy, "none": NoQueue}
-
-
-def _slowdown(rule: PlacementRule, setting: TraceSetup) -> Slowdown:
-    def factor(_state: ClusterState, placed: PlacedJob) -> float:
-        is_spared = setting.quicker == "all" or placed.job.application.app_class == "sync"
-        return 1.0 - rule.less if is_spared else 1.0
-
-    return factor
 
 
 def curves_csv(rows: Sequence[TraceRow], seed: int) -> str:

@@ -23,11 +23,7 @@ class Fcfs:
     def __init__(self) -> None:
         self._blocked: tuple[int, int] | None = None  # first job, and releases seen so far
 
-    def __call__(self, simulation: Simulation) -> None:
-        """Start what can be started."""
-        self.blocked_head(simulation)
-
-    def blocked_head(self, simulation: Simulation) -> Job | None:
+    def __call__(self, simulation: Simulation) -> Job | None:
         """Start jobs from the head of the queue; return the first that cannot start, or None."""
         while simulation.waiting:
             head = next(iter(simulation.waiting.values()))
@@ -58,7 +54,7 @@ class Easy:
 
     def __call__(self, simulation: Simulation) -> None:
         """Start what can be started. O(running jobs + depth * a placement)."""
-        head = self._fcfs.blocked_head(simulation)
+        head = self._fcfs(simulation)
         if head is None:
             return
         kept = self.reservation
@@ -104,9 +100,8 @@ class Reservation:
     def is_valid(self, head: Job, simulation: Simulation) -> bool:
         """True if it is for this job, and no room was released or lost since."""
         state = simulation.state
-        return (
-            self._head is head and self._gains == state.gains and np.array_equal(self._up, state.up)
-        )
+        is_for = self._head is head and self._gains == state.gains
+        return is_for and np.array_equal(self._up, state.up)
 
     def allows(self, placed: PlacedJob) -> bool:
         """True if a job may start on these hosts; it then counts as started."""

@@ -17,7 +17,7 @@ from hpc_sched.topology import plurals
 
 LOG = logging.getLogger(__name__)
 
-Discipline = Callable[["Simulation"], None]
+Discipline = Callable[["Simulation"], object]
 # Starts of a job after which a warning says that it may never end.
 MANY_STARTS = 1000
 

@@ -182,6 +182,6 @@ def _description(model: RuntimeModel, cluster: Cluster) -> str:
 
 def _limits(args: argparse.Namespace, snapshot: Snapshot | None) -> Limits:
     known = snapshot or Snapshot("", (), (), (), ())
-    alpha = nova_options.option(known, "cache_score_limit") if args.alpha is None else args.alpha
-    beta = nova_options.option(known, "sync_cache_score_limit") if args.beta is None else args.beta
-    return Limits(alpha, beta)
+    stated = {"cache_score_limit": args.alpha, "sync_cache_score_limit": args.beta}
+    limits = (nova_options.option(known, k) if v is None else v for k, v in stated.items())
+    return Limits(*limits)

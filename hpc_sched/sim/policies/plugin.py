@@ -51,14 +51,10 @@ def _mdobp(request: PlacementRequest) -> Places | Rejection:
     hosts = np.flatnonzero(problem.capacity)
     if problem.packing is None or int(problem.capacity.sum()) < problem.awaiting:
         return refused(problem)
+    order = problem.topology.name_rank
     return tuple(
         mdobp.places(
-            problem.packing,
-            problem.members,
-            problem.topology.name_rank,
-            problem.capacity,
-            hosts,
-            problem.awaiting,
+            problem.packing, problem.members, order, problem.capacity, hosts, problem.awaiting
         )
     )
 

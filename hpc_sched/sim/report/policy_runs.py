@@ -151,12 +151,8 @@ def refusals(policies: Sequence[PolicyRuns]) -> list[Refusals]:
     """Return the refusals of each policy that refused a job."""
     found = []
     for runs in policies:
-        jobs: Counter[str] = Counter()
-        for result in runs.results:
-            jobs.update(result.refusals)
+        jobs = sum((Counter(result.refusals) for result in runs.results), Counter[str]())
         ordered = sorted(jobs.items(), key=lambda item: (-item[1], item[0]))
         named, rest = ordered[:MOST_REASONS], ordered[MOST_REASONS:]
-        if named:
-            other_jobs = sum(count for _, count in rest)
-            found.append(Refusals(runs, tuple(named), len(rest), other_jobs))
-    return found
+        found.append(Refusals(runs, tuple(named), len(rest), sum(count for _, count in rest)))
+    return [each for each in found if each.reasons]
