@@ -76,11 +76,11 @@ class PlacementTimes:
 
 def run(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[PlacementRun, ...]:
     """Return two rows a run, random placement and bunch-aware placement."""
-    return tuple(measured(setup, SENT, seed, runs, _placements))
 
+    def place(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
+        return {RANDOM: random_places(problem, draw), BUNCH: group_places(problem)}
 
-def _placements(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
-    return {RANDOM: random_places(problem, draw), BUNCH: group_places(problem)}
+    return tuple(measured(setup, SENT, seed, runs, place))
 
 
 def table(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> Table:

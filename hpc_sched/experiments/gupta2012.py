@@ -51,12 +51,12 @@ def run(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[float, 
     """
     # Only ratios matter: no latency is modelled.
     sent = traffic.torus(2, VMS // 2, setup.cluster.host_rate)
-    times = [each.time for each in measured(setup, sent, seed, runs, _placements)]
+
+    def place(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
+        return {"racks in turn": rack_by_rack(problem, draw), "build plan": planned(problem)}
+
+    times = [each.time for each in measured(setup, sent, seed, runs, place)]
     return tuple(map(gain, times[::2], times[1::2]))
-
-
-def _placements(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
-    return {"racks in turn": rack_by_rack(problem, draw), "build plan": planned(problem)}
 
 
 def rack_by_rack(problem: Problem, draw: random.Random) -> Places:

@@ -42,7 +42,12 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
 
     :raises exceptions.HPCSchedError: naming what cannot be read, or what was expected
     """
-    runs = _runs(args)
+    names = args.policy or POLICIES
+    names = registry.names() if ALL in names else dict.fromkeys(names)
+    for name in names:
+        registry.policy(name)
+    seeds = range(args.seed, args.seed + args.seeds)
+    runs = tuple(Run(name, seed) for name in names for seed in seeds)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)
     source, jobs, description, more = _jobs(args)
@@ -68,15 +73,6 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     runtimes = "as the trace has them" if model is None else _description(model, cluster)
     about.append(("Runtimes", runtimes))
     return RequestedRuns(scenario, runs, jobs, tuple(about), (*notes, *more, *model_notes))
-
-
-def _runs(args: argparse.Namespace) -> tuple[Run, ...]:
-    names = args.policy or POLICIES
-    names = registry.names() if ALL in names else dict.fromkeys(names)
-    for name in names:
-        registry.policy(name)
-    seeds = range(args.seed, args.seed + args.seeds)
-    return tuple(Run(name, seed) for name in names for seed in seeds)
 
 
 def _cluster(

@@ -134,7 +134,13 @@ def read(
             if limit is not None and counts.usable >= limit:
                 break
     if not counts.usable:
-        raise exceptions.TraceError(f"{os.fspath(path)}: {_why_none(counts, partitions)}")
+        reasons = "; ".join(counts.sentences()) or "none"
+        why = f"expected rows of {FIELDS} numbers, found {reasons}"
+        if counts.elsewhere:
+            wanted = ", ".join(map(str, sorted(partitions)))
+            others = f"{counts.elsewhere} of other partitions"
+            why = f"expected jobs of partition {wanted}, found {others}"
+        raise exceptions.TraceError(f"{os.fspath(path)}: {why}")
     while held:
         yield heapq.heappop(held)[2]
 
@@ -179,15 +185,6 @@ def _row(line: int, text: str) -> TraceRow | Reason:
 
 def _whole(value: float) -> int | None:
     return math.ceil(value) if value >= 0 else None
-
-
-def _why_none(counts: TraceStatistics, partitions: Collection[int]) -> str:
-    if counts.elsewhere:
-        wanted = ", ".join(map(str, sorted(partitions)))
-        return f"expected jobs of partition {wanted}, found {counts.elsewhere} of other partitions"
-    if not counts.rows:
-        return f"expected rows of {FIELDS} numbers, found none"
-    return f"expected rows of {FIELDS} numbers, found {'; '.join(counts.sentences())}"
 
 
 def _numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:

@@ -115,9 +115,10 @@ def slowdowns(policies: Sequence[PolicyRuns]) -> Plot:
         axes.set_yscale("log")
         top = max(2.0, highest * 1.4)
         steps = (1,) if top > _MANY_DECADES else (1, 2, 5)
-        ticks = [step * 10**power for power in range(16) for step in steps]
-        shown = [tick for tick in ticks if tick <= top]
-        axes.set_yticks(shown, [f"{tick:,}" for tick in shown])
+        ticks = [
+            step * 10**power for power in range(16) for step in steps if step * 10**power <= top
+        ]
+        axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
         axes.minorticks_off()
         axes.set_ylim(1, top)
 
@@ -143,12 +144,7 @@ def _quantiles(
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         found = [values(each.shown) for each in key]
-        lasts = [max(len(each) - 1, 1) for each in found]
-        shares = [
-            [100 * step / last for step in range(len(each))]
-            for last, each in zip(lasts, found, strict=True)
-        ]
-        draw_lines(axes, key, list(zip(shares, found, strict=True)))
+        draw_lines(axes, key, [(np.linspace(0, 100, len(each)).tolist(), each) for each in found])
         axes.set_xlabel("Jobs done (%)")
         axes.set_xlim(0, 100)
         scale(axes, max(map(max, found)))

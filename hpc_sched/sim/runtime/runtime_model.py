@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.sim import named_values
@@ -100,18 +99,13 @@ def pairs_by_level(topology: Topology, counts: Mapping[int, int]) -> tuple[int, 
     """
     hosts = np.fromiter(counts.keys(), np.int64, len(counts))
     vms = np.fromiter(counts.values(), np.int64, len(counts))
-    total = int(vms.sum())
+    # VMs per host, per switch of each level, and of all islands. bincount with weights returns
+    # floats: whole numbers, exact for any number of VMs.
+    together = [vms, *(np.bincount(row[hosts], vms) for row in topology.groups), [vms.sum()]]
+    counts_of = (np.asarray(each).astype(np.int64) for each in together)
     # Pairs whose lowest common switch is on a level or below it, bottom up.
-    within = [0, _pairs(vms)]
-    for row in topology.groups:
-        # bincount with weights returns floats: whole numbers, exact for any number of VMs.
-        within.append(_pairs(np.bincount(row[hosts], vms).astype(np.int64)))
-    within.append(total * (total - 1) // 2)
+    within = [0, *(int((each * (each - 1)).sum()) // 2 for each in counts_of)]
     return tuple(higher - lower for lower, higher in pairwise(within))
-
-
-def _pairs(counts: NDArray[np.int64]) -> int:
-    return int((counts * (counts - 1)).sum()) // 2
 
 
 def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...]:
