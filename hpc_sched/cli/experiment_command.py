@@ -1,6 +1,5 @@
 """hpc-sched experiment dudina2013, gupta2012 and gupta2013."""
 
-import abc
 import argparse
 import sys
 import textwrap
@@ -47,6 +46,7 @@ class Experiment(TextLister):
     RUNS: int  # by default
     TRACE = ""  # further arguments of the examples
     FAILED = "failed"  # meaning of exit code 1
+    table: Callable[[int, int], Table]  # of seed and runs, if there is one and no trace
 
     def get_epilog(self) -> str:
         """Return the examples and exit codes."""
@@ -58,9 +58,10 @@ class Experiment(TextLister):
         add_number(parser, "--seed", "seed of the random numbers", ZERO_OR_MORE, default=1)
         add_number(parser, "--runs", "number of runs in each setting", default=self.RUNS)
 
-    @abc.abstractmethod
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
         """Return the tables; report progress on the line."""
+        line.show(f"{self.NAME}: {plurals.text(args.runs, 'run')} in each setting")
+        return [self.table(args.seed, args.runs)]
 
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the tables as text and as rows."""
@@ -73,25 +74,14 @@ class Experiment(TextLister):
         return Answer(render(tables).splitlines(), columns, rows)
 
 
-class OneTable(Experiment):
-    """An experiment that has one table and needs no trace."""
-
-    table: Callable[[int, int], Table]  # of seed and runs
-
-    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
-        """Return the one table."""
-        line.show(f"{self.NAME}: {plurals.text(args.runs, 'run')} in each setting")
-        return [self.table(args.seed, args.runs)]
-
-
-class Dudina2013(OneTable):
+class Dudina2013(Experiment):
     """Repeat Dudina2013: Block Tridiagonal on 16 VMs, random against bunch-aware placement."""
 
     NAME, RUNS = "dudina2013", 10
     table = staticmethod(dudina2013.table)
 
 
-class Gupta2012(OneTable):
+class Gupta2012(Experiment):
     """Repeat Gupta2012: 8 VMs placed with regard to racks, and on processors of one type."""
 
     NAME, RUNS = "gupta2012", 10

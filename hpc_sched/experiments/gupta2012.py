@@ -40,8 +40,7 @@ COLUMNS = (
 
 
 SETUP = NetworkSetup(share=0.1)
-# Of a slow processor relative to a fast one: clocks of 2.13 and 3.00 GHz, guessed.
-SPEED = 0.71
+SPEED = 0.71  # of a slow processor relative to a fast one: clocks of 2.13 and 3.00 GHz, guessed
 
 
 def run(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[float, ...]:

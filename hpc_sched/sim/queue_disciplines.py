@@ -13,8 +13,7 @@ from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Simulation
 
-# Waiting jobs considered behind the first one, as Slurm bounds it (bf_max_job_test).
-DEPTH = 100
+DEPTH = 100  # waiting jobs considered behind the first one, as Slurm bounds it (bf_max_job_test)
 
 
 class Fcfs:

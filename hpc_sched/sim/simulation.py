@@ -18,8 +18,7 @@ from hpc_sched.topology import plurals
 LOG = logging.getLogger(__name__)
 
 Discipline = Callable[["Simulation"], object]
-# Starts of a job after which a warning says that it may never end.
-MANY_STARTS = 1000
+MANY_STARTS = 1000  # starts of a job after which a warning says that it may never end
 
 
 class Simulation:

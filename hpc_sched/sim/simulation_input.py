@@ -20,8 +20,7 @@ from hpc_sched.sim.policies.base import PlacementRequest, Policy
 
 NO_LIMITS = Limits(math.inf, math.inf)
 Slowdown = Callable[[ClusterState, PlacedJob], float]
-# Bounds of mean times, s; anything beyond is a typing error.
-_SHORTEST, _LONGEST = 1.0, 1e15
+_SHORTEST, _LONGEST = 1.0, 1e15  # bounds of mean times, s; anything beyond is a typing error
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,9 @@ from hpc_sched.topology.model import Topology
 Array = NDArray[np.int64]
 
 HOST_FORM = "vcpus=N[,memory=MB][,processor=NAME][:HOSTS]"
-# More than any machine has; anything beyond is a typing error.
-_MOST = 1 << 40
+_MOST = 1 << 40  # more than any machine has; anything beyond is a typing error
 
-# The resources of a host, by column.
-VCPUS, MEMORY_MB = 0, 1
+VCPUS, MEMORY_MB = 0, 1  # resources of a host, by column
 
 
 @dataclass(frozen=True, slots=True)

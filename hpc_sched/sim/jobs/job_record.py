@@ -16,8 +16,7 @@ from hpc_sched.topology.model import Topology
 # Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
 # second (Feitelson's bounded slowdown).
 SLOWDOWN_BOUND = 10.0
-# Number of different jobs whose ideal placements are remembered.
-KEPT = 4096
+KEPT = 4096  # number of different jobs whose ideal placements are remembered
 
 
 class Outcome(StrEnum):

@@ -25,10 +25,8 @@ from hpc_sched import exceptions, files
 from hpc_sched.topology import plurals
 
 FIELDS = 18
-# Sums of larger numbers lose whole seconds, and no field means anything there.
-MAX_NUMBER = 1e15
-# Rows held back, to be put in order.
-HELD = 100_000
+MAX_NUMBER = 1e15  # sums of larger numbers lose whole seconds, and no field means anything there
+HELD = 100_000  # rows held back, to be put in order
 # Characters. A row of 18 fields has some 120; a longer line is no row, and is not held in memory.
 MAX_LINE = 10_000
 

@@ -20,8 +20,7 @@ _WAIT_TICKS = {
     **{0: "0", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21600: "6 h"},
     **{days * 86400: f"{days} d" for days in (1, 10, 100, 1000)},
 }
-# An axis that reaches beyond it has ticks at whole decades only.
-_MANY_DECADES = 1000
+_MANY_DECADES = 1000  # an axis that reaches beyond it has ticks at whole decades only
 
 
 def hop_bytes(policies: Sequence[PolicyRuns]) -> Plot:

@@ -22,7 +22,7 @@ from hpc_sched.sim.report.policy_runs import PolicyRuns
 
 WIDTH = 6.0  # inches of 96 pixels
 HEIGHT = 3.1
-_RASTER = 192  # pixels an inch, of what is no vector graphic
+_RASTER = 144  # pixels an inch, of what is no vector graphic
 
 # Any: the type of matplotlib's keys differs between the supported releases.
 _STYLE: dict[Any, Any] = {

@@ -25,8 +25,7 @@ _LETTERS = {Path.MOVETO: "M", Path.LINETO: "L", Path.CURVE3: "Q", Path.CURVE4: "
 _WIDTH, _HEIGHT, _MARKER = 34, 14, 8  # of a sample in the key, pixels
 _LINE = 2  # its line's width, pixels
 
-# A policy that names hosts or counts in its reasons has about one per job.
-MOST_REASONS = 12
+MOST_REASONS = 12  # a policy that names hosts or counts in its reasons has about one per job
 
 
 @dataclass(frozen=True, slots=True)

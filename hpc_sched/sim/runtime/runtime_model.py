@@ -22,8 +22,7 @@ from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.topology.model import Topology
 
-# Below the leaf, which is level 1.
-HOST = "host"
+HOST = "host"  # below the leaf, which is level 1
 # No placement slows a job down as much; anything beyond is a typing error.
 MAX_FACTOR = 1e6
 MIN_FACTOR = 1 / MAX_FACTOR
