@@ -60,18 +60,6 @@ def of_type(name: str) -> list[objects.Aggregate]:
     return [objects.Aggregate(name=name, metadata={"hpc:processor": name})]
 
 
-def test_an_allocation_ratio_adds_no_cores(group):
-    group(left=2)
-    gold = host_state("n01", vcpus_total=32, aggregates=of_type("gold"))
-    silver = host_state(
-        "n05", vcpus_total=16, cpu_allocation_ratio=4.0, aggregates=of_type("silver")
-    )
-    request = spec(count=2, vcpus=1, group_policy="soft-affinity")
-    assert names(run([gold, silver], request, HPCHomogeneityFilter())) == {"n01"}
-    cloud = snapshot({"n01": 32, "n05": 64}, {"n01": "gold", "n05": "silver"})
-    assert chosen_by_fits(cloud) == "gold"
-
-
 def test_the_cores_of_a_disabled_host_do_not_count(group):
     group(left=2)
     gold = host_state("n02", vcpus_total=8, aggregates=of_type("gold"))

@@ -40,6 +40,7 @@ class Cluster:
     topology: Topology
     total: Array  # vcpus and MB that VMs may take of each host. Shape (hosts, 2)
     processors: tuple[str | None, ...]  # per host, None if unknown
+    cores: Array | None = None  # per host; None: as many as vcpus
     # Taken from the start to the end by VMs that are no jobs. Shape (hosts, 2); None: nothing.
     used: Array | None = None
     running: Mapping[int, Sequence[Application]] = field(default_factory=dict)
@@ -124,7 +125,7 @@ class ProcessorTypes:
     """The hosts of each processor type. Read-only."""
 
     hosts: dict[str, NDArray[np.bool_]]
-    vcpus: Array  # per host
+    cores: Array  # per host
     order: tuple[str, ...]  # types named by the operator, best first
 
     @classmethod
@@ -135,19 +136,20 @@ class ProcessorTypes:
         names = np.array([name or "" for name in cluster.processors])
         known = sorted(set(names.tolist()) - {""})
         hosts = {name: names == name for name in known}
-        return cls(hosts, cluster.total[:, VCPUS], tuple(order))
+        cores = cluster.total[:, VCPUS] if cluster.cores is None else cluster.cores
+        return cls(hosts, cores, tuple(order))
 
     def with_room(self, capacity: Array) -> HostProcessors:
         """Return the types for a group without members. O(hosts * types).
 
-        By the operator's order, then by the vcpus of the largest host with room, as
+        By the operator's order, then by the cores of the largest host with room, as
         HPCHomogeneityFilter orders the types of its candidates.
 
         :param capacity: VMs of the group that each host takes, shape (hosts,)
         """
         has_room = capacity > 0
         cores = {
-            name: int(self.vcpus[hosts & has_room].max(initial=0))
+            name: int(self.cores[hosts & has_room].max(initial=0))
             for name, hosts in self.hosts.items()
         }
         return HostProcessors(self.hosts, cores, members={}, order=self.order)
