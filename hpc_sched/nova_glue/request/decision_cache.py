@@ -40,14 +40,8 @@ class DecisionCache:
         return answer
 
     def choose_processor(self, request: GroupRequest) -> ProcessorChoice[Plan] | Refusal | None:
-        """Return the processor type of a group, as its request does, and keep the plan on it."""
-        began = time.perf_counter()
-        choice = request.choose_processor(GroupRequest.decide, lambda plan: plan.count)
-        if isinstance(choice, ProcessorChoice):
-            self.answer, self._sizes = choice.answer, request.sizes
-            self._problem = request.among(choice.hypervisors).problem()
-        self.seconds += time.perf_counter() - began
-        return choice
+        """Return the processor type of a group, as its request does, and keep the last plan."""
+        return request.choose_processor(self.decide, lambda plan: plan.count)
 
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
         """Return the rest of the last answer, or None if it does not hold any more."""
