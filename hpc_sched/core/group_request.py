@@ -18,7 +18,7 @@ import numpy as np
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
-from hpc_sched.core.extra_specs import GROUP_SIZE, HPCSpecs
+from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES, HPCSpecs
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.core.plan.pruning import permitted_hosts
@@ -28,6 +28,7 @@ from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.processors import HostProcessors
 from hpc_sched.core.server_group_policy import HardPolicy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
+from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 
 Answer = TypeVar("Answer")
@@ -282,16 +283,28 @@ class GroupRequest:
             return self.refusal(anywhere)
         return processors.refusal(self.sizes[-1], most)
 
-    def most_of_empty(self, capacity: Array) -> int:
-        """Return the most VMs that hosts without any VM hold within the constraints.
+    def contradiction(self, empty: Array) -> str | None:
+        """Return why the final size can never fit in ``max_leaves`` leaf switches, or None.
 
-        :param capacity: shape (hosts,)
+        :param empty: VMs that each host takes while it has none, shape (hosts,)
         """
-        no_members = np.zeros_like(capacity)
-        empty = replace(self._problem(self.room), capacity=capacity, members=no_members)
+        most_leaves, size = self.constraints.max_leaves, self.constraints.group_size
+        if most_leaves is None or size is None:
+            return None
+        if self.server_group_policy == "anti-affinity" and self.hard_policy is not None:
+            empty = np.minimum(empty, self.hard_policy.max_per_service)
+        without_vms = replace(
+            self._problem(self.room), capacity=empty, members=np.zeros_like(empty)
+        )
         level = level_of(self.topology, self.constraints.require)
-        gang = largest_gang(empty, level, max_leaves=self.constraints.max_leaves)
-        return 0 if gang is None else gang.vms
+        gang = largest_gang(without_vms, level, max_leaves=most_leaves)
+        most = 0 if gang is None else gang.vms
+        if size <= most:
+            return None
+        return (
+            f"{MAX_LEAVES}={most_leaves} and {GROUP_SIZE}={size} contradict each other: at most "
+            f"{most} VMs of this flavor fit in {plurals.text(most_leaves, 'leaf switch')}"
+        )
 
     def open_hosts(self) -> Mask:
         """Return which hosts may take one more VM of the group. Shape (hosts,).

@@ -25,8 +25,8 @@ def fit(state: SnapshotRequest) -> Fit:
 
     :raises exceptions.RequestError: for an unknown level
     """
-    if state.hpc_specs.is_unclear:
-        return Fit(None, "; ".join(state.hpc_specs.faults), None, None)
+    if fault := state.fault:
+        return Fit(None, fault, None, None)
     group = state.group
     choice = group.choose_processor(GroupRequest.decide, lambda plan: plan.count)
     if isinstance(choice, Refusal):

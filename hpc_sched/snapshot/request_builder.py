@@ -1,6 +1,7 @@
 """The GroupRequest of a group on a snapshot, as the scheduler would build it."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from hpc_sched.core.capacity import UNBOUNDED, host_capacity
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER
+from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocation, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Flavor, Hypervisor, Server, demand_of
@@ -30,6 +31,11 @@ class GroupQuery:
     members: tuple[Server, ...] = ()  # VMs of the group; those with a host have a place
     boots_from_volume: bool = False
     moves: tuple[Server, ...] = ()  # existing VMs that the query places again
+
+    @property
+    def demand(self) -> dict[str, int]:
+        """Resource class to amount of one VM."""
+        return demand_of(self.flavor, boots_from_volume=self.boots_from_volume)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +60,20 @@ class SnapshotRequest:
         return _group_request(
             self.cloud, self.request, self.hpc_specs, self.cloud.topology, self.group.room
         )
+
+    @property
+    def fault(self) -> str | None:
+        """Why HPCGroupFilter refuses the request whatever is free, or None."""
+        specs, nodes = self.hpc_specs, self.cloud.snapshot.hypervisors
+        is_checked = nova_options.enabled(self.cloud.snapshot).has_filter(GROUP_FILTER)
+        is_new = is_checked and not self.request.moves
+        if specs.is_unclear or (is_new and specs.faults):
+            return "; ".join(specs.faults)
+        empty = np.zeros(len(self.group.topology.hosts), dtype=np.int64)
+        empty[self.group.hosts_of_rows] = [
+            _room(node, self.request.demand, node.capacity) for node in nodes
+        ]
+        return self.group.contradiction(empty) if is_new else None
 
 
 def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
@@ -115,7 +135,7 @@ def _group_request(
 def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
     nodes = cloud.snapshot.hypervisors
     return MDOBPInput.of(
-        demand_of(request.flavor, boots_from_volume=request.boots_from_volume),
+        request.demand,
         [
             {name: most - node.used.get(name, 0.0) for name, most in node.capacity.items()}
             for node in nodes
@@ -128,29 +148,27 @@ def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
 
 def _rooms(cloud: Cloud, request: GroupQuery) -> Array:
     """Return the VMs that fit into each hypervisor's free resources. Shape (hypervisors,)."""
-    demand = demand_of(request.flavor, boots_from_volume=request.boots_from_volume)
     held: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for server in request.moves:
         if server.host:
             held[server.host, server.nodename or server.host].update(
                 demand_of(server.flavor, boots_from_volume=server.boots_from_volume)
             )
-    nodes = cloud.snapshot.hypervisors
-    rooms = [
-        _room(node, demand, held[node.host, node.nodename]) if cloud.takes_vms(node) else 0
-        for node in nodes
-    ]
+    demand, rooms = request.demand, []
+    for node in cloud.snapshot.hypervisors:
+        own = held[node.host, node.nodename]
+        free = {
+            name: most - max(node.used.get(name, 0.0) - own[name], 0.0)
+            for name, most in node.capacity.items()
+        }
+        rooms.append(_room(node, demand, free) if cloud.takes_vms(node) else 0)
     return np.array(rooms, dtype=np.int64)
 
 
-def _room(node: Hypervisor, demand: dict[str, int], held: Counter[str]) -> int:
+def _room(node: Hypervisor, demand: Mapping[str, int], free: Mapping[str, float]) -> int:
     # Disk may come from a shared provider. A host without any other demanded resource class is
     # not among Placement's candidates.
     if any(name not in node.capacity for name in demand if name != "DISK_GB"):
         return 0
-    free = {
-        name: most - max(node.used.get(name, 0.0) - held[name], 0.0)
-        for name, most in node.capacity.items()
-    }
     is_bare_metal = not (node.capacity.get("VCPU") or node.capacity.get("PCPU"))
     return min(host_capacity(free, demand), 1 if is_bare_metal else UNBOUNDED)

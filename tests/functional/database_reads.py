@@ -278,7 +278,7 @@ def _sizes(_: Cloud) -> Any:
 
 
 def _true_sizes(_: Cloud) -> Any:
-    return {host: vcpus_of(host) // 16 for cell in CELLS for host in hosts_of(cell)}
+    return {(host, host): vcpus_of(host) // 16 for cell in CELLS for host in hosts_of(cell)}
 
 
 def _aggregates(_: Cloud) -> Any:

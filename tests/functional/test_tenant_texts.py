@@ -141,7 +141,9 @@ def too_large_to_become(patch: pytest.MonkeyPatch) -> Asking:
 
 
 def contradicting(patch: pytest.MonkeyPatch) -> Asking:
-    patch.setattr(host_state_room, "empty_capacities", lambda _demand: dict.fromkeys(HOSTS, 1))
+    patch.setattr(
+        host_state_room, "empty_capacities", lambda _demand: {(host, host): 1 for host in HOSTS}
+    )
     return group_of(patch, constraints={"max_leaves": 1, "group_size": 5})
 
 

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
-from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue import request_spec
@@ -23,7 +21,6 @@ from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request.decision_cache import DecisionCache
 from hpc_sched.nova_glue.room import host_state_room
-from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 
 LOG = logging.getLogger(__name__)
@@ -189,31 +186,24 @@ class GroupState:
 
         :raises exceptions.RefusedError: if the constraints contradict each other
         """
-        said, demand = self.request.hpc_specs.constraints, self.request.demand
-        if said.max_leaves is None or said.group_size is None or self.group.is_move:
+        if self.group.is_move:
             return
-        group = self.group_request()
-        per_host = server_group_policy.most_per_host(self.request.max_per_host)
+        group, demand = self.group_request(), self.request.demand
         own = [host_state_room.empty_capacity(state, demand) for state in self.candidates]
         # Hosts that are no candidates count as the largest candidate.
         capacity = np.full(len(self.topology.hosts), max(own, default=0), dtype=np.int64)
         capacity[self.host_index] = own
-        if said.group_size <= group.most_of_empty(np.minimum(capacity, per_host)):
+        if group.contradiction(capacity) is None:
             return
         # Those that are full now may be larger than all candidates.
         sizes = host_state_room.empty_capacities(demand)
         if sizes is None:
             return
         capacity[:] = 0
-        for node, size in sizes.items():
-            name = self.fabric.name_of(node, node)
+        for (host, node), size in sizes.items():
+            name = self.fabric.name_of(host, node)
             if name in self.topology:
                 capacity[self.topology.index_of(name)] = size
         capacity[self.host_index] = own
-        most = group.most_of_empty(np.minimum(capacity, per_host))
-        if said.group_size > most:
-            raise exceptions.RefusedError(
-                f"{MAX_LEAVES}={said.max_leaves} and {GROUP_SIZE}="
-                f"{said.group_size} contradict each other: at most {most} VMs of this flavor "
-                f"fit in {plurals.text(said.max_leaves, 'leaf switch')}"
-            )
+        if found := group.contradiction(capacity):
+            raise exceptions.RefusedError(found)

@@ -41,14 +41,15 @@ def empty_capacity(state: Any, demand: Mapping[str, int]) -> int:
     return host_capacity(totals(state), demand) if state.vcpus_total else 1
 
 
-def empty_capacities(demand: Mapping[str, int]) -> dict[str, int] | None:
-    """Return :func:`empty_capacity` of every host in the cloud, by nodename.
+def empty_capacities(demand: Mapping[str, int]) -> dict[tuple[str, str], int] | None:
+    """Return :func:`empty_capacity` of every host in the cloud, by host and nodename.
 
     One query for the cells and one in each; None if a database does not answer.
     """
 
     node = main_models.ComputeNode
     query = sa.select(
+        node.host,
         node.hypervisor_hostname,
         node.vcpus.label("vcpus_total"),
         node.memory_mb.label("total_usable_ram_mb"),
@@ -60,7 +61,9 @@ def empty_capacities(demand: Mapping[str, int]) -> dict[str, int] | None:
     context = nova_context.get_admin_context()
     try:
         answers = databases.read_cells(context, None, lambda c, _: databases.cell_rows(c, query))
-        sizes = {row.hypervisor_hostname: empty_capacity(row, demand) for row in answers.rows}
+        sizes = {
+            (row.host, row.hypervisor_hostname): empty_capacity(row, demand) for row in answers.rows
+        }
     except databases.OUTAGES as error:
         LOG.warning("Cannot read the sizes of hosts: %s", databases.reason(error))
     except Exception:
