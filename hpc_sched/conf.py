@@ -318,11 +318,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     :raises ValueError: naming the option, its value and what was expected
     """
     for opt in OPTS:
-        value = getattr(conf.hpc_sched, opt.dest)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise exceptions.ConfigError(
-                f"[hpc_sched] {opt.dest} = {value}: expected a finite number"
-            )
+        check_value(opt, getattr(conf.hpc_sched, opt.dest))
     pattern = conf.hpc_sched.topology_host_pattern
     try:
         re.compile(pattern or "")
@@ -330,6 +326,30 @@ def check(conf: cfg.ConfigOpts) -> None:
         raise exceptions.ConfigError(
             f"[hpc_sched] topology_host_pattern = {pattern}: not a regular expression: {error}"
         ) from error
+
+
+def multiplier(conf: cfg.ConfigOpts, name: str) -> float:
+    """Return a weigher's multiplier; its default if a reloaded nova.conf has an invalid value.
+
+    Nova reads multipliers where an error would end the request. The reload logs the fault.
+    """
+    default = next(opt.default for opt in OPTS if opt.dest == name)
+    try:
+        value = float(conf.hpc_sched[name])
+    except (TypeError, ValueError):
+        return float(default)
+    return value if math.isfinite(value) else float(default)
+
+
+def check_value(opt: cfg.Opt, value: Any) -> None:
+    """Check what oslo.config accepts as a number: an empty value, ``nan`` and ``inf``.
+
+    :raises exceptions.ConfigError: naming the option, its value and what was expected
+    """
+    if value is None and opt.default is not None:
+        raise exceptions.ConfigError(f"[hpc_sched] {opt.dest} has no value")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise exceptions.ConfigError(f"[hpc_sched] {opt.dest} = {value}: expected a finite number")
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:

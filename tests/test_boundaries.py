@@ -123,6 +123,14 @@ def test_no_imports_go_round_in_a_circle():
     assert not circles, [sorted(circle) for circle in circles]
 
 
+def test_the_glue_imports_in_one_direction():
+    inward = ["io", "room", "instances", "request"]
+    for i, part in enumerate(inward):
+        for path in (PACKAGE / "nova_glue" / part).rglob("*.py"):
+            glue = {name.split(".")[2] for name in imports_of(path) if ".nova_glue." in name}
+            assert glue.isdisjoint(inward[i + 1 :]), path
+
+
 def test_no_folder_has_more_modules_than_one_looks_through():
     found = Counter(path.parent for path in modules() if path.name != "__init__.py")
     many = {str(folder.relative_to(ROOT)): n for folder, n in found.items() if n > MOST_IN_A_FOLDER}

@@ -225,7 +225,7 @@ def test_flavors_that_are_not_there_can_be_given_by_hand(empty, capsys):
 
 def test_extreme_stays_away_from_hosts_with_vms_of_others(tmp_path, capsys):
     small = flavor("small", 1)
-    vms = [server("a", host, small) for host in ("n01", "n05", "n06")]
+    vms = [server(f"a-{host}", host, small) for host in ("n01", "n05", "n06")]
     own = [server("b", "n09", flavor("alone", 8, app_class="extreme"))]
     path = saved(
         tmp_path, vms + own, [group("job", own)], [flavor("alone", 8, app_class="extreme")]

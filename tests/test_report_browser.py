@@ -73,7 +73,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = [simulate(scenario, Run(policy, seed)) for policy in POLICIES for seed in (1, 2)]
     path = tmp_path_factory.mktemp("report") / "report.html"
     about = [("Jobs", "120, drawn"), ("Fabric", "levels=3,radix=8,oversubscription=1,hosts=64")]
-    report.write(path, results, about, ["Walltimes are twice the runtimes."])
+    path.write_text(report.page(results, about, ["Walltimes are twice the runtimes."]))
     return path
 
 

@@ -254,3 +254,30 @@ def test_a_real_trace_runs_under_every_policy(capsys):
     exact, random = rows["exact-plan"], rows["random"]
     assert exact["hops_per_pair"] < random["hops_per_pair"]
     assert all(exact["hops_per_pair"] <= row["hops_per_pair"] + 0.1 for row in rows.values())
+
+
+def test_a_job_that_hosts_never_let_end_is_named_once_on_standard_error(files: Path, capsys):
+    """Four hosts that fail every 100 s, and a job of 1,000 s on all of them."""
+    Path("long.swf").write_text("1 0 -1 1000 8 -1 -1 8 1000 -1 1 1 1 -1 1 1 -1 -1\n")
+    arguments = ["long.swf", "--topology", "topology.yaml", "--host", "vcpus=2"]
+    arguments += ["--mtbf", "100", "--repair", "1", "--policy", "exact-plan", "--until", "60000"]
+    assert main(["simulate", *arguments]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "job" in line]
+    assert warnings == [
+        "exact-plan, seed 1: job 1 (8 VMs, 1000 s) has lost a host 1,000 times, and may never "
+        "end: hosts fail too often for it; --until ends a run"
+    ]
+
+
+def test_a_library_says_nothing_on_the_screen_below_a_warning(files: Path):
+    """matplotlib logs, at INFO, that it has made its cache of fonts."""
+    command = [sys.executable, "-m", "hpc_sched.cli.main", "simulate", *ON_FOUR_HOSTS]
+    command += ["--policy", "exact-plan", "--output", "results"]
+    environment = {**os.environ, "MPLCONFIGDIR": str(files / "fresh")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "fontManager" not in done.stderr
+    assert any((files / "fresh").iterdir())
+    environment["MPLCONFIGDIR"] = str(files / "another")
+    command.insert(3, "-v")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "fontManager" in done.stderr

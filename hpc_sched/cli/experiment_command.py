@@ -1,6 +1,5 @@
 """hpc-sched experiment dudina2013, gupta2012 and gupta2013."""
 
-import abc
 import argparse
 import sys
 import textwrap
@@ -47,6 +46,7 @@ class Experiment(TextLister):
     RUNS: int  # by default
     TRACE = ""  # further arguments of the examples
     FAILED = "failed"  # meaning of exit code 1
+    table: Callable[[int, int], Table]  # of seed and runs, if there is one and no trace
 
     def get_epilog(self) -> str:
         """Return the examples and exit codes."""
@@ -58,9 +58,10 @@ class Experiment(TextLister):
         add_number(parser, "--seed", "seed of the random numbers", ZERO_OR_MORE, default=1)
         add_number(parser, "--runs", "number of runs in each setting", default=self.RUNS)
 
-    @abc.abstractmethod
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
         """Return the tables; report progress on the line."""
+        line.show(f"{self.NAME}: {plurals.text(args.runs, 'run')} in each setting")
+        return [self.table(args.seed, args.runs)]
 
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the tables as text and as rows."""
@@ -73,25 +74,14 @@ class Experiment(TextLister):
         return Answer(render(tables).splitlines(), columns, rows)
 
 
-class OneTable(Experiment):
-    """An experiment that has one table and needs no trace."""
-
-    table: Callable[[int, int], Table]  # of seed and runs
-
-    def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
-        """Return the one table."""
-        line.show(f"{self.NAME}: {plurals.text(args.runs, 'run')} in each setting")
-        return [self.table(args.seed, args.runs)]
-
-
-class Dudina2013(OneTable):
+class Dudina2013(Experiment):
     """Repeat Dudina2013: Block Tridiagonal on 16 VMs, random against bunch-aware placement."""
 
     NAME, RUNS = "dudina2013", 10
     table = staticmethod(dudina2013.table)
 
 
-class Gupta2012(OneTable):
+class Gupta2012(Experiment):
     """Repeat Gupta2012: 8 VMs placed with regard to racks, and on processors of one type."""
 
     NAME, RUNS = "gupta2012", 10
@@ -131,19 +121,14 @@ class Gupta2013(Experiment):
             )
         line.show(f"{self.NAME}: Table II")
         memory = gupta2013_tables.memory_table(args.trace)
-        rows = gupta2013.records(args.trace)
-
-        def report(text: str) -> None:
-            line.show(f"{self.NAME}: {text}")
-
+        rows, seed = gupta2013.records(args.trace), args.seed
         figures = [
-            figure(rows, args.seed, args.runs, report=report)
+            figure(rows, seed, args.runs, lambda text: line.show(f"{self.NAME}: {text}"))
             for figure in (gupta2013_tables.figure_9a, gupta2013_tables.figure_9b)
         ]
         if args.curves is not None:
             line.show(f"{self.NAME}: curves")
-            found = gupta2013.curves(rows, args.seed)
-            output.save(gupta2013.curves_csv(found), args.curves)
+            output.save(gupta2013.curves_csv(rows, seed), args.curves)
         return [memory, *figures]
 
 
@@ -155,12 +140,8 @@ def render(tables: Sequence[Table]) -> str:
 def table_rows(tables: Sequence[Table]) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
     """Return columns and rows of one table with the columns of all; missing cells are None."""
     columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
-    found = []
-    for table in tables:
-        for row in table.rows:
-            cells = dict(zip(table.columns, row, strict=True))
-            found.append(tuple(cells.get(name) for name in columns))
-    return columns, found
+    found = (dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows)
+    return columns, [tuple(map(cells.get, columns)) for cells in found]
 
 
 def _lines(table: Table) -> list[str]:

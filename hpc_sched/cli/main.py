@@ -33,10 +33,21 @@ class HPCSchedApp(App):
             deferred_help=True,
         )
 
+    def configure_logging(self) -> None:
+        """Log to standard error; of libraries only warnings, unless ``-v`` asks for more."""
+        super().configure_logging()
+        if self.options.verbose_level < 2:
+            console = logging.root.handlers[-1]
+            console.addFilter(_is_ours_or_warning)
+
     def clean_up(self, cmd: Command, result: int, err: BaseException | None) -> None:
         """Log the further problems of an error; cliff has logged the first."""
         for problem in getattr(err, "problems", ())[1:]:
             self.LOG.error(problem)
+
+
+def _is_ours_or_warning(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or record.name.startswith(("hpc_sched", "hpc-sched"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

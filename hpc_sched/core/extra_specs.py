@@ -141,7 +141,10 @@ class _SpecReader:
 
     def fault_of_unclassed(self) -> None:
         """Report the guarantees of a request that is of class ``none`` only by default."""
-        stated = [key for key in GUARANTEES if self._value(key) not in (None, "false", "prefer")]
+        harmless = ("false", "prefer")
+        stated = [
+            key for key in GUARANTEES if (self._value(key) or "false").lower() not in harmless
+        ]
         if stated:
             self.unread.update(stated)
             self.faults.append(

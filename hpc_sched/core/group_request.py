@@ -1,17 +1,26 @@
-"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
+"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike.
 
-from collections.abc import Callable, Iterator, Mapping
+GroupRequest          the input of every decision about placement
+  after               the request once some of its VMs are placed
+  problem             the planner's input: capacities under the server group's policy
+  decide              the plan of the group, or a Rejection
+  choose_processor    the same on one processor type (Gupta2012, homogeneity)
+  host_order          the hosts in the order in which one VM tries them
+  refusal             the reason of a Rejection, for operator and tenant
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
-from hpc_sched.core.extra_specs import GROUP_SIZE
+from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES, HPCSpecs
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.core.plan.pruning import permitted_hosts
 from hpc_sched.core.plan.ranking import plan_order, spare_order
 from hpc_sched.core.plan.rejection import largest_gang, rejected
@@ -19,6 +28,7 @@ from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.processors import HostProcessors
 from hpc_sched.core.server_group_policy import HardPolicy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
+from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 
 Answer = TypeVar("Answer")
@@ -64,8 +74,84 @@ class GroupRequest:
     # Reason to number of hosts that are full because of VMs of others; part of a refusal.
     left_out: Mapping[str, int] | None = None
 
-    def among(self, candidates: Mask) -> "GroupRequest":
-        """Return the same request with fewer candidates; these have the shape (hypervisors,)."""
+    @classmethod
+    def of(
+        cls,
+        topology: Topology,
+        hpc_specs: HPCSpecs,
+        *,
+        group_id: str,
+        policy: str | None,
+        max_per_host: int | None,
+        places: Sequence[tuple[str, str]],
+        names: Sequence[str],
+        room: Array,
+        members: Mapping[tuple[str, str], int],
+        left: int,
+        awaiting: int,
+        orphans: int = 0,
+        is_move: bool = False,
+        packing: MDOBPInput | None = None,
+        processors: HostProcessors | None = None,
+    ) -> Self:
+        """Return the request of a group by the ``hpc:`` values of its flavor and its server group.
+
+        :param group_id: key of the tie order
+        :param max_per_host: most VMs of the group on one service host; None: unbounded
+        :param places: service host and nodename of each hypervisor
+        :param names: host of the topology of each hypervisor
+        :param room: VMs that each hypervisor takes, before the policy; shape (hypervisors,)
+        :param members: VMs of the group that have a place, by service host and host
+        """
+        host_index = np.array([topology.index_of(name) for name in names], dtype=np.int64)
+        counts = np.zeros(len(topology.hosts), dtype=np.int64)
+        for (_, name), count in members.items():
+            counts[topology.index_of(name)] += count
+        final_size = 0 if is_move else hpc_specs.constraints.group_size or 0
+        return cls(
+            topology=topology,
+            tie=tie_order(topology, group_id),
+            host_index=host_index,
+            room=room,
+            members=counts,
+            left=left,
+            awaiting=awaiting,
+            orphans=orphans,
+            missing=max(final_size - int(counts.sum()), 0),
+            constraints=NO_CONSTRAINTS if hpc_specs.is_flat else hpc_specs.constraints,
+            server_group_policy=policy,
+            hard_policy=server_group_policy.hard_policy(
+                policy, max_per_host, members, places, topology.leaf_index[host_index]
+            ),
+            pack_hosts=policy != "soft-anti-affinity" and packing is None,
+            packing=packing,
+            homogeneous=hpc_specs.homogeneous,
+            processors=processors,
+        )
+
+    def after(self, placed: Array) -> Self:
+        """Return the request once some of its VMs are placed. O(hosts of the topology).
+
+        :param placed: VMs on each hypervisor, shape (hypervisors,)
+        """
+        number, policy, packing = int(placed.sum()), self.hard_policy, self.packing
+        left = max(self.left - number, 0)
+        return replace(
+            self,
+            room=np.maximum(self.room - placed, 0),
+            members=self.members + self.per_host(placed),
+            left=left,
+            awaiting=max(self.awaiting - number, left),
+            missing=max(self.missing - number, 0),
+            hard_policy=None if policy is None else policy.with_placed(placed),
+            packing=None if packing is None else packing.after(placed),
+        )
+
+    def among(self, candidates: Mask) -> Self:
+        """Return the same request with fewer candidates.
+
+        :param candidates: shape (hypervisors,)
+        """
         return replace(self, room=np.where(candidates, self.room, 0))
 
     @property
@@ -101,7 +187,7 @@ class GroupRequest:
         """
         policy = self.hard_policy
         if policy is not None:
-            policy = replace(policy, leaf=self.topology.groups[level - 1][self.hosts_of_rows])
+            policy = replace(policy, leaf=self._switches(level))
         return self._problem(server_group_policy.apply(policy, self.room, self.sizes))
 
     def decide(self) -> Plan | Rejection:
@@ -113,10 +199,18 @@ class GroupRequest:
         if isinstance(answer, Rejection) or self._keeps_policy(answer):
             return answer
         # A service of many nodes: capacities are exact for each leaf, not for several together.
-        for room in server_group_policy.by_service(self.hard_policy, self.room, self.sizes):
-            answer = solve_sizes(self._problem(room), self.sizes, self.active)
-            if isinstance(answer, Plan):
-                return answer
+        switches = [self._switches(level) for level in range(2, self.topology.depth + 1)]
+        plans: list[Plan] = []
+        for room in server_group_policy.by_service(
+            self.hard_policy, self.room, self.sizes, self._per_hypervisor(answer), switches
+        ):
+            found = solve_sizes(self._problem(room), self.sizes, self.active)
+            if isinstance(found, Rejection):
+                answer = found
+            elif self._keeps_policy(found):
+                plans.append(found)
+        if plans:
+            return min(plans, key=lambda plan: (-plan.count, plan.hop_bytes))
         if isinstance(answer, Plan):
             # No service takes all VMs; the Rejection lists what fits.
             return rejected(self.problem(), self.sizes[-1], require=None, max_leaves=None)
@@ -189,16 +283,28 @@ class GroupRequest:
             return self.refusal(anywhere)
         return processors.refusal(self.sizes[-1], most)
 
-    def most_of_empty(self, capacity: Array) -> int:
-        """Return the most VMs that hosts without any VM hold within the constraints.
+    def contradiction(self, empty: Array) -> str | None:
+        """Return why the final size can never fit in ``max_leaves`` leaf switches, or None.
 
-        :param capacity: shape (hosts,)
+        :param empty: VMs that each host takes while it has none, shape (hosts,)
         """
-        no_members = np.zeros_like(capacity)
-        empty = replace(self._problem(self.room), capacity=capacity, members=no_members)
+        most_leaves, size = self.constraints.max_leaves, self.constraints.group_size
+        if most_leaves is None or size is None:
+            return None
+        if self.server_group_policy == "anti-affinity" and self.hard_policy is not None:
+            empty = np.minimum(empty, self.hard_policy.max_per_service)
+        without_vms = replace(
+            self._problem(self.room), capacity=empty, members=np.zeros_like(empty)
+        )
         level = level_of(self.topology, self.constraints.require)
-        gang = largest_gang(empty, level, max_leaves=self.constraints.max_leaves)
-        return 0 if gang is None else gang.vms
+        gang = largest_gang(without_vms, level, max_leaves=most_leaves)
+        most = 0 if gang is None else gang.vms
+        if size <= most:
+            return None
+        return (
+            f"{MAX_LEAVES}={most_leaves} and {GROUP_SIZE}={size} contradict each other: at most "
+            f"{most} VMs of this flavor fit in {plurals.text(most_leaves, 'leaf switch')}"
+        )
 
     def open_hosts(self) -> Mask:
         """Return which hosts may take one more VM of the group. Shape (hosts,).
@@ -263,6 +369,11 @@ class GroupRequest:
         np.add.at(counts, self.host_index, numbers)
         return counts
 
+    def _switches(self, level: int) -> Array:
+        """Return the switch of a level above each hypervisor. Shape (hypervisors,)."""
+        above: Array = self.topology.groups[level - 1][self.hosts_of_rows]
+        return above
+
     def _problem(self, capacity: Array) -> Problem:
         return Problem(
             topology=self.topology,
@@ -285,11 +396,15 @@ class GroupRequest:
         return replace(packing, free=free, usable=usable)
 
     def _keeps_policy(self, plan: Plan) -> bool:
-        if self.hard_policy is None:
-            return True
+        """True if the plan keeps the hard policy, counted by service."""
+        policy = self.hard_policy
+        return policy is None or server_group_policy.keeps(policy, self._per_hypervisor(plan))
+
+    def _per_hypervisor(self, plan: Plan) -> Array:
+        """Return the VMs that a plan has on each hypervisor. Shape (hypervisors,)."""
         hosts = self.topology.hosts
-        planned = [plan.hosts.get(hosts[i], 0) for i in self.hosts_of_rows.tolist()]
-        return server_group_policy.keeps(self.hard_policy, np.array(planned, dtype=np.int64))
+        counts = [plan.hosts.get(hosts[i], 0) for i in self.hosts_of_rows.tolist()]
+        return np.array(counts, dtype=np.int64)
 
     def _most_on_one_service(self) -> int:
         """Return the most VMs that one service takes; only the members' service if it has any."""

@@ -1,10 +1,12 @@
 """Processor types, and the order in which a group takes them (Gupta2012, homogeneity)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
-from hpc_sched.core.arrays import Mask
+import numpy as np
+
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.result import Refusal
 
 METADATA = "hpc:processor"  # of host aggregates
@@ -20,6 +22,11 @@ class Processor:
     cores: int
     threads: int
     features: frozenset[str]
+
+    @property
+    def all_cores(self) -> int:
+        """Cores of all sockets."""
+        return self.sockets * self.cores
 
     @property
     def label(self) -> str:
@@ -69,7 +76,10 @@ def type_names(processors: Sequence[Processor | None]) -> list[str | None]:
 
 
 def best_first(
-    cores: Mapping[str, int], order: Sequence[str] = (), prefer: Mapping[str, int] | None = None
+    cores: Mapping[str, int],
+    order: Sequence[str] = (),
+    prefer: Mapping[str, int] | None = None,
+    features: Mapping[str, frozenset[str]] | None = None,
 ) -> list[str]:
     """Return the types in the order in which a group takes them.
 
@@ -79,16 +89,30 @@ def best_first(
     :param cores: type to the cores of its largest host
     :param order: the operator's order, best first
     :param prefer: type to the members that run on it
+    :param features: type to all features of its processors. A name has only the features that
+        tell types apart, so it changes with the hosts at hand: an entry of ``order`` that is no
+        type's name holds for the types of its label with all its features.
     """
     place = {name: i for i, name in reversed(list(enumerate(order)))}
+    entries = [(*_label_and_features(name), i) for name, i in place.items() if name not in cores]
     members = prefer or {}
 
     def key(name: str) -> tuple[int, int, int, str]:
-        label = name.split(" +", 1)[0]
-        named = place.get(name, place.get(label, len(place)))
-        return -members.get(name, 0), named, -cores[name], name
+        label, shown = _label_and_features(name)
+        all_of_it = shown | (features or {}).get(name, frozenset())
+        # The entry with the most features comes before the bare label.
+        named = [
+            (-len(wanted), i) for of, wanted, i in entries if of == label and wanted <= all_of_it
+        ]
+        named.append((0, place.get(label, len(place))))
+        return -members.get(name, 0), place.get(name, min(named)[1]), -cores[name], name
 
     return sorted(cores, key=key)
+
+
+def _label_and_features(name: str) -> tuple[str, frozenset[str]]:
+    label, *features = name.split(" +")
+    return label, frozenset(features)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +123,34 @@ class HostProcessors:
     cores: Mapping[str, int]  # type to the cores of its largest hypervisor
     members: Mapping[str | None, int]  # VMs of the group per type; None: type not known
     order: Sequence[str] = ()  # the operator's order, best first
+    features: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of each type, if known
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str | None],
+        reported: Sequence[Processor | None],
+        vcpus: Sequence[int],
+        candidates: Array | Mask,
+        members: Mapping[str | None, int],
+        order: Sequence[str],
+    ) -> Self:
+        """Return the processor types of hypervisors, by the type and processor of each.
+
+        :param vcpus: the number that counts as cores of a hypervisor of unknown processor
+        :param candidates: index of hypervisors; types and cores of others are omitted
+        """
+        cores: dict[str, int] = {}
+        features: dict[str, frozenset[str]] = {}
+        for i in np.arange(len(names))[candidates].tolist():
+            name, found = names[i], reported[i]
+            if name is not None:
+                own = found.all_cores if found else vcpus[i]
+                cores[name] = max(cores.get(name, 0), own)
+                if found:
+                    features[name] = found.features
+        types = np.array([name or "" for name in names], dtype=object)
+        return cls({name: types == name for name in sorted(cores)}, cores, members, order, features)
 
     @property
     def of_members(self) -> dict[str, int]:
@@ -109,7 +161,8 @@ class HostProcessors:
         """Return the types that the group may take, best first; only those of its members."""
         members = self.of_members
         known = [name for name in self.hypervisors if not members or name in members]
-        return best_first({name: self.cores[name] for name in known}, self.order, members)
+        cores = {name: self.cores[name] for name in known}
+        return best_first(cores, self.order, members, self.features)
 
     def fault_of_members(self) -> Refusal | None:
         """Return the refusal if the members' type is unknown or not unique, or None."""

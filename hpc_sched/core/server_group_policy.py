@@ -44,14 +44,14 @@ class HardPolicy:
 def hard_policy(
     policy: str | None,
     max_per_host: int | None,
-    members: Mapping[tuple[str, str | None], int],
+    members: Mapping[tuple[str, str], int] | Mapping[tuple[str, str | None], int],
     places: Sequence[tuple[str, str]],
     leaf: Array,
 ) -> HardPolicy | None:
     """Return the group's hard policy over these hypervisors, or None without one.
 
     :param max_per_host: ``max_server_per_host`` of anti-affinity; None: unbounded
-    :param members: VMs of the group by (service host, nodename); the nodename may be None
+    :param members: VMs of the group by (service host, nodename or any other name)
     :param places: service host and nodename of each hypervisor
     :param leaf: the leaf switch of each hypervisor, shape (hypervisors,)
     """
@@ -108,22 +108,41 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
     return _shared_out(policy, room, policy.leaf)
 
 
-def by_service(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Iterator[Array]:
-    """Yield rooms per hypervisor with which any plan keeps the policy of many-node services.
+def by_service(
+    policy: HardPolicy | None,
+    room: Array,
+    sizes: Sequence[int],
+    planned: Array,
+    switches: Sequence[Array],
+) -> Iterator[Array]:
+    """Yield rooms per hypervisor to plan with, where one service has nodes below many leaves.
 
-    Anti-affinity: one, with each service's allowance divided among its nodes. Affinity: one for
-    each service that takes ``sizes[-1]`` VMs, by the names of its nodes. Shape (hypervisors,).
+    Anti-affinity: one for each level, with each service's allowance divided among its nodes below
+    each switch; a plan below one such switch keeps the policy. Affinity: one for each service
+    that takes ``sizes[-1]`` VMs, those that take a larger size first; of services with one node
+    the first only, for all plans on one host cost the same. Shape (hypervisors,).
+
+    :param planned: VMs per hypervisor of the plan that breaks the policy; affinity takes the
+        services with most of them first, then goes by the names of nodes with room
+    :param switches: for each level, lowest first: the switch above each hypervisor
     """
     if policy is None:
         return
     members = policy.members
     if policy.policy == "anti-affinity":
-        yield _shared_out(policy, room, np.zeros_like(policy.leaf))
+        for switch in switches:
+            yield _shared_out(policy, room, switch)
         return
-    total = policy.per_service(room)
-    for service in dict.fromkeys(policy.service[policy.order].tolist()):
-        if total[service] >= sizes[-1] and (members[service] or not members.any()):
-            yield np.where(policy.service == service, room, 0)
+    total, on_service = policy.per_service(room), policy.per_service(planned)
+    ordered = policy.service[policy.order]
+    services = [
+        service
+        for service in dict.fromkeys(ordered[room[policy.order] > 0].tolist())
+        if total[service] >= sizes[-1] and (members[service] or not members.any())
+    ]
+    services.sort(key=lambda i: (sum(total[i] < size for size in sizes), -on_service[i]))
+    for service in services[:1] if len(policy.order) == len(set(ordered.tolist())) else services:
+        yield np.where(policy.service == service, room, 0)
 
 
 def keeps(policy: HardPolicy, planned: Array) -> bool:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.experiments.shared_cluster import (
-    GUESSED,
+    NetworkSetup,
     PlacementRun,
-    SharedCluster,
     compute_time,
     measured,
     random_places,
@@ -46,15 +45,10 @@ COLUMNS = (
 PUBLISHED: tuple[Cell, ...] = ("published", *[None] * 3, 14.0, 40.0, 42.0, 3.0, None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkSetup:
-    """The job, and the cluster that it shares with others."""
-
-    cluster: SharedCluster = GUESSED
-    side: int = 4  # 4 * 4 processes, one per VM
-    points: int = 162  # class C, guessed
-    share: float = 0.3  # communication in an iteration, alone under one leaf; guessed
-    iterations: int = 20  # of one run; class C has 200
+SETUP = NetworkSetup(share=0.3)  # class C has 200 iterations
+SIDE = 4  # 4 * 4 processes, one per VM
+POINTS = 162  # class C
+SENT = traffic.block_tridiagonal(SIDE, POINTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,49 +74,40 @@ class PlacementTimes:
         return cls(statistics.fmean(times), max(times), spread, hop_bytes)
 
 
-def run(
-    seed: int, runs: int = 10, setting: BenchmarkSetup = BenchmarkSetup()
-) -> tuple[PlacementRun, ...]:
+def run(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[PlacementRun, ...]:
     """Return two rows a run, random placement and bunch-aware placement."""
-    sent = traffic.block_tridiagonal(setting.side, setting.points)
-    cluster, share, iterations = setting.cluster, setting.share, setting.iterations
-    return tuple(measured(cluster, sent, share, seed, runs, iterations, _placements))
+
+    def place(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
+        return {RANDOM: random_places(problem, draw), BUNCH: group_places(problem)}
+
+    return tuple(measured(setup, SENT, seed, runs, place))
 
 
-def _placements(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
-    return {RANDOM: random_places(problem, draw), BUNCH: group_places(problem)}
-
-
-def table(seed: int, runs: int = 10, setting: BenchmarkSetup = BenchmarkSetup()) -> Table:
+def table(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> Table:
     """Return the published numbers, the simulated ones, and those with varied guesses."""
-    rows = [PUBLISHED, _line("simulated", setting, run(seed, runs, setting))]
-    sent = traffic.block_tridiagonal(setting.side, setting.points)
+    rows = [PUBLISHED, _line("simulated", setup, run(seed, runs, setup))]
     for ratio in OVERSUBSCRIPTIONS:
-        varied = replace(setting, cluster=replace(setting.cluster, oversubscription=ratio))
+        varied = replace(setup, cluster=replace(setup.cluster, oversubscription=ratio))
         # Communication does not depend on how long the job computes between messages.
         placed = run(seed, runs, varied)
         for share in SHARES:
-            computed = compute_time(sent, setting.cluster.host_rate, share)
+            computed = compute_time(SENT, setup.cluster.host_rate, share)
             found = [replace(row, computation=computed) for row in placed]
             rows.append(_line("varied", replace(varied, share=share), found))
     for talking in TALKING:
-        varied = replace(setting, cluster=replace(setting.cluster, talking=talking))
+        varied = replace(setup, cluster=replace(setup.cluster, talking=talking))
         rows.append(_line("varied", varied, run(seed, runs, varied)))
-    return Table(
-        title="Dudina2013, section 4: Block Tridiagonal on 16 VMs, random against bunch-aware",
-        columns=COLUMNS,
-        rows=tuple(rows),
-        notes=_notes(setting, runs),
-    )
+    title = "Dudina2013, section 4: Block Tridiagonal on 16 VMs, random against bunch-aware"
+    return Table(title, COLUMNS, tuple(rows), _notes(setup, runs))
 
 
-def _line(numbers: str, setting: BenchmarkSetup, rows: Sequence[PlacementRun]) -> tuple[Cell, ...]:
+def _line(numbers: str, setup: NetworkSetup, rows: Sequence[PlacementRun]) -> tuple[Cell, ...]:
     before, after = PlacementTimes.of(rows, RANDOM), PlacementTimes.of(rows, BUNCH)
     return (
         numbers,
-        percent(setting.share),
-        setting.cluster.oversubscription,
-        percent(setting.cluster.talking),
+        percent(setup.share),
+        setup.cluster.oversubscription,
+        percent(setup.cluster.talking),
         percent(gain(before.mean, after.mean)),
         percent(gain(before.maximum, after.maximum)),
         percent(before.spread),
@@ -132,21 +117,21 @@ def _line(numbers: str, setting: BenchmarkSetup, rows: Sequence[PlacementRun]) -
     )
 
 
-def _notes(setting: BenchmarkSetup, runs: int) -> tuple[str, ...]:
-    cluster = setting.cluster
+def _notes(setup: NetworkSetup, runs: int) -> tuple[str, ...]:
+    cluster = setup.cluster
     return (
         f"Row 'simulated' was chosen before any result was seen and is not fitted: {runs} runs, "
-        f"{setting.iterations} iterations each. That uplinks at 4:1 would not be filled was known; "
+        f"{setup.iterations} iterations each. That uplinks at 4:1 would not be filled was known; "
         "the rows where neighbours talk more or less were added afterwards.",
         f"Guessed: {cluster.leaves} leaf switches with {cluster.hosts_a_leaf} hosts of one VM and "
         f"{cluster.host_rate * 8 / 1e9:g} Gb/s each; uplinks oversubscribed "
         f"{cluster.oversubscription:g}:1, the upper end of 2.5:1 to 8:1 (Al-Fares et al. 2008).",
-        f"Guessed: communication is {100 * setting.share:g} % of an iteration where the job has a "
+        f"Guessed: communication is {100 * setup.share:g} % of an iteration where the job has a "
         "leaf for itself.",
         f"Guessed: jobs of others, {cluster.neighbour_vms} VMs each, hold "
         f"{100 * cluster.taken:g} % of the hosts at random; each sends around a ring during "
         f"{100 * cluster.talking:g} % of the iterations, in these without end.",
-        f"Guessed: the benchmark's class, {setting.points} points an edge. Who sends how much to "
+        f"Guessed: the benchmark's class, {POINTS} points an edge. Who sends how much to "
         "whom is as in NPB 3.3's source; all messages of a step start together.",
         "Spread is (maximum - minimum) / maximum, the only reading of the paper's that agrees "
         "with its mean and maximum.",

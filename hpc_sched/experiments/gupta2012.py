@@ -8,13 +8,13 @@ the load of the racks' uplinks, is not published: it is guessed, and the table s
 import random
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hpc_sched.core.classic.build_plan import build_plan
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.experiments.shared_cluster import GUESSED, SharedCluster, measured
+from hpc_sched.experiments.shared_cluster import NetworkSetup, measured
 from hpc_sched.experiments.table import Cell, Table, gain, percent
 from hpc_sched.sim.policies.base import Places, filled
 from hpc_sched.sim.runtime import traffic
@@ -39,32 +39,23 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RackSetup:
-    """The job, the cluster that it shares with others, and the slower processors."""
-
-    cluster: SharedCluster = GUESSED
-    share: float = 0.1  # communication in an iteration, alone in one rack; guessed
-    # Of a slow processor relative to a fast one: clocks of 2.13 and 3.00 GHz, guessed.
-    speed: float = 0.71
-    iterations: int = 20
+SETUP = NetworkSetup(share=0.1)
+SPEED = 0.71  # of a slow processor relative to a fast one: clocks of 2.13 and 3.00 GHz, guessed
 
 
-def run(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> tuple[float, ...]:
+def run(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[float, ...]:
     """Return the fraction of the time that the build plan saves in each run, by topology.
 
     It is compared with racks in turn. The job is a stencil on a torus of 2 * 4 processes.
     """
-    cluster, share, iterations = setting.cluster, setting.share, setting.iterations
     # Only ratios matter: no latency is modelled.
-    sent = traffic.torus(2, VMS // 2, cluster.host_rate)
-    found = measured(cluster, sent, share, seed, runs, iterations, _placements)
-    times = [each.time for each in found]
+    sent = traffic.torus(2, VMS // 2, setup.cluster.host_rate)
+
+    def place(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
+        return {"racks in turn": rack_by_rack(problem, draw), "build plan": planned(problem)}
+
+    times = [each.time for each in measured(setup, sent, seed, runs, place)]
     return tuple(map(gain, times[::2], times[1::2]))
-
-
-def _placements(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
-    return {"racks in turn": rack_by_rack(problem, draw), "build plan": planned(problem)}
 
 
 def rack_by_rack(problem: Problem, draw: random.Random) -> Places:
@@ -137,31 +128,27 @@ def homogeneity(share: float, speed: float) -> float:
     return gain(*times)
 
 
-def table(seed: int, runs: int = 10, setting: RackSetup = RackSetup()) -> Table:
+def table(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> Table:
     """Return the published numbers, the simulated ones, and those with varied guesses."""
     rows: list[tuple[Cell, ...]] = [("topology", "published", *[None] * 4, 5.0)]
-    rows.append(_topology_line("simulated", seed, runs, setting))
+    rows.append(_topology_line("simulated", seed, runs, setup))
     for ratio in OVERSUBSCRIPTIONS:
-        cluster = replace(setting.cluster, oversubscription=ratio)
+        cluster = replace(setup.cluster, oversubscription=ratio)
         for share in SHARES:
-            varied = replace(setting, cluster=cluster, share=share)
+            varied = replace(setup, cluster=cluster, share=share)
             rows.append(_topology_line("varied", seed, runs, varied))
     rows.append(("homogeneity", "published", *[None] * 4, 20.0))
-    rows.append(_homogeneity_line("simulated", setting.share, setting.speed))
+    rows.append(_homogeneity_line("simulated", setup.share, SPEED))
     rows += [_homogeneity_line("varied", share, v) for v in SPEEDS for share in SHARES]
-    return Table(
-        title="Gupta2012, section 5: 8 VMs by racks and by processor types",
-        columns=COLUMNS,
-        rows=tuple(rows),
-        notes=_notes(setting, runs),
-    )
+    title = "Gupta2012, section 5: 8 VMs by racks and by processor types"
+    return Table(title, COLUMNS, tuple(rows), _notes(setup, runs))
 
 
-def _topology_line(numbers: str, seed: int, runs: int, setting: RackSetup) -> tuple[Cell, ...]:
-    gains = run(seed, runs, setting)
-    ratio = setting.cluster.oversubscription
+def _topology_line(numbers: str, seed: int, runs: int, setup: NetworkSetup) -> tuple[Cell, ...]:
+    gains = run(seed, runs, setup)
+    ratio = setup.cluster.oversubscription
     mean, most = percent(statistics.fmean(gains)), percent(max(gains))
-    return "topology", numbers, percent(setting.share), ratio, None, mean, most
+    return "topology", numbers, percent(setup.share), ratio, None, mean, most
 
 
 def _homogeneity_line(numbers: str, share: float, speed: float) -> tuple[Cell, ...]:
@@ -169,11 +156,11 @@ def _homogeneity_line(numbers: str, share: float, speed: float) -> tuple[Cell, .
     return "homogeneity", numbers, percent(share), None, speed, saved, saved
 
 
-def _notes(setting: RackSetup, runs: int) -> tuple[str, ...]:
-    cluster = setting.cluster
+def _notes(setup: NetworkSetup, runs: int) -> tuple[str, ...]:
+    cluster = setup.cluster
     return (
         "Rows 'simulated' were chosen before any result of theirs was seen and are not fitted: "
-        f"{runs} runs, {setting.iterations} iterations each.",
+        f"{runs} runs, {setup.iterations} iterations each.",
         f"Guessed: {cluster.leaves} racks with {cluster.hosts_a_leaf} hosts of one VM and "
         f"{cluster.host_rate * 8 / 1e9:g} Gb/s each, uplinks oversubscribed "
         f"{cluster.oversubscription:g}:1; the neighbours are those of the experiment of "
@@ -181,9 +168,9 @@ def _notes(setting: RackSetup, runs: int) -> tuple[str, ...]:
         "Elsewhere the authors give 1 Gb/s between the racks of their testbed, Open Cirrus. Were "
         "that the link of a whole rack, it would be 32:1 here; these rows were added afterwards.",
         "Guessed: what knows no racks is taken to spread the VMs over all racks in turn.",
-        f"Guessed: communication is {100 * setting.share:g} % of an iteration where the job has a "
+        f"Guessed: communication is {100 * setup.share:g} % of an iteration where the job has a "
         "rack for itself; a stencil on a torus of 2 * 4 processes.",
-        f"Guessed: a slow processor has {setting.speed:g} of a fast one's speed, the ratio of "
+        f"Guessed: a slow processor has {SPEED:g} of a fast one's speed, the ratio of "
         "2.13 to 3.00 GHz; what waits for memory is slowed down less than that.",
         "All VMs wait for the slowest one in each iteration. Homogeneity has no chance in it: "
         "mean and most are one number.",

@@ -12,7 +12,7 @@ import csv
 import io
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -32,10 +32,11 @@ from hpc_sched.sim.policies import host_order, plugin
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.queue_disciplines import Easy, Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
-from hpc_sched.sim.simulation_input import SimulationInput, Slowdown
+from hpc_sched.sim.simulation_input import SimulationInput
 
 JOBS = 1500
-SCORES = distributions.read("uniform:0:30")
+SCORES = "uniform:0:30"
+_SCORES = distributions.read(SCORES)
 _MB = 1024  # in a GB
 _INTERVAL = 6 * 3600.0  # s between checks that no slot is used twice
 
@@ -51,7 +52,7 @@ class TraceSetup:
     arrivals: Literal["at once", "full load", "trace"] = "at once"
     queue: Literal["fcfs", "easy", "none"] = "fcfs"  # none: a job that does not fit at once is lost
     sync: Literal["parallel", "all", "none"] = "parallel"  # jobs of class sync; others are async
-    scores: Distribution = SCORES  # cache score of a job's VMs
+    scores: Distribution = _SCORES  # cache score of a job's VMs
     alpha: float = 100.0
     quicker: Literal["all", "sync"] = "all"  # jobs that run shorter if interference is limited
 
@@ -89,10 +90,8 @@ CURVE_COLUMNS = ("placement", "seconds", "jobs")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The jobs completed over time by one placement, for a plot."""
+    """The jobs completed over time by one placement."""
 
-    placement: str
-    seed: int
     ends: tuple[float, ...]  # s since the start, ascending; one a completed job
     refused: int  # jobs that do not fit on the empty cluster
 
@@ -129,7 +128,11 @@ def curve(
     """
     nodes = cluster(setting, seed)
     limits = Limits(setting.alpha, rule.beta)
-    slowdown = _slowdown(rule, setting)
+
+    def slowdown(_state: ClusterState, placed: PlacedJob) -> float:
+        is_shorter = setting.quicker == "all" or placed.job.application.app_class == "sync"
+        return 1.0 - rule.less if is_shorter else 1.0
+
     simulation = Simulation(
         SimulationInput(nodes, rule.policy, seed, limits, slowdown=slowdown),
         _QUEUES[setting.queue](),
@@ -139,8 +142,7 @@ def curve(
     ends = simulation.measures.ends
     simulation.run(until, lambda: len(ends) >= enough)
     simulation.conclude()
-    refused = simulation.measures.outcomes[Outcome.REFUSED]
-    return Curve(rule.name, seed, tuple(ends), refused)
+    return Curve(tuple(ends), simulation.measures.outcomes[Outcome.REFUSED])
 
 
 def cluster(setting: TraceSetup, seed: int) -> Cluster:
@@ -189,26 +191,15 @@ class NoQueue:
 _QUEUES: Mapping[str, Callable[[], Discipline]] = {"fcfs": Fcfs, "easy": Easy, "none": NoQueue}
 
 
-def _slowdown(rule: PlacementRule, setting: TraceSetup) -> Slowdown:
-    def factor(_state: ClusterState, placed: PlacedJob) -> float:
-        is_spared = setting.quicker == "all" or placed.job.application.app_class == "sync"
-        return 1.0 - rule.less if is_spared else 1.0
+def curves_csv(rows: Sequence[TraceRow], seed: int) -> str:
+    """Return the curves of Figures 9a and 9b, with the setup as guessed, as CSV.
 
-    return factor
-
-
-def curves(rows: Sequence[TraceRow], seed: int) -> Iterator[Curve]:
-    """Yield the curves of Figures 9a and 9b, with the setup as guessed."""
-    for rule in (LEAST_FREE, MOST_FREE, MDOBP, *LIMITED):
-        yield curve(rows, rule, seed)
-
-
-def curves_csv(found: Iterable[Curve]) -> str:
-    """Return CSV with one row per completed job: its end, and the number of jobs until then."""
+    One row per completed job: its end, and the number of jobs until then.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CURVE_COLUMNS)
-    for each in found:
-        for number, end in enumerate(each.ends, start=1):
-            writer.writerow((each.placement, f"{end:g}", number))
+    for rule in (LEAST_FREE, MOST_FREE, MDOBP, *LIMITED):
+        for number, end in enumerate(curve(rows, rule, seed).ends, start=1):
+            writer.writerow((rule.name, f"{end:g}", number))
     return text.getvalue()

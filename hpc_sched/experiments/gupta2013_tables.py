@@ -13,6 +13,7 @@ from hpc_sched.experiments.gupta2013 import (
     LESS,
     LIMITED,
     MDOBP,
+    SCORES,
     PlacementRule,
     TraceSetup,
 )
@@ -47,15 +48,13 @@ def memory_table(trace: files.Path) -> Table:
         known = PUBLISHED_ABOVE_8 if bound == 8 else None
         counts = [sum(each > bound for each in some) for some in (per_core, per_core[:JOBS])]
         rows.append((f"above {bound:g} GB", known, *counts))
-    return Table(
-        title="Gupta2013, Table II: jobs of METACENTRUM-2009-2 by memory used per core",
-        columns=("memory per core", "published", "ours", f"ours, first {JOBS:,} jobs"),
-        rows=tuple(rows),
-        notes=(
-            "Used memory (field 7) by processors (field 5). Of what was published only the "
-            "numbers that are shown are known to us.",
-        ),
+    columns = ("memory per core", "published", "ours", f"ours, first {JOBS:,} jobs")
+    note = (
+        "Used memory (field 7) by processors (field 5). Of what was published only the numbers "
+        "that are shown are known to us."
     )
+    title = "Gupta2013, Table II: jobs of METACENTRUM-2009-2 by memory used per core"
+    return Table(title, columns, tuple(rows), (note,))
 
 
 def figure_9a(
@@ -64,12 +63,8 @@ def figure_9a(
     """Return Figure 9a: the jobs completed with MDOBP and with the default."""
     known = published("9a", MDOBP.name, MDOBP_DONE)
     found = lines("9a", tuple(_packed(GUESSED)), rows, range(seed, seed + runs), report)
-    return Table(
-        title="Gupta2013, Figure 9a: jobs completed on 1,024 cores, MDOBP against the default",
-        columns=COLUMNS,
-        rows=(known, *found),
-        notes=_notes(GUESSED, runs),
-    )
+    title = "Gupta2013, Figure 9a: jobs completed on 1,024 cores, MDOBP against the default"
+    return Table(title, COLUMNS, (known, *found), _notes(GUESSED, runs))
 
 
 def _packed(setting: TraceSetup) -> Iterator[Study]:
@@ -114,7 +109,7 @@ def figure_9b(
             "Published is the best of Figure 9b; which beta and which runtimes it is of is not "
             "known to us.",
             "Guessed: a job's cache score, of each of its VMs, is drawn from "
-            f"{GUESSED.scores.text}, 1 being 100,000 misses a second; alpha is "
+            f"{SCORES}, 1 being 100,000 misses a second; alpha is "
             f"{GUESSED.alpha:g}. Jobs of several processors are sync, others async.",
             "Guessed: all jobs of these rows run shorter by so many percent, those of the "
             "default do not; that is an assumption of the paper, not a result.",
@@ -141,11 +136,7 @@ def _limited(setting: TraceSetup) -> Iterator[Study]:
 
 
 def _nodes(sizes: Sequence[int]) -> str:
-    return f"nodes of {_listed(sizes)} GB"
-
-
-def _listed(sizes: Sequence[int]) -> str:
-    return ", ".join(map(str, sizes))
+    return f"nodes of {', '.join(map(str, sizes))} GB"
 
 
 def _notes(setting: TraceSetup, runs: int) -> tuple[str, ...]:
@@ -159,8 +150,8 @@ def _notes(setting: TraceSetup, runs: int) -> tuple[str, ...]:
         "Which rule the published default is, is not clear: it is said to take the node with the "
         "least free processors, but CloudSim's own, VmAllocationPolicySimple, takes the one with "
         "the most. Both are shown.",
-        f"Guessed: as many nodes of each memory, {_listed(setting.memories)} GB, dealt at "
-        "random; published is nodes of 2 GB and larger. A VM is one core, with the memory that "
+        f"Guessed: as many nodes of each memory, {', '.join(map(str, setting.memories))} GB, dealt "
+        "at random; published is nodes of 2 GB and larger. A VM is one core, with the memory that "
         "its job used by processors.",
         "Guessed: all jobs are submitted at once. As the trace has them, they would keep 8 % of "
         "the cores busy, none would wait, and no placement could gain anything.",

@@ -41,6 +41,15 @@ GUESSED = SharedCluster()
 
 
 @dataclass(frozen=True, slots=True)
+class NetworkSetup:
+    """A job, and the cluster that it shares with others."""
+
+    share: float  # communication in an iteration, alone under one leaf
+    cluster: SharedCluster = GUESSED
+    iterations: int = 20  # of one run
+
+
+@dataclass(frozen=True, slots=True)
 class PlacementRun:
     """One run of the job under one placement."""
 
@@ -58,29 +67,28 @@ class PlacementRun:
 
 
 def measured(
-    cluster: SharedCluster,
+    setup: NetworkSetup,
     sent: traffic.Traffic,
-    share: float,
     seed: int,
     runs: int,
-    iterations: int,
     place: Callable[[Problem, random.Random], Mapping[str, Sequence[int]]],
 ) -> Iterator[PlacementRun]:
     """Yield the placements of each run, with their times. The same seed gives the same ones.
 
     All placements of a run have the same neighbours, which communicate in the same iterations.
     """
+    cluster = setup.cluster
     topology = fabric(cluster)
     network = links.fat_tree(
         topology, host_rate=cluster.host_rate, oversubscription=cluster.oversubscription
     )
-    computation = compute_time(sent, cluster.host_rate, share)
+    computation = compute_time(sent, cluster.host_rate, setup.share)
     for run in range(1, runs + 1):
         draw = random.Random(f"{seed} {run}")
         others = neighbours(cluster, topology, draw)
         problem = group_problem(topology, others, len(sent), f"group{run}")
         placed = place(problem, draw)
-        noise = [chatter(cluster, others, draw) for _ in range(iterations)]
+        noise = [chatter(cluster, others, draw) for _ in range(setup.iterations)]
         for name, places in placed.items():
             flows = traffic.flows(sent, places)
             times = [links.makespan(network, together([flows, heard])) for heard in noise]
@@ -119,8 +127,7 @@ def neighbours(cluster: SharedCluster, topology: Topology, draw: random.Random) 
 def chatter(cluster: SharedCluster, others: OtherJobs, draw: random.Random) -> Flows:
     """Return the flows of the other jobs during one iteration.
 
-    Each job communicates with the probability ``talking``. It then sends around its ring as fast
-    as it can, endlessly.
+    Each job communicates with the probability ``talking``: around its ring, at any rate.
     """
     heard = [job for job in others if draw.random() < cluster.talking]
     return together(traffic.flows(traffic.ring(len(job), np.inf), job) for job in heard)

@@ -47,12 +47,10 @@ class GroupFilter(filters.BaseHostFilter):
         return True
 
     def filter_all(
-        self,
-        filter_obj_list: Iterable[host_manager.HostState],
-        spec_obj: objects.RequestSpec,
+        self, filter_obj_list: Iterable[host_manager.HostState], spec_obj: objects.RequestSpec
     ) -> States:
         """Return the hosts that the group may use, in their order."""
-        states = list(filter_obj_list)
+        states, name = list(filter_obj_list), type(self).__name__
         try:
             # Overriding this method bypasses Nova's own check for rebuilds.
             if not states or scheduler_utils.request_is_rebuild(spec_obj):
@@ -62,31 +60,24 @@ class GroupFilter(filters.BaseHostFilter):
                 raise refused
             with served_requests.charge_waiting(spec_obj):
                 return self._keep(states, spec_obj)
-        except exceptions.RefusedError as refused:
-            return self._refuse_safely(states, spec_obj, refused)
-        except Exception as error:
-            if isinstance(error, databases.OUTAGES):
-                LOG.warning(
-                    "%s: %s: %s",
-                    type(self).__name__,
-                    databases.API_DATABASE,
-                    databases.reason(error),
-                )
-            else:
-                LOG.exception("%s failed", type(self).__name__)
-            return self._unproven(states, spec_obj)
-
-    def _refuse_safely(
-        self, states: States, spec: objects.RequestSpec, refusal: exceptions.RefusedError
-    ) -> States:
-        """Call :meth:`_refuse`; return no host if it fails."""
-        try:
-            return self._refuse(states, spec, refusal)
-        except exception.NoValidHost:
-            raise
+        except exceptions.RefusedError as refusal:
+            try:
+                return self._refuse(states, spec_obj, refusal)
+            except exception.NoValidHost:
+                raise
+            except Exception:
+                LOG.exception("%s refused (%s) and failed", name, refusal)
+                return []
+        except databases.OUTAGES as error:
+            LOG.warning("%s: %s: %s", name, databases.API_DATABASE, databases.reason(error))
         except Exception:
-            LOG.exception("%s refused (%s) and failed", type(self).__name__, refusal)
-            return []
+            LOG.exception("%s failed", name)
+        try:
+            needs_proof = served_requests.get_refusal(spec_obj) or self._needs_proof(spec_obj)
+        except Exception:
+            # The error is logged above. An unreadable request may have a guarantee.
+            needs_proof = True
+        return [] if needs_proof else states
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         """Return the hosts that pass.
@@ -115,14 +106,6 @@ class GroupFilter(filters.BaseHostFilter):
         else:
             decision_record.log_refusal(state, state.positions(states), str(refusal))
         return []
-
-    def _unproven(self, states: States, spec: objects.RequestSpec) -> States:
-        try:
-            needs_proof = served_requests.get_refusal(spec) is not None or self._needs_proof(spec)
-        except Exception:
-            # The caller has logged the error. An unreadable request may have a guarantee.
-            needs_proof = True
-        return [] if needs_proof else states
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
         """True if the request has a guarantee that this filter checks."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from nova import objects
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
 from hpc_sched.filters.base import GroupFilter, States, select
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.request.claim_observer import Array
 
 
 class ColocationFilter(GroupFilter):
@@ -20,12 +20,13 @@ class ColocationFilter(GroupFilter):
 
     #: reason of removed hosts in the decision log
     why = ""
+    #: the filter whose rules count, for its subclasses too
+    rules = ""
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         colocated = served_requests.get_colocated(spec, states)
         if colocated.faults:
             raise exceptions.RefusedError("; ".join(colocated.faults))
-        self._check(colocated)
         kept = select(states, (self._room(colocated, states) > 0).tolist())
         if not kept:
             raise self._refusal(colocated, states)
@@ -33,16 +34,12 @@ class ColocationFilter(GroupFilter):
             colocated.removed[self.why] += len(states) - len(kept)
         return kept
 
-    def _check(self, colocated: ColocatedInstances) -> None:
-        """Check that the known VMs suffice to keep the request's guarantees.
-
-        :raises exceptions.RefusedError: if they do not
-        """
-
     def _room(self, colocated: ColocatedInstances, states: States) -> Array:
-        """Return the VMs of the request that each host takes. Shape (states,)."""
-        raise NotImplementedError
+        """Return the VMs of the request that each host takes. Shape (states,).
+
+        :raises exceptions.RefusedError: if not enough VMs on hosts are known for a guarantee
+        """
+        return colocated.room(self.rules, states)
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
-        """Return the refusal of a request without any host left."""
         raise NotImplementedError

@@ -5,11 +5,11 @@ from __future__ import annotations
 from nova import objects
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
 from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.request import request_spec
-from hpc_sched.nova_glue.request.claim_observer import Array
 
 
 class HPCDedicatedHostFilter(ColocationFilter):
@@ -27,8 +27,9 @@ class HPCDedicatedHostFilter(ColocationFilter):
     """
 
     why = "dedicated hosts"
+    rules = "HPCDedicatedHostFilter"
 
-    def _check(self, colocated: ColocatedInstances) -> None:
+    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
         if colocated.unverified:
             raise exceptions.RefusedError(
                 "class extreme needs hosts without VMs of others, and those on their way to a "
@@ -36,12 +37,10 @@ class HPCDedicatedHostFilter(ColocationFilter):
                 "class extreme needs hosts of its own, and which are free is not known at the "
                 "moment; try again later",
             )
-
-    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
-        return colocated.dedicated_room(states)
+        return super()._room(colocated, states)
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
-        if colocated.newcomer.app_class == "extreme":
+        if colocated.application.app_class == "extreme":
             why = (
                 "class extreme needs a host without VMs of others: all{} have some, or do not tell"
             )

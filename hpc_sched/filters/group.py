@@ -8,8 +8,9 @@ from nova import exception, objects
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import decision_record, request_spec, served_requests
+from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
@@ -37,7 +38,7 @@ class HPCGroupFilter(GroupFilter):
         _check(state)
         positions = state.positions(states)
         group = state.group_request(positions)
-        answer = state.plan(group)
+        answer = state.decide(group)
         if isinstance(answer, Rejection):
             if not group.is_refused(answer, is_move=state.group.is_move):
                 decision_record.log(state, answer)
@@ -45,8 +46,7 @@ class HPCGroupFilter(GroupFilter):
             raise refused(group.refusal(answer))
         kept = select(states, group.permitted(answer)[positions])
         state.count_removed(
-            "outside the required switch, the leaves allowed or the island",
-            len(states) - len(kept),
+            "outside the required switch, the leaves allowed or the island", len(states) - len(kept)
         )
         if len(kept) == 1:
             # With one host Nova calls no weigher, which would log the decision otherwise.
@@ -63,13 +63,9 @@ class HPCGroupFilter(GroupFilter):
 
 
 def _check(state: GroupState) -> None:
-    """Check the ``hpc:`` values of a group, and its members if it has a guarantee.
-
-    An invalid preference does not refuse a move.
-
-    :raises exceptions.RefusedError: with a hint for the user
-    """
+    """Check the ``hpc:`` values of a group, and its members if it has a guarantee."""
     hpc_specs = state.request.hpc_specs
+    # An invalid preference does not refuse a move.
     if hpc_specs.faults and (hpc_specs.is_unclear or not state.group.is_move):
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))
     state.warn_of_faults()
@@ -79,16 +75,11 @@ def _check(state: GroupState) -> None:
 
 
 def _check_lonely(spec: objects.RequestSpec) -> None:
-    """Refuse invalid values, and constraints of a group on a request without one.
-
-    Except on moves, which takes one query to find out: a flavor must not block a VM that runs.
-
-    :raises exceptions.RefusedError: with a hint for the user
-    """
+    """Check that a request without a group has no invalid values, and no constraints of a group."""
     hpc_specs = served_requests.get_hpc_specs(spec)
-    if not hpc_specs.faults and not hpc_specs.stated:
-        return
-    if group_members.is_placed(spec.instance_uuid):
+    is_plain = not hpc_specs.faults and not hpc_specs.stated
+    # A flavor must not block a VM that runs; to find out takes one query.
+    if is_plain or group_members.is_placed(spec.instance_uuid):
         return
     if hpc_specs.faults:
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))

@@ -30,10 +30,10 @@ class HPCHomogeneityFilter(GroupFilter):
             check_members(state)
         positions = state.positions(states)
         group = state.group_request(positions)
-        processors = host_processors.of(state, positions)
-        choice = replace(group, processors=processors).choose_processor(
-            state.plan, lambda plan: plan.count
+        processors = host_processors.of(
+            state.candidates, positions, state.group.members, state.group.cells, state.fabric
         )
+        choice = state.decisions.choose_processor(replace(group, processors=processors))
         if isinstance(choice, Refusal):
             raise refused(choice)
         if choice is None:

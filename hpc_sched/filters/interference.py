@@ -8,7 +8,6 @@ from hpc_sched import exceptions
 from hpc_sched.filters.base import States
 from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.request.claim_observer import Array
 from hpc_sched.nova_glue.room import cache_limits
 
 
@@ -26,22 +25,16 @@ class HPCInterferenceFilter(ColocationFilter):
 
     run_filter_once_per_request = False
     why = "cache scores or bad company"
+    rules = "HPCInterferenceFilter"
 
     def __init__(self) -> None:
-        """Load the topology and the index.
-
-        :raises exceptions.TopologyError: if the topology is missing or wrong
-        :raises exceptions.InterferenceError: if the index is configured and missing or wrong
-        """
+        """Load the topology and the index; raises as their ``start`` functions do."""
         super().__init__()
         cache_limits.start()
 
-    def _room(self, colocated: ColocatedInstances, states: States) -> Array:
-        return colocated.limited_room(states)
-
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
-        new = colocated.newcomer
-        apart = colocated.in_bad_company(states)
+        new = colocated.application
+        apart = colocated.count_incompatible(states)
         company = f", {apart} of them run applications that it is kept apart from" if apart else ""
         why = (
             f"no host takes a VM of class {new.app_class} and cache score {new.score:g} beside "

@@ -40,25 +40,28 @@ class HPCRackCapacityFilter(GroupFilter):
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         state = served_requests.get_state(spec, states)
-        if state is None or not state.left:
+        if state is None:
             return states
-        if state.request.hpc_specs.needs_place:
-            check_members(state)
         positions = state.positions(states)
         group = state.group_request(positions)
-        answer = state.plan(group)
-        if state.planning.revised:
+        if not group.left:
             return states
-        if isinstance(answer, Rejection) and state.request.hpc_specs.needs_place:
+        hpc_specs = state.request.hpc_specs
+        if hpc_specs.needs_place:
+            check_members(state)
+        answer = state.decide(group)
+        if state.decisions.revised:
+            return states
+        if isinstance(answer, Rejection) and hpc_specs.needs_place:
             raise refused(group.refusal(answer))
-        if isinstance(answer, Rejection) or state.is_flat:
+        if isinstance(answer, Rejection) or hpc_specs.is_flat:
             decision_record.log(state, answer)
             return states
-        if not state.request.hpc_specs.by_topology:
+        if not hpc_specs.by_topology:
             # MDOBP chooses their hosts on any leaf, within the constraints.
             decision_record.log(state, answer)
             return select(states, group.permitted(answer)[positions])
-        wanted = max(answer.count, state.left)
+        wanted = max(answer.count, group.left)
         spares = max(wanted, VMS_A_RUN) if state.claims.number else wanted
         retries = CONF.scheduler.max_attempts - 1
         mask = hosts_with_spares(

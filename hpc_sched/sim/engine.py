@@ -53,6 +53,3 @@ class Engine:
         """
         self.now, _, _, action = heapq.heappop(self._heap)
         action()
-
-    def __len__(self) -> int:
-        return len(self._heap)

@@ -42,9 +42,9 @@ class Measures:
     def __init__(
         self,
         cluster: Cluster,
-        *,
         vcpus: int = 1,
         memory_mb: int = 0,
+        *,
         interval: float = FIRST_INTERVAL,
     ) -> None:
         """Start at time 0; VMs of ``vcpus`` and ``memory_mb`` measure fragmentation."""

@@ -8,12 +8,12 @@ import numpy as np
 
 from hpc_sched.core.capacity import capacities
 from hpc_sched.core.constraints import level_of
-from hpc_sched.sim.cluster.cluster_state import Array, PlacedJob
+from hpc_sched.sim.cluster.cluster import Array
+from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Simulation
 
-# Waiting jobs considered behind the first one, as Slurm bounds it (bf_max_job_test).
-DEPTH = 100
+DEPTH = 100  # waiting jobs considered behind the first one, as Slurm bounds it (bf_max_job_test)
 
 
 class Fcfs:
@@ -22,11 +22,7 @@ class Fcfs:
     def __init__(self) -> None:
         self._blocked: tuple[int, int] | None = None  # first job, and releases seen so far
 
-    def __call__(self, simulation: Simulation) -> None:
-        """Start what can be started."""
-        self.blocked_head(simulation)
-
-    def blocked_head(self, simulation: Simulation) -> Job | None:
+    def __call__(self, simulation: Simulation) -> Job | None:
         """Start jobs from the head of the queue; return the first that cannot start, or None."""
         while simulation.waiting:
             head = next(iter(simulation.waiting.values()))
@@ -57,7 +53,7 @@ class Easy:
 
     def __call__(self, simulation: Simulation) -> None:
         """Start what can be started. O(running jobs + depth * a placement)."""
-        head = self._fcfs.blocked_head(simulation)
+        head = self._fcfs(simulation)
         if head is None:
             return
         kept = self.reservation
@@ -103,9 +99,8 @@ class Reservation:
     def is_valid(self, head: Job, simulation: Simulation) -> bool:
         """True if it is for this job, and no room was released or lost since."""
         state = simulation.state
-        return (
-            self._head is head and self._gains == state.gains and np.array_equal(self._up, state.up)
-        )
+        is_for = self._head is head and self._gains == state.gains
+        return is_for and np.array_equal(self._up, state.up)
 
     def allows(self, placed: PlacedJob) -> bool:
         """True if a job may start on these hosts; it then counts as started."""

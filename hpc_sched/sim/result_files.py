@@ -16,8 +16,8 @@ FORMAT = "hpc-sched simulation"
 VERSION = 1
 
 
-def prepared(folder: Path) -> Path:
-    """Create a folder if needed and return it; called before the runs, to fail early.
+def prepare(folder: Path) -> None:
+    """Create a folder if needed; called before the runs, to fail early.
 
     :raises exceptions.SimulationError: if it cannot be created, or the report lacks a package
     """
@@ -29,7 +29,6 @@ def prepared(folder: Path) -> Path:
         raise exceptions.SimulationError(
             f"{folder}: cannot be made: {failure.strerror}"
         ) from failure
-    return folder
 
 
 def write(
@@ -54,6 +53,6 @@ def write(
         "runs": [asdict(result) for result in results],
     }
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
-    for name, content in ((RUNS, rows.getvalue()), (EVERYTHING, text)):
+    page = report.page(results, about, notes)
+    for name, content in ((RUNS, rows.getvalue()), (EVERYTHING, text), (REPORT, page)):
         files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)
-    report.write(folder / REPORT, results, about, notes)

@@ -62,6 +62,8 @@ def result_of(policy: str, seed: int, simulation: Simulation) -> Result:
     outcomes = measures.outcomes
     vcpu_use, memory_use = measures.utilisation
     switches = measures.cluster.topology.switches
+    wait_median, wait_p95 = _quantiles(measures.waits, 0.5, 0.95) or (None, None)
+    _, slowdown_p95 = _quantiles(measures.slowdowns, 0.5, 0.95) or (None, None)
     summary = Summary(
         policy=policy,
         seed=seed,
@@ -73,10 +75,10 @@ def result_of(policy: str, seed: int, simulation: Simulation) -> Result:
         restarts=measures.restarts,
         makespan=measures.span,
         wait_mean=_mean(measures.waits),
-        wait_median=_quantile(measures.waits, 0.5),
-        wait_p95=_quantile(measures.waits, 0.95),
+        wait_median=wait_median,
+        wait_p95=wait_p95,
         slowdown_mean=_mean(measures.slowdowns),
-        slowdown_p95=_quantile(measures.slowdowns, 0.95),
+        slowdown_p95=slowdown_p95,
         vcpu_use=vcpu_use,
         memory_use=memory_use,
         hop_byte_ratio=_ratio(measures.hop_bytes, measures.least_hop_bytes),
@@ -99,10 +101,6 @@ def result_of(policy: str, seed: int, simulation: Simulation) -> Result:
 
 def _mean(numbers: "array[float]") -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
-
-
-def _quantile(numbers: "array[float]", share: float) -> float | None:
-    return next(iter(_quantiles(numbers, share)), None)
 
 
 def _quantiles(numbers: "array[float]", *shares: float) -> list[float]:

@@ -2,8 +2,8 @@
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queue_disciplines import DEPTH, Easy, Fcfs
 from hpc_sched.sim.results import Result, result_of
-from hpc_sched.sim.runtime.runtime_model import PlacedRuntime, RuntimeModel
+from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import NO_LIMITS, Failure, SimulationInput, drawn_failures
 
@@ -35,7 +35,7 @@ class Scenario:
 
     cluster: Cluster
     source: TraceJobs | Synthetic
-    queue: str = "fcfs"
+    queue: str = "fcfs"  # one of QUEUES
     depth: int = DEPTH  # waiting jobs that backfilling considers
     limits: Limits = NO_LIMITS
     constraints: Constraints = NO_CONSTRAINTS
@@ -66,19 +66,12 @@ class Scenario:
             constraints=self.constraints,
             types=types,
             one_type=self.homogeneous == "true",
-            slowdown=None if self.model is None else PlacedRuntime(self.cluster, self.model),
+            slowdown=None if self.model is None else partial(self.model.factor_of, self.cluster),
             requeue=self.requeue,
         )
 
     def discipline(self) -> Discipline:
-        """Return the queue discipline of one run.
-
-        :raises exceptions.SimulationError: for an unknown one
-        """
-        if self.queue not in QUEUES:
-            raise exceptions.SimulationError(
-                f"there is no queue {self.queue!r}: expected one of {', '.join(QUEUES)}"
-            )
+        """Return the queue discipline of one run."""
         return Fcfs() if self.queue == "fcfs" else Easy(self.depth)
 
 
@@ -108,52 +101,52 @@ def simulate(
     :raises exceptions.HPCSchedError: for an unknown policy, a trace that cannot be read, or a
         folder that cannot be written
     """
-    hosts = np.argsort(scenario.cluster.topology.name_rank).tolist()
     failures: Iterable[Failure] = ()
     if scenario.mtbf is not None:
+        hosts = np.argsort(scenario.cluster.topology.name_rank).tolist()
         failures = drawn_failures(hosts, scenario.mtbf, scenario.repair, run.seed)
-    with _errors_of_writing(scenario.folder), ExitStack() as stack:
 
-        def opened(folder: Path, name: str) -> IO[str]:
-            path = folder / f"{run.name}-{name}"
-            return stack.enter_context(open(path, "w", newline="", encoding="utf-8"))
+    def record(found: JobRecord) -> None:
+        if write_row is not None:
+            write_row(astuple(found))
+        if progress is not None:
+            progress(simulation.recorded)
 
-        rows = log = None
-        if scenario.folder is not None:
-            rows = csv.writer(opened(scenario.folder, "jobs.csv"))
-            rows.writerow(field.name for field in fields(JobRecord))
-            if scenario.events:
-                log = partial(print, file=opened(scenario.folder, "events.txt"))
-
-        def record(found: JobRecord) -> None:
-            if rows is not None:
-                rows.writerow(astuple(found))
-            if progress is not None:
-                progress(simulation.recorded)
-
-        vcpus, memory_mb = scenario.vm
-        simulation = Simulation(
-            scenario.input(run.policy, run.seed),
-            scenario.discipline(),
-            scenario.source.jobs(run.seed),
-            failures=failures,
-            measures=Measures(scenario.cluster, vcpus=vcpus, memory_mb=memory_mb),
-            on_record=record,
-            log=log,
-        )
-        simulation.run(scenario.until, stopped)
-        simulation.conclude()
+    try:
+        with ExitStack() as stack:
+            write_row, log = _files(scenario, run, stack)
+            simulation = Simulation(
+                scenario.input(run.policy, run.seed),
+                scenario.discipline(),
+                scenario.source.jobs(run.seed),
+                failures=failures,
+                measures=Measures(scenario.cluster, *scenario.vm),
+                on_record=record,
+                log=log,
+            )
+            simulation.run(scenario.until, stopped)
+            simulation.conclude()
+    except OSError as failure:
+        if scenario.folder is None:
+            raise
+        raise exceptions.SimulationError(
+            f"{failure.filename or scenario.folder}: cannot be written: {failure.strerror}"
+        ) from failure
     return result_of(run.policy, run.seed, simulation)
 
 
-@contextmanager
-def _errors_of_writing(folder: Path | None) -> Iterator[None]:
-    """Name the file that cannot be opened, or the folder if it can be written no further."""
-    try:
-        yield
-    except OSError as failure:
-        if folder is None:
-            raise
-        raise exceptions.SimulationError(
-            f"{failure.filename or folder}: cannot be written: {failure.strerror}"
-        ) from failure
+def _files(
+    scenario: Scenario, run: Run, stack: ExitStack
+) -> tuple[Callable[[Iterable[object]], object] | None, Callable[[str], None] | None]:
+    """Return what writes rows of jobs, and what writes events; None for what is not written."""
+    folder = scenario.folder
+    if folder is None:
+        return None, None
+
+    def opened(name: str) -> IO[str]:
+        path = folder / f"{run.name}-{name}"
+        return stack.enter_context(open(path, "w", newline="", encoding="utf-8"))
+
+    rows = csv.writer(opened("jobs.csv"))
+    rows.writerow(field.name for field in fields(JobRecord))
+    return rows.writerow, partial(print, file=opened("events.txt")) if scenario.events else None

@@ -1,5 +1,6 @@
 """A trace on a cluster under one policy: arrivals, starts, ends and failures of hosts."""
 
+import logging
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -8,14 +9,16 @@ from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.engine import Engine, EventKind
-from hpc_sched.sim.group_requests import Requests
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import IdealPlacements, JobRecord, Outcome, SubmittedJob
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import plurals
 
-Discipline = Callable[["Simulation"], None]
+LOG = logging.getLogger(__name__)
+
+Discipline = Callable[["Simulation"], object]
+MANY_STARTS = 1000  # starts of a job after which a warning says that it may never end
 
 
 class Simulation:
@@ -58,7 +61,6 @@ class Simulation:
         self._submitted_jobs: dict[int, SubmittedJob] = {}  # without those that have ended
         self._ideal = IdealPlacements(setting.policy)
         self._empty = ClusterState(setting.cluster)
-        self._requests = Requests(setting)
         self._more = False  # whether a job is still to be submitted
         self._repairs = 0  # pending repairs of hosts
         self._sample_due = False
@@ -97,8 +99,7 @@ class Simulation:
         self.state.check()
         self.measures.conclude()
         for submitted in list(self._submitted_jobs.values()):
-            runs = submitted.placed is not None
-            self._record(submitted, Outcome.RUNNING if runs else Outcome.WAITING)
+            self._record(submitted, Outcome.RUNNING if submitted.placed else Outcome.WAITING)
         if self.recorded != self.submitted:
             raise exceptions.ConservationError(
                 f"{self.submitted} jobs were submitted, {self.recorded} are accounted for"
@@ -106,10 +107,10 @@ class Simulation:
 
     def start(self, job: Job, accept: Callable[[PlacedJob], bool] | None = None) -> bool:
         """Start a waiting job if the policy finds hosts for it; return whether it did."""
-        capacity = self._requests.capacity(job, self.state)
+        capacity = self.setting.capacity(job, self.state)
         if int(capacity.sum()) < job.count:
             return False
-        places = self.setting.policy.places(self._requests.request(job, capacity, self.state))
+        places = self.setting.policy.places(self.setting.request(job, capacity, self.state))
         if isinstance(places, Rejection):
             return False
         placed = PlacedJob.of(job, places)
@@ -148,10 +149,9 @@ class Simulation:
         self._log_event("submit", job.number, plurals.text(job.count, "VM"))
         ideal = self._ideal.of(
             job,
-            self.setting.constraints,
             self._empty.capacity(job.vcpus, job.memory_mb),
-            self._requests.capacity(job, self._empty),
-            lambda capacity: self._requests.request(job, capacity, self._empty),
+            self.setting.capacity(job, self._empty),
+            lambda capacity: self.setting.request(job, capacity, self._empty),
         )
         submitted = self._submitted_jobs[job.number] = SubmittedJob(job, ideal)
         if ideal.refusal is None:
@@ -163,12 +163,9 @@ class Simulation:
     def _end(self, submitted: SubmittedJob, placed: PlacedJob) -> None:
         if self.state.jobs.get(submitted.job.number) is not placed:
             return  # the end of a start that a failure has undone
-        self._release(submitted)
+        self.measures.ended(self.state.release(submitted.job.number))
         self._log_event("end", submitted.job.number)
         self._record(submitted, Outcome.DONE)
-
-    def _release(self, submitted: SubmittedJob) -> None:
-        self.measures.ended(self.state.release(submitted.job.number))
 
     def _fail(self, failure: Failure) -> None:
         self._enter_next_failure()
@@ -181,8 +178,10 @@ class Simulation:
         # In reverse, so that the job submitted first ends up first in the queue.
         for number in sorted(hit, reverse=True):
             submitted = self._submitted_jobs[number]
-            self._release(submitted)
+            self.measures.ended(self.state.release(submitted.job.number))
             if self.setting.requeue:
+                if submitted.starts == MANY_STARTS:
+                    self._warn_of_restarts(submitted.job)
                 submitted.placed = None
                 self.waiting[number] = submitted.job
                 self.waiting.move_to_end(number, last=False)
@@ -198,6 +197,14 @@ class Simulation:
         self._repairs -= 1
         self.state.set_up(host, True)
         self._log_event("repair", None, self.setting.cluster.topology.hosts[host])
+
+    def _warn_of_restarts(self, job: Job) -> None:
+        LOG.warning(
+            "%s, seed %d: job %d (%s, %g s) has lost a host %s times, and may never end: hosts "
+            "fail too often for it; --until ends a run",
+            *(self.setting.policy.name, self.setting.seed, job.number),
+            *(plurals.text(job.count, "VM"), job.runtime, f"{MANY_STARTS:,}"),
+        )
 
     def _record(self, submitted: SubmittedJob, outcome: Outcome) -> None:
         del self._submitted_jobs[submitted.job.number]

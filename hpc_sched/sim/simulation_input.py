@@ -5,17 +5,22 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.sharing.cache_interference import Limits
-from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
+from hpc_sched.core.sharing.mdobp import MDOBPInput
+from hpc_sched.sim.cluster.cluster import Array, Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
-from hpc_sched.sim.policies.base import Policy
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.policies.base import PlacementRequest, Policy
 
 NO_LIMITS = Limits(math.inf, math.inf)
 Slowdown = Callable[[ClusterState, PlacedJob], float]
-# Bounds of mean times, s; anything beyond is a typing error.
-_SHORTEST, _LONGEST = 1.0, 1e15
+_SHORTEST, _LONGEST = 1.0, 1e15  # bounds of mean times, s; anything beyond is a typing error
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,36 @@ class SimulationInput:
     slowdown: Slowdown | None = None  # by the placement; None: no placement slows a job down
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue
 
+    def capacity(self, job: Job, state: ClusterState) -> Array:
+        """Return the VMs of a job that each host takes next to its VMs. Shape (hosts,)."""
+        room = state.capacity(job.vcpus, job.memory_mb)
+        # Too few resources: the limits on neighbours need not be checked.
+        if not self.policy.bounded_by_neighbours or int(room.sum()) < job.count:
+            return room
+        return state.rooms_beside(job.application, self.limits, room)
+
+    def request(self, job: Job, capacity: Array, state: ClusterState) -> PlacementRequest:
+        """Return the request of a job, the input of a policy."""
+        group = GroupRequest(
+            topology=self.cluster.topology,
+            tie=tie_order(self.cluster.topology, str(job.number)),
+            host_index=None,
+            room=capacity,
+            members=np.zeros(len(capacity), dtype=np.int64),
+            left=job.count,
+            awaiting=job.count,
+            constraints=self.constraints,
+            packing=MDOBPInput(
+                demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
+                free=state.free.astype(np.float64),
+                usable=self.cluster.total.astype(np.float64),
+            ),
+            homogeneous="true" if self.one_type else "prefer",
+            processors=None if self.types is None else self.types.with_room(capacity),
+        )
+        draw = random.Random(f"{self.seed} {job.number}")
+        return PlacementRequest(group, job.application, draw)
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -45,7 +80,7 @@ class Failure:
 def drawn_failures(
     hosts: Sequence[int], mtbf: float, repair: float, seed: int
 ) -> Iterator[Failure]:
-    """Yield failures endlessly: exponential times between them, all hosts equally likely.
+    """Yield failures without end: exponential times between them, all hosts equally likely.
 
     :param hosts: indices, in an order that does not depend on the topology file
     :param repair: mean time to its repair, exponential as well, s
@@ -56,10 +91,6 @@ def drawn_failures(
             raise exceptions.ConfigError(
                 f"{what}: expected a mean time of {_SHORTEST:g} to {_LONGEST:g} s, found {mean:g}"
             )
-    return _drawn(hosts, mtbf, repair, seed)
-
-
-def _drawn(hosts: Sequence[int], mtbf: float, repair: float, seed: int) -> Iterator[Failure]:
     draw = random.Random(f"failures {seed}")
     time = 0.0
     while True:

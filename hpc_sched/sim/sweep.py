@@ -1,8 +1,7 @@
-"""Many runs: one after the other, in local processes, or on a Dask cluster."""
+"""Many runs at a time, in local processes or on a Dask cluster."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 import joblib
 
@@ -11,25 +10,8 @@ from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, Scenario, simulate
 
 
-def in_turn(
-    scenario: Scenario,
-    runs: Sequence[Run],
-    *,
-    stopped: Callable[[], bool],
-    progress: Callable[[Run, int], None],
-) -> Iterator[Result]:
-    """Yield the results of runs in this process.
-
-    :param stopped: called between events; True ends the sweep and its current run
-    """
-    for run in runs:
-        if stopped():
-            return
-        yield simulate(scenario, run, stopped=stopped, progress=partial(progress, run))
-
-
 def in_parallel(
-    scenario: Scenario, runs: Sequence[Run], *, processes: int, dask: str | None = None
+    scenario: Scenario, runs: Sequence[Run], processes: int, dask: str | None
 ) -> Iterator[Result]:
     """Yield the results of runs as they end.
 
@@ -39,12 +21,11 @@ def in_parallel(
     :raises exceptions.SimulationError: if the cluster cannot be reached
     """
     with contextlib.ExitStack() as stack:
-        workers = processes
         if dask is not None:
             stack.enter_context(_client(dask))
             stack.enter_context(joblib.parallel_config(backend="dask"))
-            workers = -1
-        parallel = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
+            processes = -1
+        parallel = joblib.Parallel(n_jobs=processes, return_as="generator_unordered")
         yield from parallel(joblib.delayed(simulate)(scenario, run) for run in runs)
 
 

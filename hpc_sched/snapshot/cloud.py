@@ -70,6 +70,14 @@ class Cloud:
         members = set(group.members)
         return tuple(server for server in self.snapshot.servers if server.uuid in members)
 
+    def aggregate_metadata(self) -> dict[str, list[Mapping[str, str]]]:
+        """Return the metadata of the host aggregates of each service host."""
+        found: dict[str, list[Mapping[str, str]]] = {}
+        for aggregate in self.snapshot.aggregates:
+            for host in aggregate.hosts:
+                found.setdefault(host, []).append(aggregate.metadata)
+        return found
+
     def takes_vms(self, node: Hypervisor) -> bool:
         """True if a hypervisor takes new VMs: its service is enabled and up, and not drained."""
         drained = self.name_at[node.host, node.nodename] in self.drained

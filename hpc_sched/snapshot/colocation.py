@@ -1,7 +1,6 @@
 """The room of hosts next to the VMs that they have (Gupta2013), from a snapshot."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +20,7 @@ from hpc_sched.core.sharing.cache_interference import (
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Hypervisor, Server
+from hpc_sched.snapshot.model import Server
 
 
 def rooms(
@@ -44,14 +43,16 @@ def rooms(
     if not (by_limits or by_dedication):
         return found
     there_now = running(cloud, without)
-    bad = nova_options.bad_company(snapshot, newcomer.name)
-    limits = _limits_by_host(cloud)
+    apart = nova_options.incompatible(snapshot, newcomer.name)
+    default = Limits(nova_options.option(snapshot, ALPHA), nova_options.option(snapshot, BETA))
+    metadata = cloud.aggregate_metadata()
     for i, node in enumerate(nodes):
         there = there_now.get((node.host, node.nodename), [])
         if by_dedication:
-            found[i] = min(int(found[i]), dedicated_room(newcomer, there))
+            found[i] = dedicated_room(newcomer, there)
         if by_limits:
-            found[i] = min(int(found[i]), room(newcomer, there, limits(node), bad))
+            limits, _ = limits_in(metadata.get(node.host, ()), default)
+            found[i] = min(int(found[i]), room(newcomer, there, limits, apart))
     return found
 
 
@@ -85,14 +86,3 @@ def running(
         place = server.host, server.nodename or server.host
         found.setdefault(place, []).append(replace(runs, group=group_of(cloud, server)))
     return found
-
-
-def _limits_by_host(cloud: Cloud) -> Callable[[Hypervisor], Limits]:
-    """Return a function from a hypervisor to its limits: the options, or its aggregates'."""
-    snapshot = cloud.snapshot
-    default = Limits(nova_options.option(snapshot, ALPHA), nova_options.option(snapshot, BETA))
-    metadata: dict[str, list[Mapping[str, str]]] = {}
-    for aggregate in snapshot.aggregates:
-        for host in aggregate.hosts:
-            metadata.setdefault(host, []).append(aggregate.metadata)
-    return lambda node: limits_in(metadata.get(node.host, ()), default)[0]

@@ -1,5 +1,6 @@
 """Checks whether a group fits on a snapshot, where, and at what cost."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from hpc_sched.core.group_request import GroupRequest, ProcessorChoice
@@ -24,8 +25,8 @@ def fit(state: SnapshotRequest) -> Fit:
 
     :raises exceptions.RequestError: for an unknown level
     """
-    if state.hpc_specs.is_unclear:
-        return Fit(None, "; ".join(state.hpc_specs.faults), None, None)
+    if fault := state.fault:
+        return Fit(None, fault, None, None)
     group = state.group
     choice = group.choose_processor(GroupRequest.decide, lambda plan: plan.count)
     if isinstance(choice, Refusal):
@@ -41,34 +42,25 @@ def fit(state: SnapshotRequest) -> Fit:
     return Fit(None, f"{answer.operator}; {reason}", None, None)
 
 
-def least(state: SnapshotRequest) -> float | None:
+def least(state: SnapshotRequest, count: int | None = None) -> float | None:
     """Return the least possible Hop-Byte on the fabric without constraints; None if none fits.
 
     Also for classes that are not placed by topology.
+
+    :param count: VMs to place with the members; those of the request by default
     """
-    return _least(state, state.request.count)
-
-
-def _fitting(state: SnapshotRequest, plan: Plan, processor: str | None) -> Fit:
-    cost = _cost(state, plan)
-    found = _least(state, plan.count)
-    return Fit(plan, None, cost, cost if found is None else min(found, cost), processor)
-
-
-def _least(state: SnapshotRequest, count: int) -> float | None:
-    """Return the least Hop-Byte of ``count`` VMs and the members on the fabric."""
     packs = state.request.policy != "soft-anti-affinity"
-    answer = replace(state.on_fabric, packing=None, pack_hosts=packs).unconstrained(count)
+    free = replace(state.on_fabric, packing=None, pack_hosts=packs)
+    answer = free.unconstrained(state.request.count if count is None else count)
     return None if isinstance(answer, Rejection) else answer.hop_bytes
 
 
-def _cost(state: SnapshotRequest, plan: Plan) -> float:
-    """Return the Hop-Byte of members and plan on the fabric, even for a flat request."""
-    if not state.is_flat:
-        return plan.hop_bytes
-    counts = dict(plan.hosts)
-    for server in state.request.members:
-        host = state.cloud.host_of.get(server.uuid)
-        if host is not None:
-            counts[host] = counts.get(host, 0) + 1
-    return hop_bytes_of_counts(topology=state.cloud.topology, counts=counts)
+def _fitting(state: SnapshotRequest, plan: Plan, processor: str | None) -> Fit:
+    cost = plan.hop_bytes
+    if state.is_flat:
+        host_of = state.cloud.host_of
+        members = Counter(host_of[vm.uuid] for vm in state.request.members if vm.uuid in host_of)
+        counts = members + Counter(plan.hosts)
+        cost = hop_bytes_of_counts(topology=state.cloud.topology, counts=counts)
+    found = least(state, plan.count)
+    return Fit(plan, None, cost, cost if found is None else min(found, cost), processor)

@@ -1,6 +1,7 @@
 """The placement of a server group: its hosts and leaves, their cost and the least possible one."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,13 +28,9 @@ def of(cloud: Cloud, group: Group) -> GroupPlacement:
     """Return the placement of a group. Takes as long as one plan of its VMs."""
     servers = cloud.members_of(group)
     placed = server_groups.placed_of(cloud, group)
-    counts: dict[str, int] = {}
-    leaves: dict[str, int] = {}
-    for server in placed:
-        host = cloud.host_of[server.uuid]
-        counts[host] = counts.get(host, 0) + 1
-        leaf = cloud.topology.leaf_of(host)
-        leaves[leaf] = leaves.get(leaf, 0) + 1
+    hosts = [cloud.host_of[server.uuid] for server in placed]
+    counts = Counter(hosts)
+    leaves = Counter(map(cloud.topology.leaf_of, hosts))
     now = hop_bytes_of_counts(topology=cloud.topology, counts=counts)
     notes = []
     kinds = server_groups.kinds_of(placed)
@@ -57,7 +54,6 @@ def of(cloud: Cloud, group: Group) -> GroupPlacement:
 
 
 def _least(cloud: Cloud, group: Group, now: float) -> float | None:
-    """Return the least possible cost, at most that of the present places."""
     request = server_groups.as_request(cloud, group)
     if request is None:
         return 0

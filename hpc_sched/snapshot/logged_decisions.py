@@ -5,8 +5,6 @@ and still be written to.
 """
 
 import gzip
-import json
-import math
 import os
 import re
 import zlib
@@ -82,25 +80,11 @@ def text_of(record: Record) -> str:
 
 
 def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
-    """Yield records, newest first, rotated files included; other lines are skipped.
-
-    :param most: number of lines kept of a compressed file
-    """
+    """Yield records, newest first, of ``most`` lines of a compressed file; skip other lines."""
     for line in _log_lines(os.fspath(path), needle, most):
-        try:
-            found = json.loads(line, parse_constant=_finite, parse_float=_finite)
-        except (RecursionError, ValueError):
-            continue  # the first half of a line that is being written
-        if isinstance(found, dict):
-            yield found
-
-
-def _finite(text: str) -> float:
-    """Return a finite number: a snapshot cannot hold others."""
-    found = float(text)
-    if not math.isfinite(found):
-        raise ValueError(f"{text} is no number")
-    return found
+        # Not the first half of a line that is being written.
+        with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            yield msgspec.json.decode(line, type=dict[str, Any])
 
 
 def _log_lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
@@ -162,13 +146,13 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
         yield "request", entry.request_id
     if entry.instance:
         yield "first VM", entry.instance
-    stated = [
+    requested = [
         *([f"class {entry.app_class}"] if entry.app_class else []),
         *([f"policy {entry.policy}"] if entry.policy else []),
         *(f"{key}={value}" for key, value in (entry.wishes or {}).items() if value is not None),
     ]
-    if stated:
-        yield "asked", ", ".join(stated)
+    if requested:
+        yield "asked", ", ".join(requested)
     if entry.left is not None:
         more = (entry.awaiting or 0) - entry.left
         others = f", {more} more of the group await one" if more > 0 else ""

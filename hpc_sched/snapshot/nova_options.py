@@ -1,7 +1,6 @@
 """The options of nova.conf that a snapshot carries, as checked values."""
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 from hpc_sched import conf, exceptions
@@ -22,7 +21,9 @@ def option(snapshot: Snapshot, name: str) -> Any:
     if snapshot.options.get(name) is None:
         return opt.default
     try:
-        return opt.type(snapshot.options[name])
+        value = opt.type(snapshot.options[name])
+        conf.check_value(opt, value)
+        return value
     except (AttributeError, TypeError, ValueError) as failure:
         # AttributeError: oslo.config expects a text if the value is no number.
         raise exceptions.SnapshotError(f"options[{name!r}]: {failure}") from failure
@@ -47,18 +48,14 @@ def enabled(snapshot: Snapshot) -> EnabledPlugins:
     )
 
 
-def bad_company(snapshot: Snapshot, name: str | None) -> frozenset[str]:
+def incompatible(snapshot: Snapshot, name: str | None) -> frozenset[str]:
     """Return the applications with which a named one must not share a host."""
     if name is None or not snapshot.interference:
         return frozenset()
-    index = InterferenceIndex(
-        {
-            (one, other): speed
-            for one, beside in snapshot.interference.items()
-            for other, speed in beside.items()
-        }
-    )
-    bad: Mapping[str, frozenset[str]] = index.bad_company(
-        option(snapshot, "interference_tolerance")
-    )
-    return bad.get(name, frozenset())
+    speeds = {
+        (one, neighbour): speed
+        for one, neighbours in snapshot.interference.items()
+        for neighbour, speed in neighbours.items()
+    }
+    found = InterferenceIndex(speeds).bad_company(option(snapshot, "interference_tolerance"))
+    return found.get(name, frozenset())

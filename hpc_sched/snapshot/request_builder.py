@@ -1,26 +1,22 @@
 """The GroupRequest of a group on a snapshot, as the scheduler would build it."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched.core import extra_specs
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED, host_capacity
-from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.problem import tie_order
-from hpc_sched.core.server_group_policy import hard_policy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER
+from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocation, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Flavor, Hypervisor, Server, demand_of
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +31,11 @@ class GroupQuery:
     members: tuple[Server, ...] = ()  # VMs of the group; those with a host have a place
     boots_from_volume: bool = False
     moves: tuple[Server, ...] = ()  # existing VMs that the query places again
+
+    @property
+    def demand(self) -> dict[str, int]:
+        """Resource class to amount of one VM."""
+        return demand_of(self.flavor, boots_from_volume=self.boots_from_volume)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +60,20 @@ class SnapshotRequest:
         return _group_request(
             self.cloud, self.request, self.hpc_specs, self.cloud.topology, self.group.room
         )
+
+    @property
+    def fault(self) -> str | None:
+        """Why HPCGroupFilter refuses the request whatever is free, or None."""
+        specs, nodes = self.hpc_specs, self.cloud.snapshot.hypervisors
+        is_checked = nova_options.enabled(self.cloud.snapshot).has_filter(GROUP_FILTER)
+        is_new = is_checked and not self.request.moves
+        if specs.is_unclear or (is_new and specs.faults):
+            return "; ".join(specs.faults)
+        empty = np.zeros(len(self.group.topology.hosts), dtype=np.int64)
+        empty[self.group.hosts_of_rows] = [
+            _room(node, self.request.demand, node.capacity) for node in nodes
+        ]
+        return self.group.contradiction(empty) if is_new else None
 
 
 def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
@@ -92,54 +107,35 @@ def _group_request(
     cloud: Cloud, request: GroupQuery, hpc_specs: HPCSpecs, topology: Topology, room: Array
 ) -> GroupRequest:
     snapshot = cloud.snapshot
-    places = [(node.host, node.nodename) for node in snapshot.hypervisors]
-    host_index = np.array(
-        [topology.index_of(cloud.name_at[place]) for place in places], dtype=np.int64
-    )
-    members = np.zeros(len(topology.hosts), dtype=np.int64)
-    for server in request.members:
-        if server.uuid in cloud.host_of:
-            members[topology.index_of(cloud.host_of[server.uuid])] += 1
-    placed = Counter((server.host, server.nodename) for server in request.members if server.host)
     enabled = nova_options.enabled(snapshot)
+    places = [(node.host, node.nodename) for node in snapshot.hypervisors]
     by_mdobp = hpc_specs.shares_hosts and enabled.has_mdobp
-    homogeneous = hpc_specs.homogeneous
-    if not enabled.has_filter(HOMOGENEITY_FILTER):
-        homogeneous = "false"
-    final_size = hpc_specs.constraints.group_size or 0
-    return GroupRequest(
-        topology=topology,
-        tie=tie_order(topology, request.group_id),
-        host_index=host_index,
+    by_type = hpc_specs.homogeneous != "false" and enabled.has_filter(HOMOGENEITY_FILTER)
+    return GroupRequest.of(
+        topology,
+        hpc_specs,
+        group_id=request.group_id,
+        policy=request.policy,
+        max_per_host=request.max_per_host,
+        places=places,
+        names=[cloud.name_at[place] for place in places],
         room=room,
-        members=members,
+        members=Counter(
+            (server.host or "", cloud.host_of[server.uuid])
+            for server in request.members
+            if server.uuid in cloud.host_of
+        ),
         left=request.count,
         awaiting=request.count,
-        missing=max(final_size - int(members.sum()), 0),
-        constraints=hpc_specs.constraints if topology is cloud.topology else NO_CONSTRAINTS,
-        server_group_policy=request.policy,
-        hard_policy=hard_policy(
-            request.policy,
-            request.max_per_host,
-            placed,
-            places,
-            topology.leaf_index[host_index],
-        ),
-        pack_hosts=request.policy != "soft-anti-affinity" and not by_mdobp,
         packing=_packing(cloud, request) if by_mdobp else None,
-        homogeneous=homogeneous,
-        processors=(
-            hypervisor_processors.of(cloud, request.members, room)
-            if homogeneous != "false"
-            else None
-        ),
+        processors=hypervisor_processors.of(cloud, request.members, room) if by_type else None,
     )
 
 
 def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
     nodes = cloud.snapshot.hypervisors
     return MDOBPInput.of(
-        demand_of(request.flavor, boots_from_volume=request.boots_from_volume),
+        request.demand,
         [
             {name: most - node.used.get(name, 0.0) for name, most in node.capacity.items()}
             for node in nodes
@@ -151,35 +147,28 @@ def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
 
 
 def _rooms(cloud: Cloud, request: GroupQuery) -> Array:
-    """Return the VMs that fit into each hypervisor's free resources; 0 if it takes none.
-
-    Shape (hypervisors,).
-    """
-    demand = demand_of(request.flavor, boots_from_volume=request.boots_from_volume)
-    held: dict[tuple[str, str], Counter[str]] = {}
+    """Return the VMs that fit into each hypervisor's free resources. Shape (hypervisors,)."""
+    held: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for server in request.moves:
         if server.host:
-            here = held.setdefault((server.host, server.nodename or server.host), Counter())
-            here.update(demand_of(server.flavor, boots_from_volume=server.boots_from_volume))
-    return np.array(
-        [
-            _room(node, demand, held.get((node.host, node.nodename), Counter()))
-            if cloud.takes_vms(node)
-            else 0
-            for node in cloud.snapshot.hypervisors
-        ],
-        dtype=np.int64,
-    )
+            held[server.host, server.nodename or server.host].update(
+                demand_of(server.flavor, boots_from_volume=server.boots_from_volume)
+            )
+    demand, rooms = request.demand, []
+    for node in cloud.snapshot.hypervisors:
+        own = held[node.host, node.nodename]
+        free = {
+            name: most - max(node.used.get(name, 0.0) - own[name], 0.0)
+            for name, most in node.capacity.items()
+        }
+        rooms.append(_room(node, demand, free) if cloud.takes_vms(node) else 0)
+    return np.array(rooms, dtype=np.int64)
 
 
-def _room(node: Hypervisor, demand: dict[str, int], held: Counter[str]) -> int:
+def _room(node: Hypervisor, demand: Mapping[str, int], free: Mapping[str, float]) -> int:
     # Disk may come from a shared provider. A host without any other demanded resource class is
     # not among Placement's candidates.
     if any(name not in node.capacity for name in demand if name != "DISK_GB"):
         return 0
-    free = {
-        name: most - max(node.used.get(name, 0.0) - held[name], 0.0)
-        for name, most in node.capacity.items()
-    }
     is_bare_metal = not (node.capacity.get("VCPU") or node.capacity.get("PCPU"))
     return min(host_capacity(free, demand), 1 if is_bare_metal else UNBOUNDED)

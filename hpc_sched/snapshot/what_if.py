@@ -120,18 +120,17 @@ def _is_switch(topology: Topology, name: str) -> bool:
 
 
 def _like(cloud: Cloud, addition: Addition) -> str:
-    """Return the host of Nova whose size the added ones have."""
     if addition.like is not None:
-        found = [host for host in _below(cloud, addition.like) if host in cloud.hosts]
-        if not found:
-            raise _error(f"Nova has no host {addition.like!r} to be like")
-        return found[0]
-    if _is_switch(cloud.topology, addition.leaf):
-        for host in cloud.topology.hosts_of(addition.leaf):
-            if host in cloud.hosts:
-                return host
-    why = "no host is there that the added ones could be like: give :like=HOST"
-    raise _error(f"{addition.leaf}: {why}")
+        hosts = _below(cloud, addition.like)
+        fault = f"Nova has no host {addition.like!r} to be like"
+    else:
+        leaf = addition.leaf
+        hosts = cloud.topology.hosts_of(leaf) if _is_switch(cloud.topology, leaf) else ()
+        fault = f"{leaf}: no host is there that the added ones could be like: give :like=HOST"
+    for host in hosts:
+        if host in cloud.hosts:
+            return host
+    raise _error(fault)
 
 
 def _switches(tree: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +143,6 @@ def _switches(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def _leaf(tree: dict[str, Any], switches: dict[str, Any], addition: Addition) -> list[str]:
-    """Return the list of hosts of a leaf in the tree; a new leaf is added to it."""
     name, parent = addition.leaf, addition.parent
     hosts = switches.get(name)
     if isinstance(hosts, dict):

@@ -19,6 +19,7 @@ _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)\Z")
 MANY = 500  # names that NodeSet folds at a time
 _NUMBER = re.compile(r"[0-9]+")
 PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
+MAX_NAME = 255
 
 
 def _count(text: str) -> int:
@@ -87,11 +88,13 @@ def _natural(name: str) -> tuple[list[str], list[tuple[int, str, int]]]:
 def fold(names: Iterable[str]) -> str:
     """Return host names folded for output, ``node[001-018],login1``.
 
-    Names with characters of NodeSet's ranges, groups or operators follow unfolded.
+    Names with characters of NodeSet's ranges, groups or operators, and longer ones than DNS
+    allows, follow unfolded.
     """
-    ordered = sorted(names)
-    plain = [name for name in ordered if PLAIN.match(name)]
-    odd = [name for name in ordered if not PLAIN.match(name)]
+    plain: list[str] = []
+    odd: list[str] = []
+    for name in sorted(names):
+        (plain if PLAIN.match(name) and len(name) <= MAX_NAME else odd).append(name)
     if len(plain) > MANY:
         plain = _rows(plain)
     if len(plain) <= MANY:

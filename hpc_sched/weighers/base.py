@@ -11,9 +11,10 @@ import numpy as np
 from nova import objects
 from nova.scheduler import host_manager, weights
 from nova.scheduler import utils as scheduler_utils
-from numpy.typing import NDArray
 from oslo_log import log as logging
 
+from hpc_sched import conf
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests
@@ -21,8 +22,6 @@ from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
-
-Array = NDArray[np.int64]
 
 
 class _Weighing(threading.local):
@@ -67,7 +66,7 @@ class GroupWeigher(weights.BaseHostWeigher):
         if left and left[-1] is host_state and _weighing.option == self.multiplier:
             left.pop()
             return _weighing.multiplier
-        default = float(CONF.hpc_sched[self.multiplier])
+        default = conf.multiplier(CONF, self.multiplier)
         value = float(scheduler_utils.get_weight_multiplier(host_state, self.multiplier, default))
         # float() accepts "nan" and "inf"; one of them would break the order of all hosts.
         return value if math.isfinite(value) else default
@@ -94,40 +93,29 @@ class GroupWeigher(weights.BaseHostWeigher):
         _weighing.hosts = []
         try:
             with served_requests.charge_waiting(weight_properties):
-                answer = self._weigh_group(weighed_obj_list, weight_properties)
-            if answer is None:
-                return []
-            if not self._differs(weighed_obj_list):
+                states = [host.obj for host in weighed_obj_list]
+                state = served_requests.get_state(weight_properties, states)
+                if state is None:
+                    return []
+                state.claims.remember(weighed_obj_list)
+                answer: list[float] = []
+                if self._places(state):
+                    state.warn_of_faults()
+                    answer = self._weights(state, state.positions(states))
+                if state.decisions.answer is not None:
+                    decision_record.log(state, state.decisions.answer)
+            if answer and not self._differs(states):
                 _weighing.option = self.multiplier
-                _weighing.multiplier = float(CONF.hpc_sched[self.multiplier])
-                _weighing.hosts = [host.obj for host in reversed(weighed_obj_list)]
+                _weighing.multiplier = conf.multiplier(CONF, self.multiplier)
+                _weighing.hosts = states[::-1]
             return answer
         except Exception:
             LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
             return []
 
-    def _weigh_group(
-        self, weighed_obj_list: Sequence[weights.WeighedHost], spec: objects.RequestSpec
-    ) -> list[float] | None:
-        """Return the weights for the VM of a group, or None if the weigher does not apply."""
-        states = [host.obj for host in weighed_obj_list]
-        state = served_requests.get_state(spec, states)
-        if state is None:
-            return None
-        answer = None
-        state.claims.remember(weighed_obj_list)
-        if self._places(state):
-            state.warn_of_faults()
-            answer = self._weights(state, state.positions(states))
-        if state.planning.answer is not None:
-            decision_record.log(state, state.planning.answer)
-        return answer
-
-    def _differs(self, weighed_obj_list: Sequence[weights.WeighedHost]) -> bool:
+    def _differs(self, states: Sequence[host_manager.HostState]) -> bool:
         """True if any aggregate of these hosts has a multiplier of its own."""
-        found = {
-            id(there): there for host in weighed_obj_list for there in host.obj.aggregates or ()
-        }
+        found = {id(there): there for state in states for there in state.aggregates or ()}
         return any(self.multiplier in aggregate.metadata for aggregate in found.values())
 
     def _places(self, state: GroupState) -> bool:
@@ -137,6 +125,10 @@ class GroupWeigher(weights.BaseHostWeigher):
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
         """Return the weights of the candidates at these positions."""
         raise NotImplementedError
+
+    def _order(self, state: GroupState, group: GroupRequest) -> Array:
+        """Return all hosts of the topology, best one for the next VM first. Shape (hosts,)."""
+        return group.host_order(state.decide(group), state.claims.slot)
 
 
 class TopologyWeigher(GroupWeigher):
@@ -159,10 +151,6 @@ class TopologyWeigher(GroupWeigher):
             behind = keys // len(state.topology.hosts)
             keys = np.where(behind == 0, least[leaf], behind * len(state.topology.hosts))
         return [float(rank) for rank in dense_ranks(keys)]
-
-    def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        """Return all hosts of the topology, best one for the next VM first. Shape (hosts,)."""
-        raise NotImplementedError
 
 
 def host_keys(state: GroupState, positions: Array, order: Array) -> Array:

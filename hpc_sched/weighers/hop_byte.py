@@ -1,10 +1,6 @@
 """HopByteWeigher: follows the exact plan; the recommended topology weigher."""
 
-from __future__ import annotations
-
-from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.weighers.base import Array, TopologyWeigher
+from hpc_sched.weighers.base import TopologyWeigher
 
 
 class HopByteWeigher(TopologyWeigher):
@@ -17,6 +13,3 @@ class HopByteWeigher(TopologyWeigher):
     """
 
     multiplier = "hop_byte_weight_multiplier"
-
-    def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        return group.host_order(state.plan(group), state.claims.slot)

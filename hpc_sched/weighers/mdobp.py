@@ -1,14 +1,13 @@
 """MDOBPWeigher: multi-dimensional online bin packing of Gupta et al. 2013."""
 
-from __future__ import annotations
-
 import numpy as np
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.weighers.base import Array, GroupWeigher, dense_ranks, host_keys
+from hpc_sched.weighers.base import GroupWeigher, dense_ranks, host_keys
 
 # Weights are not normalised. With the default multiplier of 180 a step is 9, more than the sum
 # of Nova's resource weighers.
@@ -46,7 +45,7 @@ class MDOBPWeigher(GroupWeigher):
         ):
             keys = host_keys(state, positions, self._order(state, group))
             return [float(rank) * STEP for rank in dense_ranks(keys)]
-        keys = host_keys(state, positions, _planned_order(state, group))
+        keys = host_keys(state, positions, super()._order(state, group))
         _, leaf = np.unique(
             state.topology.leaf_index[state.host_index[positions]], return_inverse=True
         )
@@ -62,11 +61,7 @@ class MDOBPWeigher(GroupWeigher):
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
         """Return all hosts of the topology, best one for the next VM first, on any leaf."""
         problem = group.problem()
-        if state.is_flat or problem.packing is None:
+        if state.request.hpc_specs.is_flat or problem.packing is None:
             # The whole cloud is one leaf of the plan.
-            return _planned_order(state, group)
+            return super()._order(state, group)
         return mdobp.order(problem.packing, problem.members, problem.topology.name_rank)
-
-
-def _planned_order(state: GroupState, group: GroupRequest) -> Array:
-    return group.host_order(state.plan(group), state.claims.slot)

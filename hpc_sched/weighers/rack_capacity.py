@@ -1,13 +1,12 @@
 """RackCapacityWeigher: the build plan of Gupta et al. 2012."""
 
-from __future__ import annotations
-
 import nova.conf
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.classic.build_plan import build_plan
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.weighers.base import Array, TopologyWeigher
+from hpc_sched.weighers.base import TopologyWeigher
 
 CONF = nova.conf.CONF
 
@@ -23,6 +22,6 @@ class RackCapacityWeigher(TopologyWeigher):
     multiplier = "rack_capacity_weight_multiplier"
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        if state.build_plan is None:
-            state.build_plan = build_plan(group.problem(), CONF.hpc_sched.rack_selection)
-        return state.build_plan
+        if state.rack_order is None:
+            state.rack_order = build_plan(group.problem(), CONF.hpc_sched.rack_selection)
+        return state.rack_order

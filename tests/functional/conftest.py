@@ -128,5 +128,5 @@ def databases(populated: Cloud) -> Iterator[Cloud]:
     finally:
         CONF.clear_override("in_flight_lookups", "hpc_sched")
         CONF.clear_override("cell_timeout", "hpc_sched")
-        instance_applications.reset()
-        circuit_breaker.reset()
+        instance_applications.cache = instance_applications.ApplicationCache()
+        circuit_breaker.breakers.clear()

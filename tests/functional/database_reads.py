@@ -11,13 +11,13 @@ from typing import Any
 from nova import context as nova_context
 
 from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import (
     group_members,
     host_instances,
     instance_applications,
 )
 from hpc_sched.nova_glue.io import aggregates_driver, databases
-from hpc_sched.nova_glue.request import request_spec
 from hpc_sched.nova_glue.room import host_processors, host_state_room
 from hpc_sched.status.checks import app_classes, multipliers
 from hpc_sched.status.inspected_cloud import InspectedCloud
@@ -232,7 +232,7 @@ def _applications(limit: int | None) -> Callable[[Cloud], Any]:
                 vm.uuid, vm.host or "", vm.host, vm.reservation, None, 1, 1, 1
             )
             at.setdefault((there.host, there.nodename), []).append(there)
-        instance_applications.reset()
+        instance_applications.cache = instance_applications.ApplicationCache()
         found, problems = instance_applications.read(_admin(), host_instances.HostInstances(at=at))
         assert problems == ()
         return {place: Counter(running) for place, running in found.items()}
@@ -278,7 +278,7 @@ def _sizes(_: Cloud) -> Any:
 
 
 def _true_sizes(_: Cloud) -> Any:
-    return {host: vcpus_of(host) // 16 for cell in CELLS for host in hosts_of(cell)}
+    return {(host, host): vcpus_of(host) // 16 for cell in CELLS for host in hosts_of(cell)}
 
 
 def _aggregates(_: Cloud) -> Any:

@@ -229,7 +229,7 @@ def said(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> list
 def forget() -> None:
     """Trust all sources again, as a scheduler that has just started."""
     wait_until(lambda: not reads_under_way())
-    circuit_breaker.reset()
+    circuit_breaker.breakers.clear()
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:

@@ -137,11 +137,11 @@ def test_a_disk_that_is_full_loses_lines_and_those_after_it_are_whole(full, capl
 
 @as_root
 def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeypatch):
-    is_torn, write = decision_log.is_torn, decision_log.write
+    is_incomplete, write = decision_log.is_incomplete, decision_log.write
     first_looked, first_wrote = threading.Event(), threading.Event()
 
     def look(path: str) -> bool:
-        answer = is_torn(path)
+        answer = is_incomplete(path)
         if first_looked.is_set():
             assert first_wrote.wait(20)
         else:
@@ -155,7 +155,7 @@ def test_a_line_that_another_thread_has_just_torn_is_not_continued(full, monkeyp
         first_wrote.set()
         return has_all
 
-    monkeypatch.setattr(decision_log, "is_torn", look)
+    monkeypatch.setattr(decision_log, "is_incomplete", look)
     monkeypatch.setattr(decision_log, "write", write_and_make_room)
     text = "x" * 200  # more than the disk takes
     first = threading.Thread(target=decision_log.append, args=(str(full), {"first": text}))

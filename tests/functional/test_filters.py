@@ -11,8 +11,9 @@ import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import decision_record, request_spec, served_requests
+from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import (
     FABRIC,
@@ -192,4 +193,4 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
         for turn in range(15)
         for vm in range(3)
     }
-    assert not ours & {kept.instance_uuid for kept in served_requests.held()}
+    assert not ours & {kept.instance_uuid for kept in list(served_requests._entries)}

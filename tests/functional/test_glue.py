@@ -19,9 +19,10 @@ from hpc_sched.core import extra_spec_names, server_group_policy
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.request import request_spec, served_requests
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.weighers import bunch
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -177,7 +178,10 @@ def test_what_anti_affinity_lets_a_service_take_is_shared_out_once_in_all_leaves
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, leaf=[1, 1, 2, 2], group_policy="anti-affinity")
     room = np.ones(4, np.int64)
-    shared = [r.tolist() for r in server_group_policy.by_service(limit, room, [2])]
+    everywhere = [np.zeros(4, np.int64)]
+    shared = [
+        r.tolist() for r in server_group_policy.by_service(limit, room, [2], 0 * room, everywhere)
+    ]
     assert shared == [[1, 0, 0, 1]]
     assert server_group_policy.open_room(limit, room).tolist() == [1, 1, 1, 1]
     placed = limit.with_placed(np.array([1, 0, 0, 0]))
@@ -188,7 +192,7 @@ def test_affinity_is_tried_on_one_service_after_the_other_that_takes_all():
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, group_policy="affinity", count=2)
     room = np.ones(4, np.int64)
-    rooms = [r.tolist() for r in server_group_policy.by_service(limit, room, [2])]
+    rooms = [r.tolist() for r in server_group_policy.by_service(limit, room, [2], 0 * room, [])]
     assert rooms == [[1, 1, 1, 0]]
     assert server_group_policy.keeps(limit, np.array([1, 1, 0, 0]))
     assert not server_group_policy.keeps(limit, np.array([1, 0, 0, 1]))
@@ -430,4 +434,4 @@ def test_eight_threads_with_different_groups_on_one_weigher_do_not_mix(monkeypat
     assert vars(weigher) == {}
     gc.collect()
     ours = {getattr(uuids, f"t{number}x{turn}") for number in range(8) for turn in range(25)}
-    assert not ours & {kept.instance_uuid for kept in served_requests.held()}
+    assert not ours & {kept.instance_uuid for kept in list(served_requests._entries)}

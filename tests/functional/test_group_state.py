@@ -108,7 +108,7 @@ def test_one_orphan_does_not_keep_a_group_of_three_from_the_leaf_that_it_prefers
 def refusal(state: GroupState, states: States) -> tuple[str, str]:
     """Return what operator and tenant read of a group that has no plan."""
     request = state.group_request(state.positions(states))
-    answer = state.plan(request)
+    answer = state.decide(request)
     assert isinstance(answer, Rejection)
     found = request.refusal(answer)
     return found.operator, found.tenant
@@ -144,7 +144,7 @@ def test_a_group_with_hard_affinity_that_fits_on_one_host_has_a_plan(group):
     assert run(states, request, HPCGroupFilter()) == states
     state = served_requests.find_state(request)
     assert state is not None
-    answer = state.planning.answer
+    answer = state.decisions.answer
     assert isinstance(answer, Plan)
     assert list(answer.hosts.values()) == [4]
 

@@ -50,7 +50,9 @@ def test_a_wish_that_cannot_be_read_is_refused_with_what_was_expected(group, con
 
 def test_wishes_that_contradict_each_other_are_refused_before_anything_else(group, monkeypatch):
     monkeypatch.setattr(
-        host_state_room, "empty_capacities", lambda _demand: dict.fromkeys(FABRIC.hosts, 1)
+        host_state_room,
+        "empty_capacities",
+        lambda _demand: {(host, host): 1 for host in FABRIC.hosts},
     )
     group(left=1)
     request = spec(extra_specs=wishing(max_leaves=1, group_size=5))
@@ -71,7 +73,7 @@ def test_wishes_that_may_be_met_by_hosts_that_are_no_candidates_do_not_contradic
     group, monkeypatch, sizes
 ):
     if sizes is not None:
-        sizes = dict.fromkeys(FABRIC.hosts, 1) | sizes
+        sizes = {(host, host): sizes.get(host, 1) for host in FABRIC.hosts}
     monkeypatch.setattr(host_state_room, "empty_capacities", lambda _demand: sizes)
     group(left=1)
     states = states_of("leaf1")

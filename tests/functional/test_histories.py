@@ -21,8 +21,8 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import request_spec
 from tests.functional.clouds import delete
 from tests.functional.truth import believed, nodes, true_members
 

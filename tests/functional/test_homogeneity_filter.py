@@ -229,7 +229,9 @@ def test_a_member_of_which_only_the_service_host_is_known_has_its_candidates_typ
     states = two_types(["pod1"], ["pod2"])
     state = served_requests.get_state(spec(count=2), states)
     assert state is not None
-    found = host_processors.of(state, state.positions(states))
+    found = host_processors.of(
+        states, state.positions(states), state.group.members, state.group.cells, state.fabric
+    )
     assert found.members == {"Intel Broadwell 2x12x2": 3}
     request = spec(count=2, extra_specs=wishing(homogeneous="true"))
     assert names(run(states, request, HPCHomogeneityFilter())) == hosts_below("pod2")

@@ -198,7 +198,7 @@ def test_vms_that_placement_does_not_tell_of_are_told_without_the_reason(
     found = group_members.in_flight_instances.LookupResult(
         {}, problem="Placement: SecretUrl: SecretToken"
     )
-    monkeypatch.setattr(group_members.in_flight_instances, "nodes_of", lambda *_: found)
+    monkeypatch.setattr(group_members.in_flight_instances, "places_of", lambda *_: found)
     one = group_members.CellMember("uuid", None, None, building=True)
     answers = group_members.databases.CellAnswers(rows=[one])
     monkeypatch.setattr(group_members, "cell_members", lambda *_: answers)

@@ -32,9 +32,10 @@ from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
-from hpc_sched.nova_glue.request import request_spec, served_requests
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import host_state_room
 from tests.functional.clouds import ROOT
 from tests.functional.states import (
@@ -140,7 +141,9 @@ def too_large_to_become(patch: pytest.MonkeyPatch) -> Asking:
 
 
 def contradicting(patch: pytest.MonkeyPatch) -> Asking:
-    patch.setattr(host_state_room, "empty_capacities", lambda _demand: dict.fromkeys(HOSTS, 1))
+    patch.setattr(
+        host_state_room, "empty_capacities", lambda _demand: {(host, host): 1 for host in HOSTS}
+    )
     return group_of(patch, constraints={"max_leaves": 1, "group_size": 5})
 
 

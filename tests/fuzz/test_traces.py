@@ -28,10 +28,10 @@ def outcome(path: Path) -> str:
             records.extend(swf.read(path, statistics=counts))
     except TraceError as error:
         return "refused" if str(error).startswith(f"{path}:") else f"an error: {error}"
-    if counts.rows != counts.usable + counts.unusable_rows or counts.usable != len(records):
+    if counts.rows != counts.usable + counts.unusable.total() or counts.usable != len(records):
         return f"rows that are not counted: {counts}"
     for record in records:
-        numbers = (record.submit, record.runtime, record.wait or 0.0, record.requested_time or 0.0)
+        numbers = (record.submit, record.runtime, record.requested_time or 0.0)
         if not all(math.isfinite(each) and each >= 0 for each in numbers) or record.processors < 1:
             return f"a record that cannot be: {record}"
     order = [(record.submit, record.line) for record in records]

@@ -206,12 +206,15 @@ def _occupants(scene: Scene) -> Mapping[tuple[str, str | None], list[PlacedInsta
     }
 
 
-def _sizes(scene: Scene, demand: Mapping[str, int]) -> dict[str, int] | None:
+def _sizes(scene: Scene, demand: Mapping[str, int]) -> dict[tuple[str, str], int] | None:
     """Return how many VMs every host takes while it has none; None where a cell is silent."""
     if scene.silent_cells:
         return None
     states_ = {node: state_of(host, is_offered=False) for node, host in scene.hosts.items()}
-    return {node: host_state_room.empty_capacity(state, demand) for node, state in states_.items()}
+    return {
+        (scene.hosts[node].host, node): host_state_room.empty_capacity(state, demand)
+        for node, state in states_.items()
+    }
 
 
 def _processors(scene: Scene) -> tuple[dict[str, list[str]], dict[tuple[str, str | None], str]]:

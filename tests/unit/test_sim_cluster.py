@@ -66,13 +66,17 @@ def test_one_level_is_one_leaf_switch():
         ("hosts=0", "hosts: expected 1 to 11664, which is all it holds"),
         ("radix=4,hosts=99", "hosts: expected 1 to 16"),
         ("levels=8,radix=96", "hosts: expected at most 1000000"),
-        ("levels=3,levels=2", "levels is stated twice"),
+        ("levels=3,levels=2", "with each name once, found 'levels again'"),
         ("levels=three", "levels: expected a number, found 'three'"),
-        ("pods=3", "expected levels=3,radix=48,oversubscription=2,hosts=10000, found 'pods=3'"),
+        (
+            "pods=3",
+            "expected levels=3,radix=48,oversubscription=2,hosts=10000 with names of levels, "
+            "radix, oversubscription, hosts, found 'pods'",
+        ),
     ],
 )
 def test_an_impossible_fabric_is_told(text: str, said: str):
-    with pytest.raises(exceptions.SimulationError, match=said):
+    with pytest.raises(exceptions.ConfigError, match=said):
         fat_tree.read(text, "--generate")
 
 
@@ -96,7 +100,7 @@ def test_host_types_hold_for_all_or_for_those_that_are_named():
     ],
 )
 def test_a_host_type_that_cannot_be_understood_is_told(text: str, said: str):
-    with pytest.raises(exceptions.SimulationError) as told:
+    with pytest.raises(exceptions.ConfigError) as told:
         uniform(two_leaves(), *host_types([text], "--host"))
     assert said in str(told.value)
 

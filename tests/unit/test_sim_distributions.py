@@ -25,9 +25,8 @@ READ = [
 
 
 @pytest.mark.parametrize(("text", "expected"), READ, ids=[text for text, _ in READ])
-def test_a_text_states_a_distribution_and_back(text: str, expected):
+def test_a_text_states_a_distribution(text: str, expected):
     assert distributions.read(text, "x") == expected
-    assert expected.text == text
 
 
 @pytest.mark.parametrize(
@@ -39,8 +38,8 @@ def test_a_text_states_a_distribution_and_back(text: str, expected):
         ("constant:-0", "constant:0"),
     ],
 )
-def test_one_distribution_has_one_text(text: str, same: str):
-    assert distributions.read(text, "x").text == same
+def test_a_distribution_may_be_written_in_several_ways(text: str, same: str):
+    assert distributions.read(text, "x") == distributions.read(same, "x")
 
 
 @pytest.mark.parametrize(
@@ -105,12 +104,10 @@ ANY = st.one_of(
 
 
 @given(ANY, st.integers(0, 9))
-def test_every_distribution_reads_back_and_draws_finite_numbers_again_and_again(found, seed):
-    again = distributions.read(found.text, "x")
-    assert again == found
+def test_every_distribution_draws_finite_numbers_again_and_again(found, seed):
     one, other = random.Random(seed), random.Random(seed)
     drawn = [found.draw(one) for _ in range(20)]
-    assert drawn == [again.draw(other) for _ in range(20)]
+    assert drawn == [found.draw(other) for _ in range(20)]
     assert all(math.isfinite(each) and each >= found.lowest for each in drawn)
 
 
@@ -134,7 +131,6 @@ def test_what_is_drawn_has_the_middle_that_is_stated(text, middle, expected):
 def test_a_mix_of_classes_is_normalised_in_the_order_of_the_vocabulary():
     mix = distributions.read_mix("none=1, sync=2,async=1,extreme=0", "x")
     assert mix.shares == (("sync", 0.5), ("async", 0.25), ("none", 0.25))
-    assert mix.text == "sync=0.5,async=0.25,none=0.25"
     assert distributions.read_mix("sync=1", "x") == distributions.ALL_SYNC
 
 
@@ -163,11 +159,10 @@ def test_what_states_no_mix_is_refused(text: str, expected: str):
     st.dictionaries(st.sampled_from(APP_CLASSES), st.floats(1e-3, 1e6), min_size=1),
     st.randoms(use_true_random=False),
 )
-def test_every_mix_reads_back_and_draws_the_classes_it_names(stated, rng):
+def test_every_mix_adds_up_to_one_and_draws_the_classes_it_names(stated, rng):
     text = ",".join(f"{name}={share!r}" for name, share in stated.items())
     mix = distributions.read_mix(text, "x")
     assert math.fsum(share for _, share in mix.shares) == pytest.approx(1.0, abs=1e-9)
-    assert distributions.read_mix(mix.text, "x") == mix
     assert mix.draw(rng) in stated
 
 

@@ -15,7 +15,7 @@ from hpc_sched.experiments.shared_cluster import GUESSED, SharedCluster
 from hpc_sched.experiments.table import Table, gain, percent
 
 FEW = 3
-SHORT = dudina2013.BenchmarkSetup(iterations=4)
+SHORT = replace(dudina2013.SETUP, iterations=4)
 # Uplinks so thin that they are full whatever the neighbours do.
 THIN = replace(GUESSED, oversubscription=16.0)
 
@@ -27,13 +27,13 @@ def block_tridiagonal() -> Table:
 
 @pytest.fixture(scope="module")
 def racks_and_types() -> Table:
-    return gupta2012.table(1, FEW, gupta2012.RackSetup(iterations=4))
+    return gupta2012.table(1, FEW, replace(gupta2012.SETUP, iterations=4))
 
 
 def test_the_same_seed_gives_the_same_runs_and_another_seed_others():
     assert dudina2013.run(1, FEW, SHORT) == dudina2013.run(1, FEW, SHORT)
     assert dudina2013.run(1, FEW, SHORT) != dudina2013.run(2, FEW, SHORT)
-    thin = gupta2012.RackSetup(cluster=THIN, iterations=4)
+    thin = replace(gupta2012.SETUP, cluster=THIN, iterations=4)
     assert gupta2012.run(1, FEW, thin) == gupta2012.run(1, FEW, thin)
     assert gupta2012.run(1, FEW, thin) != gupta2012.run(2, FEW, thin)
 

@@ -19,7 +19,6 @@ from hpc_sched.experiments.gupta2013 import (
 from hpc_sched.experiments.gupta2013_counts import Study, counts
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
 from hpc_sched.sim.cluster.cluster_state import ClusterState
-from hpc_sched.sim.group_requests import Requests
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.swf import TraceRow
@@ -35,9 +34,7 @@ GB = 1024 * 1024  # in KB
 
 def row(line: int, memory_gb: float, runtime: float, processors: int = 1) -> TraceRow:
     memory = round(memory_gb * GB * processors)
-    return TraceRow(
-        line, line, 0.0, None, runtime, processors, None, memory, 1, None, None, None, None
-    )
+    return TraceRow(line, 0.0, runtime, processors, None, memory, None, None)
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +161,8 @@ def test_most_free_takes_for_each_vm_the_node_with_most_free_cores(count: int):
     occupancy = ClusterState(cluster)
     occupancy.free[:, VCPUS] = [4, 1, 3, 4, 2]
     job = Job(1, 0.0, 1.0, count)
-    requests = Requests(conditions)
     places = host_order.MOST_FREE_PE.place(
-        requests.request(job, requests.capacity(job, occupancy), occupancy)
+        conditions.request(job, conditions.capacity(job, occupancy), occupancy)
     )
     free = occupancy.free[:, VCPUS].tolist()
     expected = []

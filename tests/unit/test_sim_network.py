@@ -52,7 +52,7 @@ def between(topology: Topology, flows: Iterable[tuple[str, str, float]]) -> Flow
 
 def shares(network: Network, *pairs: tuple[str, str]) -> list[float]:
     flows = between(network.topology, [(a, b, 1.0) for a, b in pairs])
-    return [round(float(rate), 12) for rate in links.rates(network, flows)]
+    return [round(float(rate), 12) for rate in links.rates(network, links.paths(network, flows))]
 
 
 def ends(network: Network, *flows: tuple[str, str, float]) -> list[float]:
@@ -171,7 +171,9 @@ def loads(draw: st.DrawFn) -> tuple[Network, Flows]:
 
 def used(network: Network, flows: Flows) -> np.ndarray:
     """Return what each link carries, without the one that pads paths."""
-    rate = np.where(flows.source == flows.target, 0.0, links.rates(network, flows))
+    rate = np.where(
+        flows.source == flows.target, 0.0, links.rates(network, links.paths(network, flows))
+    )
     carried = np.zeros(len(network.capacity))
     np.add.at(carried, links.paths(network, flows), rate[:, None])
     return carried[:-1]
@@ -187,7 +189,7 @@ def test_no_link_carries_more_than_it_can(load: tuple[Network, Flows]):
 def test_every_flow_has_a_full_link_on_which_none_is_faster(load: tuple[Network, Flows]):
     """This is what max-min fair means: such a link is the flow's bottleneck."""
     network, flows = load
-    rate, path = links.rates(network, flows), links.paths(network, flows)
+    rate, path = links.rates(network, links.paths(network, flows)), links.paths(network, flows)
     full = np.append(used(network, flows) >= network.capacity[:-1] * (1 - 1e-9), False)
     for f in np.flatnonzero(flows.source != flows.target):
         assert any(
@@ -202,7 +204,9 @@ def test_the_order_of_the_flows_does_not_matter(load: tuple[Network, Flows], ran
     order = list(range(len(flows.size)))
     random.shuffle(order)
     mixed = Flows(flows.source[order], flows.target[order], flows.size[order])
-    assert links.rates(network, mixed) == pytest.approx(links.rates(network, flows)[order])
+    assert links.rates(network, links.paths(network, mixed)) == pytest.approx(
+        links.rates(network, links.paths(network, flows))[order]
+    )
     assert links.finish_times(network, mixed) == pytest.approx(
         links.finish_times(network, flows)[order]
     )
@@ -220,7 +224,7 @@ def test_no_link_gets_its_bytes_through_faster_than_it_can(load: tuple[Network, 
 @given(loads())
 def test_flows_of_one_size_end_as_the_slowest_of_them_allows(load: tuple[Network, Flows]):
     network, flows = load
-    rate = links.rates(network, flows)
+    rate = links.rates(network, links.paths(network, flows))
     assume((flows.source != flows.target).any())
     equal = Flows(flows.source, flows.target, np.ones(len(rate)))
     first = (1 / rate[flows.source != flows.target]).min()

@@ -1,5 +1,7 @@
 """What each policy does to the same few jobs, event by event."""
 
+from pathlib import Path
+
 import pytest
 
 from hpc_sched import exceptions
@@ -190,6 +192,30 @@ def test_a_weigher_behind_the_filters_stays_below_the_switch_that_is_required(
         policy, jobs, on=cluster(topology=fabric), constraints=Constraints(require="leaf")
     )
     assert [record.outcome for record in strict.records] == ["refused"]
+
+
+OURS = ("exact-plan", "dudina2013", "gupta2012", "gupta2012-best-fit", "gupta2013")
+
+
+@pytest.mark.parametrize("app_class", ["sync", "async", "extreme", "none"])
+@pytest.mark.parametrize("policy", OURS)
+def test_the_first_five_keep_constraints_and_gupta2013_not_those_of_class_none(
+    policy: str, app_class: str
+):
+    """Of the fast hosts, b2 and b3 alone are under one leaf; the page says which jobs stay."""
+    page = (Path(__file__).parents[2] / "docs/reference/policies.rst").read_text()
+    assert "``gupta2013``, a job of class ``none``: it is placed like ``nova-default``" in page
+    jobs = [Job(1, 0, 9, 3, application=app(app_class))]
+    types = (HostType(2, 0, "fast"), HostType(2, 0, "slow"))
+    there = uniform(two_leaves(), types[0], {"a1": types[1], "b1": types[1]})
+    constraints = Constraints(require="leaf")
+    [start] = Simulated(
+        policy, jobs, on=there, constraints=constraints, types=ProcessorTypes.of(there)
+    ).starts
+    hosts = {name.split("*")[0] for name in start.split()[3:]}
+    keeps = (policy, app_class) != ("gupta2013", "none")
+    assert (len({host[0] for host in hosts}) == 1) is keeps
+    assert hosts == {"b2", "b3"} if keeps else {"a1", "a2", "b1"}
 
 
 def test_an_unknown_policy_is_told_with_the_nearest_name():

@@ -12,23 +12,18 @@ from hypothesis import strategies as st
 
 from hpc_sched.exceptions import TraceError
 from hpc_sched.sim.jobs import swf
-from hpc_sched.sim.jobs.swf import MAX_LINE, Reason, TraceRow, TraceStatistics, UnusableRows
+from hpc_sched.sim.jobs.swf import MAX_LINE, Reason, TraceRow, TraceStatistics
 from tests import sample_data
 
 ROW = "1 10 5 100 4 -1 2048 8 600 4096 1 7 3 12 2 1 -1 -1"
 RECORD = TraceRow(
     line=1,
-    number=1,
     submit=10.0,
-    wait=5.0,
     runtime=100.0,
     processors=4,
     requested_time=600.0,
     memory_kb=2048,
-    status=1,
-    user=7,
     application=12,
-    queue=2,
     partition=1,
 )
 
@@ -70,8 +65,8 @@ def test_a_row_is_read_however_it_is_written(tmp_path: Path, content: str | byte
 
 
 def test_what_a_trace_does_not_say_is_none(tmp_path: Path):
-    [record], _ = read(tmp_path, row(number=-1))
-    assert record == TraceRow(1, None, 0.0, None, 60.0, 1, *[None] * 7)
+    [record], _ = read(tmp_path, row())
+    assert record == TraceRow(1, 0.0, 60.0, 1, *[None] * 4)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +121,8 @@ def test_a_row_that_cannot_be_used_is_counted_with_its_reason(tmp_path, content,
     text = b"\n".join([b"; header", row().encode(), bad, row().encode(), bad])
     records, counts = read(tmp_path, text)
     assert [record.line for record in records] == [2, 4]
-    assert counts.unusable == {reason: UnusableRows(rows=2, first=3)}
-    assert (counts.rows, counts.usable, counts.unusable_rows) == (4, 2, 2)
+    assert (counts.unusable, counts.first) == ({reason: 2}, {reason: 3})
+    assert (counts.rows, counts.usable) == (4, 2)
     assert counts.sentences() == [f"2 rows ({reason.value}), first on line 3"]
 
 
@@ -139,13 +134,13 @@ def test_a_runtime_of_zero_is_one(tmp_path: Path):
 def test_rows_are_put_in_the_order_of_their_submit_times_then_of_the_file(tmp_path: Path):
     submits = [30, 10, 20, 10, 0, 30]
     records, _ = read(tmp_path, "\n".join(row(i, s) for i, s in enumerate(submits)))
-    assert [(record.submit, record.number) for record in records] == [
-        (0, 4),
-        (10, 1),
-        (10, 3),
-        (20, 2),
-        (30, 0),
-        (30, 5),
+    assert [(record.submit, record.line) for record in records] == [
+        (0, 5),
+        (10, 2),
+        (10, 4),
+        (20, 3),
+        (30, 1),
+        (30, 6),
     ]
 
 
@@ -155,21 +150,21 @@ def test_a_row_that_comes_too_late_cannot_be_used(tmp_path: Path, monkeypatch):
     #      held: 10, 20 | 10 is handed on, then 15: 5 and 10 are before it
     records, counts = read(tmp_path, "\n".join(row(submit=submit) for submit in submits))
     assert [record.submit for record in records] == [10, 15, 20, 30, 40]
-    assert counts.unusable == {Reason.ORDER: UnusableRows(rows=2, first=5)}
+    assert (counts.unusable, counts.first) == ({Reason.ORDER: 2}, {Reason.ORDER: 5})
 
 
 def test_no_more_is_read_than_was_asked_for(tmp_path: Path):
     lines = [row(1, 5), "broken", row(2, 3), row(3, 0)]
     records, counts = read(tmp_path, "\n".join(lines), limit=2)
-    assert [record.number for record in records] == [2, 1]
-    assert (counts.rows, counts.usable, counts.unusable_rows) == (3, 2, 1)
+    assert [record.line for record in records] == [3, 1]
+    assert (counts.rows, counts.usable, counts.unusable.total()) == (3, 2, 1)
 
 
 def test_partitions_that_are_not_wanted_are_counted_apart(tmp_path: Path):
     lines = [row(i, i, f16=partition) for i, partition in enumerate((1, 2, -1, 3, 2))]
     records, counts = read(tmp_path, "\n".join([*lines, "x"]), partitions={2, 3})
-    assert [record.number for record in records] == [1, 3, 4]
-    assert (counts.rows, counts.usable, counts.elsewhere, counts.unusable_rows) == (6, 3, 2, 1)
+    assert [record.line for record in records] == [2, 4, 5]
+    assert (counts.rows, counts.usable, counts.elsewhere, counts.unusable.total()) == (6, 3, 2, 1)
 
 
 NOTHING = [
@@ -276,7 +271,7 @@ def test_any_bytes_are_read_or_refused_and_every_row_is_counted(
             assert str(error).startswith(str(path))  # noqa: PT017
             assert not records
         assert counts.usable == len(records)
-        assert counts.rows == counts.usable + counts.elsewhere + counts.unusable_rows
+        assert counts.rows == counts.usable + counts.elsewhere + counts.unusable.total()
         order = [(record.submit, record.line) for record in records]
         assert order == sorted(order)
 
@@ -326,6 +321,9 @@ def test_every_job_of_kth_is_read_but_one_without_processors():
     trace = sample_data.path("swf/KTH-SP2-1996-2.1-cln.swf.gz")
     records = list(swf.read(trace, statistics=counts))
     assert (counts.rows, counts.usable, len(records)) == (28_476, 28_475, 28_475)
-    assert counts.unusable == {Reason.PROCESSORS: UnusableRows(rows=1, first=27_323)}
+    assert (counts.unusable, counts.first) == (
+        {Reason.PROCESSORS: 1},
+        {Reason.PROCESSORS: 27_323},
+    )
     assert records[0].line == 25
     assert (records[-1].submit - records[0].submit) / 86_400 == pytest.approx(333, abs=10)

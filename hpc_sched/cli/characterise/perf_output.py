@@ -11,7 +11,8 @@ perf does not quote: a line is read around the name of the event, whatever comes
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from hpc_sched import decimals, exceptions
 
@@ -46,8 +47,8 @@ class _Count:
     modifier: str  # such as u for user space alone
     value: float
     stamp: float | None  # seconds since perf began, at the end of the interval
-    run_seconds: float | None  # enabled time of the counter, added up over threads and CPUs
-    percent: float | None  # share of the time in which the event was counted
+    run_seconds: float | None = None  # enabled time of the counter, over all threads and CPUs
+    percent: float | None = None  # share of the time in which the event was counted
 
 
 def read(text: str, name: str) -> PerfOutput:
@@ -61,9 +62,8 @@ def read(text: str, name: str) -> PerfOutput:
     :raises exceptions.InterferenceError: naming the line and what was expected
     """
     counts = list(_counts(text, name))
-    if any(count.stamp is not None for count in counts):
-        # --summary adds the sums of all intervals, without a time stamp.
-        counts = [count for count in counts if count.stamp is not None]
+    # --summary adds the sums of all intervals, without a time stamp.
+    counts = [count for count in counts if count.stamp is not None] or counts
     loads, stores = ([count for count in counts if count.event == e] for e in (LOADS, STORES))
     if not loads:
         raise exceptions.InterferenceError(
@@ -113,30 +113,20 @@ def _count(cells: list[str], place: int, named: re.Match[str], name: str, line: 
         raise _error(name, line, f"expected a count of {cells[place]}, found {value!r}")
     if event == "duration_time" and cells[place - 1] not in ("", "ns"):
         raise _error(name, line, f"expected duration_time in ns, found {cells[place - 1]!r}")
-    stamped = place > 2 and _TIME_STAMP.fullmatch(cells[0])
-    run_time, percent = _run_time(cells, place)
-    stamp = float(cells[0]) if stamped else None
-    return _Count(line, event, pmu, "".join(modifiers), number, stamp, run_time, percent)
-
-
-def _run_time(cells: list[str], place: int) -> tuple[float | None, float | None]:
-    """Return the seconds in which a counter was enabled, and the percentage that it counted.
-
-    They follow the event's cell: the first whole number, in ns, and a percentage.
-    """
-    for run_time, share in zip(cells[place + 1 :], cells[place + 2 :], strict=False):
+    stamp = float(cells[0]) if place > 2 and _TIME_STAMP.fullmatch(cells[0]) else None
+    found = _Count(line, event, pmu, "".join(modifiers), number, stamp)
+    # The first whole number behind the event is the counter's run time, in ns, then a percentage.
+    for run_time, share in pairwise(cells[place + 1 :]):
         if run_time.isdecimal() and len(run_time) < 20:
             percent = decimals.number_in(share)
-            counted = int(run_time) / 1e9
-            return (counted * 100 / percent if percent else counted), percent
-    return None, None
+            seconds = int(run_time) / 1e9
+            seconds = seconds * 100 / percent if percent else seconds
+            return replace(found, run_seconds=seconds, percent=percent)
+    return found
 
 
 def _check_modes(counts: list[_Count], name: str) -> None:
-    """Check that no miss was counted twice, as with :u and without modifier.
-
-    :raises exceptions.InterferenceError: naming the line
-    """
+    """Check that no miss was counted twice, as with :u and without modifier."""
     before: defaultdict[str, set[str]] = defaultdict(set)
     for count in counts:
         others = before[count.pmu]
@@ -155,11 +145,9 @@ def _overlap(one: str, other: str) -> bool:
     User space, kernel and hypervisor are disjoint, and so are guests and the host. A modifier
     that names none of them counts all.
     """
-    apart = any(
-        not (set(of) & set(one) or set(of)) & (set(of) & set(other) or set(of))
-        for of in ("ukh", "GH")
+    return one != other and all(
+        (set(of) & set(one) or set(of)) & (set(of) & set(other) or set(of)) for of in ("ukh", "GH")
     )
-    return one != other and not apart
 
 
 def _multiplexed(counts: list[_Count], name: str) -> list[str]:
@@ -175,10 +163,10 @@ def _multiplexed(counts: list[_Count], name: str) -> list[str]:
 
 def _seconds(counts: list[_Count]) -> float | None:
     # One wall time an interval, although perf may write it for every CPU or socket.
-    durations: dict[float | None, float] = {}
+    durations: defaultdict[float | None, float] = defaultdict(float)
     for count in counts:
         if count.event == "duration_time":
-            durations[count.stamp] = max(durations.get(count.stamp, 0.0), count.value)
+            durations[count.stamp] = max(durations[count.stamp], count.value)
     if durations:
         return sum(durations.values()) / 1e9
     return max((count.stamp for count in counts if count.stamp is not None), default=None)

@@ -146,12 +146,13 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
 def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQuery:
     group = found.group(args.group) if args.group is not None else None
     placed = server_groups.placed_of(found, group) if group is not None else ()
+    boots_from_volume = False
     if args.flavor is not None:
         flavor = _flavor(args.flavor, found)
     elif args.vcpus is not None:
         flavor = Flavor("by hand", args.vcpus, args.ram, args.disk or 0)
     elif placed:
-        flavor = placed[0].flavor
+        flavor, boots_from_volume = placed[0].flavor, placed[0].boots_from_volume
         output.say(f"note: of the group's own flavor {flavor.name}")
     else:
         raise exceptions.SnapshotError(f"group {args.group} has no VM: give its --flavor")
@@ -172,7 +173,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
     return request_builder.GroupQuery(
         flavor=msgspec.structs.replace(flavor, extra_specs={**flavor.extra_specs, **constraints}),
         count=args.count or 1,
-        boots_from_volume=args.volume,
+        boots_from_volume=args.volume or boots_from_volume,
         policy=policy,
         max_per_host=max_per_host,
         group_id="" if group is None else group.uuid,

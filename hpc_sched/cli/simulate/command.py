@@ -4,8 +4,9 @@ import argparse
 import contextlib
 import signal
 import sys
-from collections.abc import Iterator
-from dataclasses import astuple, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,25 +19,14 @@ from hpc_sched.cli.simulate import arguments
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
 from hpc_sched.sim import result_files
 from hpc_sched.sim.results import Result, Summary
-from hpc_sched.sim.scenario import Run
+from hpc_sched.sim.scenario import Run, simulate
 
 INTERRUPTED = 130
 
 # Columns of the format table; -c and -f csv have all.
 _SHORT = (
-    "policy",
-    "seed",
-    "done",
-    "refused",
-    "left",
-    "makespan",
-    "wait_mean",
-    "slowdown_mean",
-    "vcpu_use",
-    "hops_per_pair",
-    "hop_byte_ratio",
-    "leaf_ratio",
-    "factor_mean",
+    *("policy", "seed", "done", "refused", "left", "makespan", "wait_mean", "slowdown_mean"),
+    *("vcpu_use", "hops_per_pair", "hop_byte_ratio", "leaf_ratio", "factor_mean"),
 )
 
 
@@ -77,7 +67,9 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         """Add the command's own arguments."""
         arguments.add_arguments(parser)
         group = parser.add_argument_group("results")
-        group.add_argument("--output", metavar="FOLDER", help="write all results into this folder")
+        group.add_argument(
+            "--output", type=Path, metavar="FOLDER", help="write all results into this folder"
+        )
         add_flag(group, "--events", "with --output: write a line for every event too")
         what = "number of runs at a time, each in its own process"
         add_number(group, "--jobs", what, default=1)
@@ -101,8 +93,9 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         requested = requested_runs(parsed_args)
         for note in requested.notes:
             output.say(f"note: {note}")
-        output_folder = parsed_args.output
-        folder = None if output_folder is None else result_files.prepared(Path(output_folder))
+        folder = parsed_args.output
+        if folder is not None:
+            result_files.prepare(folder)
         found = self._results(parsed_args, requested)
         if folder is not None:
             result_files.write(folder, found, requested.about, requested.notes)
@@ -110,11 +103,13 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         if self._interrupted:
             self.exit_code = INTERRUPTED
             output.say(f"interrupted: {len(found)} of {len(requested.runs)} runs have results")
-        names = [field.name for field in fields(Summary)]
-        rows = [dict(zip(names, astuple(result.summary), strict=True)) for result in found]
+        names: Sequence[str] = [field.name for field in fields(Summary)]
         if parsed_args.formatter == "table" and not parsed_args.columns:
-            names = list(_SHORT)
-        return names, [[_shown(row[name], parsed_args.formatter) for name in names] for row in rows]
+            names = _SHORT
+        return names, [
+            [_shown(getattr(result.summary, name), parsed_args.formatter) for name in names]
+            for result in found
+        ]
 
     def _results(self, args: argparse.Namespace, requested: RequestedRuns) -> list[Result]:
         """Return the results in the order of the runs; fewer if interrupted."""
@@ -127,37 +122,37 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
             raise exceptions.SimulationError(
                 f"{failure.name} is missing: pip install 'hpc-sched[sim]'"
             ) from failure
-        found: dict[tuple[str, int], Result] = {}
-        total = len(requested.runs) * requested.jobs
+        found: dict[Run, Result] = {}
+        runs, jobs = requested.runs, requested.jobs
         interval = 0.5 if sys.stderr.isatty() else 30.0  # seconds
-        with tqdm(total=total, unit=" jobs", file=sys.stderr, mininterval=interval, delay=1) as bar:
+        with tqdm(
+            total=len(runs) * jobs, unit=" jobs", file=sys.stderr, mininterval=interval, delay=1
+        ) as bar:
+
+            def progress(run: Run, done: int) -> None:
+                bar.set_description(run.name, refresh=False)
+                bar.update(runs.index(run) * jobs + done - bar.n)
+
             if args.jobs == 1 and args.dask is None:
-                offsets = {run: i * requested.jobs for i, run in enumerate(requested.runs)}
-
-                def progress(run: Run, jobs: int) -> None:
-                    bar.set_description(run.name, refresh=False)
-                    bar.update(offsets[run] + jobs - bar.n)
-
                 with self._stoppable():
-                    runs = sweep.in_turn(
-                        requested.scenario,
-                        requested.runs,
-                        stopped=lambda: self._interrupted,
-                        progress=progress,
-                    )
-                    for result in runs:
-                        found[result.summary.policy, result.summary.seed] = result
+                    for run in runs:
+                        if self._interrupted:
+                            break
+                        found[run] = simulate(
+                            requested.scenario,
+                            run,
+                            stopped=lambda: self._interrupted,
+                            progress=partial(progress, run),
+                        )
             else:
+                parallel = sweep.in_parallel(requested.scenario, runs, args.jobs, args.dask)
                 try:
-                    parallel = sweep.in_parallel(
-                        requested.scenario, requested.runs, processes=args.jobs, dask=args.dask
-                    )
                     for result in parallel:
-                        found[result.summary.policy, result.summary.seed] = result
-                        bar.update(requested.jobs)
+                        found[Run(result.summary.policy, result.summary.seed)] = result
+                        bar.update(jobs)
                 except KeyboardInterrupt:
                     self._interrupted = True
-        return [found[key] for run in requested.runs if (key := (run.policy, run.seed)) in found]
+        return [found[run] for run in runs if run in found]
 
     @contextlib.contextmanager
     def _stoppable(self) -> Iterator[None]:

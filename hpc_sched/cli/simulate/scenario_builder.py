@@ -1,10 +1,9 @@
 """The scenario and the runs that the arguments of hpc-sched simulate describe."""
 
 import argparse
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
@@ -43,29 +42,29 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
 
     :raises exceptions.HPCSchedError: naming what cannot be read, or what was expected
     """
-    runs = _runs(args)
+    names = args.policy or POLICIES
+    names = registry.names() if ALL in names else dict.fromkeys(names)
+    for name in names:
+        registry.policy(name)
+    seeds = range(args.seed, args.seed + args.seeds)
+    runs = tuple(Run(name, seed) for name in names for seed in seeds)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)
     source, jobs, description, more = _jobs(args)
     model, model_notes = _model(args, cluster)
     level_of(cluster.topology, args.require)
+    alike = ("queue", "homogeneous", "processor_order", "mtbf", "repair", "requeue", "until")
     scenario = Scenario(
         cluster=cluster,
         source=source,
-        queue=args.queue,
         depth=args.backfill_depth,
         limits=_limits(args, snapshot),
         constraints=Constraints(require=args.require, max_leaves=args.max_leaves),
-        homogeneous=args.homogeneous,
-        processor_order=args.processor_order,
         model=model,
-        mtbf=args.mtbf,
-        repair=args.repair,
-        requeue=not args.no_requeue,
-        until=math.inf if args.until is None else args.until,
         vm=(args.cores_per_vm, 0),
-        folder=None if args.output is None else Path(args.output),
+        folder=args.output,
         events=args.events,
+        **{name: getattr(args, name) for name in alike},
     )
     queue = args.queue if args.queue == "fcfs" else f"EASY, {args.backfill_depth} jobs deep"
     about = [("Jobs", description), ("Cluster", fabric), ("Queue", queue)]
@@ -74,16 +73,6 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     runtimes = "as the trace has them" if model is None else _description(model, cluster)
     about.append(("Runtimes", runtimes))
     return RequestedRuns(scenario, runs, jobs, tuple(about), (*notes, *more, *model_notes))
-
-
-def _runs(args: argparse.Namespace) -> tuple[Run, ...]:
-    names = list(dict.fromkeys(args.policy or POLICIES))
-    if ALL in names:
-        names = registry.names()
-    for name in names:
-        registry.policy(name)
-    seeds = range(args.seed, args.seed + args.seeds)
-    return tuple(Run(name, seed) for name in names for seed in seeds)
 
 
 def _cluster(
@@ -110,18 +99,16 @@ def _cluster(
 
 def _size(cluster: Cluster) -> str:
     topology = cluster.topology
-    hosts = hostlist.fold(topology.hosts[:2]) if len(topology.hosts) < 3 else ""
+    hosts = f" ({hostlist.fold(topology.hosts)})" if len(topology.hosts) < 3 else ""
     vcpus, memory_mb = cluster.total.sum(axis=0).tolist()
     return (
-        f"{counted(len(topology.hosts), 'host')}{f' ({hosts})' if hosts else ''} under "
+        f"{counted(len(topology.hosts), 'host')}{hosts} under "
         f"{counted(len(topology.leaves), 'leaf switch')}, {topology.depth} levels, "
         f"{vcpus:,} vcpus, {memory_mb // 1024:,} GB"
     )
 
 
-def _jobs(
-    args: argparse.Namespace,
-) -> tuple[TraceJobs | Synthetic, int, str, tuple[str, ...]]:
+def _jobs(args: argparse.Namespace) -> tuple[TraceJobs | Synthetic, int, str, tuple[str, ...]]:
     """Return the jobs, their number, their description, and notes on what was left out."""
     drawn = {name: getattr(args, field) for name, (field, _help) in DRAWN.items()}
     if args.trace is not None:
@@ -157,28 +144,27 @@ def _model(
     args: argparse.Namespace, cluster: Cluster
 ) -> tuple[RuntimeModel | None, tuple[str, ...]]:
     """Return the model of runtimes, or None if placements change none, and notes."""
-    stated = (args.hop_factors, args.speeds, args.interference)
     levels = cluster.topology.levels
-    if args.calibrate is not None:
-        if any(given is not None for given in stated):
-            raise exceptions.SimulationError(
-                "--calibrate measures what --hop-factors, --speeds and --interference state: "
-                "expected the one or the others"
-            )
-        found = calibration.read(args.calibrate, levels)
-        error = f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %"
-        return found.model(levels), (error, *found.notes)
-    if all(given is None for given in stated):
-        return None, ()
-    types = sorted({name for name in cluster.processors if name is not None})
-    hop_factors: tuple[float, ...] = (1.0,)
-    speeds: Mapping[str, float] = {}
+    factors: dict[str, Any] = {}
     if args.hop_factors is not None:
-        hop_factors = runtime_model.hop_factors(args.hop_factors, "--hop-factors", levels)
+        factors["hop_factors"] = runtime_model.hop_factors(
+            args.hop_factors, "--hop-factors", levels
+        )
     if args.speeds is not None:
-        speeds = runtime_model.speeds(args.speeds, "--speeds", types)
-    interference = 1.0 if args.interference is None else args.interference
-    return RuntimeModel(hop_factors=hop_factors, speeds=speeds, interference=interference), ()
+        types = sorted({name for name in cluster.processors if name is not None})
+        factors["speeds"] = runtime_model.speeds(args.speeds, "--speeds", types)
+    if args.interference is not None:
+        factors["interference"] = args.interference
+    if args.calibrate is None:
+        return (RuntimeModel(**factors) if factors else None), ()
+    if factors:
+        raise exceptions.SimulationError(
+            "--calibrate measures what --hop-factors, --speeds and --interference state: "
+            "expected the one or the others"
+        )
+    found = calibration.read(args.calibrate, levels)
+    error = f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %"
+    return found.model(levels), (error, *found.notes)
 
 
 def _description(model: RuntimeModel, cluster: Cluster) -> str:
@@ -192,6 +178,6 @@ def _description(model: RuntimeModel, cluster: Cluster) -> str:
 
 def _limits(args: argparse.Namespace, snapshot: Snapshot | None) -> Limits:
     known = snapshot or Snapshot("", (), (), (), ())
-    alpha = nova_options.option(known, "cache_score_limit") if args.alpha is None else args.alpha
-    beta = nova_options.option(known, "sync_cache_score_limit") if args.beta is None else args.beta
-    return Limits(alpha=alpha, beta=beta)
+    stated = {"cache_score_limit": args.alpha, "sync_cache_score_limit": args.beta}
+    limits = (nova_options.option(known, k) if v is None else v for k, v in stated.items())
+    return Limits(*limits)

@@ -6,24 +6,24 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 
-import nova.conf
 import numpy as np
 from nova import context as nova_context
 from nova import objects
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.sharing.cache_interference import Application, dedicated_room, room
+from hpc_sched.enabled_plugins import DEDICATED_FILTER
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import host_instances, instance_applications
+from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
 from hpc_sched.nova_glue.instances.host_instances import HostInstances, on_host
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import circuit_breaker, databases
-from hpc_sched.nova_glue.request import request_spec
-from hpc_sched.nova_glue.request.claim_observer import Array, ClaimObserver
 from hpc_sched.nova_glue.room import cache_limits
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # Longest list of problems in a log line.
@@ -41,65 +41,59 @@ class ColocatedInstances:
 
     def __init__(
         self,
-        newcomer: Application,
+        application: Application,
         faults: Sequence[str],
         found: HostInstances,
         running: dict[instance_applications.Place, list[Application]],
         states: Sequence[host_manager.HostState],
     ) -> None:
-        self.newcomer = newcomer
+        self.application = application
         # Invalid extra specs do not keep a running instance from moving.
         self.faults = () if found.is_move else tuple(faults)
         self.host_instances = found
         self.removed: Counter[str] = Counter()  # reason to hosts that filters removed
         self._running = running
-        self._first = ClaimObserver(states)
-        self._dedicated: Array | None = None  # shape (states,)
-        self._limited: Array | None = None  # shape (states,)
-        self._bad: frozenset[str] = frozenset()
-
-    def knows(self, states: Sequence[host_manager.HostState]) -> bool:
-        """True if all these HostStates were there when the request was first seen."""
-        return self._first.knows(states)
+        self.hosts = ClaimObserver(states)
+        self._rooms: dict[str, Array] = {}  # filter to the room at first, shape (states,)
+        self._incompatible: frozenset[str] = frozenset()
 
     @property
     def placed(self) -> int:
         """Instances that the request has placed so far."""
-        return int(self._first.placed().sum())
+        return int(self.hosts.placed().sum())
 
-    def dedicated_room(self, states: Sequence[host_manager.HostState]) -> Array:
-        """Return how many more instances each host takes by dedication. Shape (states,)."""
-        if self._dedicated is None:
-            is_exclusive = self._is_exclusive
-            rooms = [
-                0
-                if is_exclusive and self._is_down(state)
-                else dedicated_room(self.newcomer, self.on(state))
-                for state in self._first.states
-            ]
-            self._dedicated = np.array(rooms, np.int64)
-        return self._now(self._dedicated, states)
+    def room(self, by: str, states: Sequence[host_manager.HostState]) -> Array:
+        """Return how many more instances each host takes. Shape (states,).
 
-    def limited_room(self, states: Sequence[host_manager.HostState]) -> Array:
-        """Return how many more instances each host takes by cache interference. Shape (states,)."""
-        if self._limited is None:
-            self._bad = cache_limits.bad_company(self.newcomer.name)
-            if cache_limits.is_unknown(self.newcomer.name):
-                LOG.warning(
-                    "Application %s is not in the interference index: kept apart from none",
-                    self.newcomer.name,
-                )
-            limits = cache_limits.limits_of(self._first.states)
-            rooms = [
-                room(self.newcomer, self.on(state), limit, self._bad)
-                for state, limit in zip(self._first.states, limits, strict=True)
-            ]
-            self._limited = np.array(rooms, np.int64)
-        return self._now(self._limited, states)
+        :param by: the filter whose rules count: HPCDedicatedHostFilter or HPCInterferenceFilter
+        """
+        if by not in self._rooms:
+            rooms = self._dedicated_rooms() if by == DEDICATED_FILTER else self._limited_rooms()
+            self._rooms[by] = np.array(rooms, np.int64)
+        left = (self._rooms[by] - self.hosts.placed())[self.hosts.positions(states)]
+        return left.clip(0, UNBOUNDED)
 
-    def in_bad_company(self, states: Sequence[host_manager.HostState]) -> int:
-        """Return how many hosts run an application that the newcomer's must not share one with."""
-        return sum(any(there.name in self._bad for there in self.on(state)) for state in states)
+    def _dedicated_rooms(self) -> list[int]:
+        return [
+            0
+            if self._is_exclusive and self._is_down(state)
+            else dedicated_room(self.application, self.on(state))
+            for state in self.hosts.states
+        ]
+
+    def _limited_rooms(self) -> list[int]:
+        self._incompatible = cache_limits.incompatible(self.application.name)
+        limits = cache_limits.limits_of(self.hosts.states)
+        return [
+            room(self.application, self.on(state), limit, self._incompatible)
+            for state, limit in zip(self.hosts.states, limits, strict=True)
+        ]
+
+    def count_incompatible(self, states: Sequence[host_manager.HostState]) -> int:
+        """Return how many hosts run an application that the request's is kept apart from."""
+        return sum(
+            any(there.name in self._incompatible for there in self.on(state)) for state in states
+        )
 
     def on(self, state: host_manager.HostState) -> list[Application]:
         """Return the applications on a host, without those of the request."""
@@ -120,15 +114,10 @@ class ColocatedInstances:
     @property
     def _is_exclusive(self) -> bool:
         """True if the request needs hosts on which no other instance is or may arrive."""
-        return self.newcomer.app_class == "extreme" and not self.host_instances.is_move
+        return self.application.app_class == "extreme" and not self.host_instances.is_move
 
     def _is_down(self, state: host_manager.HostState) -> bool:
         return state.cell_uuid in self.host_instances.down_cells
-
-    def _now(self, room_at_first: Array, states: Sequence[host_manager.HostState]) -> Array:
-        left = (room_at_first - self._first.placed())[self._first.positions(states)]
-        now: Array = np.clip(left, 0, UNBOUNDED)
-        return now
 
 
 def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) -> ColocatedInstances:
@@ -137,7 +126,7 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
     Queries: as :func:`host_instances.read` and :func:`instance_applications.read` say. HostState
     substitutes for a database that does not answer, with one WARNING.
     """
-    newcomer, faults = request_spec.application_of(spec)
+    application, faults = request_spec.application_of(spec)
     context = nova_context.get_admin_context()
     running: dict[instance_applications.Place, list[Application]] = {}
     try:
@@ -160,5 +149,5 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
         text = "Instance %s: not all VMs on the hosts are known: %s"
         LOG.warning(text, spec.instance_uuid, "; ".join(shown))
     group = request_spec.server_group_of(spec) or found.reservation_id or spec.instance_uuid
-    newcomer = dataclasses.replace(newcomer, group=group)
-    return ColocatedInstances(newcomer, faults, found, running, states)
+    application = dataclasses.replace(application, group=group)
+    return ColocatedInstances(application, faults, found, running, states)

@@ -1,8 +1,6 @@
 """The members of a group and those awaiting a place, read from Nova's databases and Placement."""
 
-from __future__ import annotations
-
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,10 +12,10 @@ from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import in_flight_instances
 from hpc_sched.nova_glue.instances.placed_instance import awaits_host, exists
 from hpc_sched.nova_glue.io import circuit_breaker, databases
-from hpc_sched.nova_glue.request import request_spec
 
 LOG = logging.getLogger(__name__)
 
@@ -63,14 +61,14 @@ class GroupMembership:
 def read(
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
-    in_flight: Mapping[str, str],
+    in_flight: Mapping[str, tuple[str, str | None]],
 ) -> GroupMembership:
     """Return the members of a request's group, from Nova's databases and Placement.
 
     Queries: two in the API database (one for an implicit group being created), one in each
-    cell with members, and look-ups in Placement as :func:`in_flight_instances.nodes_of` says.
+    cell with members, and look-ups in Placement as :func:`in_flight_instances.places_of` says.
     HostState and RequestSpec substitute for a source that does not answer, with one WARNING. No
-    look-ups for ``in_flight``, which has the nodenames of instances by uuid.
+    look-ups for ``in_flight``, which has host and nodename of instances by uuid.
     """
     context = nova_context.get_admin_context()
     try:
@@ -116,24 +114,24 @@ def _read(
     context: nova_context.RequestContext,
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
-    known: Mapping[str, str],
+    known: Mapping[str, tuple[str, str | None]],
 ) -> GroupMembership:
     own = request.instance_uuid
     uuids = request.member_uuids | {own}
     vms = databases.read_api(lambda: api_members(context, request.group_uuid, uuids))
     own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
     is_move = own_cell is not None
-    if request.group_uuid is None:
-        if own_cell is None:
-            # A new implicit group has no members but those of this request.
-            return GroupMembership(Counter(), (own,), request.count, False)
-        answers = siblings(context, own, own_cell)
-    else:
-        by_cell: dict[int, list[str]] = {}
+    if request.group_uuid is not None:
+        by_cell: defaultdict[int, list[str]] = defaultdict(list)
         for vm in vms:
             if vm.cell_id is not None and vm.uuid != own:
-                by_cell.setdefault(vm.cell_id, []).append(vm.uuid)
+                by_cell[vm.cell_id].append(vm.uuid)
         answers = cell_members(context, by_cell)
+    elif own_cell is not None:
+        answers = siblings(context, own, own_cell)
+    else:
+        # A new implicit group has no members but those of this request.
+        return GroupMembership(Counter(), (own,), request.count, False)
     problems = answers.problems
 
     others = [placed for placed in answers.rows if placed.uuid != own]
@@ -150,23 +148,20 @@ def _read(
         waiting.append(own)
     unplaced = sorted(building) + _may_be_in_flight(waiting, own, request, is_move) + orphans
     to_look_up = [uuid for uuid in unplaced if uuid not in known]
-    node_of = {state.uuid: state.nodename for state in states}
-    looked_up = in_flight_instances.nodes_of(context, to_look_up, node_of)
-    nodes = looked_up.nodes | {uuid: known[uuid] for uuid in unplaced if uuid in known}
+    looked_up = in_flight_instances.places_of(context, to_look_up, states)
+    places = looked_up.places | {uuid: known[uuid] for uuid in unplaced if uuid in known}
     if looked_up.problem:
         problems.append(looked_up.problem)
         # A building instance in its cell has been claimed for a host. One with a build request
         # alone mostly has not.
-        is_partial = is_partial or not nodes.keys() >= set(building)
-    host_of = {state.nodename: state.host for state in states}
-    for node in nodes.values():
-        members[(host_of.get(node, node), node)] += 1
+        is_partial = is_partial or not places.keys() >= set(building)
+    members.update(places.values())
     if is_move:
         # The other members that await a place have requests of their own.
         return GroupMembership(members, (own,), 1, True, tuple(problems), is_partial, cells=cells)
     # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
     # the instances that are being scheduled.
-    left, last = ([uuid for uuid in some if uuid not in nodes] for some in (waiting, orphans))
+    left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
     queue = (*left, *last)
     return GroupMembership(
         members, queue, request.count, False, tuple(problems), is_partial, len(last), cells
@@ -250,7 +245,6 @@ def siblings(
 
 
 def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMember]:
-    """Return the instances of one cell for a condition. One query."""
     vm = main_models.Instance
     query = sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state)
     rows = databases.cell_rows(cell, query.where(condition, *exists()))

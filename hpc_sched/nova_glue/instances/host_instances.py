@@ -1,7 +1,5 @@
 """All instances that hold room on hosts, of every project, read from Nova in bulk."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +28,8 @@ class HostInstances:
     down_cells: frozenset[str] = frozenset()  # uuids of the cells that did not answer
     problems: tuple[str, ...] = ()  # what could not be read
     in_flight_unknown: str | None = None  # reason why instances in flight may be missing
-    in_flight: Mapping[str, str] = field(default_factory=dict)  # uuid to nodename, by Placement
+    # Uuid to host and nodename, by Placement.
+    in_flight: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
 
     def on(self, state: host_manager.HostState) -> list[PlacedInstance]:
         """Return the instances on a host."""
@@ -48,7 +47,7 @@ def read(
 
     Two queries in the API database and one in each cell; one more in a cell with migrations, one
     more in the API database while a resize has not reached its destination, and look-ups in
-    Placement as :func:`in_flight_instances.nodes_of` says. An instance that migrates, or waits for
+    Placement as :func:`in_flight_instances.places_of` says. An instance that migrates, or waits for
     its resize to be confirmed, is on both hosts, or twice on one.
 
     :param own: uuid of the instance that is scheduled
@@ -77,26 +76,21 @@ def read(
             waiting.append(vm)
     # Newest first: the oldest have mostly failed.
     waiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
-    looked_up = in_flight_instances.nodes_of(
-        context,
-        [vm.uuid for vm in waiting],
-        {state.uuid: state.nodename for state in states},
-        {vm.uuid: vm.moves_from for vm in waiting if vm.moves_from},
+    moving_from = {vm.uuid: vm.moves_from for vm in waiting if vm.moves_from}
+    looked_up = in_flight_instances.places_of(
+        context, [vm.uuid for vm in waiting], states, moving_from
     )
-    host_of = {state.nodename: state.host for state in states}
     for vm in waiting:
-        node = looked_up.nodes.get(vm.uuid)
-        if node is not None:
-            host = host_of.get(node, node)
-            coming = vm._replace(host=host, nodename=node, in_flight=True)
-            at.setdefault((host, node), []).append(coming)
+        if place := looked_up.places.get(vm.uuid):
+            coming = vm._replace(host=place[0], nodename=place[1], in_flight=True)
+            at.setdefault(place, []).append(coming)
     oldest = databases.oldest_build_request()
     young = {vm.uuid for vm in waiting if vm.since and vm.since >= oldest}
     unknown = looked_up.problem if young & looked_up.missed else None
     if looked_up.problem:
         problems.append(looked_up.problem)
     down = frozenset(answers.down_uuids)
-    is_move, in_flight = own in in_cells, looked_up.nodes
+    is_move, in_flight = own in in_cells, looked_up.places
     return HostInstances(at, reservation, is_move, down, tuple(problems), unknown, in_flight)
 
 
@@ -112,10 +106,7 @@ def on_host(
 def _build_requests(
     context: nova_context.RequestContext, own: str, problems: list[str]
 ) -> tuple[str | None, list[PlacedInstance]]:
-    """Return the reservation id of an instance in no cell, and all other instances in no cell.
-
-    One query. Build requests whose conductor has given up are left out.
-    """
+    """Return the reservation id of an instance in no cell, and all others being created."""
     request, mapping = api_models.BuildRequest, api_models.InstanceMapping
     is_young = request.created_at >= databases.oldest_build_request()
     query = (
@@ -141,10 +132,7 @@ def _build_requests(
 
 
 def _in_cell(context: nova_context.RequestContext, own: str) -> list[PlacedInstance | sa.Row[Any]]:
-    """Return the instances of a cell (host "" while they await one), and its migrating ones.
-
-    One query, a second one if instances migrate.
-    """
+    """Return the instances of a cell (host "" while they await one), and its migrating ones."""
     vm = main_models.Instance
     may_hold_room = sa.or_(vm.host.is_not(None), vm.uuid == own, placed_instance.may_await_host())
     query = sa.select(

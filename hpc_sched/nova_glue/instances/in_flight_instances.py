@@ -1,7 +1,7 @@
 """Where instances in flight have been claimed: their allocations in Placement."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import nova.conf
 import os_resource_classes as orc
 from nova import context as nova_context
 from nova import exception
+from nova.scheduler import host_manager
 from nova.scheduler.client import report
 
 from hpc_sched import exceptions, masking
@@ -28,35 +29,36 @@ _PART_OF_TIME = 0.8
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """The nodes on which consumers hold allocations, as far as they were looked up."""
+    """The hosts on which consumers hold allocations, as far as they were looked up."""
 
-    nodes: dict[str, str]  # consumer to nodename, of those that hold an allocation
+    # Consumer to host and nodename, of those that hold an allocation.
+    places: dict[str, tuple[str, str | None]]
     problem: str | None = None  # reason why some were not looked up
     missed: frozenset[str] = frozenset()  # those consumers
 
 
-def nodes_of(
+def places_of(
     context: nova_context.RequestContext,
     consumers: Iterable[str],
-    node_of_provider: Mapping[str, str],
+    states: Sequence[host_manager.HostState],
     moving_from: Mapping[str, str] | None = None,
 ) -> LookupResult:
-    """Return the nodename of each consumer that holds an allocation, and what went wrong.
+    """Return host and nodename of each consumer with an allocation, and what went wrong.
 
     One call to Placement per consumer, at most ``in_flight_lookups``, and one for each provider
-    outside ``node_of_provider``, within the request's deadline. Never raises: the result
-    holds what was found before an error or a timeout.
+    outside the HostStates, within the request's deadline. Never raises: the result holds what
+    was found before an error or a timeout.
 
     :param consumers: instance uuids, the most important first
-    :param node_of_provider: provider uuid to nodename, of hosts
     :param moving_from: instance uuid to a node whose allocation is ignored
     """
     asked = list(consumers)
     wanted = asked[: CONF.hpc_sched.in_flight_lookups]
     if not wanted:
         return LookupResult({})
-    nodes: dict[str, str] = {}
-    providers = dict(node_of_provider)
+    places: dict[str, tuple[str, str | None]] = {}
+    place_of = {state.uuid: (state.host, state.nodename) for state in states}
+    host_of = {state.nodename: state.host for state in states}
     done = 0
     until = time.monotonic() + _PART_OF_TIME * circuit_breaker.remaining()
 
@@ -69,11 +71,12 @@ def nodes_of(
             client = report.report_client_singleton()
             found = client.get_allocs_for_consumer(context, consumer)["allocations"]
             source = (moving_from or {}).get(consumer)
-            for provider in _host_providers(found):
-                if provider not in providers:
-                    providers[provider] = _nodename(client, context, provider)
-                if providers[provider] != source:
-                    nodes[consumer] = providers[provider]
+            for provider in _hosts_first(found):
+                if provider not in place_of:
+                    node = _nodename(client, context, provider)
+                    place_of[provider] = host_of.get(node, node), node
+                if place_of[provider][1] != source:
+                    places[consumer] = place_of[provider]
                     break
             done += 1
 
@@ -90,13 +93,16 @@ def nodes_of(
         problem = f"{PLACEMENT}: {masking.first_line(error)}"
     # The search may go on meanwhile: what it finds after this counts as missed.
     missed = frozenset(asked[done:])
-    return LookupResult(dict(nodes), problem, missed)
+    return LookupResult(dict(places), problem, missed)
 
 
-def _host_providers(allocations: Mapping[str, Any]) -> list[str]:
+def _hosts_first(allocations: Mapping[str, Any]) -> list[str]:
     """Return the providers of an allocation, hosts before devices and shared disks, by uuid."""
-    resources = {uuid: found.get("resources", {}) for uuid, found in allocations.items()}
-    return sorted(resources, key=lambda uuid: (_OF_THE_HOST.isdisjoint(resources[uuid]), uuid))
+    is_device = {
+        uuid: _OF_THE_HOST.isdisjoint(found.get("resources", {}))
+        for uuid, found in allocations.items()
+    }
+    return sorted(is_device, key=lambda uuid: (is_device[uuid], uuid))
 
 
 def _nodename(

@@ -1,7 +1,5 @@
 """The applications of the instances on the hosts, cached as long as they cannot change."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,10 +12,10 @@ from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 
 from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases
-from hpc_sched.nova_glue.request import request_spec
 
 CONF = nova.conf.CONF
 
@@ -51,12 +49,6 @@ class ApplicationCache:
 
 
 cache = ApplicationCache()
-
-
-def reset() -> None:
-    """Empty the cache, as in a process that has just started."""
-    global cache
-    cache = ApplicationCache()
 
 
 def read(
@@ -127,11 +119,7 @@ def _application(
 def _read_creations(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
 ) -> dict[str, _Creation]:
-    """Return what the RequestSpecs of instances say. One query, or none.
-
-    An instance without a RequestSpec gets a default, if few enough are read to name them in the
-    query. Unreadable ones are left out, and so are read again by the next request.
-    """
+    """Return what the RequestSpecs of instances say, without unreadable ones."""
     if not uuids:
         return {}
     spec, mapping = api_models.RequestSpec, api_models.InstanceMapping
@@ -177,10 +165,7 @@ def _creation_in(spec: databases.Fields) -> _Creation:
 def _read_flavors(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
 ) -> dict[str, tuple[int | None, databases.Fields]]:
-    """Return the extra specs of each instance's flavor, with its id.
-
-    One query for the cells and one in each, or none. Unreadable flavors are left out.
-    """
+    """Return the extra specs of each instance's flavor, with its id, if they can be read."""
     if not uuids:
         return {}
     vm, extra = main_models.Instance, main_models.InstanceExtra
@@ -213,7 +198,6 @@ def _read_flavors(
 
 
 def _extra_specs_in(text: str | None) -> databases.Fields | databases.UnreadableError:
-    """Return an instance's current flavor with its extra specs alone, or why it is unreadable."""
     try:
         flavor = databases.flavors_in(text).get("cur")
         if flavor is None:

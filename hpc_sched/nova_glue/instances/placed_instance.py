@@ -1,8 +1,7 @@
 """Instances that hold room on hosts, also where they migrate from or to."""
 
-from __future__ import annotations
-
 import datetime
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -125,21 +124,19 @@ def other_sides(
     begun. One query, for new flavors that no compute has stored yet; none without any. Adds what
     could not be read to the problems.
     """
-    flavors_of: dict[str, dict[str, Fields]] = {}
+    flavors_of: defaultdict[str, dict[str, Fields]] = defaultdict(dict)
     for move in migrating:
         try:
             flavors_of[move.uuid] = databases.flavors_in(move.flavor)
         except databases.UnreadableError as error:
             problems.append(databases.unreadable(move.uuid, "flavors", error))
-            flavors_of[move.uuid] = {}
     # The destination's compute stores the new flavor, long after the scheduler has chosen the host.
     lacking = [
         move
         for move in migrating
         if "new" not in flavors_of[move.uuid] and move.new_instance_type_id != move.instance_type_id
     ]
-    ids = {move.new_instance_type_id for move in lacking if move.new_instance_type_id}
-    by_id = _flavors(context, ids)
+    by_id = _flavors(context, {move.new_instance_type_id for move in lacking} - {None})
     for move in lacking:
         if move.new_instance_type_id in by_id:
             flavors_of[move.uuid]["new"] = by_id[move.new_instance_type_id]
@@ -192,7 +189,7 @@ def _place(
 
 
 def _flavors(context: nova_context.RequestContext, ids: Collection[int]) -> dict[int, Fields]:
-    """Return flavors by their ids, with the fields of serialized ones. One query, or none."""
+    """Return flavors by their ids, with the fields of serialized ones."""
     if not ids:
         return {}
     flavor, extra = api_models.Flavors, api_models.FlavorExtraSpecs

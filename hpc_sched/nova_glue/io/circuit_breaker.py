@@ -5,8 +5,6 @@ that hangs cannot be stopped, only abandoned together with its thread. Nova's ow
 cells has five threads, which the host manager needs: none of these reads runs there.
 """
 
-from __future__ import annotations
-
 import contextvars
 import math
 import threading
@@ -102,15 +100,17 @@ class CircuitBreaker:
     def begin(self, read: Callable[[], Answer], seconds: float) -> futures.Future[Answer] | None:
         """Start a read and return its future, or None if too many others are running.
 
+        The future holds an UnansweredError if the breaker is open.
+
         :param seconds: how long to wait for one of those to end
-        :raises exceptions.UnansweredError: if the breaker is open
         """
         answer: futures.Future[Answer] = futures.Future()
         with self._changed:
             self._changed.wait_for(lambda: self.retry_at is not None or self._has_room(), seconds)
             if self.retry_at is not None:
                 if time.monotonic() < self.retry_at or self._probe is not None:
-                    raise exceptions.UnansweredError("left alone after a timeout")
+                    answer.set_exception(exceptions.UnansweredError("left alone after a timeout"))
+                    return answer
                 self._probe = answer
             elif not self._has_room():
                 return None
@@ -122,13 +122,13 @@ class CircuitBreaker:
         )
         try:
             thread.start()
-        except RuntimeError:  # the process is out of threads, which is no fault of the source
+        except RuntimeError as error:  # out of threads, which is no fault of the source
             with self._changed:
                 self._pending.discard(answer)
                 if self._probe is answer:
                     self._probe = None
                 self._changed.notify_all()
-            raise
+            answer.set_exception(error)
         return answer
 
     def abandon(self, answer: futures.Future[Any] | None, began: float) -> None:
@@ -153,7 +153,6 @@ class CircuitBreaker:
                 self._changed.notify_all()
 
     def _has_room(self) -> bool:
-        """True if one more read may run now."""
         now = time.monotonic()
         # Reads abandoned longer ago are not expected to return.
         slow = sum(now - since < PAUSE for since in self._abandoned.values())
@@ -187,12 +186,6 @@ breakers: dict[str, CircuitBreaker] = {}  # by source: the cells, and three more
 _lock = threading.Lock()
 
 
-def reset() -> None:
-    """Close the breakers of all sources, as in a process that has just started."""
-    with _lock:
-        breakers.clear()
-
-
 def ask(
     reads: Mapping[str, Callable[[], Answer]], max_reads: int = MAX_READS
 ) -> dict[str, Answer | Exception]:
@@ -203,38 +196,36 @@ def ask(
 
     :param max_reads: concurrent reads of one source
     """
-    found: dict[str, Answer | Exception] = {}
-    started: dict[str, futures.Future[Answer] | None] = {}
+    missed = f"no answer within {CONF.hpc_sched.cell_timeout} s"
+    found: dict[str, Answer | Exception] = {
+        source: exceptions.UnansweredError(missed) for source in reads
+    }
     request = _current.get() or RequestDeadline()
     began = time.monotonic()
     deadline = began + remaining()
-
-    def begin(source: str, seconds: float) -> None:
-        try:
-            started[source] = _breaker(source, max_reads).begin(reads[source], seconds)
-        except (exceptions.UnansweredError, RuntimeError) as error:
-            started.pop(source, None)
-            found[source] = error
-
+    if began >= deadline:
+        return found
+    with _lock:
+        asked = {
+            source: breakers.setdefault(source, CircuitBreaker(source, max_reads))
+            for source in reads
+        }
     try:
-        for source in reads if began < deadline else ():
-            begin(source, 0.0)
+        started = {source: asked[source].begin(read, 0.0) for source, read in reads.items()}
         # Busy sources come last: waiting for one of them does not delay the others.
         for source in [source for source, answer in started.items() if answer is None]:
-            begin(source, max(0.0, deadline - time.monotonic()))
+            left = max(0.0, deadline - time.monotonic())
+            started[source] = asked[source].begin(reads[source], left)
         running = [answer for answer in started.values() if answer is not None]
         futures.wait(running, max(0.0, deadline - time.monotonic()))
         for source, answer in started.items():
             if answer is None or not answer.done():
-                _breaker(source, max_reads).abandon(answer, began)
+                asked[source].abandon(answer, began)
             else:
                 error = answer.exception()
                 found[source] = error if isinstance(error, Exception) else answer.result()
     finally:
         request.waited += time.monotonic() - began
-    missed = f"no answer within {CONF.hpc_sched.cell_timeout} s"
-    for source in reads:
-        found.setdefault(source, exceptions.UnansweredError(missed))
     return found
 
 
@@ -244,8 +235,3 @@ def ask_one(source: str, read: Callable[[], Answer], max_reads: int = MAX_READS)
     if isinstance(found, Exception):
         raise found
     return found
-
-
-def _breaker(source: str, max_reads: int) -> CircuitBreaker:
-    with _lock:
-        return breakers.setdefault(source, CircuitBreaker(source, max_reads))

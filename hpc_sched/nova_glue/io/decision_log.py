@@ -1,7 +1,5 @@
 """The file that gets one line of JSON for every decision."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -15,7 +13,7 @@ LOG = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 _unwritable: str | None = None  # path that could not be written last
-_torn: str | None = None  # path, also a pipe's, whose last record is incomplete
+_incomplete: str | None = None  # path, also a pipe's, whose last record is incomplete
 
 
 def append(path: str, record: dict[str, Any]) -> None:
@@ -24,7 +22,7 @@ def append(path: str, record: dict[str, Any]) -> None:
     Never raises, and never waits for a pipe's reader: a line that cannot be written is lost. The
     first such loss is logged as a WARNING, and its end as INFO.
     """
-    global _unwritable, _torn
+    global _unwritable, _incomplete
     try:
         line = (json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n").encode()
     except (TypeError, ValueError) as error:
@@ -32,14 +30,16 @@ def append(path: str, record: dict[str, Any]) -> None:
         return
     with _lock:
         try:
-            # A record torn here or by another worker must not spoil this one.
-            is_complete = write(path, b"\n" + line if _torn == path or is_torn(path) else line)
+            # A record that ends early, by this or another worker, must not spoil this one.
+            is_complete = write(
+                path, b"\n" + line if _incomplete == path or is_incomplete(path) else line
+            )
         except (OSError, ValueError) as error:
             reason: object = error
         else:
             # A disk that becomes full, or a pipe, takes only the beginning of a line.
             reason = None if is_complete else "no space for the whole line"
-            _torn = None if is_complete else path
+            _incomplete = None if is_complete else path
         before, _unwritable = _unwritable, path if reason else None
     if reason and before != path:
         LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, reason)
@@ -47,7 +47,7 @@ def append(path: str, record: dict[str, Any]) -> None:
         LOG.info("[hpc_sched] decision_log = %s can be written again", path)
 
 
-def is_torn(path: str) -> bool:
+def is_incomplete(path: str) -> bool:
     """True if a regular, readable file does not end with a line break."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):

@@ -181,7 +181,7 @@ def _error_text(error: Exception) -> tuple[str, bool]:
 
 
 def reload_interval() -> float:
-    """Return the seconds between two looks; the default if the option is invalid."""
+    """Return the seconds between two reads; the default if the option is invalid."""
     try:
         return float(CONF.hpc_sched.topology_reload_interval)
     except ValueError:  # reload() logs it
@@ -212,7 +212,6 @@ def _fingerprints(options: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _name(source: tuple[str, Mapping[str, Any]]) -> str:
-    """Return the name of a source for the log."""
     driver, options = source
     command = options.get("command")
     return str(options.get("path") or (text_driver.shown(command) if command else driver))

@@ -1,4 +1,4 @@
-"""Files that are read again when they change, and the thread that looks at the topology's."""
+"""Files that are read again when they change, and the thread that reloads the topology."""
 
 import math
 import os

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import nova.conf
 import numpy as np
@@ -12,41 +11,20 @@ from numpy.typing import NDArray
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from hpc_sched.core.decision_entry import (
-    DecisionEntry,
-    LeafCandidates,
-    LoggedPlan,
-    LoggedRejection,
-)
+from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan, LoggedRejection
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request.request_spec import RequestedGroup, request_id_of
+from hpc_sched.nova_glue.request_spec import request_id_of
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # The most uuids of VMs in a record: a line must be short enough for one atomic append.
 MAX_INSTANCES = 256
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Decision:
-    """The decision on one request."""
-
-    requested: RequestedGroup
-    queue: tuple[str, ...]  # uuids of the group's VMs without a place
-    request: GroupRequest  # on all candidates of the first call
-    answer: Plan | Rejection
-    refused: str | None  # the operator's text; None if the request is not refused
-    least: float | None  # Hop-Byte without constraints, on all candidates; None without a plan
-    removed: Mapping[str, int]  # reason to the candidates that filters of hpc_sched removed
-    kept_out: NDArray[np.bool_]  # shape (HostStates,): full because of the VMs of others
-    room: NDArray[np.int64]  # shape (HostStates,): VMs that each takes, lost claims ignored
-    seconds: float  # spent on the request
 
 
 def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None) -> None:
@@ -61,10 +39,10 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         return
     state.is_logged = True
     try:
-        made = _decision(state, answer, refused)
-        LOG.info("%s", _sentence(made))
+        request, made = state.group_request(), _logged(state, answer)
+        LOG.info("%s", _sentence(state, request, made, refused))
         if CONF.hpc_sched.decision_log:
-            append(CONF.hpc_sched.decision_log, _entry(made).as_json())
+            append(CONF.hpc_sched.decision_log, _entry(state, request, made, refused).as_json())
     except Exception:
         LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
 
@@ -76,7 +54,7 @@ def log_refusal(state: GroupState, among: NDArray[np.int64], why: str) -> None:
     :param why: the operator's text
     """
     try:
-        answer = state.plan(state.group_request(among))
+        answer = state.decide(state.group_request(among))
     except Exception:
         LOG.exception("The plan of a request that is refused (%s) cannot be logged", why)
         return
@@ -99,89 +77,78 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
         append(CONF.hpc_sched.decision_log, entry.as_json())
 
 
-def _decision(state: GroupState, answer: Plan | Rejection, refused: str | None) -> _Decision:
-    request = state.group_request()
-    return _Decision(
-        requested=state.request,
-        queue=state.group.queue,
-        request=request,
-        answer=answer,
-        refused=refused,
-        least=_least(state, request, answer) if isinstance(answer, Plan) else None,
-        removed=dict(state.removed),
-        kept_out=state.kept_out,
-        room=state.room,
-        seconds=state.planning.seconds,
-    )
+def _logged(state: GroupState, answer: Plan | Rejection) -> LoggedPlan | LoggedRejection:
+    if isinstance(answer, Rejection):
+        return LoggedRejection(answer.operator, answer.count, answer.best, answer.gangs)
+    # With all candidates of the first call and without constraints.
+    free: Plan | Rejection = answer
+    specs = state.request.hpc_specs
+    if not specs.is_flat and (state.is_bounded or specs.stated):
+        free = state.group_request().unconstrained(answer.count)
+    least = (free if isinstance(free, Plan) else answer).hop_bytes
+    return LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, least)
 
 
-def _least(state: GroupState, request: GroupRequest, plan: Plan) -> float:
-    """Return the least cost with all candidates of the first call and without constraints."""
-    if state.is_flat or not (state.is_bounded or state.request.hpc_specs.stated):
-        return plan.hop_bytes
-    free = request.unconstrained(plan.count)
-    return free.hop_bytes if isinstance(free, Plan) else plan.hop_bytes
-
-
-def _sentence(made: _Decision) -> str:
-    requested, answer = made.requested, made.answer
-    name = f"group {requested.group_uuid}" if requested.group_uuid else "implicit group"
-    if made.refused is not None:
-        what = f"refused: {made.refused}"
-    elif isinstance(answer, Rejection):
-        what = f"no plan: {answer.operator}"
+def _sentence(
+    state: GroupState,
+    request: GroupRequest,
+    made: LoggedPlan | LoggedRejection,
+    refused: str | None,
+) -> str:
+    group = state.request.group_uuid
+    name = f"group {group}" if group else "implicit group"
+    if refused is not None:
+        what = f"refused: {refused}"
+    elif isinstance(made, LoggedRejection):
+        what = f"no plan: {made.reason}"
     else:
-        leaves = ", ".join(f"{leaf} ({count})" for leaf, count in answer.leaves.items())
+        leaves = ", ".join(f"{leaf} ({count})" for leaf, count in made.leaves.items())
         what = (
-            f"planned {answer.count} in {leaves or 'no leaf'}; Hop-Byte {answer.hop_bytes:.0f}, "
-            f"least possible {made.least:.0f}"
+            f"planned {sum(made.hosts.values())} in {leaves or 'no leaf'}; "
+            f"Hop-Byte {made.hop_bytes:.0f}, least possible {made.least:.0f}"
         )
     return (
-        f"{name}, instance {requested.instance_uuid}: {made.request.awaiting} awaiting, "
-        f"{int(made.request.members.sum())} members; {what}; {1000 * made.seconds:.1f} ms"
+        f"{name}, instance {state.request.instance_uuid}: {request.awaiting} awaiting, "
+        f"{int(request.members.sum())} members; {what}; {1000 * state.decisions.seconds:.1f} ms"
     )
 
 
-def _entry(made: _Decision) -> DecisionEntry:
-    requested, answer, problem = made.requested, made.answer, made.request.problem()
+def _entry(
+    state: GroupState,
+    request: GroupRequest,
+    made: LoggedPlan | LoggedRejection,
+    refused: str | None,
+) -> DecisionEntry:
+    requested, problem = state.request, request.problem()
     specs = requested.hpc_specs
-    plan = rejection = None
-    if isinstance(answer, Plan):
-        plan = LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, made.least)
-    else:
-        rejection = LoggedRejection(answer.operator, answer.count, answer.best, answer.gangs)
-    decision = "no plan" if plan is None else "planned"
+    plan, rejection = (made, None) if isinstance(made, LoggedPlan) else (None, made)
+    hosts = _by_leaf(problem, request.per_host(np.ones_like(request.room)))
+    room = leaf_sums(problem, problem.capacity)
+    planned = "no plan" if plan is None else "planned"
     return DecisionEntry(
         time=timeutils.utcnow().isoformat(),
         request_id=requested.request_id,
         instance=requested.instance_uuid,
         # Empty for an implicit group: its VMs have no rows in the database yet.
-        instances=made.queue[:MAX_INSTANCES],
+        instances=state.group.queue[:MAX_INSTANCES],
         group=requested.group_uuid,
         policy=requested.policy,
         app_class=specs.app_class,
         wishes=asdict(specs.constraints) | {"homogeneous": specs.homogeneous},
-        left=made.request.left,
-        awaiting=made.request.awaiting,
+        left=request.left,
+        awaiting=request.awaiting,
         members=_by_leaf(problem, problem.members),
-        candidates=_candidates(made, problem),
-        removed={**made.removed, **(made.request.left_out or {}), **_full(made)},
-        decision=decision if made.refused is None else "refused",
-        seconds=round(made.seconds, 6),
+        candidates={
+            leaf: LeafCandidates(number, int(room[problem.topology.switch_index(leaf)]))
+            for leaf, number in hosts.items()
+        },
+        removed={**state.removed, **(request.left_out or {}), **_full(state, request)},
+        decision=planned if refused is None else "refused",
+        seconds=round(state.decisions.seconds, 6),
         plan=plan,
         rejection=rejection,
-        reason=made.refused,
+        reason=refused,
     )
-
-
-def _candidates(made: _Decision, problem: Problem) -> dict[str, LeafCandidates]:
-    """Return, per leaf, the candidates of the first call and their room."""
-    number = made.request.per_host(np.ones_like(made.room))
-    hosts, room = leaf_sums(problem, number), leaf_sums(problem, problem.capacity)
-    return {
-        problem.topology.switches[leaf].name: LeafCandidates(int(hosts[leaf]), int(room[leaf]))
-        for leaf in np.flatnonzero(hosts).tolist()
-    }
 
 
 def _by_leaf(problem: Problem, counts: NDArray[np.int64]) -> dict[str, int]:
@@ -192,13 +159,11 @@ def _by_leaf(problem: Problem, counts: NDArray[np.int64]) -> dict[str, int]:
     }
 
 
-def _full(made: _Decision) -> dict[str, int]:
+def _full(state: GroupState, request: GroupRequest) -> dict[str, int]:
     """Return the full candidates by reason, without those full because of VMs of others."""
-    has_room = made.room > 0
-    none = int((~has_room & ~made.kept_out).sum())
-    policy = int((has_room & (made.request.capacity < 1)).sum())
-    return {
-        why: number
-        for why, number in (("no room for one VM", none), ("policy of the group", policy))
-        if number
+    has_room = state.room > 0
+    full = {
+        "no room for one VM": int((~has_room & ~state.full_of_others).sum()),
+        "policy of the group": int((has_room & (request.capacity < 1)).sum()),
     }
+    return {why: number for why, number in full.items() if number}

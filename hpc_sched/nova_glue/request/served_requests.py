@@ -14,10 +14,11 @@ from nova.scheduler import host_manager
 
 from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
-from hpc_sched.nova_glue.request import decision_record, request_spec
+from hpc_sched.nova_glue.request import decision_record
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 
@@ -38,30 +39,17 @@ class _Entry:
     refusal: tuple[str, str] | None = None
 
 
-@dataclass
-class _Registry:
-    """The requests being served, by RequestSpec, until Nova drops the RequestSpec."""
-
-    entries: weakref.WeakKeyDictionary[objects.RequestSpec, _Entry] = field(
-        default_factory=weakref.WeakKeyDictionary
-    )
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def entry(self, spec: objects.RequestSpec) -> _Entry:
-        with self.lock:
-            found = self.entries.get(spec)
-            if found is None:
-                found = self.entries[spec] = _Entry(loaded_topology.current())
-            return found
+# The requests being served, until Nova drops the RequestSpec.
+_entries: weakref.WeakKeyDictionary[objects.RequestSpec, _Entry] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
 
 
-_registry = _Registry()
-
-
-def held() -> list[objects.RequestSpec]:
-    """Return the requests that are being served, or were and are not collected yet."""
-    with _registry.lock:
-        return list(_registry.entries)
+def _entry(spec: objects.RequestSpec) -> _Entry:
+    with _lock:
+        found = _entries.get(spec)
+        if found is None:
+            found = _entries[spec] = _Entry(loaded_topology.current())
+        return found
 
 
 def get_state(
@@ -72,7 +60,7 @@ def get_state(
     Read from the databases once per request; later calls return the same object, updated by the
     claims since. A read that fails is not repeated for this request.
     """
-    entry = _registry.entry(spec)
+    entry = _entry(spec)
     began = time.perf_counter()
     if not entry.is_read or (
         entry.state is not None and not entry.state.claims.hosts.knows(states)
@@ -80,59 +68,61 @@ def get_state(
         entry.is_read, entry.state = True, None
         request = request_spec.from_spec(spec, entry.fabric.topology.levels)
         if request is not None:
-            colocated = get_colocated(spec, states) if request.reads_colocated else None
+            colocated = (
+                get_colocated(spec, states) if request.bounded_by or request.by_mdobp else None
+            )
             in_flight = colocated.host_instances.in_flight if colocated is not None else {}
             group = group_members.read(request, states, in_flight)
             entry.state = GroupState(request, group, states, entry.fabric, colocated)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
-        entry.state.planning.seconds += time.perf_counter() - began
+        entry.state.decisions.seconds += time.perf_counter() - began
     return entry.state
 
 
 def find_state(spec: objects.RequestSpec) -> GroupState | None:
     """Return the state of the request's group if it has been read, else None."""
-    return _registry.entry(spec).state
+    return _entry(spec).state
 
 
 def get_colocated(
     spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
 ) -> ColocatedInstances:
     """Return the instances on the hosts, read once per request."""
-    entry = _registry.entry(spec)
-    if entry.colocated is None or not entry.colocated.knows(states):
+    entry = _entry(spec)
+    if entry.colocated is None or not entry.colocated.hosts.knows(states):
         entry.colocated = colocated_instances.read(spec, states)
     return entry.colocated
 
 
 def get_hpc_specs(spec: objects.RequestSpec) -> HPCSpecs:
     """Return the ``hpc:`` values of a request, checked against the levels of its fabric."""
-    return request_spec.hpc_specs_of(spec, _registry.entry(spec).fabric.topology.levels)
+    return request_spec.hpc_specs_of(spec, _entry(spec).fabric.topology.levels)
 
 
 def charge_waiting(
     spec: objects.RequestSpec,
 ) -> AbstractContextManager[circuit_breaker.RequestDeadline]:
     """Charge the time spent waiting in this block to the request's deadline."""
-    return circuit_breaker.active(_registry.entry(spec).deadline)
+    return circuit_breaker.active(_entry(spec).deadline)
 
 
 def count_placed(spec: objects.RequestSpec) -> int:
     """Return the number of VMs that a request has placed, as of the last update."""
-    entry = _registry.entry(spec)
+    entry = _entry(spec)
     of_group = entry.state.claims.number if entry.state is not None else 0
     return max(of_group, entry.colocated.placed if entry.colocated is not None else 0)
 
 
 def store_refusal(spec: objects.RequestSpec, refused: exceptions.RefusedError) -> None:
     """Store the reason for HPCGroupFilter, which reports it to the user; the first one counts."""
-    entry = _registry.entry(spec)
+    entry = _entry(spec)
     entry.refusal = entry.refusal or (str(refused), refused.tenant)
 
 
 def get_refusal(spec: objects.RequestSpec) -> exceptions.RefusedError | None:
     """Return the stored refusal, or None."""
-    refusal = _registry.entry(spec).refusal
+    refusal = _entry(spec).refusal
     return exceptions.RefusedError(*refusal) if refusal is not None else None
 
 
@@ -141,7 +131,7 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
 
     Not if all VMs of the request are placed: Nova then looks for alternates only.
     """
-    entry = _registry.entry(spec)
+    entry = _entry(spec)
     if entry.is_logged:
         return
     colocated = entry.colocated

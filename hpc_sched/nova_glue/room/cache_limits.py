@@ -1,9 +1,6 @@
 """The limits of cache scores and the interference index of this cloud."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import nova.conf
 from nova.scheduler import host_manager
@@ -22,21 +19,7 @@ from hpc_sched.nova_glue.io.watched_file import WatchedFile
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-_EMPTY = InterferenceIndex({})
 _file: WatchedFile[InterferenceIndex] = WatchedFile("interference index", read_index)
-
-
-@dataclass(frozen=True, slots=True)
-class _Company:
-    """An index, and the bad company in it at one tolerance."""
-
-    index: InterferenceIndex
-    tolerance: float
-    bad: Mapping[str, frozenset[str]]
-    applications: frozenset[str]
-
-
-_company = _Company(_EMPTY, 1.0, {}, frozenset())
 
 
 def start() -> None:
@@ -48,18 +31,21 @@ def start() -> None:
         _file.start(CONF.hpc_sched.interference_file)
 
 
-def bad_company(name: str | None) -> frozenset[str]:
+def incompatible(name: str | None) -> frozenset[str]:
     """Return the applications with which a named one must not share a host.
 
-    One stat() of the index, which is read again if it has changed.
+    One stat() of the index, which is read again if it has changed. One WARNING a call if the
+    application is missing in an index that has any.
     """
-    return _current().bad.get(name, frozenset()) if name is not None else frozenset()
-
-
-def is_unknown(name: str | None) -> bool:
-    """True if an application is missing in an index that has any."""
-    known = _current().applications
-    return name is not None and bool(known) and name not in known
+    path = CONF.hpc_sched.interference_file
+    index = _file.current(path) if path else None
+    if index is None or name is None or not index.performance:
+        return frozenset()
+    if name not in index.applications:
+        LOG.warning("Application %s is not in the interference index: kept apart from none", name)
+    pairs = {pair: speed for pair, speed in index.performance.items() if name in pair}
+    found = InterferenceIndex(pairs).bad_company(CONF.hpc_sched.interference_tolerance)
+    return found.get(name, frozenset())
 
 
 def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:
@@ -72,10 +58,8 @@ def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:
     wrong: set[str] = set()
     found = []
     for state in states:
-        if not state.aggregates:
-            found.append(default)
-            continue
-        limits, no_numbers = limits_in([there.metadata for there in state.aggregates], default)
+        metadata = [there.metadata for there in state.aggregates or ()]
+        limits, no_numbers = limits_in(metadata, default) if metadata else (default, [])
         found.append(limits)
         wrong.update(no_numbers)
     if wrong:
@@ -84,14 +68,3 @@ def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:
             ", ".join(sorted(wrong)),
         )
     return found
-
-
-def _current() -> _Company:
-    global _company
-    path, tolerance = CONF.hpc_sched.interference_file, CONF.hpc_sched.interference_tolerance
-    index = (_file.current(path) if path else None) or _EMPTY
-    held = _company
-    if held.index is not index or held.tolerance != tolerance:
-        held = _Company(index, tolerance, index.bad_company(tolerance), index.applications)
-        _company = held
-    return held

@@ -4,21 +4,18 @@ The metadata ``hpc:processor`` of a host's aggregates comes first; then the type
 file; then vendor, model, sockets x cores x threads and features of the hypervisor's cpu_info.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 import nova.conf
 import numpy as np
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
-from nova.db.main import api as main_db
 from nova.db.main import models as main_models
+from nova.scheduler import host_manager
 from numpy.typing import NDArray
 from oslo_log import log as logging
 
@@ -31,7 +28,7 @@ from hpc_sched.core.processors import (
     type_names,
 )
 from hpc_sched.nova_glue.io import circuit_breaker, databases
-from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.io.loaded_topology import Fabric
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -39,60 +36,56 @@ LOG = logging.getLogger(__name__)
 Place = tuple[str, str | None]  # host and nodename
 
 
-def of(state: GroupState, positions: NDArray[np.int64]) -> HostProcessors:
+def of(
+    states: Sequence[host_manager.HostState],
+    positions: NDArray[np.int64],
+    members: Mapping[Place, int],
+    cells: Collection[int],
+    fabric: Fabric,
+) -> HostProcessors:
     """Return the types of a request's candidates and of the hosts of its members.
 
     No query if all members are on candidates; else those of :func:`read_processors`.
 
     :param positions: of the HostStates that are candidates now; types of others are ignored
+    :param members: VMs of the group that have a place
+    :param cells: ids of the cells with members
     """
-    states = state.candidates
-    places: list[Place] = [(found.host, found.nodename) for found in states]
+    places: list[Place] = [(state.host, state.nodename) for state in states]
     # The nodename of some members is not known; most service hosts have one node only.
-    position = dict.fromkeys([*places, *((host, None) for host, _ in places)])
-    elsewhere = sorted(
-        (place for place in state.group.members if place not in position),
-        key=lambda place: (place[0], place[1] or ""),
-    )
-    stated = [stated_type(_metadata(found.aggregates or ())) for found in states]
-    reported: list[Processor | None] = [parse_cpu_info(found.cpu_info) for found in states]
-    if elsewhere:
-        metadata, cpu_info = read_processors(elsewhere, state.group.cells)
-        places += elsewhere
-        stated += [stated_type(metadata.get(host, ())) for host, _ in elsewhere]
-        reported += [parse_cpu_info(cpu_info.get(place)) for place in elsewhere]
-    fabric = state.fabric
-    names: list[str | None] = []
-    by_cpu_info = type_names(reported)
-    for (host, node), said, measured in zip(places, stated, by_cpu_info, strict=True):
-        name = fabric.name_of(host, node)
-        in_file = fabric.topology.processor_of(name) if name in fabric.topology else None
-        names.append(said or in_file or measured)
-    cores: dict[str, int] = {}
-    for found, type_name, processor in zip(states, names, reported, strict=False):
-        if type_name is not None:
-            number = (
-                processor.sockets * processor.cores if processor else int(found.vcpus_total or 0)
-            )
-            cores[type_name] = max(cores.get(type_name, 0), number)
+    known = {*places, *((host, None) for host, _ in places)}
+    elsewhere = sorted(members.keys() - known, key=lambda place: (place[0], place[1] or ""))
+    metadata, cpu_info = read_processors(elsewhere, cells) if elsewhere else ({}, {})
+    places += elsewhere
+    in_metadata = [
+        [there.metadata.get(METADATA, "") for there in state.aggregates or ()] for state in states
+    ]
+    in_metadata += [metadata.get(host, []) for host, _ in elsewhere]
+    reported = [parse_cpu_info(state.cpu_info) for state in states]
+    reported += [parse_cpu_info(cpu_info.get(place)) for place in elsewhere]
+    names = [
+        stated_type(said) or _type_in_file(fabric, place) or measured
+        for place, said, measured in zip(places, in_metadata, type_names(reported), strict=True)
+    ]
     type_at = dict(zip(places, names, strict=True))
     for host, node in places:
         type_at.setdefault((host, None), type_at[host, node])
-    members: Counter[str | None] = Counter()
-    for place, count in state.group.members.items():
-        members[type_at[place]] += count
-    types = np.array([name or "" for name in names[: len(states)]])
-    here = sorted(set(types[positions].tolist()) - {""})
-    return HostProcessors(
-        hypervisors={name: types == name for name in here},
-        cores=cores,
-        members=members,
-        order=CONF.hpc_sched.processor_order,
+    types: Counter[str | None] = Counter()
+    for place, count in members.items():
+        types[type_at[place]] += count
+    return HostProcessors.of(
+        names[: len(states)],
+        reported[: len(states)],
+        [int(state.vcpus_total or 0) for state in states],
+        positions,
+        types,
+        CONF.hpc_sched.processor_order,
     )
 
 
-def _metadata(aggregates: Iterable[Any]) -> list[str]:
-    return [found.metadata[METADATA] for found in aggregates if METADATA in found.metadata]
+def _type_in_file(fabric: Fabric, place: Place) -> str | None:
+    name = fabric.name_of(*place)
+    return fabric.topology.processor_of(name) if name in fabric.topology else None
 
 
 # Hosts of one kind report the same text: more entries than a cloud has kinds of hosts.
@@ -144,10 +137,8 @@ def read_processors(
 def _compute_nodes(
     context: nova_context.RequestContext, hosts: list[str]
 ) -> list[tuple[str, str, str]]:
-    """Return (host, nodename, cpu_info) of the compute nodes of some hosts. One query."""
     node = main_models.ComputeNode
     query = sa.select(node.host, node.hypervisor_hostname, node.cpu_info).where(
         node.host.in_(hosts), node.deleted == 0
     )
-    with main_db.get_context_manager(context).reader.using(context) as session:
-        return [tuple(row) for row in session.execute(query).all()]
+    return [tuple(row) for row in databases.cell_rows(context, query)]

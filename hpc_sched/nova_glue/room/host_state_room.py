@@ -41,37 +41,36 @@ def empty_capacity(state: Any, demand: Mapping[str, int]) -> int:
     return host_capacity(totals(state), demand) if state.vcpus_total else 1
 
 
-def empty_capacities(demand: Mapping[str, int]) -> dict[str, int] | None:
-    """Return :func:`empty_capacity` of every host in the cloud, by nodename.
+def empty_capacities(demand: Mapping[str, int]) -> dict[tuple[str, str], int] | None:
+    """Return :func:`empty_capacity` of every host in the cloud, by host and nodename.
 
     One query for the cells and one in each; None if a database does not answer.
     """
 
-    def read(cell_context: nova_context.RequestContext, _: list[str]) -> list[tuple[str, int]]:
-        node = main_models.ComputeNode
-        query = sa.select(
-            node.hypervisor_hostname,
-            node.vcpus.label("vcpus_total"),
-            node.memory_mb.label("total_usable_ram_mb"),
-            node.local_gb.label("total_usable_disk_gb"),
-            node.cpu_allocation_ratio,
-            node.ram_allocation_ratio,
-            node.disk_allocation_ratio,
-        ).where(node.deleted == 0)
-        return [
-            (row.hypervisor_hostname, empty_capacity(row, demand))
-            for row in databases.cell_rows(cell_context, query)
-        ]
-
+    node = main_models.ComputeNode
+    query = sa.select(
+        node.host,
+        node.hypervisor_hostname,
+        node.vcpus.label("vcpus_total"),
+        node.memory_mb.label("total_usable_ram_mb"),
+        node.local_gb.label("total_usable_disk_gb"),
+        node.cpu_allocation_ratio,
+        node.ram_allocation_ratio,
+        node.disk_allocation_ratio,
+    ).where(node.deleted == 0)
+    context = nova_context.get_admin_context()
     try:
-        answers = databases.read_cells(nova_context.get_admin_context(), None, read)
+        answers = databases.read_cells(context, None, lambda c, _: databases.cell_rows(c, query))
+        sizes = {
+            (row.host, row.hypervisor_hostname): empty_capacity(row, demand) for row in answers.rows
+        }
     except databases.OUTAGES as error:
         LOG.warning("Cannot read the sizes of hosts: %s", databases.reason(error))
-        return None
     except Exception:
         LOG.exception("Cannot read the sizes of hosts")
-        return None
-    return None if answers.down else dict(answers.rows)
+    else:
+        return None if answers.down else sizes
+    return None
 
 
 def totals(state: Any) -> dict[str, float]:

@@ -9,17 +9,16 @@ from numpy.typing import NDArray
 from hpc_sched import exceptions
 from hpc_sched.core.processors import HostProcessors
 from hpc_sched.core.sharing.cache_interference import Application
+from hpc_sched.sim import named_values
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 
 Array = NDArray[np.int64]
 
 HOST_FORM = "vcpus=N[,memory=MB][,processor=NAME][:HOSTS]"
-# More than any machine has; anything beyond is a typing error.
-_MOST = 1 << 40
+_MOST = 1 << 40  # more than any machine has; anything beyond is a typing error
 
-# The resources of a host, by column.
-VCPUS, MEMORY_MB = 0, 1
+VCPUS, MEMORY_MB = 0, 1  # resources of a host, by column
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,7 @@ class Cluster:
     topology: Topology
     total: Array  # vcpus and MB that VMs may take of each host. Shape (hosts, 2)
     processors: tuple[str | None, ...]  # per host, None if unknown
+    cores: Array | None = None  # per host; None: as many as vcpus
     # Taken from the start to the end by VMs that are no jobs. Shape (hosts, 2); None: nothing.
     used: Array | None = None
     running: Mapping[int, Sequence[Application]] = field(default_factory=dict)
@@ -61,21 +61,14 @@ def uniform(
 
     A host's processor type is that of its HostType, else what the topology states.
 
-    :raises exceptions.SimulationError: for an unknown host, or a host without vcpus
+    :raises exceptions.ConfigError: for an unknown host
     """
     named = dict(others or {})
-    unknown = sorted(named.keys() - set(topology.hosts))
-    if unknown:
-        raise exceptions.SimulationError(
+    if unknown := sorted(named.keys() - set(topology.hosts)):
+        raise exceptions.ConfigError(
             f"host type for {unknown[0]!r}: there is no such host in the fabric"
         )
     types = [named.get(host, default) for host in topology.hosts]
-    for type_ in {default, *named.values()}:
-        if type_.vcpus < 1 or type_.memory_mb < 0:
-            raise exceptions.SimulationError(
-                f"host type of {type_.vcpus} vcpus and {type_.memory_mb} MB: expected at least "
-                "1 vcpu and no negative memory"
-            )
     return Cluster(
         topology=topology,
         total=np.array([[t.vcpus, t.memory_mb] for t in types], dtype=np.int64),
@@ -92,7 +85,7 @@ def host_types(texts: Sequence[str], what: str) -> tuple[HostType, dict[str, Hos
     ``vcpus=64,memory=262144,processor=gold-6338`` is for all hosts, ``vcpus=32:n[001-016]`` for
     those hosts. Of two texts that name one host the later holds.
 
-    :raises exceptions.SimulationError: stating what was expected
+    :raises exceptions.ConfigError: stating what was expected
     """
     default = DEFAULT_HOST
     named: dict[str, HostType] = {}
@@ -105,36 +98,26 @@ def host_types(texts: Sequence[str], what: str) -> tuple[HostType, dict[str, Hos
         try:
             named.update(dict.fromkeys(hostlist.expand(hosts), type_))
         except ValueError as failure:
-            raise exceptions.SimulationError(f"{what}: {failure}") from failure
+            raise exceptions.ConfigError(f"{what}: {failure}") from failure
     return default, named
 
 
 def _host_type(text: str, what: str) -> HostType:
-    stated: dict[str, str] = {}
-    for part in text.split(","):
-        name, equals, value = part.strip().partition("=")
-        if name not in ("vcpus", "memory", "processor") or not value or not equals:
-            raise exceptions.SimulationError(
-                f"{what}: expected {HOST_FORM}, found {part.strip()!r}"
-            )
-        stated[name] = value
+    names = ("vcpus", "memory", "processor")
+    stated = named_values.texts(text, what, names, HOST_FORM, str.partition)
+    if "" in stated.values():
+        raise named_values.error(what, HOST_FORM, text)
     if "vcpus" not in stated:
-        raise exceptions.SimulationError(
-            f"{what}: expected {HOST_FORM}, found no vcpus in {text!r}"
-        )
-    return HostType(
-        vcpus=_number(stated["vcpus"], "vcpus", 1, what),
-        memory_mb=_number(stated.get("memory", str(DEFAULT_HOST.memory_mb)), "memory", 0, what),
-        processor=stated.get("processor"),
-    )
+        raise exceptions.ConfigError(f"{what}: expected {HOST_FORM}, found no vcpus in {text!r}")
 
+    def number(name: str, least: int, default: int) -> int:
+        value = stated.get(name, str(default))
+        if not (value.isascii() and value.isdecimal() and least <= int(value[:18]) <= _MOST):
+            raise named_values.error(f"{what}: {name}", f"a whole number >= {least}", value)
+        return int(value)
 
-def _number(text: str, name: str, least: int, what: str) -> int:
-    if not (text.isascii() and text.isdecimal() and least <= int(text[:18]) <= _MOST):
-        raise exceptions.SimulationError(
-            f"{what}: {name}: expected a whole number >= {least}, found {text!r}"
-        )
-    return int(text)
+    vcpus, memory_mb = number("vcpus", 1, 1), number("memory", 0, DEFAULT_HOST.memory_mb)
+    return HostType(vcpus, memory_mb, stated.get("processor"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +125,7 @@ class ProcessorTypes:
     """The hosts of each processor type. Read-only."""
 
     hosts: dict[str, NDArray[np.bool_]]
-    vcpus: Array  # per host
+    cores: Array  # per host
     order: tuple[str, ...]  # types named by the operator, best first
 
     @classmethod
@@ -153,19 +136,20 @@ class ProcessorTypes:
         names = np.array([name or "" for name in cluster.processors])
         known = sorted(set(names.tolist()) - {""})
         hosts = {name: names == name for name in known}
-        return cls(hosts, cluster.total[:, VCPUS], tuple(order))
+        cores = cluster.total[:, VCPUS] if cluster.cores is None else cluster.cores
+        return cls(hosts, cores, tuple(order))
 
     def with_room(self, capacity: Array) -> HostProcessors:
         """Return the types for a group without members. O(hosts * types).
 
-        By the operator's order, then by the vcpus of the largest host with room, as
+        By the operator's order, then by the cores of the largest host with room, as
         HPCHomogeneityFilter orders the types of its candidates.
 
         :param capacity: VMs of the group that each host takes, shape (hosts,)
         """
         has_room = capacity > 0
         cores = {
-            name: int(self.vcpus[hosts & has_room].max(initial=0))
+            name: int(self.cores[hosts & has_room].max(initial=0))
             for name, hosts in self.hosts.items()
         }
         return HostProcessors(self.hosts, cores, members={}, order=self.order)

@@ -1,21 +1,19 @@
 """State of the simulated cluster: which jobs run on which hosts, and what is free."""
 
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.core.capacity import UNBOUNDED, capacities
 from hpc_sched.core.sharing import cache_interference
 from hpc_sched.core.sharing.cache_interference import Application, Limits
-from hpc_sched.sim.cluster.cluster import Cluster
+from hpc_sched.sim.cluster.cluster import Array, Cluster
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Places
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +51,8 @@ class ClusterState:
         self.up = np.ones(len(self.free), dtype=np.bool_)
         self.up[sorted(cluster.down)] = False
         self.jobs: dict[int, PlacedJob] = {}
-        # Per host with VMs: job number to application and number of VMs.
-        self._there: dict[int, dict[int, tuple[Application, int]]] = {}
+        # Per host: job number to application and number of VMs.
+        self._there: defaultdict[int, dict[int, tuple[Application, int]]] = defaultdict(dict)
         self._listed: dict[int, list[Application]] = {}  # cache of the same, one entry per VM
         self.gains = 0  # number of releases
         self._changes = 0
@@ -85,8 +83,7 @@ class ClusterState:
         """
         rooms = np.minimum(room, _beside(newcomer, (), limits))
         for host in np.flatnonzero(room).tolist():
-            there = self._neighbours(host)
-            if there:
+            if there := self._neighbours(host):
                 rooms[host] = min(int(room[host]), _beside(newcomer, there, limits))
         return rooms
 
@@ -95,7 +92,7 @@ class ClusterState:
         found = self._listed.get(host)
         if found is None:
             found = self._listed[host] = list(self.cluster.running.get(host, ()))
-            for application, count in self._there.get(host, {}).values():
+            for application, count in self._there[host].values():
                 found.extend([application] * count)
         return found
 
@@ -104,7 +101,7 @@ class ClusterState:
         most = 0.0
         for host in placed.hosts.tolist():
             score = sum(there.score for there in self.cluster.running.get(host, ()))
-            for number, (application, count) in self._there.get(host, {}).items():
+            for number, (application, count) in self._there[host].items():
                 if number != placed.job.number:
                     score += application.score * count
             most = max(most, score)
@@ -132,7 +129,7 @@ class ClusterState:
         self.free[hosts] = left
         self.jobs[job.number] = placed
         for host, count in zip(hosts.tolist(), placed.counts.tolist(), strict=True):
-            self._there.setdefault(host, {})[job.number] = job.application, count
+            self._there[host][job.number] = job.application, count
             self._listed.pop(host, None)
         self._changes += 1
 
@@ -146,11 +143,8 @@ class ClusterState:
             raise exceptions.ConservationError(f"job {number} was to end and does not run")
         self.free[placed.hosts] += placed.takes
         for host in placed.hosts.tolist():
-            there = self._there[host]
-            del there[number]
+            del self._there[host][number]
             self._listed.pop(host, None)
-            if not there:
-                del self._there[host]
         self.gains += 1
         self._changes += 1
         return placed
@@ -163,7 +157,7 @@ class ClusterState:
 
     def jobs_on(self, host: int) -> list[int]:
         """Return the numbers of the jobs with VMs on a host, in the order of their start."""
-        return list(self._there.get(host, {}))
+        return list(self._there[host])
 
     def check(self) -> None:
         """Check what is free against the sum over all jobs. O(hosts of all jobs).

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpc_sched import exceptions
+from hpc_sched.sim import named_values
 from hpc_sched.topology.model import Topology
 
 # Bounds that keep a typing error from filling the memory.
@@ -30,7 +31,7 @@ class FatTree:
     oversubscription) lead down. Switches of a level that connect the same ones below are
     one switch of the tree, as in every topology driver.
 
-    :raises exceptions.SimulationError: for a fabric that cannot be built
+    :raises exceptions.ConfigError: for a fabric that cannot be built
     """
 
     levels: int = 3
@@ -39,21 +40,18 @@ class FatTree:
     hosts: int | None = None  # the fabric has only the leaves that these need; None: all hosts
 
     def __post_init__(self) -> None:
-        def check(is_valid: bool, name: str, expected: str, found: float) -> None:
+        def check(is_valid: bool, name: str, expected: str) -> None:
             if not is_valid:
-                raise exceptions.SimulationError(
-                    f"fabric: {name}: expected {expected}, found {found}"
-                )
+                found = self.total if name == "hosts" else getattr(self, name)
+                raise exceptions.ConfigError(f"fabric: {name}: expected {expected}, found {found}")
 
-        levels, radix, ratio = self.levels, self.radix, self.oversubscription
-        check(1 <= levels <= MOST_LEVELS, "levels", f"1 to {MOST_LEVELS}", levels)
-        check(2 <= radix <= MOST_HOSTS, "radix", f"2 to {MOST_HOSTS} ports", radix)
-        check(0 < ratio < math.inf, "oversubscription", "a ratio above 0", ratio)
-        ports = f"a ratio that leaves a port up and one down of {radix}"
-        check(levels == 1 or 1 <= self.down < radix, "oversubscription", ports, ratio)
-        hosts, most = self.most if self.hosts is None else self.hosts, self.most
-        check(hosts <= MOST_HOSTS, "hosts", f"at most {MOST_HOSTS}", hosts)
-        check(1 <= hosts <= most, "hosts", f"1 to {most}, which is all it holds", hosts)
+        ports = f"a ratio that leaves a port up and one down of {self.radix}"
+        check(1 <= self.levels <= MOST_LEVELS, "levels", f"1 to {MOST_LEVELS}")
+        check(2 <= self.radix <= MOST_HOSTS, "radix", f"2 to {MOST_HOSTS} ports")
+        check(0 < self.oversubscription < math.inf, "oversubscription", "a ratio above 0")
+        check(self.levels == 1 or 1 <= self.down < self.radix, "oversubscription", ports)
+        check(self.total <= MOST_HOSTS, "hosts", f"at most {MOST_HOSTS}")
+        check(1 <= self.total <= self.most, "hosts", f"1 to {self.most}, which is all it holds")
 
     @property
     def down(self) -> int:
@@ -65,44 +63,38 @@ class FatTree:
         """Hosts of the whole fabric."""
         return int(self.radix * self.down ** (self.levels - 1))
 
+    @property
+    def total(self) -> int:
+        """Hosts of this fabric."""
+        return self.most if self.hosts is None else self.hosts
+
     def topology(self) -> Topology:
         """Return the topology; hosts are named n0001.., switches sw, level and number."""
-        total = self.most if self.hosts is None else self.hosts
-        width = len(str(total))
-        names = iter([f"n{number:0{width}}" for number in range(1, total + 1)])
-        numbers = [0] * (self.levels + 1)
+        width = len(str(self.total))
+        hosts = [f"n{number:0{width}}" for number in range(1, self.total + 1)]
+        # Children of each switch of a level, from the leaf switches up.
+        switches: list[Any] = _chunks(hosts, self.total if self.levels == 1 else self.down)
+        for level in range(1, self.levels):
+            named = [(f"sw{level}-{n:04}", below) for n, below in enumerate(switches, start=1)]
+            ports = self.down if level + 1 < self.levels else self.radix
+            switches = list(map(dict, _chunks(named, ports)))
+        return Topology.from_tree({f"sw{self.levels}-0001": switches[0]})
 
-        def below(level: int, left: int) -> Any:
-            """Return the children of a switch of a level, with ``left`` hosts below them."""
-            if level == 1:
-                return [next(names) for _ in range(left)]
-            holds = self.down ** (level - 1)
-            children: dict[str, Any] = {}
-            while left > 0:
-                numbers[level - 1] += 1
-                here = min(left, holds)
-                children[f"sw{level - 1}-{numbers[level - 1]:04}"] = below(level - 1, here)
-                left -= here
-            return children
 
-        return Topology.from_tree({f"sw{self.levels}-0001": below(self.levels, total)})
+def _chunks(items: list[Any], size: int) -> list[list[Any]]:
+    return [items[i : i + size] for i in range(0, len(items), size)]
 
 
 def read(text: str, what: str) -> FatTree:
     """Return the fabric stated by a text such as ``levels=3,radix=48,hosts=10000``.
 
-    :raises exceptions.SimulationError: stating what was expected
+    :raises exceptions.ConfigError: stating what was expected
     """
+    kinds = {"levels": int, "radix": int, "oversubscription": float, "hosts": int}
     stated: dict[str, Any] = {}
-    for part in text.split(","):
-        name, equals, value = part.strip().partition("=")
-        if name not in ("levels", "radix", "oversubscription", "hosts") or not equals:
-            raise exceptions.SimulationError(f"{what}: expected {FORM}, found {part.strip()!r}")
-        if name in stated:
-            raise exceptions.SimulationError(f"{what}: {name} is stated twice")
+    for name, value in named_values.texts(text, what, kinds, FORM).items():
         try:
-            stated[name] = float(value) if name == "oversubscription" else int(value)
+            stated[name] = kinds[name](value)
         except ValueError:
-            text = f"{what}: {name}: expected a number, found {value!r}"
-            raise exceptions.SimulationError(text) from None
+            raise named_values.error(f"{what}: {name}", "a number", value) from None
     return FatTree(**stated)

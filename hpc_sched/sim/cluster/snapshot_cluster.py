@@ -28,7 +28,8 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
     down = set(range(len(total)))
     without_vcpus = 0
     there = colocation.running(cloud)
-    for node, processor in zip(nodes, per_hypervisor(cloud)[0], strict=True):
+    cores = np.zeros(len(total), dtype=np.int64)
+    for node, processor, reported in zip(nodes, *per_hypervisor(cloud), strict=True):
         host = topology.index_of(cloud.name_at[node.host, node.nodename])
         kind = next((name for name in _PROCESSORS if node.capacity.get(name)), None)
         if kind is None:
@@ -38,6 +39,7 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
             total[host, column] += math.floor(node.capacity.get(name, 0))
             used[host, column] += math.ceil(node.used.get(name, 0))
         processors[host] = processor
+        cores[host] = reported.all_cores if reported else total[host, VCPUS]
         running.setdefault(host, []).extend(there.get((node.host, node.nodename), ()))
         if cloud.takes_vms(node):
             down.discard(host)
@@ -50,6 +52,7 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
         topology=topology,
         total=total,
         processors=tuple(processors),
+        cores=cores,
         used=used,
         running={host: tuple(vms) for host, vms in running.items() if vms},
         down=frozenset(down),

@@ -14,34 +14,35 @@ Application classes are drawn by their shares: ``sync=3,none=1``.
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hpc_sched import decimals, exceptions
 from hpc_sched.core.extra_spec_names import APP_CLASSES
-from hpc_sched.sim import named_numbers
+from hpc_sched.sim import named_values
 
-# Differences and products of numbers up to this one are finite.
-MAX_NUMBER = 1e15
-# Lower bound of what must be above 0: its inverse is finite too.
-_LEAST = 1 / MAX_NUMBER
-# exp(20 * 8) times a median is finite.
-MAX_SIGMA = 20.0
+Numbers = tuple[float, ...]
 
-_KINDS = {
-    "constant": "constant:NUMBER",
-    "uniform": "uniform:LOW:HIGH",
-    "exponential": "exponential:MEAN",
-    "lognormal": "lognormal:MEDIAN:SIGMA",
+MAX_NUMBER = 1e15  # differences and products of numbers up to this one are finite
+_LEAST = 1 / MAX_NUMBER  # of what must be above 0: its inverse is finite too
+MAX_SIGMA = 20.0  # exp(20 * 8) times a median is finite
+
+# Per kind: its form, and what its numbers must be.
+_KINDS: dict[str, tuple[str, str, Callable[[Numbers], bool]]] = {
+    "constant": ("constant:NUMBER", "", lambda _: True),
+    "uniform": ("uniform:LOW:HIGH", "LOW not above HIGH", lambda found: found[0] <= found[1]),
+    "exponential": ("exponential:MEAN", "a MEAN above 0", lambda found: found[0] >= _LEAST),
+    "lognormal": (
+        "lognormal:MEDIAN:SIGMA",
+        f"a MEDIAN above 0 and a SIGMA of 0 to {MAX_SIGMA:g}",
+        lambda found: found[0] > 0 and 0 <= found[1] <= MAX_SIGMA,
+    ),
 }
 _CHOICE = "choice:NUMBER:... or choice:NUMBER=WEIGHT:..."
 
 _MIX = "CLASS=SHARE,..."
 _MAX_SHARE = 1e9
-# Shares whose sum differs from 1 by rounding only are not changed.
-_CLOSE_TO_ONE = 1e-9
-
-Numbers = tuple[float, ...]
+_CLOSE_TO_ONE = 1e-9  # shares whose sum differs from 1 by rounding only are not changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,6 @@ class Distribution:
     kind: str  # a key of _KINDS, or choice
     numbers: Numbers
     weights: Numbers = ()  # of a choice: one per number, above 0
-
-    @property
-    def text(self) -> str:
-        """The text that :func:`read` reads back; without the weights if all are 1."""
-        texts = list(map(decimals.text_of, self.numbers))
-        if set(self.weights) - {1.0}:
-            weights = map(decimals.text_of, self.weights)
-            texts = [f"{number}={weight}" for number, weight in zip(texts, weights, strict=True)]
-        return ":".join([self.kind, *texts])
 
     @property
     def lowest(self) -> float:
@@ -93,52 +85,34 @@ def read(text: str, what: str = "distribution", at_least: float | None = None) -
     def error(expected: str) -> exceptions.ConfigError:
         return exceptions.ConfigError(f"{what}: expected {expected}, found {text[:80]!r}")
 
-    name, *stated = text.strip().split(":")
-    if name == "choice":
-        found = _choice(stated)
-        if found is None:
+    kind, *stated = text.strip().split(":")
+    if kind == "choice":
+        pairs = [each.partition("=") for each in stated]
+        is_weighted = any(equals for _, equals, _ in pairs)
+        numbers = _numbers([number for number, _, _ in pairs])
+        weights = _numbers([weight if is_weighted else "1" for _, _, weight in pairs])
+        if not numbers or not weights or min(weights) < _LEAST:
             raise error(f"{_CHOICE} with weights above 0")
-    elif form := _KINDS.get(name):
-        numbers = _numbers(stated)
-        if numbers is None or len(numbers) != form.count(":"):
+    elif kind in _KINDS:
+        form, needed, is_valid = _KINDS[kind]
+        numbers, weights = _numbers(stated), ()
+        if len(numbers) != form.count(":"):
             raise error(form)
-        if needed := _violated(name, numbers):
+        if not is_valid(numbers):
             raise error(f"{form} with {needed}")
-        found = Distribution(name, numbers)
     else:
-        raise error(f"one of {', '.join([*_KINDS.values(), _CHOICE])}")
+        raise error(f"one of {', '.join([*(form for form, _, _ in _KINDS.values()), _CHOICE])}")
+    found = Distribution(kind, numbers, weights)
     if at_least is not None and found.lowest < at_least:
         raise error(f"numbers of at least {decimals.text_of(at_least)}")
     return found
 
 
-def _violated(kind: str, numbers: Numbers) -> str | None:
-    """Return what numbers of a kind lack, or None."""
-    if kind == "uniform" and numbers[0] > numbers[1]:
-        return "LOW not above HIGH"
-    if kind == "exponential" and numbers[0] < _LEAST:
-        return "a MEAN above 0"
-    if kind == "lognormal" and not (numbers[0] > 0 and 0 <= numbers[1] <= MAX_SIGMA):
-        return f"a MEDIAN above 0 and a SIGMA of 0 to {MAX_SIGMA:g}"
-    return None
-
-
-def _choice(stated: Sequence[str]) -> Distribution | None:
-    pairs = [each.partition("=") for each in stated]
-    numbers = _numbers([number for number, _, _ in pairs])
-    weights: Numbers | None = (1.0,) * len(pairs)
-    if any(equals for _, equals, _ in pairs):
-        weights = _numbers([weight for _, _, weight in pairs])
-    if not numbers or not weights or min(weights) < _LEAST:
-        return None
-    return Distribution("choice", numbers, weights)
-
-
-def _numbers(texts: Sequence[str]) -> Numbers | None:
-    """Return the numbers of texts, or None if one is no number or too large."""
+def _numbers(texts: Sequence[str]) -> Numbers:
+    """Return the numbers of texts; none if one is no number or too large."""
     found = [decimals.number_in(text.strip()) for text in texts]
     numbers = tuple(each for each in found if each is not None and abs(each) <= MAX_NUMBER)
-    return numbers if len(numbers) == len(texts) else None
+    return numbers if len(numbers) == len(texts) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +120,6 @@ class ClassMix:
     """Shares of the application classes: above 0, together 1, in the order of the vocabulary."""
 
     shares: tuple[tuple[str, float], ...]
-
-    @property
-    def text(self) -> str:
-        """The text that :func:`read_mix` reads back: ``sync=0.75,none=0.25``."""
-        return ",".join(f"{name}={decimals.text_of(share)}" for name, share in self.shares)
 
     def draw(self, rng: random.Random) -> str:
         """Return the class of the next job."""
@@ -166,7 +135,7 @@ def read_mix(text: str, what: str) -> ClassMix:
 
     :raises exceptions.ConfigError: stating what was expected
     """
-    stated = named_numbers.read(text, what, APP_CLASSES, _MIX, 0.0, _MAX_SHARE)
+    stated = named_values.numbers(text, what, APP_CLASSES, _MIX, 0.0, _MAX_SHARE)
     total = math.fsum(stated.values())
     # A sum of tiny shares would lose them to rounding.
     if total < 1 / _MAX_SHARE:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.sim.cluster.cluster_state import Array, PlacedJob
+from hpc_sched.sim.cluster.cluster import Array
+from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import PlacementRequest, Policy
 from hpc_sched.topology.model import Topology
@@ -16,8 +16,7 @@ from hpc_sched.topology.model import Topology
 # Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
 # second (Feitelson's bounded slowdown).
 SLOWDOWN_BOUND = 10.0
-# Number of different jobs whose ideal placements are remembered.
-KEPT = 4096
+KEPT = 4096  # number of different jobs whose ideal placements are remembered
 
 
 class Outcome(StrEnum):
@@ -87,12 +86,7 @@ class IdealPlacements:
         self._known: OrderedDict[tuple[object, ...], IdealPlacement] = OrderedDict()
 
     def of(
-        self,
-        job: Job,
-        constraints: Constraints,
-        room: Array,
-        capacity: Array,
-        request: Callable[[Array], PlacementRequest],
+        self, job: Job, room: Array, capacity: Array, request: Callable[[Array], PlacementRequest]
     ) -> IdealPlacement:
         """Return the ideal placement of a job. Two placements for a new kind of job.
 
@@ -102,7 +96,7 @@ class IdealPlacements:
         """
         bounded = b"" if capacity is room else capacity.clip(max=job.count).tobytes()
         fits = room.clip(max=job.count).tobytes()
-        key = (job.count, fits, bounded, job.application.app_class, constraints)
+        key = (job.count, fits, bounded, job.application.app_class)
         found = self._known.get(key)
         if found is None:
             answer = self._policy.places(request(capacity))

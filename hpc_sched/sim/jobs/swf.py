@@ -16,6 +16,7 @@ import io
 import math
 import os
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -24,16 +25,15 @@ from hpc_sched import exceptions, files
 from hpc_sched.topology import plurals
 
 FIELDS = 18
-# Sums of larger numbers lose whole seconds, and no field means anything there.
-MAX_NUMBER = 1e15
-# Rows held back, to be put in order.
-HELD = 100_000
+MAX_NUMBER = 1e15  # sums of larger numbers lose whole seconds, and no field means anything there
+HELD = 100_000  # rows held back, to be put in order
 # Characters. A row of 18 fields has some 120; a longer line is no row, and is not held in memory.
 MAX_LINE = 10_000
 
 _GZIP = b"\x1f\x8b"
-# number, submit, wait, runtime, processors, memory, requested processors, time and memory,
-# status, user, application, queue, partition; the format counts from 1.
+# Fields that must be numbers: number, submit, wait, runtime, processors, memory, requested
+# processors, time and memory, status, user, application, queue, partition; the format counts
+# from 1.
 _wanted = itemgetter(0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 13, 14, 15)
 
 
@@ -42,17 +42,12 @@ class TraceRow:
     """A job as a trace has it; None for what the trace does not state."""
 
     line: int  # of the file
-    number: int | None
     submit: float  # s
-    wait: float | None  # s
     runtime: float  # s, at least 0
     processors: int  # allocated, else requested; at least 1
     requested_time: float | None  # s
     memory_kb: int | None  # used, else requested; a processor's, in some traces the job's
-    status: int | None  # 1: completed
-    user: int | None
     application: int | None  # the number of its executable
-    queue: int | None
     partition: int | None
 
 
@@ -68,42 +63,30 @@ class Reason(enum.StrEnum):
     LENGTH = "a line too long for a row"
 
 
-@dataclass(frozen=True, slots=True)
-class UnusableRows:
-    """The rows that one reason excludes."""
-
-    rows: int
-    first: int  # line of the first one
-
-
 @dataclass(slots=True)
 class TraceStatistics:
     """Counts of rows, updated while a trace is read; final at its end.
 
-    Every row is counted once: ``rows == usable + elsewhere + unusable_rows``.
+    Every row is counted once: ``rows == usable + elsewhere + unusable.total()``.
     """
 
     rows: int = 0  # without comments and blank lines
     usable: int = 0
     elsewhere: int = 0  # usable, but of another partition than those wanted
-    unusable: dict[Reason, UnusableRows] = field(default_factory=dict)
-
-    @property
-    def unusable_rows(self) -> int:
-        """Number of rows that cannot be used, for any reason."""
-        return sum(each.rows for each in self.unusable.values())
+    unusable: Counter[Reason] = field(default_factory=Counter)
+    first: dict[Reason, int] = field(default_factory=dict)  # line of the first row
 
     def drop(self, reason: Reason, line: int) -> None:
         """Count a row that cannot be used."""
-        before = self.unusable.get(reason, UnusableRows(0, line))
-        self.unusable[reason] = UnusableRows(before.rows + 1, before.first)
+        self.unusable[reason] += 1
+        self.first.setdefault(reason, line)
 
     def sentences(self) -> list[str]:
         """Return a text for each reason, most rows first."""
-        ordered = sorted(self.unusable.items(), key=lambda item: (-item[1].rows, item[1].first))
+        ordered = sorted(self.unusable.items(), key=lambda item: (-item[1], self.first[item[0]]))
         return [
-            f"{plurals.text(found.rows, 'row')} ({reason}), first on line {found.first}"
-            for reason, found in ordered
+            f"{plurals.text(rows, 'row')} ({reason}), first on line {self.first[reason]}"
+            for reason, rows in ordered
         ]
 
 
@@ -149,7 +132,13 @@ def read(
             if limit is not None and counts.usable >= limit:
                 break
     if not counts.usable:
-        raise exceptions.TraceError(f"{os.fspath(path)}: {_why_none(counts, partitions)}")
+        reasons = "; ".join(counts.sentences()) or "none"
+        why = f"expected rows of {FIELDS} numbers, found {reasons}"
+        if counts.elsewhere:
+            wanted = ", ".join(map(str, sorted(partitions)))
+            others = f"{counts.elsewhere} of other partitions"
+            why = f"expected jobs of partition {wanted}, found {others}"
+        raise exceptions.TraceError(f"{os.fspath(path)}: {why}")
     while held:
         yield heapq.heappop(held)[2]
 
@@ -171,7 +160,7 @@ def _row(line: int, text: str) -> TraceRow | Reason:
     # The sum finds a nan, which compares with nothing.
     if not sum(map(abs, values)) <= MAX_NUMBER:
         return Reason.NUMBER
-    number, submit, wait, runtime, used, memory, processors, time, requested = values[:9]
+    _, submit, _, runtime, used, memory, processors, time, requested = values[:9]
     if submit < 0:
         return Reason.SUBMIT
     if runtime < 0:
@@ -181,29 +170,19 @@ def _row(line: int, text: str) -> TraceRow | Reason:
     if used <= 0:
         return Reason.PROCESSORS
     return TraceRow(
-        line,
-        _whole(number),
-        submit,
-        wait if wait >= 0 else None,
-        runtime,
-        math.ceil(used),
-        time if time >= 0 else None,
-        _whole(memory if memory >= 0 else requested),
-        *map(_whole, values[9:]),
+        line=line,
+        submit=submit,
+        runtime=runtime,
+        processors=math.ceil(used),
+        requested_time=time if time >= 0 else None,
+        memory_kb=_whole(memory if memory >= 0 else requested),
+        application=_whole(values[11]),
+        partition=_whole(values[13]),
     )
 
 
 def _whole(value: float) -> int | None:
     return math.ceil(value) if value >= 0 else None
-
-
-def _why_none(counts: TraceStatistics, partitions: Collection[int]) -> str:
-    if counts.elsewhere:
-        wanted = ", ".join(map(str, sorted(partitions)))
-        return f"expected jobs of partition {wanted}, found {counts.elsewhere} of other partitions"
-    if not counts.rows:
-        return f"expected rows of {FIELDS} numbers, found none"
-    return f"expected rows of {FIELDS} numbers, found {'; '.join(counts.sentences())}"
 
 
 def _numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:

@@ -4,7 +4,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hpc_sched import exceptions
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim.jobs.distributions import (
     ALL_SYNC,
@@ -26,9 +25,8 @@ _TWICE = read("constant:2")
 class Synthetic:
     """Distributions of the jobs; by default up to 128 VMs, mostly minutes long, some hours.
 
-    Arrivals are a Poisson process where the times between them are exponential.
-
-    :raises exceptions.ConfigError: for a distribution with negative numbers
+    All numbers are 0 or more. Arrivals are a Poisson process where the times between them are
+    exponential.
     """
 
     count: int  # jobs
@@ -40,21 +38,6 @@ class Synthetic:
     memory_mb: Distribution = ZERO  # of one VM, rounded
     classes: ClassMix = ALL_SYNC
     scores: Distribution = ZERO  # cache scores
-
-    def __post_init__(self) -> None:
-        for what, number in {"jobs": self.count, "cores of a VM": self.vcpus}.items():
-            if number < 1:
-                raise exceptions.ConfigError(f"{what}: expected at least 1, found {number}")
-        for what, found in {
-            "times between arrivals": self.interarrivals,
-            "sizes": self.sizes,
-            "runtimes": self.runtimes,
-            "walltimes": self.walltimes,
-            "memory": self.memory_mb,
-            "cache scores": self.scores,
-        }.items():
-            if found.lowest < 0:
-                raise exceptions.ConfigError(f"{what}: expected at least 0, found {found.text}")
 
     def jobs(self, seed: int) -> Iterator[Job]:
         """Return the jobs, one at a time, numbered from 1; the first is submitted at 0.

@@ -6,10 +6,6 @@ from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 
 
-def _first_fit(request: PlacementRequest) -> Places | Rejection:
-    return filled(request.problem, np.argsort(request.problem.topology.name_rank))
-
-
 def _least_free(request: PlacementRequest) -> Places | Rejection:
     """Return for each VM the host with the fewest free processors that still takes it.
 
@@ -64,7 +60,11 @@ def _random(request: PlacementRequest) -> Places | Rejection:
     return tuple(places)
 
 
-FIRST_FIT = Policy("first-fit", "the first hosts by name, each filled before the next", _first_fit)
+FIRST_FIT = Policy(
+    "first-fit",
+    "the first hosts by name, each filled before the next",
+    lambda request: filled(request.problem, np.argsort(request.problem.topology.name_rank)),
+)
 LEAST_FREE_PE = Policy(
     "least-free-pe",
     "each VM on the host with the fewest free processors that still takes it (Gupta2013's default)",

@@ -1,55 +1,27 @@
 """Kueue's Topology Aware Scheduling, with BestFit and with LeastFreeCapacity.
 
-Restated from Kueue v0.19.2 (pkg/cache/scheduler/tas_flavor_snapshot.go) and its KEP 2724, with
-the feature gates that are on by default. A pod is a VM here; the levels of the topology are those
-of the fabric, top down, and below the leaf switch the host.
-
-BestFit serves jobs with the annotation ``preferred`` or ``required``:
-
-1. The search begins at the level that the job names. If no domain of it holds the job, a job that
-   requires the level waits; one that prefers it is tried on the level above, and so on.
-2. Of the domains that hold the whole job the one with least room is taken. On the top level, and
-   on every level below, several may be needed: those with most room, while each takes less than
-   the rest of the job, then of the others the one with least room that takes all the rest.
-3. Then a level down: the candidates are all domains below those just taken, together, whatever
-   number of VMs each of these was to hold. This goes on down to the hosts.
-
-A plain job is simulated as one that prefers the leaf switch; a group's ``prefer`` and ``require``
-name other levels. LeastFreeCapacity serves the annotation ``unconstrained`` only (until v0.14 that
-was BestFit too; the gate for all jobs is gone since v0.17). It ignores the topology: it takes the
-host with least room that holds the whole job, or else hosts in ascending order of room. A group
-that requires or prefers a level is placed by BestFit under either policy.
-
-Equal domains are ordered by their names from the top level down, as in Kueue. A job that prefers
-a level, or is unconstrained, may be spread over islands, which are domains of the top level; one
-that requires a level never is. Kueue has no equivalent of ``max_leaves``, which is ignored. No
-group has members in the simulator. Left out: slices and multi-layer constraints, leaders,
-preferred node affinity, replacement of failed nodes, quotas and preemption, and
-TASBalancedPlacement, which is off by default.
+Restated from Kueue v0.19.2 (pkg/cache/scheduler/tas_flavor_snapshot.go) and its KEP 2724; the
+rules, and what is left out of them, are in docs/reference/policies.rst. A pod is a VM; the levels
+are those of the fabric, top down, and below the leaf switch the host.
 """
 
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Rejection
+from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import name_rank
-
-Array = NDArray[np.int64]
 
 HOST, LEAF = 0, 1  # levels: leaf switches are on level 1
 
 
 def _place(request: PlacementRequest, *, unconstrained: bool) -> Places | Rejection:
-    """Return the places by the group's constraints on levels.
-
-    :param unconstrained: whether a group without them is unconstrained; else it prefers the leaf
-    """
+    """Return the places of a group that prefers the leaf, or is ``unconstrained``, by default."""
     problem = request.problem
     named = problem.constraints.require or problem.constraints.prefer
     if named is None and unconstrained:
@@ -76,7 +48,7 @@ def best_fit(problem: Problem, level: int, *, required: bool) -> Places | Reject
     hosts = np.flatnonzero(problem.capacity > 0)
     for number in range(level, HOST - 1, -1):
         rooms = _rooms(topology, number, problem.capacity)
-        domain = _domains(topology, number)[hosts]
+        domain = hosts if number == HOST else topology.groups[number - 1, hosts]
         found, below = np.unique(domain, return_index=True)
         # Sorted by the names from the top down, which any host below the domain has.
         order = np.lexsort((*path[number:, hosts[below]], -rooms[found]))
@@ -104,11 +76,6 @@ def fewest(rooms: Array, wanted: int) -> Array:
     return np.array([*range(last), tightest])
 
 
-def _domains(topology: Topology, level: int) -> Array:
-    """Return each host's domain on a level: the index of a switch, or of the host itself."""
-    return np.arange(len(topology.hosts)) if level == HOST else topology.groups[level - 1]
-
-
 def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
     """Return the number of VMs that each domain of a level takes, by its index."""
     if level == HOST:
@@ -118,10 +85,7 @@ def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
 
 
 def _paths(topology: Topology) -> Array:
-    """Return the name rank of each host's domain, per level from the host up.
-
-    Shape (depth + 1, hosts).
-    """
+    """Return the name rank of each host's domain per level, host first. (depth + 1, hosts)."""
     rank = name_rank([switch.name for switch in topology.switches])
     return np.vstack([topology.name_rank, rank[topology.groups]])
 

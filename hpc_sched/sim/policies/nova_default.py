@@ -1,22 +1,7 @@
 """Stock Nova: one VM after the other, each on the host with the highest weight.
 
 Restated from Nova 34.0.0 (nova/weights.py, nova/scheduler/weights/ram.py, cpu.py, io_ops.py and
-affinity.py). A weigher's raw numbers are scaled to 0..1 over the hosts that pass and added up; all
-multipliers are 1.0. RAMWeigher and CPUWeigher pin the lower end of their scale to 0: their weight
-is the share of the most that a host has free. Negative raw numbers count as 0.
-ServerGroupSoftAffinityWeigher pins nothing: 0 is the host with the fewest VMs of the group, 1 the
-one with most.
-
-Left out: the weighers of disk, build failures, PCI devices, metrics, cells, versions of computes
-and hypervisors, assumed to be equal on all hosts; those whose multiplier is 0 by default;
-``host_subset_size`` and ``shuffle_best_same_weighed_hosts``; Placement's limit on candidates.
-IoOpsWeigher, with the multiplier -1.0, counts the VMs of the request only: a host counts those it
-has just received as I/O operations until it reports again, which drives them apart and cancels
-most of what soft-affinity adds.
-
-Nova weighs the memory that a compute reports as free, without allocation ratio; here it is what
-the host can still give. Nova returns hosts of equal weight in the order of a set; here the first by
-name is taken. No group has members in the simulator.
+affinity.py); which weighers, and what is left out, is in docs/reference/policies.rst.
 """
 
 from functools import partial

@@ -51,21 +51,12 @@ def _mdobp(request: PlacementRequest) -> Places | Rejection:
     hosts = np.flatnonzero(problem.capacity)
     if problem.packing is None or int(problem.capacity.sum()) < problem.awaiting:
         return refused(problem)
+    order = problem.topology.name_rank
     return tuple(
         mdobp.places(
-            problem.packing,
-            problem.members,
-            problem.topology.name_rank,
-            problem.capacity,
-            hosts,
-            problem.awaiting,
+            problem.packing, problem.members, order, problem.capacity, hosts, problem.awaiting
         )
     )
-
-
-def _sync(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of a plan of leaves in which MDOBP chooses the hosts."""
-    return _planned(replace(request.group, pack_hosts=False))
 
 
 def _async(request: PlacementRequest) -> Places | Rejection:
@@ -80,20 +71,15 @@ def _async(request: PlacementRequest) -> Places | Rejection:
 
 _BY_CLASS = {
     "extreme": on_one_type(_exact),
-    "sync": on_one_type(_sync),
+    # A plan of leaves in which MDOBP chooses the hosts.
+    "sync": on_one_type(lambda request: _planned(replace(request.group, pack_hosts=False))),
     "async": on_one_type(_async),
     "none": nova_default.DEFAULT.place,
 }
 
 
-def _by_class(request: PlacementRequest) -> Places | Rejection:
-    return _BY_CLASS[request.application.app_class](request)
-
-
 EXACT = Policy(
-    "exact-plan",
-    "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)",
-    on_one_type(_exact),
+    "exact-plan", "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)", on_one_type(_exact)
 )
 LISTING_1 = Policy(
     "dudina2013",
@@ -115,6 +101,6 @@ CLASSES = Policy(
     "gupta2013",
     "by application class: dedicated, planned or packed hosts, cache scores kept in limits "
     "(Gupta2013; all our filters, HopByteWeigher and MDOBPWeigher)",
-    _by_class,
+    lambda request: _BY_CLASS[request.application.app_class](request),
     bounded_by_neighbours=True,
 )

@@ -3,8 +3,6 @@
 import difflib
 from importlib import metadata
 
-import stevedore
-
 from hpc_sched import exceptions
 from hpc_sched.sim.policies.base import Policy
 
@@ -21,17 +19,17 @@ def policy(name: str) -> Policy:
 
     :raises exceptions.SimulationError: for an unknown policy, or one that cannot be loaded
     """
-    if name not in names():
-        near = difflib.get_close_matches(name, names(), n=1)
+    points = {point.name: point for point in metadata.entry_points(group=NAMESPACE)}
+    if name not in points:
+        near = difflib.get_close_matches(name, points, n=1)
         like = f", did you mean {near[0]}" if near else ""
         raise exceptions.SimulationError(
             f"there is no policy {name!r}{like}: expected one of {', '.join(names())}"
         )
-
-    def broken(_manager: object, _entry_point: object, error: BaseException) -> None:
+    try:
+        found = points[name].load()
+    except Exception as error:
         raise exceptions.SimulationError(f"policy {name!r} cannot be loaded: {error}") from error
-
-    found: object = stevedore.DriverManager(NAMESPACE, name, on_load_failure_callback=broken).driver
     if not isinstance(found, Policy):
         raise exceptions.SimulationError(
             f"policy {name!r}: expected a Policy at its entry point, found {found!r}"

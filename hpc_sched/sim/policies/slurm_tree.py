@@ -1,33 +1,7 @@
 """Slurm's topology/tree: best fit over leaf switches.
 
-Restated from Slurm 26.05.3 (src/plugins/topology/tree/eval_nodes_tree.c and switch_record.c). Its
-page doc/html/topology.shtml describes it as: the lowest switch that can satisfy the job, then leaf
-switches below it by best fit. The code compares two leaves at a time:
-
-1. All VMs are under one root: of those with enough room the highest, of equals the last. So no job
-   is spread over islands.
-2. Leaves are taken one by one until the job is satisfied. To compare two, a walk goes up from
-   each, a switch a step, to the first that has enough for the rest of the job. The shorter walk
-   wins; of two equally long ones, the one to the switch with fewer free hosts. If both lead to one
-   switch, the branches by which they reach it are compared: more free hosts win. So the first
-   leaf is below the lowest switch that has enough, of several such switches below the one with
-   the fewest free hosts, and there in the branch with the most.
-3. From the second leaf on distance counts too, in links to all leaves taken before. The code goes
-   once through the leaves and keeps the best so far. A farther one never replaces it; a nearer
-   one does if its walk is shorter, or equally long and to another switch; an equally distant one
-   does if it wins as in 2. So the order of the leaves matters, and the job may leave the lowest
-   switch that could have held it.
-4. The hosts of a leaf are taken in order, each filled as far as the job needs.
-
-Slurm orders switches and hosts as its files do; here they are ordered by name. As in Slurm, the
-hosts of leaves that were taken no longer count as free below the switches above them, but their
-processors do.
-
-A group is a job of several tasks, which the hosts share (``-n`` and ``-c``); if no host has room
-for two VMs it is a job of several hosts (``-N``). Left out: weights of nodes, required, excluded,
-contiguous and busy nodes, GRES, bounds on nodes and on their resources, least loaded nodes,
-dragonfly, the second try without the smallest nodes, and ``--switches=count@time``. A group's
-constraints are ignored, as Slurm has no other word for them. No group has members in the simulator.
+Restated from Slurm 26.05.3 (src/plugins/topology/tree/eval_nodes_tree.c and switch_record.c); the
+rule, and what is left out of it, is in docs/reference/policies.rst.
 """
 
 from dataclasses import dataclass
@@ -38,10 +12,9 @@ from numpy.typing import NDArray
 
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,8 +99,7 @@ def taken_leaves(
     taken: list[int] = []
     while wanted > 0:
         enough = (hosts[leaves.above] >= wanted_hosts) & (room[leaves.above] >= wanted)
-        walks = Walks(leaves, np.argmax(enough, axis=0), hosts, distance)
-        best = walks.best()
+        best = best_leaf(leaves, np.argmax(enough, axis=0), hosts, distance)
         path = list(dict.fromkeys(leaves.above[:, best].tolist()))
         leaf = path[0]
         taken.append(leaf)
@@ -138,45 +110,41 @@ def taken_leaves(
     return taken
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Walks:
-    """The walks up from all leaves, each to the first switch with enough for the rest."""
+def best_leaf(leaves: Leaves, end: Array, hosts: Array, distance: Array) -> int:
+    """Return the last leaf that was better than the best one before it.
 
-    leaves: Leaves
-    end: Array  # steps per leaf; the root always has enough
-    hosts: Array  # per switch of the fabric: free hosts
-    distance: Array  # per leaf: links to all leaves taken before
+    :param end: per leaf, the steps of the walk up to the first switch with enough for the rest;
+        the root always has enough
+    :param hosts: per switch of the fabric, the free hosts
+    :param distance: per leaf, the links to all leaves taken before
+    """
+    above, level = leaves.above, leaves.level
 
-    def best(self) -> int:
-        """Return the last leaf that was better than the best one before it."""
-        left = np.flatnonzero(self.hosts[self.leaves.above[0]] > 0)
-        best, left = int(left[0]), left[1:]
-        while len(left):
-            better = self._better(left, best)
-            first = int(np.argmax(better))
-            if not better[first]:
-                break
-            best, left = int(left[first]), left[first + 1 :]
-        return best
-
-    def _better(self, those: Array, best: int) -> NDArray[np.bool_]:
-        """Return a mask of the leaves that are better than the best one so far."""
-        above, level = self.leaves.above, self.leaves.level
-        equal = self.end[those] == self.end[best]
-        ends = above[self.end[those], those]
-        same = equal & (ends == above[self.end[best], best])
+    def are_better(those: Array, best: int) -> NDArray[np.bool_]:
+        equal = end[those] == end[best]
+        same = equal & (above[end[those], those] == above[end[best], best])
         # Two walks to one switch are compared just before they meet.
         apart = (above[:, those] != above[:, [best]]).sum(axis=0) - 1
-        step = np.where(same, apart, self.end[those])
+        step = np.where(same, apart, end[those])
         one, two = above[step, those], above[step, best]
-        more = self.hosts[one] - self.hosts[two]
+        more = hosts[one] - hosts[two]
         fits = np.where(same, more, -more)
         tighter = (fits > 0) | ((fits == 0) & (level[one] < level[two]))
-        sooner = self.end[those] < self.end[best]
-        nearer = (self.distance[those] < self.distance[best]) & (sooner | (equal & ~same))
-        as_far = self.distance[those] == self.distance[best]
+        sooner = end[those] < end[best]
+        nearer = (distance[those] < distance[best]) & (sooner | (equal & ~same))
+        as_far = distance[those] == distance[best]
         better: NDArray[np.bool_] = nearer | (as_far & (sooner | (equal & tighter)))
         return better
+
+    left = np.flatnonzero(hosts[above[0]] > 0)
+    best, left = int(left[0]), left[1:]
+    while len(left):
+        better = are_better(left, best)
+        first = int(np.argmax(better))
+        if not better[first]:
+            break
+        best, left = int(left[first]), left[first + 1 :]
+    return best
 
 
 POLICY = Policy(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -15,19 +16,11 @@ from hpc_sched.topology.writers.svg_layout import cut
 _ROW, _AROUND = 0.27, 0.65  # inches: a bar, and the axis below all bars
 _NAME_ROOM, _LETTERS = 150, 12  # pixels
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WAIT_TICKS = {
-    0: "0",
-    1: "1 s",
-    10: "10 s",
-    _MINUTE: "1 min",
-    10 * _MINUTE: "10 min",
-    _HOUR: "1 h",
-    6 * _HOUR: "6 h",
-    **{days * _DAY: f"{days} d" for days in (1, 10, 100, 1000)},
+    **{0: "0", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21600: "6 h"},
+    **{days * 86400: f"{days} d" for days in (1, 10, 100, 1000)},
 }
-# An axis that reaches beyond it has ticks at whole decades only.
-_MANY_DECADES = 1000
+_MANY_DECADES = 1000  # an axis that reaches beyond it has ticks at whole decades only
 
 
 def hop_bytes(policies: Sequence[PolicyRuns]) -> Plot:
@@ -59,38 +52,38 @@ def _bars(
 ) -> Plot:
     found = {each.policy: finite_values(each.results, value) for each in policies}
     shown, missing = parted(policies, lambda each: found[each.policy])
-    if any(len(values) > 1 for values in found.values()):
+    values = [found[each.policy] for each in shown]
+    means = list(map(fmean, values))
+    reach = None
+    if any(len(each) > 1 for each in values):
         reading += " A bar is the mean over the seeds, its whisker reaches from least to most."
+        ends = [list(map(min, values)), list(map(max, values))]
+        reach = np.abs(np.subtract(ends, means))
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
-        most = max(max(found[each.policy]) for each in shown)
-        for row, each in enumerate(shown):
-            values = found[each.policy]
-            mean, least, greatest = fmean(values), min(values), max(values)
-            axes.barh(row, mean, height=0.62, color=each.look.colour)
-            if len(values) > 1:
-                reach = [[max(0.0, mean - least)], [max(0.0, greatest - mean)]]
-                axes.errorbar(mean, row, xerr=reach, color="#1a1a1a", capsize=3, linewidth=1)
-            axes.annotate(
-                ratio(mean),
-                (max(mean, greatest), row),
-                xytext=(5, 0),
-                textcoords="offset points",
-                verticalalignment="center",
-            )
-        names = [cut(each.policy, _NAME_ROOM, _LETTERS) for each in shown]
-        axes.set_yticks(range(len(shown)), names)
+        bars = axes.barh(
+            range(len(shown)),
+            means,
+            height=0.62,
+            color=[each.look.colour for each in shown],
+            tick_label=[cut(each.policy, _NAME_ROOM, _LETTERS) for each in shown],
+            xerr=reach,
+            error_kw={"ecolor": "#1a1a1a", "capsize": 3, "elinewidth": 1},
+        )
+        axes.bar_label(bars, list(map(ratio, means)), padding=5)
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
         axes.axvline(1.0, color="#1a1a1a", linewidth=0.8, linestyle=(0, (4, 3)))
         axes.set_xlabel(f"{title} (ratio)")
-        axes.set_xlim(0, 1.18 * max(most, 1.0))  # room for the numbers
+        axes.set_xlim(0, 1.18 * max(1.0, *map(max, values)))  # room for the numbers
         axes.set_ylim(len(shown) - 0.5, -0.5)  # the first on top
 
-    means = ", ".join(f"{each.policy} {ratio(fmean(found[each.policy]))}" for each in shown)
+    label = ", ".join(
+        f"{each.policy} {ratio(mean)}" for each, mean in zip(shown, means, strict=True)
+    )
     height = _AROUND + _ROW * max(len(shown), 2)
-    panels = (Panel(drawn(name, f"{title}: {means}.", draw, height)),) if shown else ()
+    panels = (Panel(drawn(name, f"{title}: {label}.", draw, height)),) if shown else ()
     return Plot(title, reading, panels, missing=missing)
 
 
@@ -121,9 +114,10 @@ def slowdowns(policies: Sequence[PolicyRuns]) -> Plot:
         axes.set_yscale("log")
         top = max(2.0, highest * 1.4)
         steps = (1,) if top > _MANY_DECADES else (1, 2, 5)
-        ticks = [step * 10**power for power in range(16) for step in steps]
-        shown = [tick for tick in ticks if tick <= top]
-        axes.set_yticks(shown, [f"{tick:,}" for tick in shown])
+        ticks = [
+            step * 10**power for power in range(16) for step in steps if step * 10**power <= top
+        ]
+        axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
         axes.minorticks_off()
         axes.set_ylim(1, top)
 
@@ -149,12 +143,7 @@ def _quantiles(
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         found = [values(each.shown) for each in key]
-        lasts = [max(len(each) - 1, 1) for each in found]
-        shares = [
-            [100 * step / last for step in range(len(each))]
-            for last, each in zip(lasts, found, strict=True)
-        ]
-        draw_lines(axes, key, list(zip(shares, found, strict=True)))
+        draw_lines(axes, key, [(np.linspace(0, 100, len(each)).tolist(), each) for each in found])
         axes.set_xlabel("Jobs done (%)")
         axes.set_xlim(0, 100)
         scale(axes, max(map(max, found)))

@@ -1,35 +1,23 @@
 """The page as a whole: a template with tables and plots."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import jinja2
 
-from hpc_sched import exceptions, files
-from hpc_sched.sim.report import comparisons, heat, policy_runs, table, timeline
+from hpc_sched.sim.report import comparisons, heat, plot, policy_runs, table, timeline
 from hpc_sched.sim.report.plot import Section
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.results import Result
 
-TITLE = "Simulation of placement policies"
 
-# Characters that neither HTML nor SVG can hold, such as surrogates in file names.
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def page(
-    results: Sequence[Result],
-    about: Sequence[tuple[str, str]],
-    notes: Sequence[str],
-    title: str = TITLE,
-) -> str:
+def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Sequence[str]) -> str:
     """Return the report of a sweep as one HTML page that loads nothing. Same input, same text.
 
     Policies are in the order of their first results. Where one run is drawn for a policy, it is
     that of its first seed.
     """
-    policies = policy_runs.by_policy([_legal_result(result) for result in results])
+    policies = policy_runs.by_policy([_drawable(result) for result in results])
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("hpc_sched.sim.report", "templates"),
         autoescape=True,
@@ -37,10 +25,10 @@ def page(
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    return environment.get_template("page.html").render(
-        title=_legal(title),
-        about=[(_legal(name), _legal(value)) for name, value in about],
-        notes=[_legal(note) for note in notes],
+    text = environment.get_template("page.html").render(
+        title="Simulation of placement policies",
+        about=about,
+        notes=notes,
         policies=policies,
         seeds=policy_runs.about_seeds(policies),
         columns=table.COLUMNS,
@@ -52,64 +40,33 @@ def page(
         refusals=policy_runs.refusals(policies),
         sample=policy_runs.sample,
     )
-
-
-def write(
-    path: files.Path,
-    results: Sequence[Result],
-    about: Sequence[tuple[str, str]],
-    notes: Sequence[str],
-    title: str = TITLE,
-) -> None:
-    """Write the report of a sweep atomically; see :func:`page`.
-
-    :raises exceptions.SimulationError: naming the file that cannot be written
-    """
-    content = page(results, about, notes, title).encode()
-    files.write_atomically(path, content, exceptions.SimulationError)
+    return plot.legal(text)
 
 
 def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
-    return (
-        Section(
-            "progress",
-            "Progress",
-            timeline.over_time(policies),
+    hint = ""
+    if len(policies) > 1:
+        hint = (
             "Policies keep their colour, kind of line and marker on the whole page. Where lines "
             "coincide the last one covers the others; their markers remain visible."
-            if len(policies) > 1
-            else "",
-        ),
-        Section(
-            "waits",
-            "Waits and slowdowns",
-            (comparisons.waits(policies), comparisons.slowdowns(policies)),
-        ),
-        Section(
-            "placement",
-            "Placement",
-            (
-                comparisons.hop_bytes(policies),
-                comparisons.leaves(policies),
-                timeline.crossing(policies),
-            ),
-        ),
+        )
+    waits = comparisons.waits(policies), comparisons.slowdowns(policies)
+    bars = comparisons.hop_bytes(policies), comparisons.leaves(policies)
+    return (
+        Section("progress", "Progress", timeline.over_time(policies), hint),
+        Section("waits", "Waits and slowdowns", waits),
+        Section("placement", "Placement", (*bars, timeline.crossing(policies))),
         Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
         Section("fabric", "The fabric over time", (heat.plot(policies),)),
     )
 
 
-def _legal(text: str) -> str:
-    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def _legal_result(result: Result) -> Result:
-    """Return a result with all its texts made legal."""
-    gangs = {_legal(level): sizes for level, sizes in result.series.gangs.items()}
+def _drawable(result: Result) -> Result:
+    """Return a result whose names can be drawn."""
+    gangs = {plot.legal(level): sizes for level, sizes in result.series.gangs.items()}
     return replace(
         result,
-        summary=replace(result.summary, policy=_legal(result.summary.policy)),
-        refusals={_legal(reason): jobs for reason, jobs in result.refusals.items()},
-        leaves=[_legal(name) for name in result.leaves],
+        summary=replace(result.summary, policy=plot.legal(result.summary.policy)),
+        leaves=list(map(plot.legal, result.leaves)),
         series=replace(result.series, gangs=gangs),
     )

@@ -1,7 +1,6 @@
 """Plots of the page: their parts, and pictures in one style whatever the reader's matplotlib.
 
-All pictures of a page share its ids and styles. matplotlib writes for a file of its own: its clip
-paths, named by content, and its rules for ``*`` would affect the other pictures.
+All pictures of a page share its ids and styles, but matplotlib writes for a file of its own.
 """
 
 import io
@@ -23,6 +22,7 @@ from hpc_sched.sim.report.policy_runs import PolicyRuns
 
 WIDTH = 6.0  # inches of 96 pixels
 HEIGHT = 3.1
+_RASTER = 144  # pixels an inch, of what is no vector graphic
 
 # Any: the type of matplotlib's keys differs between the supported releases.
 _STYLE: dict[Any, Any] = {
@@ -40,8 +40,6 @@ _STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "lines.linewidth": 1.5,
     "lines.markersize": 4.5,
-    # Ids follow from what is drawn, and from this.
-    "svg.hashsalt": "hpc_sched",
     # Text remains text: it can be searched, and is a third of its outlines' size.
     "svg.fonttype": "none",
     # A dollar in a name is a dollar.
@@ -50,7 +48,8 @@ _STYLE: dict[Any, Any] = {
     "ytick.color": "#4a4a4a",
 }
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-_REFERENCE = re.compile(r"(^#|url\(#)([^)]*)")
+# Characters that neither HTML nor SVG can hold, such as surrogates in file names.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PIXELS = 4 / 3  # of a point
 # The rules that matplotlib states for all elements; they are inherited from the outermost.
 _INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
@@ -96,13 +95,14 @@ def parted(
 def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float = HEIGHT) -> Markup:
     """Return a picture as SVG for the page. The same drawing gives the same text.
 
-    :param name: prefix of its ids; unique on the page
+    :param name: unique on the page, and so are the ids that follow from it
     """
     with matplotlib.rc_context(), warnings.catch_warnings():
         # The browser takes letters that this font lacks from another: the text remains text.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
+        # Ids of clip paths and markers follow from this and from what is drawn.
+        matplotlib.rcParams.update({**_STYLE, "svg.hashsalt": name})
         layout = ConstrainedLayoutEngine()
         figure = Figure(figsize=(WIDTH, height), dpi=72, layout=layout)
         draw(figure)
@@ -110,32 +110,26 @@ def drawn(name: str, label: str, draw: Callable[[Figure], None], height: float =
         layout.execute(figure)
         figure.set_layout_engine(None)
         stream = io.StringIO()
-        figure.savefig(stream, format="svg", metadata=_NO_METADATA)
-    return _inlined(stream.getvalue(), name, label)
+        figure.savefig(stream, format="svg", metadata=_NO_METADATA, dpi=_RASTER)
+    return _inlined(stream.getvalue(), label)
 
 
-def _inlined(svg: str, name: str, label: str) -> Markup:
-    """Return a picture whose ids have a prefix; unused ids are removed. Linear in the text."""
+def legal(text: str) -> str:
+    """Return a text with a replacement character for those that no page can hold."""
+    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _inlined(svg: str, label: str) -> Markup:
+    """Return a picture without namespaces, styles and the ids of groups. Linear in the text."""
     root = ET.fromstring(svg)  # nosec B314
-    for parent in list(root.iter()):
-        for child in list(parent):
+    for element in list(root.iter()):
+        for child in list(element):
             if _local(str(child.tag)) in ("metadata", "style"):
-                parent.remove(child)
-    ids: dict[str, str] = {}
-
-    def renamed(found: re.Match[str]) -> str:
-        return found[1] + ids.setdefault(found[2], f"{name}-{len(ids) + 1}")
-
-    for element in root.iter():
+                element.remove(child)
         element.tag = _local(str(element.tag))
         element.attrib = {_local(key): value for key, value in element.attrib.items()}
-        for key, value in element.attrib.items():
-            if key == "href" or "url(#" in value:
-                element.attrib[key] = _REFERENCE.sub(renamed, value)
-    for element in root.iter():
-        own = element.attrib.pop("id", None)
-        if own in ids:
-            element.attrib["id"] = ids[own]
+        if element.tag == "g":
+            element.attrib.pop("id", None)
     _, _, width, height = root.attrib["viewBox"].split()
     root.attrib = {
         "class": "plot",

@@ -25,8 +25,7 @@ _LETTERS = {Path.MOVETO: "M", Path.LINETO: "L", Path.CURVE3: "Q", Path.CURVE4: "
 _WIDTH, _HEIGHT, _MARKER = 34, 14, 8  # of a sample in the key, pixels
 _LINE = 2  # its line's width, pixels
 
-# A policy that names hosts or counts in its reasons has about one per job.
-MOST_REASONS = 12
+MOST_REASONS = 12  # a policy that names hosts or counts in its reasons has about one per job
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +150,8 @@ def refusals(policies: Sequence[PolicyRuns]) -> list[Refusals]:
     """Return the refusals of each policy that refused a job."""
     found = []
     for runs in policies:
-        jobs: Counter[str] = Counter()
-        for result in runs.results:
-            jobs.update(result.refusals)
+        jobs = sum((Counter(result.refusals) for result in runs.results), Counter[str]())
         ordered = sorted(jobs.items(), key=lambda item: (-item[1], item[0]))
         named, rest = ordered[:MOST_REASONS], ordered[MOST_REASONS:]
-        if named:
-            other_jobs = sum(count for _, count in rest)
-            found.append(Refusals(runs, tuple(named), len(rest), other_jobs))
-    return found
+        found.append(Refusals(runs, tuple(named), len(rest), sum(count for _, count in rest)))
+    return [each for each in found if each.reasons]

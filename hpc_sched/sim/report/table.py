@@ -13,25 +13,21 @@ from hpc_sched.sim.results import Result, Summary
 DASH = "\N{EN DASH}"
 MORE, LESS = 1, -1  # what is better
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
-# Smaller unit in s, how many make the larger unit, number below which the pair is used, names.
-_PAIRS = (
-    (1, 60, _HOUR, "min", "s"),
-    (_MINUTE, 60, _DAY // _MINUTE, "h", "min"),
-    (_HOUR, 24, math.inf, "d", "h"),
-)
+# Smaller unit in s, how many make the larger unit, most of the larger unit, names.
+_PAIRS = ((1, 60, 60, "min", "s"), (60, 60, 24, "h", "min"), (3600, 24, math.inf, "d", "h"))
 
 
 def duration(seconds: float) -> str:
     """Return a time with its two largest units: ``3d 4h``, ``5min 20s``, ``12.5 s``."""
-    if seconds < _MINUTE:
+    if seconds < 60:
         return f"{seconds:.3g} s"
-    # Rounded before it is compared: 59min 59.7s is 1h.
-    part, parts, _, large, small = next(
-        pair for pair in _PAIRS if round(seconds / pair[0]) < pair[2]
-    )
-    whole, rest = divmod(round(seconds / part), parts)
-    return f"{whole:,}{large} {rest}{small}" if rest else f"{whole:,}{large}"
+    for part, parts, most, large, small in _PAIRS:
+        # Rounded before it is compared: 59min 59.7s is 1h.
+        whole, rest = divmod(round(seconds / part), parts)
+        text = f"{whole:,}{large} {rest}{small}" if rest else f"{whole:,}{large}"
+        if whole < most:
+            break
+    return text
 
 
 def ratio(value: float) -> str:

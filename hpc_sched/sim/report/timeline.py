@@ -131,6 +131,5 @@ def _panel(
 
 
 def _means(values: Sequence[float]) -> list[float]:
-    """Return about _MEANS means of neighbouring values."""
     together = math.ceil(len(values) / _MEANS)
     return [fmean(values[i : i + together]) for i in range(0, len(values), together or 1)]

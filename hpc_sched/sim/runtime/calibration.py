@@ -18,7 +18,7 @@ Only ratios can be measured: the lowest level is 1, and so is the fastest proces
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,15 +27,12 @@ from numpy.typing import NDArray
 from hpc_sched import decimals, exceptions, files, table_file
 from hpc_sched.sim.runtime.runtime_model import HOST, MAX_FACTOR, RuntimeModel, filled
 
-# Longer than any measurement, and more cache misses than any memory serves.
-MAX_SECONDS = 1e9
-MAX_SCORE = 1e6
+MAX_SECONDS = 1e9  # longer than any measurement
+MAX_SCORE = 1e6  # more cache misses than any memory serves
 MAX_BYTES = 10_000_000
 MAX_ROWS = 20_000
 MAX_TYPES = 100
-# Required and optional columns.
-NEEDED = ("job", "seconds", "level")
-OPTIONAL = ("processor", "neighbour_score")
+NEEDED, OPTIONAL = ("job", "seconds", "level"), ("processor", "neighbour_score")  # columns
 
 _HEADER = f"a header of {', '.join(NEEDED)} and, where measured, {', '.join(OPTIONAL)}"
 # Of columns scaled to at most 1: smaller singular values are rounding errors; what the runs
@@ -59,58 +56,51 @@ class Measured:
     score: float | None = None  # neighbours' cache score; None without such a column
 
 
-def measured_runs(path: files.Path, levels: Sequence[str]) -> list[Measured]:
-    """Return the runs of a file, in its order.
-
-    :param levels: valid names in the column ``level``
-    :raises exceptions.CalibrationError: naming file, line and what was expected
-    """
+def _measured_runs(path: files.Path, levels: Sequence[str]) -> list[Measured]:
+    """Return the runs of a file, in its order; ``levels`` are those that are valid in it."""
     error = exceptions.CalibrationError
     name = os.fspath(path)
     text = files.decode(files.read_bytes(path, error, MAX_BYTES), name, error)
-    needed = set(NEEDED)
-    header: tuple[str, ...] | None = None
-    runs: list[Measured] = []
-    for line, cells in table_file.csv_lines(text, name, error):
-        where = f"{name}:{line}"
-        if header is None:
-            if not needed <= set(cells) <= needed | {*OPTIONAL} or len(set(cells)) != len(cells):
-                found = ", ".join(cells)[:80]
-                raise error(f"{where}: expected {_HEADER}, found {found!r}")
-            header = cells
-        elif len(cells) != len(header):
-            columns = f"{len(header)} columns ({', '.join(header)})"
-            raise error(f"{where}: expected {columns}, found {len(cells)}")
-        else:
-            runs.append(_run(dict(zip(header, cells, strict=True)), where, levels))
-        if len(runs) > MAX_ROWS:
-            raise error(f"{where}: expected at most {MAX_ROWS} rows, found more")
-    if not runs:
+    (line, header), *rows = [*table_file.csv_lines(text, name, error)] or [(0, NEEDED)]
+    columns = set(header)
+    if not set(NEEDED) <= columns <= {*NEEDED, *OPTIONAL} or len(columns) != len(header):
+        found = ", ".join(header)[:80]
+        raise error(f"{name}:{line}: expected {_HEADER}, found {found!r}")
+    if not rows:
         raise error(f"{name}: expected {_HEADER}, and rows below it; found no row")
+    if len(rows) > MAX_ROWS:
+        raise error(f"{name}:{rows[MAX_ROWS][0]}: expected at most {MAX_ROWS} rows, found more")
+    runs = []
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise error(
+                f"{name}:{line}: expected {len(header)} columns ({', '.join(header)}), "
+                f"found {len(cells)}"
+            )
+        runs.append(_run(dict(zip(header, cells, strict=True)), f"{name}:{line}", levels))
     return runs
 
 
 def _run(cells: Mapping[str, str], where: str, levels: Sequence[str]) -> Measured:
-    def number(column: str, is_valid: Callable[[float], bool], expected: str) -> float:
-        found = decimals.number_in(cells[column])
-        check(column, found is not None and is_valid(found), expected)
-        return found or 0.0
-
-    def check(column: str, is_valid: bool, expected: str) -> None:
+    seconds = decimals.number_in(cells["seconds"]) or 0.0
+    score = decimals.number_in(cells.get("neighbour_score", "0"))
+    for column, is_valid, expected in (
+        ("job", cells["job"] != "", "a name"),
+        ("seconds", 0 < seconds <= MAX_SECONDS, f"a number above 0 and at most {MAX_SECONDS:g}"),
+        ("level", cells["level"] in levels, f"one of {', '.join(levels)}"),
+        ("processor", cells.get("processor") != "", "a processor type"),
+        (
+            "neighbour_score",
+            score is not None and 0 <= score <= MAX_SCORE,
+            f"a number from 0 to {MAX_SCORE:g}",
+        ),
+    ):
         if not is_valid:
             found = repr(cells[column][:80]) if cells[column] else "nothing"
             text = f"{where}: {column}: expected {expected}, found {found}"
             raise exceptions.CalibrationError(text)
-
-    check("job", cells["job"] != "", "a name")
-    above_0 = f"a number above 0 and at most {MAX_SECONDS:g}"
-    seconds = number("seconds", lambda found: 0 < found <= MAX_SECONDS, above_0)
-    check("level", cells["level"] in levels, f"one of {', '.join(levels)}")
-    check("processor", cells.get("processor") != "", "a processor type")
-    score = None
-    if "neighbour_score" in cells:
-        from_0 = f"a number from 0 to {MAX_SCORE:g}"
-        score = number("neighbour_score", lambda found: 0 <= found <= MAX_SCORE, from_0)
+    if "neighbour_score" not in cells:
+        score = None
     return Measured(cells["job"], seconds, cells["level"], cells.get("processor"), score)
 
 
@@ -135,7 +125,7 @@ def read(path: files.Path, levels: Sequence[str]) -> Calibration:
     :raises exceptions.CalibrationError: naming file, line and what was expected
     """
     names = (HOST, *levels)
-    return calibrated(measured_runs(path, names), names, os.fspath(path))
+    return calibrated(_measured_runs(path, names), names, os.fspath(path))
 
 
 def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> Calibration:
@@ -246,8 +236,7 @@ def _without_means(columns: Array, job_of: NDArray[np.int64]) -> Array:
     runs = np.bincount(job_of)
     sums = np.zeros((len(runs), columns.shape[1]))
     np.add.at(sums, job_of, columns)
-    means: Array = sums / runs[:, None]
-    return columns - means[job_of]
+    return columns - (sums / runs[:, None])[job_of]
 
 
 def _factor(source: str, what: str, log: float) -> float:

@@ -96,17 +96,6 @@ def paths(network: Network, flows: Flows) -> Indices:
     return np.stack(columns, axis=1)
 
 
-def rates(network: Network, flows: Flows) -> Floats:
-    """Return each flow's max-min fair rate, bytes/s (Bertsekas, Gallager: Data Networks, 6.5.2).
-
-    No flow can get more without taking from one that has no more. Flows within a host use
-    no link and have an infinite rate. Sizes do not count. Shape (flows,).
-
-    :raises ValueError: for a flow between islands
-    """
-    return _shared(network, paths(network, flows))
-
-
 def finish_times(network: Network, flows: Flows) -> Floats:
     """Return when each flow ends, s, if all start at 0; infinity for one that never ends.
 
@@ -122,7 +111,7 @@ def finish_times(network: Network, flows: Flows) -> Floats:
     left = flows.size.copy()
     now = 0.0
     while np.isfinite(left[running]).any():
-        rate = _shared(network, links[running])
+        rate = rates(network, links[running])
         need = left[running] / rate
         step = need.min()
         now += step
@@ -142,11 +131,15 @@ def makespan(network: Network, flows: Flows) -> float:
     return float(finish_times(network, flows)[np.isfinite(flows.size)].max(initial=0.0))
 
 
-def _shared(network: Network, links: Indices) -> Floats:
-    """Return the max-min fair rates of flows on their paths, by progressive filling.
+def rates(network: Network, links: Indices) -> Floats:
+    """Return the max-min fair rates of flows on their paths, by progressive filling, bytes/s.
 
-    A round settles all links that are full before any other link of their flows. Links settled
-    elsewhere in that round can only raise the shares of the others, so there are few rounds.
+    No flow can get more without taking from one that has no more (Bertsekas, Gallager: Data
+    Networks, 6.5.2). A flow without links has an infinite rate. A round settles all links that
+    are full before any other link of their flows. Links settled elsewhere in that round can only
+    raise the shares of the others, so there are few rounds. Shape (flows,).
+
+    :param links: see :func:`paths`
     """
     size = len(network.capacity)
     none = size - 1

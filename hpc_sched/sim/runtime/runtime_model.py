@@ -15,16 +15,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched import exceptions
-from hpc_sched.sim import named_numbers
+from hpc_sched.sim import named_values
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.topology.model import Topology
 
-# Below the leaf, which is level 1.
-HOST = "host"
+HOST = "host"  # below the leaf, which is level 1
 # No placement slows a job down as much; anything beyond is a typing error.
 MAX_FACTOR = 1e6
 MIN_FACTOR = 1 / MAX_FACTOR
@@ -76,6 +74,19 @@ class RuntimeModel:
         mean = slowed / sum(pairs) if sum(pairs) else 1.0
         return mean / min(speeds, default=1.0) * slowdown
 
+    def factor_of(self, cluster: Cluster, state: ClusterState, placed: PlacedJob) -> float:
+        """Return the factor of a job that starts; later jobs do not change it.
+
+        O(its hosts * depth)
+        """
+        hosts = placed.hosts.tolist()
+        counts = dict(zip(hosts, placed.counts.tolist(), strict=True))
+        return self.factor(
+            pairs=pairs_by_level(cluster.topology, counts),
+            processors=[cluster.processors[host] for host in hosts],
+            score=state.scores_beside(placed),
+        )
+
 
 def pairs_by_level(topology: Topology, counts: Mapping[int, int]) -> tuple[int, ...]:
     """Return the number of pairs of VMs per level of their lowest common switch.
@@ -87,18 +98,13 @@ def pairs_by_level(topology: Topology, counts: Mapping[int, int]) -> tuple[int, 
     """
     hosts = np.fromiter(counts.keys(), np.int64, len(counts))
     vms = np.fromiter(counts.values(), np.int64, len(counts))
-    total = int(vms.sum())
+    # VMs per host, per switch of each level, and of all islands. bincount with weights returns
+    # floats: whole numbers, exact for any number of VMs.
+    together = [vms, *(np.bincount(row[hosts], vms) for row in topology.groups), [vms.sum()]]
+    counts_of = (np.asarray(each).astype(np.int64) for each in together)
     # Pairs whose lowest common switch is on a level or below it, bottom up.
-    within = [0, _pairs(vms)]
-    for row in topology.groups:
-        # bincount with weights returns floats: whole numbers, exact for any number of VMs.
-        within.append(_pairs(np.bincount(row[hosts], vms).astype(np.int64)))
-    within.append(total * (total - 1) // 2)
+    within = [0, *(int((each * (each - 1)).sum()) // 2 for each in counts_of)]
     return tuple(higher - lower for lower, higher in pairwise(within))
-
-
-def _pairs(counts: NDArray[np.int64]) -> int:
-    return int((counts * (counts - 1)).sum()) // 2
 
 
 def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...]:
@@ -107,7 +113,7 @@ def hop_factors(text: str, what: str, levels: Sequence[str]) -> tuple[float, ...
     :raises exceptions.ConfigError: for other levels, or factors out of bounds
     """
     names = (HOST, *levels)
-    stated = named_numbers.read(text, what, names, "LEVEL=FACTOR,...", MIN_FACTOR, MAX_FACTOR)
+    stated = named_values.numbers(text, what, names, "LEVEL=FACTOR,...", MIN_FACTOR, MAX_FACTOR)
     return filled(stated, levels)
 
 
@@ -129,25 +135,4 @@ def speeds(text: str, what: str, types: Collection[str]) -> dict[str, float]:
 
     :raises exceptions.ConfigError: for other types, or speeds out of bounds
     """
-    return named_numbers.read(text, what, types, "TYPE=SPEED,...", MIN_FACTOR, MAX_FACTOR)
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedRuntime:
-    """The runtime model on one cluster.
-
-    A job's factor is set when it starts; later jobs do not change it.
-    """
-
-    cluster: Cluster
-    model: RuntimeModel
-
-    def __call__(self, state: ClusterState, placed: PlacedJob) -> float:
-        """Return the factor of a job that starts. O(its hosts * depth)."""
-        hosts = placed.hosts.tolist()
-        counts = dict(zip(hosts, placed.counts.tolist(), strict=True))
-        return self.model.factor(
-            pairs=pairs_by_level(self.cluster.topology, counts),
-            processors=[self.cluster.processors[host] for host in hosts],
-            score=state.scores_beside(placed),
-        )
+    return named_values.numbers(text, what, types, "TYPE=SPEED,...", MIN_FACTOR, MAX_FACTOR)

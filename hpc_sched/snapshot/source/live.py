@@ -86,7 +86,6 @@ def _read(nova: Api, placement: Api, progress: Progress) -> Snapshot:
 
 
 def _paged(api: Api, path: str, key: str, progress: Progress, **query: str) -> Iterable[Json]:
-    """Yield the entries of a list in pages."""
     # Pages of server groups are counted; others begin after the id of an entry and are linked.
     is_counted = key == "server_groups"
     what = key.replace("_", " ")
@@ -178,14 +177,10 @@ def _texts(found: Json | None) -> dict[str, str]:
 
 
 def _amounts(api: Api, hosts: Sequence[str], progress: Progress) -> dict[str, _Amounts]:
-    """Return the amounts of each host by its uuid, without hosts that Placement does not have.
-
-    Parts of a host, such as NUMA nodes with PCPU and physical GPUs with VGPU, are providers below
-    its root provider, which has the uuid of the compute node. Full hosts and bare metal have no
-    room: they are read one by one.
-    """
+    """Return the amounts of each host by its uuid, without hosts that Placement does not have."""
     progress("resource providers")
     wanted = set(hosts)
+    # NUMA nodes with PCPU and physical GPUs are providers below that of the compute node.
     below: dict[str, list[str]] = {}
     for provider in api.get("/resource_providers")["resource_providers"]:
         root = provider.get("root_provider_uuid") or provider["uuid"]
@@ -204,6 +199,7 @@ def _amounts(api: Api, hosts: Sequence[str], progress: Progress) -> dict[str, _A
                 resources = summary["resources"].items()
                 amounts = {name: (found["capacity"], found["used"]) for name, found in resources}
                 parts.setdefault(root, []).append(amounts)
+    # Full hosts and bare metal have no room: they are read one by one.
     left = sorted(below.keys() - parts.keys())
     providers = [(root, uuid) for root in left for uuid in sorted(below[root])]
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
@@ -218,19 +214,19 @@ def _amounts(api: Api, hosts: Sequence[str], progress: Progress) -> dict[str, _A
 def _of_provider(api: Api, uuid: str) -> _Resources:
     inventories = api.get(f"/resource_providers/{uuid}/inventories")["inventories"]
     usages = api.get(f"/resource_providers/{uuid}/usages")["usages"]
-    found: dict[str, tuple[float, float]] = {}
-    for name, stock in inventories.items():
+    return {
         # Rounded as in Placement.
-        capacity = int((stock["total"] - stock["reserved"]) * stock["allocation_ratio"])
-        found[name] = capacity, usages.get(name, 0)
-    return found
+        name: (
+            int((stock["total"] - stock["reserved"]) * stock["allocation_ratio"]),
+            usages.get(name, 0),
+        )
+        for name, stock in inventories.items()
+    }
 
 
-def _sum(parts: Iterable[_Resources]) -> _Amounts:
-    capacity: dict[str, float] = {}
-    used: dict[str, float] = {}
-    for part in parts:
-        for name, (most, taken) in part.items():
-            capacity[name] = capacity.get(name, 0) + most
-            used[name] = used.get(name, 0) + taken
-    return (dict(sorted(capacity.items())), dict(sorted(used.items())))
+def _sum(parts: Sequence[_Resources]) -> _Amounts:
+    names = sorted({name for part in parts for name in part})
+    return (
+        {name: sum(part[name][0] for part in parts if name in part) for name in names},
+        {name: sum(part[name][1] for part in parts if name in part) for name in names},
+    )

@@ -8,13 +8,15 @@ import os
 import reprlib
 import secrets
 import zlib
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from hpc_sched import exceptions, files
-from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.snapshot.model import Group, Server, Snapshot
 
 FORMAT = "hpc-sched snapshot"
 # Incremented with every change of the file that an older reader would misread.
@@ -26,6 +28,7 @@ MAX_BYTES = 1_000_000_000
 _OWNERS = "filter_tenant_id"
 _GZIP = b"\x1f\x8b"
 _error = exceptions.SnapshotError
+Named = TypeVar("Named", Server, Group)
 
 
 class _Header(msgspec.Struct):
@@ -36,8 +39,6 @@ class _Header(msgspec.Struct):
 
 
 class _Document(Snapshot, frozen=True, forbid_unknown_fields=True):
-    """All fields of a file."""
-
     format: str = FORMAT
     version: int = VERSION
 
@@ -78,7 +79,17 @@ def read(path: files.Path) -> Snapshot:
         raise _error(f"{name}: not JSON: {failure}") from failure
     except RecursionError as failure:
         raise _error(f"{name}: nested too deeply") from failure
+    _check_unique(
+        "hypervisors", [(node.host, node.nodename) for node in document.hypervisors], name
+    )
+    _check_unique("servers", [server.uuid for server in document.servers], name)
     return Snapshot(**{field: getattr(document, field) for field in Snapshot.__struct_fields__})
+
+
+def _check_unique(part: str, keys: Sequence[Any], name: str) -> None:
+    again = [key for key, count in Counter(keys).items() if count > 1]
+    if again:
+        raise _error(f"{name}: {part}: {again[0]!r} is there twice: expected each one once")
 
 
 def _check(header: _Header, name: str) -> None:
@@ -117,14 +128,13 @@ def without_names(snapshot: Snapshot) -> Snapshot:
     def projects(names: str) -> str:
         return ",".join(word("project", name.strip()) for name in names.split(","))
 
-    servers = [
-        replace(vm, name=word("server", vm.name), project_id=word("project", vm.project_id))
-        for vm in snapshot.servers
-    ]
-    groups = [
-        replace(group, name=word("group", group.name), project_id=word("project", group.project_id))
-        for group in snapshot.groups
-    ]
+    def renamed(kind: str, things: Iterable[Named]) -> tuple[Named, ...]:
+        found = [
+            replace(one, name=word(kind, one.name), project_id=word("project", one.project_id))
+            for one in things
+        ]
+        return tuple(sorted(found, key=lambda one: (one.name, one.uuid)))
+
     aggregates = []
     for aggregate in snapshot.aggregates:
         owners = {
@@ -136,6 +146,6 @@ def without_names(snapshot: Snapshot) -> Snapshot:
     return replace(
         snapshot,
         aggregates=tuple(aggregates),
-        servers=tuple(sorted(servers, key=lambda server: (server.name, server.uuid))),
-        groups=tuple(sorted(groups, key=lambda group: (group.name, group.uuid))),
+        servers=renamed("server", snapshot.servers),
+        groups=renamed("group", snapshot.groups),
     )

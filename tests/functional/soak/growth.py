@@ -118,7 +118,7 @@ def look(requests: int, vms: int) -> Sample:
         live,
         threading.active_count(),
         _open_files(),
-        len(served_requests.held()),
+        len(served_requests._entries),
         {
             "applications": len(instance_applications.cache.applications),
             "creations": len(instance_applications.cache.creations),

@@ -90,7 +90,7 @@ def test_a_member_that_is_overlooked(live, monkeypatch):
 
 
 def test_requests_that_stay_in_the_registry(live, monkeypatch):
-    monkeypatch.setattr(served_requests._registry, "entries", {})
+    monkeypatch.setattr(served_requests, "_entries", {})
     assert_found(live(EVENTS), "entries in the registry")
 
 

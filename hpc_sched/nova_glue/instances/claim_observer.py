@@ -1,18 +1,15 @@
 """The VMs of a request that HostStates have taken, and the hosts that lost a claim."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import nova.conf
 import numpy as np
 from nova.scheduler import host_manager
-from numpy.typing import NDArray
+
+from hpc_sched.core.arrays import Array
 
 CONF = nova.conf.CONF
-
-Array = NDArray[np.int64]
 
 
 class ClaimObserver:
@@ -93,11 +90,9 @@ class GroupClaims:
         return self._queue.index(self._current_uuid) if self._current_uuid in self._queue else 0
 
     def _note_lost(self, placed: Array) -> None:
-        """Add the hosts that Nova tried before the one that took the last VM to :attr:`lost`.
-
-        With host_subset_size above 1 Nova's first choice is random and shows nothing.
-        """
+        """Add the hosts that Nova tried before the one that took the last VM to :attr:`lost`."""
         weighed, self._weighed = self._weighed, ()
+        # With host_subset_size above 1 Nova's first choice is random and shows nothing.
         if not weighed or CONF.filter_scheduler.host_subset_size > 1:
             return
         rose = np.flatnonzero(placed > self.placed)

@@ -45,16 +45,6 @@ class RequestedGroup:
         return self.hpc_specs.shares_hosts and configured_plugins.enabled().has_mdobp
 
     @property
-    def pack_hosts(self) -> bool:
-        """True if the fewest hosts are filled inside a leaf."""
-        return self.policy != "soft-anti-affinity" and not self.by_mdobp
-
-    @property
-    def reads_colocated(self) -> bool:
-        """True if the VMs that run on the hosts must be read."""
-        return bool(self.bounded_by) or self.by_mdobp
-
-    @property
     def bounded_by(self) -> frozenset[str]:
         """The filters that bound the room on hosts by the VMs of others."""
         plugins = configured_plugins.enabled()
@@ -156,11 +146,7 @@ def application_of(spec: objects.RequestSpec) -> tuple[Application, tuple[str, .
 def application_in(
     extra_specs: Mapping[str, Any], hints: Mapping[str, Any], *, in_group: bool
 ) -> tuple[Application, tuple[str, ...]]:
-    """Return the application of a VM by its flavor and hints, and their faults.
-
-    :param in_group: whether the VM belongs to a group; without a group and a class it is of
-        class ``none``
-    """
+    """Return the application of a VM, as in core, by the options of this service."""
     return core_extra_specs.application(extra_specs, hints, _defaults(), in_group=in_group)
 
 

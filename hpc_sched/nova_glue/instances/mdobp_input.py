@@ -1,8 +1,6 @@
 """The input of MDOBP: a VM's demand and the free resources of hosts."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import nova.conf
 import os_resource_classes as orc
@@ -11,7 +9,7 @@ from nova.scheduler import host_manager
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.request.request_spec import RequestedGroup
+from hpc_sched.nova_glue.request_spec import RequestedGroup
 from hpc_sched.nova_glue.room import host_state_room
 
 CONF = nova.conf.CONF
@@ -33,20 +31,15 @@ def packing(
     for state in states:
         left = _free(state)
         there = None if colocated is None else colocated.holding(state)
-        if there is None:
-            whole, coming = host_state_room.totals(state), _size([])
-        else:
-            held = _size([vm for vm in there if not vm.in_flight])
-            coming = _size([vm for vm in there if vm.in_flight])
-            whole = {name: left.get(name, 0.0) + held[name] for name in held}
+        coming = _size(vm for vm in there or () if vm.in_flight)
         free.append({name: left.get(name, 0.0) - coming[name] for name in coming})
-        usable.append(whole)
+        if there is None:
+            usable.append(host_state_room.totals(state))
+        else:
+            held = _size(vm for vm in there if not vm.in_flight)
+            usable.append({name: left.get(name, 0.0) + held[name] for name in held})
     return MDOBPInput.of(
-        request.demand,
-        free,
-        usable,
-        policy=request.policy,
-        with_disk=CONF.hpc_sched.mdobp_disk,
+        request.demand, free, usable, policy=request.policy, with_disk=CONF.hpc_sched.mdobp_disk
     )
 
 
@@ -57,12 +50,8 @@ def _free(state: host_manager.HostState) -> dict[str, float]:
         return {}  # missing or invalid numbers of one host must not stop the others
 
 
-def _size(vms: Sequence[PlacedInstance]) -> Mapping[str, float]:
-    """Return the sum of the resources that some VMs hold."""
-    vcpus = float(sum(vm.vcpus for vm in vms))
-    return {
-        orc.VCPU: vcpus,
-        orc.PCPU: vcpus,
-        orc.MEMORY_MB: float(sum(vm.memory_mb for vm in vms)),
-        orc.DISK_GB: float(sum(vm.disk_gb for vm in vms)),
-    }
+def _size(vms: Iterable[PlacedInstance]) -> dict[str, float]:
+    vcpus = memory_mb = disk_gb = 0.0
+    for vm in vms:
+        vcpus, memory_mb, disk_gb = vcpus + vm.vcpus, memory_mb + vm.memory_mb, disk_gb + vm.disk_gb
+    return {orc.VCPU: vcpus, orc.PCPU: vcpus, orc.MEMORY_MB: memory_mb, orc.DISK_GB: disk_gb}

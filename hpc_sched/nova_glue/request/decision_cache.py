@@ -1,40 +1,30 @@
-"""The plan of a group through one request."""
-
-from __future__ import annotations
+"""The decision on a group, kept while the VMs of its request are placed."""
 
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
-from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.group_request import GroupRequest, ProcessorChoice
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import planned_counts
-from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Answered:
-    """The last answer with its question."""
-
-    answer: Plan | Rejection
-    problem: Problem
-    sizes: tuple[int, ...]
-
-
-class Planning:
-    """Plans a group; again only if a VM was placed elsewhere or a planned host has no room.
+class DecisionCache:
+    """Decides again only if a VM was placed elsewhere or a planned host has no room.
 
     While every VM takes a planned place, the rest of the plan is the best plan for the other
     VMs. So only the first VM of a request takes time.
     """
 
     def __init__(self) -> None:
-        self._last: _Answered | None = None
+        self.answer: Plan | Rejection | None = None  # the last one
+        self._problem: Problem | None = None  # that it answers
+        self._sizes: tuple[int, ...] = ()
         self.revised = False  # whether the group was planned again after a VM was placed
         self.seconds = 0.0  # spent on the request
 
-    def plan(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
+    def decide(self, request: GroupRequest, *, placed: int = 0) -> Plan | Rejection:
         """Return the plan of a request, or a Rejection.
 
         :param placed: number of VMs that the request has placed
@@ -45,29 +35,27 @@ class Planning:
         if answer is None:
             answer = request.decide()
             self.revised |= placed > 0
-        self._last = _Answered(answer, problem, sizes)
+        self.answer, self._problem, self._sizes = answer, problem, sizes
         self.seconds += time.perf_counter() - began
         return answer
 
-    @property
-    def answer(self) -> Plan | Rejection | None:
-        """The last answer, None before the first one."""
-        return None if self._last is None else self._last.answer
+    def choose_processor(self, request: GroupRequest) -> ProcessorChoice[Plan] | Refusal | None:
+        """Return the processor type of a group, as its request does, and keep the last plan."""
+        return request.choose_processor(self.decide, lambda plan: plan.count)
 
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
         """Return the rest of the last answer, or None if it does not hold any more."""
-        last = self._last
-        if last is None:
+        if self.answer is None or self._problem is None:
             return None
-        added = problem.members - last.problem.members
-        same = sizes == last.sizes and not added.any()
-        if same and np.array_equal(problem.capacity, last.problem.capacity):
-            return last.answer
-        if isinstance(last.answer, Rejection) or (added < 0).any():
+        added = problem.members - self._problem.members
+        same = sizes == self._sizes and not added.any()
+        if same and np.array_equal(problem.capacity, self._problem.capacity):
+            return self.answer
+        if isinstance(self.answer, Rejection) or (added < 0).any():
             return None
         topology = problem.topology
         taken = {topology.hosts[i]: int(added[i]) for i in np.flatnonzero(added)}
-        rest = last.answer.after(taken, topology.leaf_of)
+        rest = self.answer.after(taken, topology.leaf_of)
         if rest is None or rest.count not in sizes:
             return None
         return rest if (planned_counts(problem, rest) <= problem.capacity).all() else None

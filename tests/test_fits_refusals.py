@@ -1,0 +1,42 @@
+"""hpc-sched fits refuses what HPCGroupFilter refuses, whatever the room."""
+
+import pytest
+
+from hpc_sched.cli import main
+from tests.snapshots import flavor, saved
+
+DOES_NOT_FIT = 3
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"app_class": "web"},
+        {"prefer": "island"},
+        {"group_size": "many"},
+        {"cache_score": "-1"},
+        {"app_name": "../etc"},
+    ],
+    ids=str,
+)
+def test_a_value_that_cannot_be_read_is_refused_as_by_the_filter(tmp_path, capsys, stated):
+    path = saved(
+        tmp_path,
+        flavors=[flavor("wrong", 8, **stated)],
+        filters=("HPCHomogeneityFilter", "HPCGroupFilter"),
+        weighers=(),
+    )
+    code = main.main(["fits", "--snapshot", path, "--flavor", "wrong", "--count", "2"])
+    assert code == DOES_NOT_FIT, capsys.readouterr().out
+
+
+def test_a_final_size_that_no_empty_cloud_could_hold_is_refused_as_by_the_filter(tmp_path, capsys):
+    # A leaf has 4 hosts of 16 processors.
+    path = saved(
+        tmp_path,
+        flavors=[flavor("grows", 16, max_leaves="1", group_size="5")],
+        filters=("HPCHomogeneityFilter", "HPCGroupFilter"),
+        weighers=(),
+    )
+    code = main.main(["fits", "--snapshot", path, "--flavor", "grows", "--count", "2"])
+    assert code == DOES_NOT_FIT, capsys.readouterr().out
