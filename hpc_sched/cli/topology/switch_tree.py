@@ -43,7 +43,12 @@ def switches_of(
     :param level: the lowest level to show
     :raises exceptions.UnknownHostError: for an unknown switch
     """
-    leaves = Counter(name for leaf in topology.leaves for name in _path(topology, leaf))
+
+    def path(name: str) -> list[str]:
+        above = topology.upwards(topology.switch_index(name))
+        return [topology.switches[s].name for s in above]
+
+    leaves = Counter(name for leaf in topology.leaves for name in path(leaf))
 
     def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[ShownSwitch]:
         switch = topology.switches[topology.switch_index(name)]
@@ -58,19 +63,9 @@ def switches_of(
                 yield from walk(child, (*above, name), (*last, child == children[-1]))
 
     if top is not None:
-        _, *above = _path(topology, top)
+        _, *above = path(top)
         return list(walk(top, tuple(reversed(above)), ()))
     return [shown for root in topology.roots for shown in walk(root, (), ())]
-
-
-def _path(topology: Topology, name: str) -> list[str]:
-    """Return a switch and those above it, bottom up."""
-    found, index = [], topology.switch_index(name)
-    while index >= 0:
-        switch = topology.switches[index]
-        found.append(switch.name)
-        index = switch.parent
-    return found
 
 
 def lines_of(

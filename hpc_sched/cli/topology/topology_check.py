@@ -77,8 +77,8 @@ def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[st
         return
     for remark in topology.remarks:
         yield REMARK, remark
-    for finding in lint.of(topology):
-        yield REMARK, finding.sentence
+    for _, sentence in lint.of(topology):
+        yield REMARK, sentence
     for switch in topology.switches:
         if switch.members:
             members = f"{len(switch.members)} switches: {hostlist.fold(switch.members)}"
@@ -145,8 +145,7 @@ exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be
     def answer(self, args: argparse.Namespace) -> Answer:
         """Return the findings."""
         topology, uses = sources.topology_of_cloud(args)
-        every = list(_hosts(uses))
-        every += [(finding.kind, finding.sentence) for finding in lint.of(topology)]
+        every = [*_hosts(uses), *lint.of(topology)]
         rows = [(kind, text) for kind, text in every if kind not in args.ignore]
         nodes = plurals.text(uses.hypervisors, "hypervisor")
         end = f"found {len(rows)}" if rows else "ok"

@@ -136,12 +136,12 @@ exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong u
         options: dict[str, Any] = {"title": args.title} if args.title else {}
         if uses and args.to == "svg":
             options |= {"states": uses.states(), "notes": uses.notes()}
-        done = formats.written(topology, args.to, **options)
-        for warning in done.warnings:
+        text, warnings = formats.written(topology, args.to, **options)
+        for warning in warnings:
             output.say(f"warning: {warning}")
         if args.output == "-":
-            output.write_utf8(done.text, self.app.stdout)
+            output.write_utf8(text, self.app.stdout)
         else:
-            output.save(done.text, args.output)
+            output.save(text, args.output)
             output.say(f"{args.output}: wrote {summary(topology)}")
         return 0

@@ -84,14 +84,22 @@ def text_of(
         *(f'<path class="c" d="M{line.x} {line.y}h{line.width}"/>' for line in places.lines),
     ]
     below = topology.leaf_hosts()
-    counts = _counts_by_switch(topology)
+    hosts_below = Counter(
+        s for leaf in topology.leaf_index.tolist() for s in topology.upwards(leaf)
+    )
+    leaves_below = Counter(
+        above
+        for s, switch in enumerate(topology.switches)
+        if switch.level == 1
+        for above in topology.upwards(s)
+    )
     for box in places.boxes:
         if topology.switches[box.switch].level == 1:
             hosts = below[box.switch]
             out += _leaf(topology, box, hosts)
             out += _cells(topology, box, hosts, places, states, notes or {})
         else:
-            out += _upper(topology, box, *counts[box.switch])
+            out += _upper(topology, box, hosts_below[box.switch], leaves_below[box.switch])
         out.append("</g>")
     return "\n".join([*out, "</g>", "</svg>", ""])
 
@@ -199,17 +207,6 @@ def _style() -> str:
         *(f".{name}{{fill:{style.fill};stroke:{style.stroke}}}" for name, style in styles.items()),
     ]
     return "<style>" + "\n".join(rules) + "</style>"
-
-
-def _counts_by_switch(topology: Topology) -> list[tuple[int, int]]:
-    """Return the hosts and leaves below each switch."""
-    hosts = [len(names) for names in topology.leaf_hosts()]
-    leaves = [int(switch.level == 1) for switch in topology.switches]
-    for s in sorted(range(len(hosts)), key=lambda s: topology.switches[s].level):
-        if (parent := topology.switches[s].parent) >= 0:
-            hosts[parent] += hosts[s]
-            leaves[parent] += leaves[s]
-    return list(zip(hosts, leaves, strict=True))
 
 
 def _tooltip(lines: Iterable[str]) -> str:
