@@ -53,16 +53,11 @@ class Demo(HPCSchedCommand):
         ):
             text = f"{what} (default: {default})"
             parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
-        parser.add_argument(
-            "--topology",
-            type=Path,
-            metavar="FILE",
-            help="topology file of the driver yaml, in place of --hosts, --leaves and --pods",
-        )
+        what = "topology file of the driver yaml, in place of --hosts, --leaves and --pods"
+        parser.add_argument("--topology", type=Path, metavar="FILE", help=what)
         add_flag(parser, "--json", "print the result as JSON on standard output")
-        parser.add_argument(
-            "-v", dest="nova_log", action="store_true", help="show Nova's log on standard error"
-        )
+        what = "show Nova's log on standard error"
+        parser.add_argument("-v", dest="nova_log", action="store_true", help=what)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Run the demo and print its result; return the exit code."""

@@ -80,7 +80,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _read_configuration(arguments: Sequence[str]) -> None:
-    """Read nova.conf as nova-scheduler does, and the command line."""
     CONF(
         list(arguments),
         project="nova",

@@ -43,7 +43,11 @@ class InspectedCloud:
 
         :raises exceptions.DatabaseError: where the API database cannot be read
         """
-        return self._once("computes", lambda: self.from_database("compute nodes", _read_computes))
+
+        def read(context: nova_context.RequestContext) -> databases.CellAnswers[InspectedCompute]:
+            return databases.read_cells(context, None, computes_of_cell)
+
+        return self._once("computes", lambda: self.from_database("compute nodes", read))
 
     def topology(self) -> Topology:
         """Return the topology that nova.conf names.
@@ -78,12 +82,6 @@ class InspectedCloud:
         if isinstance(found, exceptions.HPCSchedError):
             raise found
         return cast(Read, found)
-
-
-def _read_computes(
-    context: nova_context.RequestContext,
-) -> databases.CellAnswers[InspectedCompute]:
-    return databases.read_cells(context, None, computes_of_cell)
 
 
 def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list[InspectedCompute]:

@@ -51,11 +51,8 @@ def add_topology_arguments(parser: argparse.ArgumentParser, source: str = "SOURC
         help="host name in the description of an InfiniBand port (default: "
         "topology_host_pattern, likewise)",
     )
-    group.add_argument(
-        "--topology-name",
-        metavar="NAME",
-        help="tree of Slurm's topology.yaml (default: topology_name, likewise)",
-    )
+    what = "tree of Slurm's topology.yaml (default: topology_name, likewise)"
+    group.add_argument("--topology-name", metavar="NAME", help=what)
 
 
 def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) -> Topology:
@@ -116,16 +113,10 @@ def topology_of(
 def add_state_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name the cloud."""
     group = parser.add_argument_group("cloud").add_mutually_exclusive_group()
-    group.add_argument(
-        "--cloud",
-        metavar="NAME",
-        help="cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)",
-    )
-    group.add_argument(
-        "--snapshot",
-        metavar="FILE",
-        help="read a file of hpc-sched snapshot save in place of the cloud",
-    )
+    what = "cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)"
+    group.add_argument("--cloud", metavar="NAME", help=what)
+    what = "read a file of hpc-sched snapshot save in place of the cloud"
+    group.add_argument("--snapshot", metavar="FILE", help=what)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

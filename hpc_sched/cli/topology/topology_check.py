@@ -132,13 +132,9 @@ exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
+        what = "do not look for this (may be given several times): " + ", ".join(KINDS)
         parser.add_argument(
-            "--ignore",
-            metavar="KIND",
-            choices=KINDS,
-            action="append",
-            default=[],
-            help="do not look for this (may be given several times): " + ", ".join(KINDS),
+            "--ignore", metavar="KIND", choices=KINDS, action="append", default=[], help=what
         )
         sources.add_source_arguments(parser)
 
@@ -191,12 +187,8 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         parser.add_argument("old", metavar="A", help=f"the older one: {sources.SOURCE}")
-        parser.add_argument(
-            "new",
-            nargs="?",
-            metavar="B",
-            help="the newer one, likewise (default: the topology of nova.conf)",
-        )
+        what = "the newer one, likewise (default: the topology of nova.conf)"
+        parser.add_argument("new", nargs="?", metavar="B", help=what)
         add_flag(parser, "--brief", "one line, as the scheduler logs it")
         sources.add_topology_arguments(parser, "B")
 

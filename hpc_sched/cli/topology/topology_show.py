@@ -52,9 +52,8 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
         parser.add_argument("--switch", metavar="NAME", help="this switch and all below it")
         cut = parser.add_mutually_exclusive_group()
         add_number(cut, "--depth", "N levels of switches from the top")
-        cut.add_argument(
-            "--level", metavar="NAME", help="nothing below this level, such as leaf or pod"
-        )
+        what = "nothing below this level, such as leaf or pod"
+        cut.add_argument("--level", metavar="NAME", help=what)
         sources.add_source_arguments(parser)
 
     def answer(self, args: argparse.Namespace) -> Answer:
@@ -114,12 +113,8 @@ exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong u
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         parser.add_argument("--to", choices=formats.NAMES, required=True, help="the format")
-        parser.add_argument(
-            "--output",
-            metavar="FILE",
-            default="-",
-            help="file to write, as a whole or not at all (default: standard output)",
-        )
+        what = "file to write, as a whole or not at all (default: standard output)"
+        parser.add_argument("--output", metavar="FILE", default="-", help=what)
         parser.add_argument("--title", help="with --to svg: title of the picture (default: none)")
         sources.add_source_arguments(parser)
 

@@ -87,7 +87,6 @@ def _available(paths: Sequence[str]) -> tuple[list[Result], set[str]]:
 
 
 def _unknown(name: str, known: set[str]) -> Result:
-    """Return the failure for an enabled filter that available_filters does not provide."""
     names = f"enabled_filters names {name!r}, which"
     if has_comment(name):
         return failure(f"{names} is no filter: {_NO_START} {NO_COMMENTS}")
@@ -107,7 +106,6 @@ def _unknown(name: str, known: set[str]) -> Result:
 
 
 def _order(names: Sequence[str]) -> Iterator[Result]:
-    """Yield what is wrong in the order of distinct names."""
     expected = _in_order(names)
     if names == expected:
         return

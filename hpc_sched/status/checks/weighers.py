@@ -164,7 +164,6 @@ def _line(*paths: str) -> str:
 
 
 def _meant(path: str) -> str:
-    """Return the remedy for a path that cannot be loaded."""
     if has_comment(path):
         return NO_COMMENTS
     close = difflib.get_close_matches(path, [NOVAS, *OURS], 1)

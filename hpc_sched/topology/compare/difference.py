@@ -162,7 +162,7 @@ def _above(topology: Topology, renamed: Mapping[str, str]) -> tuple[dict[str, st
     return dict(hosts), dict(zip(names, above, strict=True))
 
 
-def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
+def _changes(old: Mapping[str, str | None], new: Mapping[str, str | None]) -> tuple[Change, ...]:
     """Return the names with different values, grouped by old and new value, sorted by name."""
     groups: dict[tuple[str | None, str | None], list[str]] = {}
     for name in {**old, **new}:
@@ -177,10 +177,9 @@ def _changes_of_pairs(
     pairs: Iterable[tuple[Switch, Switch]], value_of: Callable[[Switch], str | None]
 ) -> tuple[Change, ...]:
     """Return the changes of an attribute of old and new switches that both have it."""
-    values = {new.name: (value_of(old), value_of(new)) for old, new in pairs}
-    old_values = {name: old for name, (old, new) in values.items() if old and new}
-    new_values = {name: new for name, (old, new) in values.items() if old and new}
-    return _changes(old_values, new_values)
+    both = [(new.name, value_of(old), value_of(new)) for old, new in pairs]
+    both = [one for one in both if all(one)]
+    return _changes({name: old for name, old, _ in both}, {name: new for name, _, new in both})
 
 
 def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:

@@ -144,7 +144,6 @@ class _DumpReader:
             self.strays.add(f"{self.name}:{number}: {line[:_SHOWN]!r}")
 
     def dump(self) -> Dump:
-        """Return the content of all lines so far."""
         if not self.nodes:
             stray = f"; first line: {self.strays.first}" if self.strays.count else ""
             raise exceptions.TopologyError(

@@ -150,13 +150,12 @@ def _connected(near: Sequence[int]) -> list[int]:
     """Return, per leaf, the mask of all leaves connected with it, directly or by others."""
     if sum(mask.bit_count() for mask in set(near)) == len(near):
         return list(near)  # the parts are disjoint already
-    connected = [0] * len(near)
+    connected: dict[int, int] = {}
     for start in range(len(near)):
-        if not connected[start]:
+        if start not in connected:
             part, new = 0, 1 << start
             while new:
                 part |= new
                 new = union(near[leaf] for leaf in bits(new)) & ~part
-            for leaf in bits(part):
-                connected[leaf] = part
-    return connected
+            connected |= dict.fromkeys(bits(part), part)
+    return [connected[leaf] for leaf in range(len(near))]

@@ -132,7 +132,6 @@ def _switch(item: yaml.Node, problems: Problems) -> SwitchLine:
 
 
 def _fields(node: yaml.Node, what: str, known: Sequence[str]) -> dict[str, yaml.Node]:
-    """Return the values of a mapping, which must have one."""
     found = mapping(node, what, known)
     if not found:
         raise invalid(node, f"{what} has no keys; known: {', '.join(known)}")
@@ -144,5 +143,4 @@ def _is_blank(node: yaml.Node) -> bool:
 
 
 def _boolean(node: yaml.Node) -> bool | None:
-    stated = node.value.strip().lower() if isinstance(node, yaml.ScalarNode) else ""
-    return _BOOLEANS.get(stated)
+    return _BOOLEANS.get(node.value.strip().lower()) if isinstance(node, yaml.ScalarNode) else None
