@@ -342,10 +342,7 @@ def multiplier(conf: cfg.ConfigOpts, name: str) -> float:
 
 
 def check_value(opt: cfg.Opt, value: Any) -> None:
-    """Check what oslo.config accepts as a number: an empty value, ``nan`` and ``inf``.
-
-    :raises exceptions.ConfigError: naming the option, its value and what was expected
-    """
+    """Raise ConfigError for numbers that only oslo.config accepts: empty, ``nan`` and ``inf``."""
     if value is None and opt.default is not None:
         raise exceptions.ConfigError(f"[hpc_sched] {opt.dest} has no value")
     if isinstance(value, float) and not math.isfinite(value):

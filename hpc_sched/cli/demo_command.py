@@ -198,10 +198,7 @@ def _check_size(fabric: Topology, group_size: int, growth: int) -> None:
 
 
 def path_of(name: str) -> Path:
-    """Return the path of a sample file.
-
-    :raises exceptions.HPCSchedError: naming the places that were searched
-    """
+    """Return the path of a sample file; HPCSchedError names the places that were searched."""
     user = sysconfig.get_preferred_scheme("user")
     data = sysconfig.get_path("data"), sysconfig.get_path("data", user)
     places = [Path(__file__).resolve().parents[2] / "etc" / name]

@@ -68,7 +68,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         if nova_release.is_threaded():
             self.useFixture(thread_fixtures.DatabaseFiles())
         if thread_fixtures.LACKS_THREADS:
-            self.useFixture(thread_fixtures.one_sender(self.id()))
+            # A native thread has no parent with the test's id: this cloud sends all notifications.
+            sender = "fixtures.notifications.FakeVersionedNotifier._get_sender_test_case_id"
+            self.useFixture(fixtures.MonkeyPatch(f"nova.tests.{sender}", lambda: self.id()))
         self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
         super().setUp()
         # Hundreds of idle threads of Nova 34 would poll for work 100 times a second.
@@ -117,10 +119,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         return self._cell_databases
 
     def start_scheduler(self, options: Mapping[tuple[str, str], Any]) -> None:
-        """Start the scheduler with options of nova.conf.
-
-        :param options: (section, name) to value
-        """
+        """Start the scheduler with options of nova.conf, by section and name."""
         for (section, name), value in options.items():
             self.flags(**{name: value}, group=None if section == "DEFAULT" else section)
         self.scheduler = self.start_service("scheduler")
@@ -194,10 +193,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
     def wait(
         self, servers: Sequence[str], timeout: float = 400, progress: Progress = _not_shown
     ) -> dict[str, dict[str, Any]]:
-        """Wait until no server is being built; return them by id as the API shows them.
-
-        :raises TimeoutError: naming the servers that did not settle
-        """
+        """Return servers by id, none being built; TimeoutError names those that did not settle."""
         deadline = time.monotonic() + timeout
         wanted = set(servers)
         while True:
@@ -233,10 +229,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
 
 def read_options(path: Path) -> dict[tuple[str, str], Any]:
-    """Return the options of a nova.conf file, as their registered types.
-
-    :raises oslo_config.iniparser.ParseError: for a file that is no configuration
-    """
+    """Return the options of a nova.conf file, as their registered types, by section and name."""
     sections: dict[str, dict[str, list[str]]] = {}
     cfg.ConfigParser(str(path), sections).parse()
     conf.register_opts(CONF)

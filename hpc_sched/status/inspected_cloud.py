@@ -39,10 +39,7 @@ class InspectedCloud:
         self._read: dict[str, Any] = {}
 
     def computes(self) -> databases.CellAnswers[InspectedCompute]:
-        """Return the compute nodes. One query for the cells and one in each.
-
-        :raises exceptions.DatabaseError: where the API database cannot be read
-        """
+        """Return the compute nodes or raise DatabaseError. One query for cells and one in each."""
 
         def read(context: nova_context.RequestContext) -> databases.CellAnswers[InspectedCompute]:
             return databases.read_cells(context, None, computes_of_cell)
@@ -50,10 +47,7 @@ class InspectedCloud:
         return self._once("computes", lambda: self.from_database("compute nodes", read))
 
     def topology(self) -> Topology:
-        """Return the topology that nova.conf names.
-
-        :raises exceptions.TopologyError: where it cannot be read or is wrong
-        """
+        """Return the topology that nova.conf names, or raise TopologyError."""
         return self._once("topology", described_topology)
 
     def from_database(self, what: str, read: Callable[[nova_context.RequestContext], Read]) -> Read:

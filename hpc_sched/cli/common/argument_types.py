@@ -47,10 +47,7 @@ def add_number(
     metavar: str = "N",
     default: float | None = None,
 ) -> None:
-    """Add an option with a number; its default becomes part of the help.
-
-    :param what: help text without the default
-    """
+    """Add an option with a number; its default is added to ``what``, the help text."""
     shown = "" if default is None else f" (default: {default:g})"
     group.add_argument(name, type=type_, metavar=metavar, default=default, help=what + shown)
 

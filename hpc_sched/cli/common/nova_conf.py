@@ -47,10 +47,7 @@ def read(args: argparse.Namespace, instead: str) -> cfg.ConfigOpts:
 
 
 def read_if_any(args: argparse.Namespace) -> cfg.ConfigOpts | None:
-    """Return the options of nova.conf, or None if none is named and none is found.
-
-    :raises exceptions.ConfigError: where it cannot be read
-    """
+    """Return the options of nova.conf, None without one; raise ConfigError if it is unreadable."""
     defaults = conf.nova_conf_files()
     if not (is_named(args) or any(defaults.values())):
         return None

@@ -134,10 +134,7 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def snapshot_of(args: argparse.Namespace) -> Snapshot:
-    """Return the state of the cloud; report progress and notes on standard error.
-
-    :raises exceptions.SnapshotError: where it cannot be read
-    """
+    """Return the state of the cloud or raise SnapshotError; report progress and notes on stderr."""
     if args.snapshot is not None:
         found = snapshot_file.read(args.snapshot)
     else:
@@ -152,10 +149,7 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
 
 
 def cloud_of(args: argparse.Namespace) -> Cloud:
-    """Return the cloud with its topology and options; report unknown hosts on standard error.
-
-    :raises exceptions.HPCSchedError: where state, topology or nova.conf cannot be read
-    """
+    """Return the cloud with topology and options or raise HPCSchedError; report unknown hosts."""
     snapshot = snapshot_of(args)
     if args.snapshot is None or nova_conf.is_named(args):
         options = nova_conf.read_if_any(args)
@@ -177,20 +171,14 @@ def unknown_hosts(cloud: Cloud) -> str:
 
 
 def topology_of_source(args: argparse.Namespace) -> tuple[Topology, FabricUsage | None]:
-    """Return the topology, and what runs on it if a cloud or a snapshot is named.
-
-    :raises exceptions.HPCSchedError: where one of them cannot be read
-    """
+    """Return the topology and what runs on it in a named cloud, or None; raise HPCSchedError."""
     if args.cloud is None and args.snapshot is None:
         return topology_of(args, args.source), None
     return topology_of_cloud(args)
 
 
 def topology_of_cloud(args: argparse.Namespace) -> tuple[Topology, FabricUsage]:
-    """Return the topology and what runs on it; without a named cloud that of OS_CLOUD.
-
-    :raises exceptions.HPCSchedError: where one of them cannot be read
-    """
+    """Return the topology and what runs on it, by default on OS_CLOUD; or raise HPCSchedError."""
     snapshot = snapshot_of(args)
     topology = fabric_of(args, args.source, snapshot)
     return topology, host_usage.of(topology, snapshot)

@@ -71,10 +71,7 @@ def switches_of(
 def lines_of(
     shown: Sequence[ShownSwitch], usage: FabricUsage | None, branches: Sequence[str]
 ) -> list[str]:
-    """Return the switches as a tree with a heading and aligned columns.
-
-    :param branches: their characters, :data:`UNICODE` or :data:`ASCII`
-    """
+    """Return the switches as a tree with heading, branches as in UNICODE or ASCII, and columns."""
     names = ["hosts", *(("vms", "vcpus", "free", "off") if usage else ())]
     table = [("switch", "level", *names, "processor", "below")]
     for node in shown:

@@ -88,7 +88,7 @@ def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[st
 
 
 def summary(topology: Topology) -> str:
-    """Return a topology's counts, and its oversubscription if links are known."""
+    """Return counts of a topology, and its oversubscription if links are known."""
     text = topology.summary()
     usual = lint.oversubscription(topology)
     if not usual:
@@ -219,10 +219,6 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
 def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
     for kind in ("hosts", "switches", "renamed", "levels", "processors", "members", "links"):
         for change in getattr(found, kind):
-            if kind == "renamed":
-                before, after = change
-                yield kind, after, before, after
-            else:
-                yield kind, hostlist.fold(change.names), change.old or "", change.new or ""
+            yield kind, hostlist.fold(change.names), change.old or "", change.new or ""
     for hops in found.hops:
         yield "hops", f"{hops.pairs} pairs of hosts", f"{hops.old}", f"{hops.new}"

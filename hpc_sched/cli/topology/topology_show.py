@@ -76,8 +76,8 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
             "".join(branches).encode(self.app.stdout.encoding or "utf-8")
         except UnicodeEncodeError:
             branches = switch_tree.ASCII
-        tree = switch_tree.lines_of(shown, uses, branches)
-        return Answer(tree, *switch_tree.rows(shown, uses))
+        lines = switch_tree.lines_of(shown, uses, branches)
+        return Answer(lines, *switch_tree.rows(shown, uses))
 
 
 def _level(topology: Topology, name: str | None) -> int:

@@ -114,10 +114,7 @@ def check(cloud: InspectedCloud) -> list[Result]:
 
 
 def _candidates(cloud: InspectedCloud) -> tuple[list[Result], _Candidates]:
-    """Return warnings for cells without an answer, and the most that the weighers choose from.
-
-    Without a topology every compute counts as a leaf, the hardest case.
-    """
+    """Return warnings for unread cells, and the candidates; without a topology, a leaf per host."""
     computes = cloud.computes()
     found = [warning(f"{cell}. Its computes are not counted here.") for cell in computes.problems]
     places = [(node.host, node.nodename) for node in computes.rows if node.enabled]

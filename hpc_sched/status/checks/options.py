@@ -39,10 +39,7 @@ def check(_cloud: InspectedCloud) -> list[Result]:
 
 
 def unknown_names(paths: Iterable[str]) -> list[Result]:
-    """Return a warning for every name in [hpc_sched] that is no option; oslo.config ignores it.
-
-    :param paths: the files of nova.conf
-    """
+    """Warn of names in [hpc_sched] of these files that are no option; oslo.config ignores them."""
     known = [opt.dest for opt in conf.OPTS]
     found = []
     for path in paths:

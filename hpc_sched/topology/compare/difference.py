@@ -49,7 +49,7 @@ class Difference:
 
     hosts: tuple[Change, ...] = ()  # from leaf to leaf
     switches: tuple[Change, ...] = ()  # from the switch above to the switch above
-    renamed: tuple[tuple[str, str], ...] = ()  # switches: old name, new name
+    renamed: tuple[Change, ...] = ()  # switches by their new names
     levels: tuple[Change, ...] = ()  # none or one
     processors: tuple[Change, ...] = ()  # of hosts
     members: tuple[Change, ...] = ()  # of merged switches
@@ -64,7 +64,7 @@ class Difference:
         return (
             *_moves("host", "hosts", self.hosts),
             *_moves("switch", "switches", self.switches),
-            *(f"switch renamed: {old} is now {new}" for old, new in self.renamed),
+            *(f"switch renamed: {change.old} is now {change.new}" for change in self.renamed),
             *(f"levels: {change.old} became {change.new}" for change in self.levels),
             *(
                 f"{word} of {hostlist.fold(change.names)}: {change.old} became {change.new}"
@@ -85,7 +85,7 @@ class Difference:
             for word, changes in (("hosts", self.hosts), ("switches", self.switches))
             for kind in ("gone", "new", "moved")
         }
-        names["switches renamed"] = [new for _, new in self.renamed]
+        names["switches renamed"] = _names_in(self.renamed)
         parts = [f"{what}: {_few(found)}" for what, found in names.items() if found]
         parts += [f"levels: {change.new}" for change in self.levels]
         for word, changes in self._attributes().items():
@@ -117,7 +117,7 @@ def between(old: Topology, new: Topology) -> Difference:
     return Difference(
         hosts=_changes(leaf_before, leaf_now),
         switches=_changes(parent_before, parent_now),
-        renamed=tuple(sorted(renamed.items())),
+        renamed=tuple(Change((new,), old, new) for old, new in sorted(renamed.items())),
         levels=_changes({"": ", ".join(old.levels)}, {"": ", ".join(new.levels)}),
         processors=_changes(
             *({host: one.processor_of(host) or "unknown" for host in common} for one in (old, new))

@@ -11,10 +11,7 @@ NAMES = tuple(_WRITERS)
 
 
 def written(topology: Topology, name: str, **options: Any) -> tuple[str, tuple[str, ...]]:
-    """Return a topology in one of ``NAMES``, and a warning for everything it cannot hold.
-
-    :param options: of the format's ``text_of``
-    """
+    """Return a topology in one of ``NAMES``, with ``options`` of its ``text_of``; and warnings."""
     # Imported late: only one writer is needed, and often none.
     module = importlib.import_module(f"hpc_sched.topology.writers.{_WRITERS[name]}")
     answer = module.text_of(topology, **options)

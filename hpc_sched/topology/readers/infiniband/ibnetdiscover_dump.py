@@ -170,8 +170,7 @@ class _DumpReader:
         _add_guid(peer, port_guid)
         if self.other_end.get(a) == b and b in self.rates and peer.id in self.by_peers:
             return True  # all of it is known from the other end
-        end = self._describe(peer, line, found.end())
-        rate = _RATE.search(line, end)
+        rate = _RATE.search(line, self._describe(peer, line, found.end()))
         if self._linked(a, b, number) and rate and rate[2] in _LANE:
             self.rates.setdefault(a, int(rate[1]) * _LANE[rate[2]])
         return True

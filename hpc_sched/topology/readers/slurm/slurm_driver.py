@@ -58,8 +58,7 @@ class SlurmDriver(TextDriver):
         if is_yaml(content):
             lines = topology_yaml.switches_of(content, self.tree, problems)
         else:
-            text = files.decode(content, name, exceptions.TopologyError)
-            lines = _switches_of(text, problems)
+            lines = _switches_of(files.decode(content, name, exceptions.TopologyError), problems)
             if self.tree is not None:
                 problems.remark(
                     None, f"topology {self.tree!r} is asked for, but topology.conf has no names"
