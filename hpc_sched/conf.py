@@ -311,12 +311,7 @@ def topology_source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Read every option of the section, so that a wrong value stops the start.
-
-    oslo.config checks the value of a file at its first use, which may be hours later.
-
-    :raises ValueError: naming the option, its value and what was expected
-    """
+    """Raise ValueError for a wrong option, which oslo.config would find at its first use only."""
     for opt in OPTS:
         check_value(opt, getattr(conf.hpc_sched, opt.dest))
     pattern = conf.hpc_sched.topology_host_pattern

@@ -20,11 +20,7 @@ _MAX_LINKS = 40  # the limit of Linux
 
 
 def read_bytes(path: Path, error: Error, max_bytes: int | None = None) -> bytes:
-    """Return the content of a file.
-
-    :param max_bytes: maximum length; None for any
-    :raises error: naming the file that cannot be read or is longer
-    """
+    """Return the content of a file, at most ``max_bytes`` long; or raise ``error``, naming it."""
     try:
         # Not blocking: a pipe without a writer would hold a service for ever.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:

@@ -166,10 +166,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         host: str | None = None,
         name: str = "vm",
     ) -> list[str]:
-        """Create servers in one request; return their ids, without waiting.
-
-        :param host: force them onto a host, without filters and weighers
-        """
+        """Create servers in one request, on ``host`` past filters and weighers; return the ids."""
         server = {
             "name": name,
             "imageRef": "155d900f-4e14-4e4c-a73d-069cbf4541e6",
@@ -213,7 +210,6 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
             time.sleep(max(0.3, 3 * (time.monotonic() - began)))
 
     def _list(self, *, detail: bool = False, **filters: str) -> list[dict[str, Any]]:
-        """Return the servers of all projects as the API lists them."""
         found: list[dict[str, Any]] = self.api.get_servers(
             detail=detail, search_opts={"all_tenants": True, **filters}
         )

@@ -124,12 +124,10 @@ def _result(child: "subprocess.Popen[str]", progress: Callable[[str], None]) -> 
 
 
 def busy_hosts(fabric: Topology, spare: int) -> list[str]:
-    """Return the hosts that other tenants occupy: a different share of each leaf.
+    """Return the hosts of other tenants, ``spare`` ones excepted: a different share of each leaf.
 
     Of four leaves the first two lose one host of nine, the third none and the last six: the leaf
     with most free hosts then has a full neighbour, visible only from the levels above.
-
-    :param spare: number of hosts that must stay free
     """
     busy: list[str] = []
     for leaf, ninths in zip(fabric.leaves, itertools.cycle((1, 1, 0, 6)), strict=False):

@@ -51,11 +51,7 @@ class InspectedCloud:
         return self._once("topology", described_topology)
 
     def from_database(self, what: str, read: Callable[[nova_context.RequestContext], Read]) -> Read:
-        """Return what a function reads from Nova's API database.
-
-        :param what: plural noun for the error
-        :raises exceptions.DatabaseError: where the function raises
-        """
+        """Return what ``read`` finds in Nova's API database; DatabaseError names ``what``."""
         try:
             return read(nova_context.get_admin_context())
         except Exception as error:

@@ -193,7 +193,6 @@ class _Builder:
         self.clusters = joined
 
     def _padded(self, cluster: _Cluster, height: int) -> _Cluster:
-        """Return a cluster with nodes added above it, up to a level."""
         for level in range(cluster.height + 1, height + 1):
             name = self._named([f"{cluster.name}-level{level}"], None)
             cluster = _Cluster(cluster.leaves, name, level, {cluster.name: cluster.below})

@@ -53,11 +53,7 @@ def add_number(
 
 
 def parsed_by(read: Callable[[str], _Value], prefix: str = "") -> Callable[[str], _Value]:
-    """Return the type of an argument that a function reads.
-
-    :param read: raises ValueError, whose text becomes the usage error
-    :param prefix: removed from the error's start, because argparse names the argument itself
-    """
+    """Return a type that ``read`` parses; its ValueError, less ``prefix``, is the usage error."""
 
     def typed(text: str) -> _Value:
         try:

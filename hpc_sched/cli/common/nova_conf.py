@@ -32,11 +32,7 @@ def is_named(args: argparse.Namespace) -> bool:
 
 
 def read(args: argparse.Namespace, instead: str) -> cfg.ConfigOpts:
-    """Return the options of nova.conf.
-
-    :param instead: what the user may name in place of a nova.conf
-    :raises exceptions.ConfigError: where there is none, or it cannot be read
-    """
+    """Return the options of nova.conf; without one ConfigError says what to name ``instead``."""
     found = read_if_any(args)
     if found is None:
         raise exceptions.ConfigError(

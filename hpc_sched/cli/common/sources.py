@@ -56,10 +56,7 @@ def add_topology_arguments(parser: argparse.ArgumentParser, source: str = "SOURC
 
 
 def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) -> Topology:
-    """Return the topology of a source, else that of a snapshot, else that of nova.conf.
-
-    :raises exceptions.HPCSchedError: as :func:`topology_of` does
-    """
+    """Return the topology of a source, else the snapshot, else nova.conf; see ``topology_of``."""
     if source is not None or snapshot.topology is None:
         return topology_of(args, source, snapshot)
     name = f"{args.snapshot or 'snapshot'}: topology"

@@ -36,12 +36,9 @@ class ShownSwitch:
 def switches_of(
     topology: Topology, top: str | None, depth: int | None, level: int
 ) -> list[ShownSwitch]:
-    """Return the shown switches, each before those below it.
+    """Return the switches from ``top``, or from all roots, each before those below it.
 
-    :param top: switch to show with all below it; all switches if None
-    :param depth: number of levels of switches from the top
-    :param level: the lowest level to show
-    :raises exceptions.UnknownHostError: for an unknown switch
+    At most ``depth`` levels, and none below ``level``. UnknownHostError for an unknown switch.
     """
 
     def path(name: str) -> list[str]:
@@ -141,7 +138,6 @@ def _processors(topology: Topology, hosts: Sequence[str]) -> str:
 
 
 def _below(node: ShownSwitch) -> str:
-    """Return the last column: leaves and hosts below a switch."""
     leaves = "" if node.switch.level == 1 else plurals.text(node.leaves, "leaf")
     names = hostlist.fold(node.hosts) if node.lowest else ""
     text = ": ".join(part for part in (leaves, names) if part)

@@ -68,7 +68,6 @@ exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wro
 
 
 def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[str, str]]:
-    """Yield kind and sentence of each problem and remark of a source."""
     try:
         topology = sources.topology_of(args, source)
     except exceptions.HPCSchedError as error:

@@ -16,14 +16,7 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched.enabled_plugins import ALL_WEIGHERS, DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.status.finding import (
-    NO_COMMENTS,
-    failure,
-    good,
-    has_comment,
-    import_error_text,
-    warning,
-)
+from hpc_sched.status.finding import NO_COMMENTS, failure, good, has_comment, loaded, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.weighers.base import GroupWeigher, TopologyWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
@@ -96,14 +89,10 @@ def load() -> tuple[list[LoadedWeigher], list[tuple[str, str]]]:
     found: list[LoadedWeigher] = []
     missing: list[tuple[str, str]] = []
     for path in CONF.filter_scheduler.weight_classes:
-        try:
-            classes = weights.HostWeightHandler().get_matching_classes([path])
-        except Exception as error:
-            # A site's own module may raise anything at import.
-            text = import_error_text(error)
-            why = f"weight_classes names {path!r}, which cannot be imported: {text}."
+        classes, problem = loaded(weights.HostWeightHandler(), path)
+        if problem is not None:
+            why = f"weight_classes names {path!r}, which cannot be imported: {problem}."
             missing.append((path, why))
-            continue
         for cls in classes:
             try:
                 weigher = cls.__new__(cls) if issubclass(cls, GroupWeigher) else cls()

@@ -131,7 +131,6 @@ def between(old: Topology, new: Topology) -> Difference:
 
 
 def _renamed(old: Topology, new: Topology) -> dict[str, str]:
-    """Return the new names of switches that are gone, by equal hosts, the lowest first."""
     came: dict[tuple[str, ...], list[str]] = {}
     for name, hosts in _unknown(new, old):
         came.setdefault(hosts, []).append(name)
@@ -192,7 +191,6 @@ def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
 
 
 def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[HopChange, ...]:
-    """Return the pairs of hosts of both fabrics by old and new distance, where these differ."""
     if len(hosts) < 2:
         return ()
     before = old.groups[:, [old.index_of(host) for host in hosts]]

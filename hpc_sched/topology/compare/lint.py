@@ -118,7 +118,6 @@ def _usual(values: Mapping[str, float]) -> tuple[float, int]:
 
 
 def _odd(values: Mapping[str, float], usual: float) -> list[tuple[float, list[str]]]:
-    """Return the names with another value than the usual one, by value in ascending order."""
     found: dict[float, list[str]] = {}
     for name, value in values.items():
         if value != usual:

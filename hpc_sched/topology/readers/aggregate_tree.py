@@ -103,7 +103,6 @@ class _Statements:
         return _tree(leaf_of, parents, levels, [remark] if alone else [])
 
     def _levels(self) -> list[str]:
-        """Return the levels, lowest first; the first one is always ``LEAF``."""
         count = {
             level: len({statement.switch for statement in by_host.values()})
             for level, by_host in self.stated.items()

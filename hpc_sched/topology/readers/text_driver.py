@@ -109,10 +109,7 @@ def shown(command: Sequence[str]) -> str:
 
 
 def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
-    """Return the output of a command; after the timeout, s, it is killed with its children.
-
-    :raises exceptions.TopologyError: where it cannot be started, fails, takes longer or prints more
-    """
+    """Return what a command prints, or TopologyError; after timeout, s, kill it with children."""
     name = shown(command)
     try:
         # No shell, and the command is nova.conf's: no part of it comes from a request.

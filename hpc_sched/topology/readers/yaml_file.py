@@ -94,7 +94,6 @@ class _TreeReader:
     def _below(
         self, item: yaml.Node, fields: Mapping[str, yaml.Node], path: tuple[str, ...]
     ) -> Mapping[str, Any] | list[str]:
-        """Return what is below the last switch of a path from the root."""
         name = path[-1]
         if "processor" in fields:
             self.processors[name] = text(fields["processor"], "processor")

@@ -140,7 +140,6 @@ def _square(x: int, y: int, cell: int, state: str | None, tooltip: str) -> str:
 
 
 def _upper(topology: Topology, box: Box, hosts: int, leaves: int) -> Iterator[str]:
-    """Yield the bar of a switch above the leaves; the group is left open."""
     lines = [plurals.text(hosts, "host"), plurals.text(leaves, "leaf")]
     yield from _box("u", topology, box, lines)
     for i, line in enumerate(lines):

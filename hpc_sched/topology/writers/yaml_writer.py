@@ -86,7 +86,6 @@ def comment(text: str) -> str:
 
 
 def _scalar(text: str, what: str) -> str:
-    """Return a name as a YAML scalar, quoted where necessary."""
     if _PLAIN.match(text) and text.lower() not in _WORDS:
         # In a flow list, commas and brackets are indicators.
         return text if what == "host" or "[" not in text else _quoted(text)

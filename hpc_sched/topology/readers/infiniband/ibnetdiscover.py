@@ -31,14 +31,12 @@ _MANAGED = re.compile(r"[^;]*;(?P<name>.+):[^:/]*(?P<unit>(?:/[^:/]+)*)\Z")
 
 
 class IbnetdiscoverDriver(TextDriver):
-    """Reads the output of ibnetdiscover."""
+    """Reads the output of ibnetdiscover.
+
+    The first group of ``host_pattern``, or its whole match, is the host in an HCA's description.
+    """
 
     def __init__(self, *, host_pattern: str | None = None, **source: Any) -> None:
-        """Read a file or a command, see :class:`TextDriver`; raise as it does.
-
-        :param host_pattern: regular expression that finds the name of a host in the description
-            of its HCA: the first group, or the whole match
-        """
         super().__init__(**source)
         self.pattern: re.Pattern[str] | None = None
         if host_pattern:

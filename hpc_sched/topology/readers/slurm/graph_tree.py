@@ -68,7 +68,6 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
 
 
 def _check_levels(graph: SwitchGraph) -> None:
-    """Note switches on too high a level, and remark those without nodes below."""
     highest = max((listed.level for listed in graph.lists.values()), default=1)
     for line in graph.defined.values():
         listed = graph.list_of(line.name)

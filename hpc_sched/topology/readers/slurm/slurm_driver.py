@@ -41,14 +41,12 @@ _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
 
 class SlurmDriver(TextDriver):
-    """Reads topology.conf, the output of ``scontrol show topology``, or a tree of topology.yaml."""
+    """Reads topology.conf, the output of ``scontrol show topology``, or a tree of topology.yaml.
+
+    Without the name of a ``tree``: the first with ``cluster_default``, or the only one.
+    """
 
     def __init__(self, *, tree: str | None = None, **source: Any) -> None:
-        """Read a file or a command, see :class:`TextDriver`.
-
-        :param tree: the name of a topology in topology.yaml; by default the first with
-            ``cluster_default``, or the only tree
-        """
         super().__init__(**source)
         self.tree = tree
 

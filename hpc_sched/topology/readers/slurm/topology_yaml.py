@@ -61,7 +61,6 @@ def switches_of(content: bytes, tree: str | None, problems: Problems) -> list[Sw
 
 
 def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _NamedTopology:
-    """Return one topology of the file; ``lines`` are those of all so far, by name."""
     fields = _fields(item, "a topology", _TOPOLOGY_KEYS)
     if "topology" not in fields:
         raise invalid(item, "a topology has no name (key 'topology')")
