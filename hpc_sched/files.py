@@ -61,10 +61,8 @@ def write_atomically(path: Path, content: bytes, error: Error, mode: int = PUBLI
 
     An existing file keeps its mode, and its owner if permitted: Nova's user must still be able to
     read a file that root has rewritten. A symbolic link stays one. In a world-writable folder,
-    such as /tmp, a file or link of another user is refused.
-
-    :param mode: of a new file, before the umask
-    :raises error: naming the file that cannot be written; the old content then remains
+    such as /tmp, a file or link of another user is refused. ``mode`` is that of a new file, before
+    the umask. ``error`` names a file that cannot be written; the old content then remains.
     """
     try:
         target, old = _target(path)

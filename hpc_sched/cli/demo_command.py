@@ -161,13 +161,11 @@ def _generated(args: argparse.Namespace) -> Topology:
     """Return the topology of --hosts, --leaves and --pods, of nearly equal switches."""
     hosts, leaves, pods = args.hosts, args.leaves, args.pods
     if leaves < 1 or hosts < leaves:
-        raise exceptions.ConfigError(
-            f"--hosts {hosts} --leaves {leaves}: expected at least one leaf and a host a leaf"
-        )
+        wrong = f"--hosts {hosts} --leaves {leaves}"
+        raise exceptions.ConfigError(f"{wrong}: expected at least one leaf and a host a leaf")
     if pods < 1 or leaves < pods:
-        raise exceptions.ConfigError(
-            f"--leaves {leaves} --pods {pods}: expected at least one pod and a leaf a pod"
-        )
+        wrong = f"--leaves {leaves} --pods {pods}"
+        raise exceptions.ConfigError(f"{wrong}: expected at least one pod and a leaf a pod")
     names = [f"node{number:0{len(str(hosts))}d}" for number in range(1, hosts + 1)]
     tree: dict[str, Any] = dict(_named_parts("leaf{:02d}", names, leaves))
     if pods > 1:

@@ -53,10 +53,8 @@ def run_all(
 ) -> dict[str, dict[str, Any]]:
     """Run all runs at the same time; return their results by name.
 
-    :param progress: called with a run's name and its stage
-    :param verbose: log of Nova to standard error
-    :raises exceptions.HPCSchedError: where a run fails or takes longer than ``timeout`` seconds,
-        with the path of its log
+    ``progress`` gets a run's name and stage; Nova's log is on standard error if ``verbose``.
+    HPCSchedError, with the path of the log, where a run fails or takes ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
     results: dict[str, dict[str, Any]] = {}

@@ -67,14 +67,10 @@ def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) 
 def topology_of(
     args: argparse.Namespace, source: str | None, snapshot: Snapshot | None = None
 ) -> Topology:
-    """Return the topology of a source, or that of nova.conf if the source is None.
+    """Return the topology of a source, see :data:`HELP`, or of nova.conf if that is None.
 
-    Host aggregates come from a snapshot: commands do not read Nova's databases.
-
-    :param source: as :data:`HELP` says
-    :param snapshot: the cloud of nova.conf, if known
-    :raises exceptions.TopologyError: where it cannot be read or is wrong
-    :raises exceptions.ConfigError: where nova.conf cannot be read or names no topology
+    Host aggregates come from a snapshot: commands do not read Nova's databases. TopologyError
+    where it cannot be read or is wrong, ConfigError where nova.conf is or names none.
     """
     names = {"name_map": "name_map", "host_pattern": "host_pattern", "tree": "topology_name"}
     given = {key: value for key, name in names.items() if (value := getattr(args, name))}

@@ -6,7 +6,7 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import add_number
-from hpc_sched.cli.common.base_command import Answer, HPCSchedCommand, TextLister
+from hpc_sched.cli.common.base_command import HPCSchedCommand, Table, TextLister
 from hpc_sched.cli.topology import switch_tree
 from hpc_sched.cli.topology.topology_check import summary
 from hpc_sched.topology import plurals
@@ -56,8 +56,9 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
         cut.add_argument("--level", metavar="NAME", help=what)
         sources.add_source_arguments(parser)
 
-    def answer(self, args: argparse.Namespace) -> Answer:
-        """Return the tree, and the rows of its lowest switches."""
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
+        """Return a row for each of the lowest switches."""
+        args = parsed_args
         topology, uses = sources.topology_of_source(args)
         level = _level(topology, args.level)
         shown = switch_tree.switches_of(topology, args.switch, args.depth, level)
@@ -76,8 +77,8 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
             "".join(branches).encode(self.app.stdout.encoding or "utf-8")
         except UnicodeEncodeError:
             branches = switch_tree.ASCII
-        lines = switch_tree.lines_of(shown, uses, branches)
-        return Answer(lines, *switch_tree.rows(shown, uses))
+        self.lines = switch_tree.lines_of(shown, uses, branches)
+        return switch_tree.rows(shown, uses)
 
 
 def _level(topology: Topology, name: str | None) -> int:

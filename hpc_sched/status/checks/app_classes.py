@@ -96,9 +96,8 @@ class InspectedGroup:
 def check_groups(cloud: InspectedCloud) -> list[Result]:
     """Return the server groups for which ``default_app_class`` decides although it is not set.
 
-    Groups of every policy count, for the default packs them all. A group whose instances all
-    name a class is not decided by it; one without instances is. With the option set in
-    nova.conf, to whatever value, the operator has decided and nothing is read.
+    Groups of every policy count, and those without instances; not those whose instances all name
+    a class. With the option set in nova.conf, to whatever value, nothing is read.
     """
     value = CONF.hpc_sched.default_app_class
     location = CONF.get_location(OPTION, "hpc_sched")

@@ -81,10 +81,9 @@ class LoadedWeigher:
 
 
 def load() -> tuple[list[LoadedWeigher], list[tuple[str, str]]]:
-    """Return the weighers as Nova's HostManager loads them, and why others cannot be loaded.
+    """Return the weighers as Nova loads them, and entries of weight_classes with their faults.
 
-    The second value has entries of weight_classes, each with a sentence. The constructors of
-    hpc_sched's weighers are not called: they would load the topology.
+    The constructors of hpc_sched's weighers are not called: they would load the topology.
     """
     found: list[LoadedWeigher] = []
     missing: list[tuple[str, str]] = []

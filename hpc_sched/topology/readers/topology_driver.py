@@ -52,11 +52,7 @@ def driver_names() -> list[str]:
 
 
 def driver(name: str, **options: Any) -> TopologyDriver:
-    """Return a new driver of the stevedore group ``hpc_sched.topology``, such as ``yaml``.
-
-    :param options: of the driver; ``path`` for those that read a file
-    :raises exceptions.TopologyError: for an unknown driver, or options it does not take
-    """
+    """Return a new driver of ``hpc_sched.topology``; TopologyError for a wrong name or options."""
     points = metadata.entry_points(group=NAMESPACE, name=name)
     if not points:
         installed = ", ".join(driver_names()) or "none"

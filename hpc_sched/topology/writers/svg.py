@@ -7,7 +7,6 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
@@ -18,21 +17,15 @@ from hpc_sched.topology.writers.svg_layout import CELL, HEADING, PADDING, Box, L
 FREE, GROUP, USED, OFF = "free", "group", "used", "off"
 
 
-class _HostStyle(NamedTuple):
-    fill: str
-    stroke: str
-    meaning: str
-
-
 # Okabe and Ito's colours, which colour-blind readers distinguish; dark, middle and white, and a
-# cross, so that they differ in a print without colours too.
+# cross, so that they differ in a print without colours too. Each: fill, stroke, meaning.
 _HOST_STYLES = {
-    FREE: _HostStyle("#ffffff", "#555555", "free"),
-    GROUP: _HostStyle("#0072b2", "#00466e", "this group"),
-    USED: _HostStyle("#f0b440", "#8a6100", "other VMs"),
-    OFF: _HostStyle("#e4e4e4", "#555555", "disabled, down or unknown to Nova"),
+    FREE: ("#ffffff", "#555555", "free"),
+    GROUP: ("#0072b2", "#00466e", "this group"),
+    USED: ("#f0b440", "#8a6100", "other VMs"),
+    OFF: ("#e4e4e4", "#555555", "disabled, down or unknown to Nova"),
 }
-_PLAIN = _HostStyle("#9fcbe8", "#2a6f9e", "host")
+_PLAIN = ("#9fcbe8", "#2a6f9e", "host")
 
 _MARGIN = 16
 _TOP = 52  # heading and names of levels
@@ -125,7 +118,7 @@ def _cells(
         x = box.x + PADDING + i % places.cells * places.cell
         y = box.y + HEADING + i // places.cells * places.cell
         state = None if states is None else states.get(host, OFF)
-        note = notes.get(host) or (None if state is None else _HOST_STYLES[state].meaning)
+        note = notes.get(host) or (None if state is None else _HOST_STYLES[state][2])
         facts = (host, topology.processor_of(host), note)
         tooltip = _tooltip([", ".join(fact for fact in facts if fact)])
         yield _square(x, y, places.cell, state, tooltip)
@@ -176,8 +169,8 @@ def _facts(topology: Topology, index: int) -> Iterator[str]:
 
 def _legend(hosts: Mapping[str, int]) -> list[tuple[str, str]]:
     return [
-        (state, f"{style.meaning} ({hosts.get(state, 0)})")
-        for state, style in _HOST_STYLES.items()
+        (state, f"{meaning} ({hosts.get(state, 0)})")
+        for state, (_, _, meaning) in _HOST_STYLES.items()
         if state != GROUP or hosts.get(state)
     ]
 
@@ -203,7 +196,7 @@ def _style() -> str:
         ".u{fill:#e8eef2;stroke:#888888}",
         ".c{stroke:#888888;fill:none}",
         ".x{stroke:#555555;fill:none}",
-        *(f".{name}{{fill:{style.fill};stroke:{style.stroke}}}" for name, style in styles.items()),
+        *(f".{name}{{fill:{fill};stroke:{stroke}}}" for name, (fill, stroke, _) in styles.items()),
     ]
     return "<style>" + "\n".join(rules) + "</style>"
 

@@ -84,12 +84,10 @@ class Dump(NamedTuple):
 
 
 def read(content: bytes, name: str) -> Dump:
-    """Return the content of a dump; linear in its length.
+    """Return the content of a dump, linear in its length; TopologyError if no line has a node.
 
     Lines of other programs, such as a prompt or a warning, are skipped with a remark. So are lines
     that contradict an earlier one: cables may be pulled during a discovery.
-
-    :raises exceptions.TopologyError: where no line is about a node
     """
     reader = _DumpReader(name)
     reader.read(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace"))

@@ -14,19 +14,16 @@ from hpc_sched.topology.readers.reader_errors import Problems, first_of
 from hpc_sched.topology.readers.slurm.switch_graph import SwitchGraph, SwitchLine, SwitchList
 from hpc_sched.topology.tree import MAX_LEVELS
 
-# Both bounds are far above any fabric: they protect the scheduler's memory and time from a hostile
-# file.
+# Far above any fabric: they protect the scheduler's memory and time from a hostile file.
 MAX_BITS = 1 << 31  # of all masks in memory: 256 MB
 MAX_STEPS = 1 << 31  # some ten seconds
 
 
 def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
-    """Return the topology of switches in the order of a text.
+    """Return the topology of switches; TopologyError has every problem, those of the text too.
 
     Linear in the names that the lines list, each list counted once, but for graphs that are no
     trees, see :func:`hierarchy.build`.
-
-    :raises exceptions.TopologyError: with every problem, also those of the text so far
     """
     graph = SwitchGraph(problems)
     graph.read(lines)
