@@ -311,12 +311,7 @@ def topology_source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Read every option of the section, so that a wrong value stops the start.
-
-    oslo.config checks the value of a file at its first use, which may be hours later.
-
-    :raises ValueError: naming the option, its value and what was expected
-    """
+    """Raise ValueError for a wrong option, which oslo.config would find at its first use only."""
     for opt in OPTS:
         check_value(opt, getattr(conf.hpc_sched, opt.dest))
     pattern = conf.hpc_sched.topology_host_pattern
@@ -342,10 +337,7 @@ def multiplier(conf: cfg.ConfigOpts, name: str) -> float:
 
 
 def check_value(opt: cfg.Opt, value: Any) -> None:
-    """Check what oslo.config accepts as a number: an empty value, ``nan`` and ``inf``.
-
-    :raises exceptions.ConfigError: naming the option, its value and what was expected
-    """
+    """Raise ConfigError for numbers that only oslo.config accepts: empty, ``nan`` and ``inf``."""
     if value is None and opt.default is not None:
         raise exceptions.ConfigError(f"[hpc_sched] {opt.dest} has no value")
     if isinstance(value, float) and not math.isfinite(value):

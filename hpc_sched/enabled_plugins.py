@@ -43,11 +43,7 @@ class EnabledPlugins:
         weight_classes: Collection[str],
         option: Callable[[str], float],
     ) -> Self:
-        """Return what the options of nova.conf enable.
-
-        :param option: returns the value of an option of [hpc_sched]; called for the multipliers
-            of enabled weighers only
-        """
+        """Return what nova.conf enables; ``option`` reads multipliers of enabled weighers only."""
         enabled = {path.rpartition(".")[2] for path in weight_classes}
         if ALL_WEIGHERS in weight_classes:
             enabled |= _MULTIPLIERS.keys()

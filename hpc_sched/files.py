@@ -20,11 +20,7 @@ _MAX_LINKS = 40  # the limit of Linux
 
 
 def read_bytes(path: Path, error: Error, max_bytes: int | None = None) -> bytes:
-    """Return the content of a file.
-
-    :param max_bytes: maximum length; None for any
-    :raises error: naming the file that cannot be read or is longer
-    """
+    """Return the content of a file, at most ``max_bytes`` long; or raise ``error``, naming it."""
     try:
         # Not blocking: a pipe without a writer would hold a service for ever.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
@@ -65,10 +61,8 @@ def write_atomically(path: Path, content: bytes, error: Error, mode: int = PUBLI
 
     An existing file keeps its mode, and its owner if permitted: Nova's user must still be able to
     read a file that root has rewritten. A symbolic link stays one. In a world-writable folder,
-    such as /tmp, a file or link of another user is refused.
-
-    :param mode: of a new file, before the umask
-    :raises error: naming the file that cannot be written; the old content then remains
+    such as /tmp, a file or link of another user is refused. ``mode`` is that of a new file, before
+    the umask. ``error`` names a file that cannot be written; the old content then remains.
     """
     try:
         target, old = _target(path)

@@ -15,9 +15,6 @@ def masked(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the type of an error and the first line of its text, masked.
-
-    SQLAlchemy adds the statement and a link in further lines.
-    """
+    """Return type and first line of an error, masked; SQLAlchemy adds statement and link below."""
     first = (str(error).splitlines() or [""])[0]
     return f"{type(error).__name__}: {masked(first)}"

@@ -62,10 +62,8 @@ def csv_rows(text: str, file: str, number_columns: Sequence[int]) -> list[TableR
     """Return the rows of a CSV text, without comments, blank lines and the header.
 
     A header is a first row that begins with ``app`` (application) and has words in the number
-    columns; any other word there is an error.
-
-    :param number_columns: the columns, from 0, that hold numbers
-    :raises exceptions.InterferenceError: naming file and line of bad quotes
+    columns, counted from 0; any other word there is an error. InterferenceError names file and
+    line of bad quotes.
     """
     error = exceptions.InterferenceError
     rows = [TableRow(file, line, cells) for line, cells in csv_lines(text, file, error)]

@@ -4,10 +4,7 @@ import math
 
 
 def text_of(found: str) -> str:
-    """Return a text on one line, with an escape such as ``\\x1b`` for each control character.
-
-    Names in a snapshot or a log may steer the terminal.
-    """
+    """Return a text on one line, control characters escaped, which names in a snapshot may have."""
     if found.isprintable():
         return found
     return "".join(

@@ -63,10 +63,8 @@ def _too_deep(content: bytes, max_nesting: int) -> int | None:
     """Return the first line that nests deeper than ``max_nesting``, or None."""
     depth = 0
     for event in yaml.parse(content, Loader=LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > max_nesting:
-                return line_of(event)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > max_nesting:
+            return line_of(event)
     return None

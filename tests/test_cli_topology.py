@@ -501,9 +501,7 @@ def test_a_picture_is_utf_8_whatever_the_terminal(tmp_path: Path):
 
 
 def test_warnings_of_a_format_are_told(call, monkeypatch):
-    monkeypatch.setattr(
-        formats, "written", lambda *_args, **_options: formats.Written("x\n", ("no levels",))
-    )
+    monkeypatch.setattr(formats, "written", lambda *_args, **_options: ("x\n", ("no levels",)))
     assert call("convert", "fabric.yaml", "--to", "slurm") == (0, "x\n", "warning: no levels\n")
 
 

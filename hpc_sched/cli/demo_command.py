@@ -53,16 +53,11 @@ class Demo(HPCSchedCommand):
         ):
             text = f"{what} (default: {default})"
             parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
-        parser.add_argument(
-            "--topology",
-            type=Path,
-            metavar="FILE",
-            help="topology file of the driver yaml, in place of --hosts, --leaves and --pods",
-        )
+        what = "topology file of the driver yaml, in place of --hosts, --leaves and --pods"
+        parser.add_argument("--topology", type=Path, metavar="FILE", help=what)
         add_flag(parser, "--json", "print the result as JSON on standard output")
-        parser.add_argument(
-            "-v", dest="nova_log", action="store_true", help="show Nova's log on standard error"
-        )
+        what = "show Nova's log on standard error"
+        parser.add_argument("-v", dest="nova_log", action="store_true", help=what)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Run the demo and print its result; return the exit code."""
@@ -166,13 +161,11 @@ def _generated(args: argparse.Namespace) -> Topology:
     """Return the topology of --hosts, --leaves and --pods, of nearly equal switches."""
     hosts, leaves, pods = args.hosts, args.leaves, args.pods
     if leaves < 1 or hosts < leaves:
-        raise exceptions.ConfigError(
-            f"--hosts {hosts} --leaves {leaves}: expected at least one leaf and a host a leaf"
-        )
+        wrong = f"--hosts {hosts} --leaves {leaves}"
+        raise exceptions.ConfigError(f"{wrong}: expected at least one leaf and a host a leaf")
     if pods < 1 or leaves < pods:
-        raise exceptions.ConfigError(
-            f"--leaves {leaves} --pods {pods}: expected at least one pod and a leaf a pod"
-        )
+        wrong = f"--leaves {leaves} --pods {pods}"
+        raise exceptions.ConfigError(f"{wrong}: expected at least one pod and a leaf a pod")
     names = [f"node{number:0{len(str(hosts))}d}" for number in range(1, hosts + 1)]
     tree: dict[str, Any] = dict(_named_parts("leaf{:02d}", names, leaves))
     if pods > 1:
@@ -203,10 +196,7 @@ def _check_size(fabric: Topology, group_size: int, growth: int) -> None:
 
 
 def path_of(name: str) -> Path:
-    """Return the path of a sample file.
-
-    :raises exceptions.HPCSchedError: naming the places that were searched
-    """
+    """Return the path of a sample file; HPCSchedError names the places that were searched."""
     user = sysconfig.get_preferred_scheme("user")
     data = sysconfig.get_path("data"), sysconfig.get_path("data", user)
     places = [Path(__file__).resolve().parents[2] / "etc" / name]

@@ -4,11 +4,12 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from hpc_sched import decimals, exceptions
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
-from hpc_sched.cli.common.base_command import Answer, TextLister
+from hpc_sched.cli.common.base_command import TextLister
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.experiments import dudina2013, gupta2012, gupta2013, gupta2013_tables
 from hpc_sched.experiments.table import Cell, Table
@@ -63,15 +64,15 @@ class Experiment(TextLister):
         line.show(f"{self.NAME}: {plurals.text(args.runs, 'run')} in each setting")
         return [self.table(args.seed, args.runs)]
 
-    def answer(self, args: argparse.Namespace) -> Answer:
-        """Return the tables as text and as rows."""
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
+        """Return the tables as columns and rows."""
         line = StatusLine(self.app.stderr or sys.stderr)
         try:
-            tables = self.tables(args, line)
+            tables = self.tables(parsed_args, line)
         finally:
             line.end()
-        columns, rows = table_rows(tables)
-        return Answer(render(tables).splitlines(), columns, rows)
+        self.lines = render(tables).splitlines()
+        return table_rows(tables)
 
 
 class Dudina2013(Experiment):

@@ -37,8 +37,7 @@ class HPCSchedApp(App):
         """Log to standard error; of libraries only warnings, unless ``-v`` asks for more."""
         super().configure_logging()
         if self.options.verbose_level < 2:
-            console = logging.root.handlers[-1]
-            console.addFilter(_is_ours_or_warning)
+            logging.root.handlers[-1].addFilter(_is_ours_or_warning)
 
     def clean_up(self, cmd: Command, result: int, err: BaseException | None) -> None:
         """Log the further problems of an error; cliff has logged the first."""
@@ -51,10 +50,7 @@ def _is_ours_or_warning(record: logging.LogRecord) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
-
-    :param argv: arguments without the program's name; those of this process by default
-    """
+    """Run the command line, by default this process's arguments; return its exit code."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: SIM115 - stays open like the original
     if sys.stdout is None:

@@ -13,12 +13,10 @@ ERROR = 255
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code.
+    """Run the command line, by default this process's arguments; return its exit code.
 
     0 all checks passed, 1 a warning, 2 a failure, 255 an error, wrong usage included, 130
     interrupted.
-
-    :param argv: arguments without the program's name; those of this process by default
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:

@@ -68,7 +68,9 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         if nova_release.is_threaded():
             self.useFixture(thread_fixtures.DatabaseFiles())
         if thread_fixtures.LACKS_THREADS:
-            self.useFixture(thread_fixtures.one_sender(self.id()))
+            # A native thread has no parent with the test's id: this cloud sends all notifications.
+            sender = "fixtures.notifications.FakeVersionedNotifier._get_sender_test_case_id"
+            self.useFixture(fixtures.MonkeyPatch(f"nova.tests.{sender}", lambda: self.id()))
         self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.CellDatabases", self._databases))
         super().setUp()
         # Hundreds of idle threads of Nova 34 would poll for work 100 times a second.
@@ -117,10 +119,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         return self._cell_databases
 
     def start_scheduler(self, options: Mapping[tuple[str, str], Any]) -> None:
-        """Start the scheduler with options of nova.conf.
-
-        :param options: (section, name) to value
-        """
+        """Start the scheduler with options of nova.conf, by section and name."""
         for (section, name), value in options.items():
             self.flags(**{name: value}, group=None if section == "DEFAULT" else section)
         self.scheduler = self.start_service("scheduler")
@@ -167,10 +166,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         host: str | None = None,
         name: str = "vm",
     ) -> list[str]:
-        """Create servers in one request; return their ids, without waiting.
-
-        :param host: force them onto a host, without filters and weighers
-        """
+        """Create servers in one request, on ``host`` past filters and weighers; return the ids."""
         server = {
             "name": name,
             "imageRef": "155d900f-4e14-4e4c-a73d-069cbf4541e6",
@@ -194,10 +190,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
     def wait(
         self, servers: Sequence[str], timeout: float = 400, progress: Progress = _not_shown
     ) -> dict[str, dict[str, Any]]:
-        """Wait until no server is being built; return them by id as the API shows them.
-
-        :raises TimeoutError: naming the servers that did not settle
-        """
+        """Return servers by id, none being built; TimeoutError names those that did not settle."""
         deadline = time.monotonic() + timeout
         wanted = set(servers)
         while True:
@@ -217,7 +210,6 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
             time.sleep(max(0.3, 3 * (time.monotonic() - began)))
 
     def _list(self, *, detail: bool = False, **filters: str) -> list[dict[str, Any]]:
-        """Return the servers of all projects as the API lists them."""
         found: list[dict[str, Any]] = self.api.get_servers(
             detail=detail, search_opts={"all_tenants": True, **filters}
         )
@@ -233,10 +225,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
 
 
 def read_options(path: Path) -> dict[tuple[str, str], Any]:
-    """Return the options of a nova.conf file, as their registered types.
-
-    :raises oslo_config.iniparser.ParseError: for a file that is no configuration
-    """
+    """Return the options of a nova.conf file, as their registered types, by section and name."""
     sections: dict[str, dict[str, list[str]]] = {}
     cfg.ConfigParser(str(path), sections).parse()
     conf.register_opts(CONF)

@@ -53,10 +53,8 @@ def run_all(
 ) -> dict[str, dict[str, Any]]:
     """Run all runs at the same time; return their results by name.
 
-    :param progress: called with a run's name and its stage
-    :param verbose: log of Nova to standard error
-    :raises exceptions.HPCSchedError: where a run fails or takes longer than ``timeout`` seconds,
-        with the path of its log
+    ``progress`` gets a run's name and stage; Nova's log is on standard error if ``verbose``.
+    HPCSchedError, with the path of the log, where a run fails or takes ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
     results: dict[str, dict[str, Any]] = {}
@@ -124,12 +122,10 @@ def _result(child: "subprocess.Popen[str]", progress: Callable[[str], None]) -> 
 
 
 def busy_hosts(fabric: Topology, spare: int) -> list[str]:
-    """Return the hosts that other tenants occupy: a different share of each leaf.
+    """Return the hosts of other tenants, ``spare`` ones excepted: a different share of each leaf.
 
     Of four leaves the first two lose one host of nine, the third none and the last six: the leaf
     with most free hosts then has a full neighbour, visible only from the levels above.
-
-    :param spare: number of hosts that must stay free
     """
     busy: list[str] = []
     for leaf, ninths in zip(fabric.leaves, itertools.cycle((1, 1, 0, 6)), strict=False):

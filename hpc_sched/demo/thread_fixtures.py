@@ -96,15 +96,6 @@ class DatabaseFiles(fixtures.Fixture):
         return scope_
 
 
-def one_sender(cloud: str) -> fixtures.Fixture:
-    """Return what assigns all notifications to one cloud, by its test id.
-
-    A native thread has no parent with the test's id.
-    """
-    notifier = "nova.tests.fixtures.notifications.FakeVersionedNotifier"
-    return fixtures.MonkeyPatch(f"{notifier}._get_sender_test_case_id", lambda: cloud)
-
-
 class CellDatabases(nova_fixtures.CellDatabases):
     """Nova's fixture, with one database for all code that targets no cell.
 

@@ -40,11 +40,9 @@ CONF = nova.conf.CONF
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line and return its exit code; once in a process.
+    """Run the command line, once in a process, and return its exit code.
 
-    :param arguments: without the program's name
-    :raises exceptions.ConfigError: where nova.conf cannot be read
-    :raises SystemExit: for wrong usage, and after --help
+    ConfigError where nova.conf cannot be read; SystemExit for wrong usage, and after --help.
     """
     commands = UpgradeCommands()
     logging.register_options(CONF)
@@ -80,7 +78,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _read_configuration(arguments: Sequence[str]) -> None:
-    """Read nova.conf as nova-scheduler does, and the command line."""
     CONF(
         list(arguments),
         project="nova",
@@ -97,7 +94,6 @@ def _read_configuration(arguments: Sequence[str]) -> None:
 
 
 def _add_parsers(parsers: Any, commands: UpgradeCommands) -> None:
-    """Add ``upgrade check``, the name in the status commands of OpenStack's services."""
     upgrade: argparse.ArgumentParser = parsers.add_parser("upgrade", help="check the cloud")
     upgrade.add_argument("check", choices=["check"], help="run all checks, print their results")
     upgrade.add_argument("--json", action="store_true", help="print JSON in place of the table")

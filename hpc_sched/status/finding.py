@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from oslo_upgradecheck.upgradecheck import Code, Result
 
@@ -30,9 +31,13 @@ def shortened(texts: Sequence[str]) -> list[str]:
     return [*texts[:MAX_LISTED], *([f"and {more} more"] if more > 0 else [])]
 
 
-def import_error_text(error: Exception) -> str:
-    """Return the text of an import error without the traceback that oslo.utils appends."""
-    return str(error).split(" (['Traceback ")[0]
+def loaded(handler: Any, path: str) -> tuple[list[type], str | None]:
+    """Return the filters or weighers of a path, and the error if it cannot be imported."""
+    try:
+        return handler.get_matching_classes([path]), None
+    except Exception as error:
+        # A site's own module may raise anything; oslo.utils appends a traceback to the text.
+        return [], str(error).split(" (['Traceback ")[0]
 
 
 def has_comment(value: str) -> bool:

@@ -39,25 +39,19 @@ class InspectedCloud:
         self._read: dict[str, Any] = {}
 
     def computes(self) -> databases.CellAnswers[InspectedCompute]:
-        """Return the compute nodes. One query for the cells and one in each.
+        """Return the compute nodes or raise DatabaseError. One query for cells and one in each."""
 
-        :raises exceptions.DatabaseError: where the API database cannot be read
-        """
-        return self._once("computes", lambda: self.from_database("compute nodes", _read_computes))
+        def read(context: nova_context.RequestContext) -> databases.CellAnswers[InspectedCompute]:
+            return databases.read_cells(context, None, computes_of_cell)
+
+        return self._once("computes", lambda: self.from_database("compute nodes", read))
 
     def topology(self) -> Topology:
-        """Return the topology that nova.conf names.
-
-        :raises exceptions.TopologyError: where it cannot be read or is wrong
-        """
+        """Return the topology that nova.conf names, or raise TopologyError."""
         return self._once("topology", described_topology)
 
     def from_database(self, what: str, read: Callable[[nova_context.RequestContext], Read]) -> Read:
-        """Return what a function reads from Nova's API database.
-
-        :param what: plural noun for the error
-        :raises exceptions.DatabaseError: where the function raises
-        """
+        """Return what ``read`` finds in Nova's API database; DatabaseError names ``what``."""
         try:
             return read(nova_context.get_admin_context())
         except Exception as error:
@@ -78,12 +72,6 @@ class InspectedCloud:
         if isinstance(found, exceptions.HPCSchedError):
             raise found
         return cast(Read, found)
-
-
-def _read_computes(
-    context: nova_context.RequestContext,
-) -> databases.CellAnswers[InspectedCompute]:
-    return databases.read_cells(context, None, computes_of_cell)
 
 
 def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list[InspectedCompute]:

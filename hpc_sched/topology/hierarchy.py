@@ -122,10 +122,7 @@ def _worse(
 def _split(
     islands: Sequence["_Cluster"], leaves: Sequence[Leaf], near: Sequence[Sequence[int]]
 ) -> Iterator[str]:
-    """Yield a remark if leaves that reach each other are on different islands.
-
-    Hosts with several rails may reach two hosts that do not reach each other.
-    """
+    """Yield a remark if leaves that reach each other, over several rails, are different islands."""
     for island in islands:
         for leaf in bits(island.leaves):
             if others := near[-1][leaf] & ~island.leaves:
@@ -141,9 +138,7 @@ def _split(
 
 @dataclass(slots=True)
 class _Cluster:
-    """Leaves below one node of the tree, and that node."""
-
-    leaves: int
+    leaves: int  # mask of those below one node of the tree
     name: str
     height: int
     below: Any  # as Topology.from_tree takes it
@@ -198,7 +193,6 @@ class _Builder:
         self.clusters = joined
 
     def _padded(self, cluster: _Cluster, height: int) -> _Cluster:
-        """Return a cluster with nodes added above it, up to a level."""
         for level in range(cluster.height + 1, height + 1):
             name = self._named([f"{cluster.name}-level{level}"], None)
             cluster = _Cluster(cluster.leaves, name, level, {cluster.name: cluster.below})

@@ -129,10 +129,7 @@ def _rows(names: Iterable[str]) -> list[str]:
 
 
 def written(names: Sequence[str]) -> list[str]:
-    """Return texts that :func:`expand` reads as exactly these names, folded ones first.
-
-    :raises ValueError: for a name that cannot be written, such as one with a comma
-    """
+    """Return texts, folded first, that ``expand`` reads as these names; or raise ValueError."""
     plain = [name for name in names if PLAIN.match(name)]
     texts = [fold(plain)] if plain else []
     if texts and sorted(expand(texts[0])) != sorted(plain):

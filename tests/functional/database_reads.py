@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nova import context as nova_context
+from nova import objects
 
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue import request_spec
@@ -19,7 +20,7 @@ from hpc_sched.nova_glue.instances import (
 )
 from hpc_sched.nova_glue.io import aggregates_driver, databases
 from hpc_sched.nova_glue.room import host_processors, host_state_room
-from hpc_sched.status.checks import app_classes, multipliers
+from hpc_sched.status.checks import app_classes
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from tests.functional.claims import request
 from tests.functional.engines import CELLS, Databases
@@ -320,16 +321,16 @@ def _true_server_groups(on: Cloud) -> Any:
 
 
 def _flavors(_: Cloud) -> Any:
-    return dict(InspectedCloud().from_database("flavors", app_classes.read_flavors))
+    return sorted(InspectedCloud().from_database("flavors", app_classes.read_flavors))
 
 
 def _true_flavors(_: Cloud) -> Any:
-    found: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(FLAVORS):
-        for key, value in FLAVORS[name].items():
-            if key.startswith("hpc:"):
-                found.setdefault((key, value.lower()), []).append(name)
-    return found
+    return sorted(
+        (key, value.lower(), name)
+        for name, extra_specs in FLAVORS.items()
+        for key, value in extra_specs.items()
+        if key.startswith("hpc:")
+    )
 
 
 def _is_placed(on: Cloud) -> Any:
@@ -431,7 +432,7 @@ READS: Mapping[str, Read] = {
         lambda _: {
             found.name: tuple(sorted(found.hosts))
             for found in InspectedCloud().from_database(
-                "host aggregates", multipliers.read_aggregates
+                "host aggregates", objects.AggregateList.get_all
             )
         },
         lambda on: (

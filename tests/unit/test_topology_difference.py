@@ -92,7 +92,9 @@ def test_a_switch_with_the_same_hosts_and_another_name_is_renamed():
         }
     }
     found = difference.between(fabric(), fabric(tree))
-    assert found == difference.Difference(renamed=(("leaf4", "sw4"), ("pod1", "west")))
+    assert found == difference.Difference(
+        renamed=(Change(("sw4",), "leaf4", "sw4"), Change(("west",), "pod1", "west"))
+    )
     assert found.sentences() == (
         "switch renamed: leaf4 is now sw4",
         "switch renamed: pod1 is now west",
@@ -103,7 +105,7 @@ def test_a_switch_with_the_same_hosts_and_another_name_is_renamed():
 def test_a_renamed_leaf_that_lost_a_host_is_known_by_the_others():
     tree = {"core": {"pod1": TREE["core"]["pod1"], "pod2": {"leaf3": ["n5", "n6"], "sw4": ["n8"]}}}
     found = difference.between(fabric(), fabric(tree))
-    assert found.renamed == (("leaf4", "sw4"),)
+    assert found.renamed == (Change(("sw4",), "leaf4", "sw4"),)
     assert found.hosts == (Change(("n7",), "sw4", None),)
 
 
@@ -111,7 +113,7 @@ def test_of_switches_with_the_same_hosts_the_lower_one_gets_the_lower_name():
     found = difference.between(
         fabric({"a": {"b": ["n1"]}, "c": ["n2"]}), fabric({"x": {"y": ["n1"]}, "c": ["n2"]})
     )
-    assert found.renamed == (("a", "x"), ("b", "y"))
+    assert found.renamed == (Change(("x",), "a", "x"), Change(("y",), "b", "y"))
 
 
 def test_two_leaves_that_swap_their_names_swap_their_hosts():
@@ -232,5 +234,7 @@ def test_the_way_back_has_as_many_changes(old: Topology, new: Topology):
     there, back = difference.between(old, new), difference.between(new, old)
     assert bool(there) == bool(back)
     assert sum(len(c.names) for c in there.hosts) == sum(len(c.names) for c in back.hosts)
-    assert {(b, a) for a, b in there.renamed} == set(back.renamed)
+    assert {(one.new, one.old) for one in there.renamed} == {
+        (one.old, one.new) for one in back.renamed
+    }
     assert len(there.summary()) <= difference.MAX_SUMMARY

@@ -47,20 +47,13 @@ def add_number(
     metavar: str = "N",
     default: float | None = None,
 ) -> None:
-    """Add an option with a number; its default becomes part of the help.
-
-    :param what: help text without the default
-    """
+    """Add an option with a number; its default is added to ``what``, the help text."""
     shown = "" if default is None else f" (default: {default:g})"
     group.add_argument(name, type=type_, metavar=metavar, default=default, help=what + shown)
 
 
 def parsed_by(read: Callable[[str], _Value], prefix: str = "") -> Callable[[str], _Value]:
-    """Return the type of an argument that a function reads.
-
-    :param read: raises ValueError, whose text becomes the usage error
-    :param prefix: removed from the error's start, because argparse names the argument itself
-    """
+    """Return a type that ``read`` parses; its ValueError, less ``prefix``, is the usage error."""
 
     def typed(text: str) -> _Value:
         try:

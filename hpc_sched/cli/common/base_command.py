@@ -1,9 +1,7 @@
 """Base classes of the commands."""
 
-import abc
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -78,18 +76,10 @@ class HPCSchedLister(HPCSchedCommand, Lister):
         return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The result of a :class:`TextLister`."""
-
-    lines: Sequence[str]  # for people
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[Any, ...]]
-    code: int = 0  # the command's exit code
-
-
 class TextLister(HPCSchedCommand, Lister):
     """A command with the format ``text``, the default, in addition to those of cliff."""
+
+    lines: Sequence[str] = ()  # the text, set by take_action()
 
     @property
     def formatter_default(self) -> str:
@@ -109,16 +99,6 @@ class TextLister(HPCSchedCommand, Lister):
         """Refuse columns of a text."""
         if args.formatter == TEXT and (args.columns or args.sort_columns):
             self.parser.error("columns need a format that has them, such as -f table")
-
-    @abc.abstractmethod
-    def answer(self, args: argparse.Namespace) -> Answer:
-        """Return the result."""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Table:
-        """Return columns and rows."""
-        found = self.answer(parsed_args)
-        self.lines, self.exit_code = found.lines, found.code
-        return found.columns, found.rows
 
     def produce_output(
         self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any

@@ -32,11 +32,7 @@ def is_named(args: argparse.Namespace) -> bool:
 
 
 def read(args: argparse.Namespace, instead: str) -> cfg.ConfigOpts:
-    """Return the options of nova.conf.
-
-    :param instead: what the user may name in place of a nova.conf
-    :raises exceptions.ConfigError: where there is none, or it cannot be read
-    """
+    """Return the options of nova.conf; without one ConfigError says what to name ``instead``."""
     found = read_if_any(args)
     if found is None:
         raise exceptions.ConfigError(
@@ -47,10 +43,7 @@ def read(args: argparse.Namespace, instead: str) -> cfg.ConfigOpts:
 
 
 def read_if_any(args: argparse.Namespace) -> cfg.ConfigOpts | None:
-    """Return the options of nova.conf, or None if none is named and none is found.
-
-    :raises exceptions.ConfigError: where it cannot be read
-    """
+    """Return the options of nova.conf, None without one; raise ConfigError if it is unreadable."""
     defaults = conf.nova_conf_files()
     if not (is_named(args) or any(defaults.values())):
         return None

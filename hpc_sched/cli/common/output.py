@@ -22,10 +22,7 @@ def write_utf8(text: str, stream: TextIO) -> None:
 
 
 def save(text: str, path: str) -> None:
-    """Write text as UTF-8 into a file, whole or not at all.
-
-    :raises exceptions.HPCSchedError: naming the file that cannot be written
-    """
+    """Write text as UTF-8 into a file, whole or not at all; HPCSchedError names the file."""
     files.write_atomically(path, text.encode(), exceptions.HPCSchedError)
 
 

@@ -51,18 +51,12 @@ def add_topology_arguments(parser: argparse.ArgumentParser, source: str = "SOURC
         help="host name in the description of an InfiniBand port (default: "
         "topology_host_pattern, likewise)",
     )
-    group.add_argument(
-        "--topology-name",
-        metavar="NAME",
-        help="tree of Slurm's topology.yaml (default: topology_name, likewise)",
-    )
+    what = "tree of Slurm's topology.yaml (default: topology_name, likewise)"
+    group.add_argument("--topology-name", metavar="NAME", help=what)
 
 
 def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) -> Topology:
-    """Return the topology of a source, else that of a snapshot, else that of nova.conf.
-
-    :raises exceptions.HPCSchedError: as :func:`topology_of` does
-    """
+    """Return the topology of a source, else the snapshot, else nova.conf; see ``topology_of``."""
     if source is not None or snapshot.topology is None:
         return topology_of(args, source, snapshot)
     name = f"{args.snapshot or 'snapshot'}: topology"
@@ -73,14 +67,10 @@ def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) 
 def topology_of(
     args: argparse.Namespace, source: str | None, snapshot: Snapshot | None = None
 ) -> Topology:
-    """Return the topology of a source, or that of nova.conf if the source is None.
+    """Return the topology of a source, see :data:`HELP`, or of nova.conf if that is None.
 
-    Host aggregates come from a snapshot: commands do not read Nova's databases.
-
-    :param source: as :data:`HELP` says
-    :param snapshot: the cloud of nova.conf, if known
-    :raises exceptions.TopologyError: where it cannot be read or is wrong
-    :raises exceptions.ConfigError: where nova.conf cannot be read or names no topology
+    Host aggregates come from a snapshot: commands do not read Nova's databases. TopologyError
+    where it cannot be read or is wrong, ConfigError where nova.conf is or names none.
     """
     names = {"name_map": "name_map", "host_pattern": "host_pattern", "tree": "topology_name"}
     given = {key: value for key, name in names.items() if (value := getattr(args, name))}
@@ -116,16 +106,10 @@ def topology_of(
 def add_state_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name the cloud."""
     group = parser.add_argument_group("cloud").add_mutually_exclusive_group()
-    group.add_argument(
-        "--cloud",
-        metavar="NAME",
-        help="cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)",
-    )
-    group.add_argument(
-        "--snapshot",
-        metavar="FILE",
-        help="read a file of hpc-sched snapshot save in place of the cloud",
-    )
+    what = "cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)"
+    group.add_argument("--cloud", metavar="NAME", help=what)
+    what = "read a file of hpc-sched snapshot save in place of the cloud"
+    group.add_argument("--snapshot", metavar="FILE", help=what)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,10 +127,7 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def snapshot_of(args: argparse.Namespace) -> Snapshot:
-    """Return the state of the cloud; report progress and notes on standard error.
-
-    :raises exceptions.SnapshotError: where it cannot be read
-    """
+    """Return the state of the cloud or raise SnapshotError; report progress and notes on stderr."""
     if args.snapshot is not None:
         found = snapshot_file.read(args.snapshot)
     else:
@@ -161,10 +142,7 @@ def snapshot_of(args: argparse.Namespace) -> Snapshot:
 
 
 def cloud_of(args: argparse.Namespace) -> Cloud:
-    """Return the cloud with its topology and options; report unknown hosts on standard error.
-
-    :raises exceptions.HPCSchedError: where state, topology or nova.conf cannot be read
-    """
+    """Return the cloud with topology and options or raise HPCSchedError; report unknown hosts."""
     snapshot = snapshot_of(args)
     if args.snapshot is None or nova_conf.is_named(args):
         options = nova_conf.read_if_any(args)
@@ -186,20 +164,14 @@ def unknown_hosts(cloud: Cloud) -> str:
 
 
 def topology_of_source(args: argparse.Namespace) -> tuple[Topology, FabricUsage | None]:
-    """Return the topology, and what runs on it if a cloud or a snapshot is named.
-
-    :raises exceptions.HPCSchedError: where one of them cannot be read
-    """
+    """Return the topology and what runs on it in a named cloud, or None; raise HPCSchedError."""
     if args.cloud is None and args.snapshot is None:
         return topology_of(args, args.source), None
     return topology_of_cloud(args)
 
 
 def topology_of_cloud(args: argparse.Namespace) -> tuple[Topology, FabricUsage]:
-    """Return the topology and what runs on it; without a named cloud that of OS_CLOUD.
-
-    :raises exceptions.HPCSchedError: where one of them cannot be read
-    """
+    """Return the topology and what runs on it, by default on OS_CLOUD; or raise HPCSchedError."""
     snapshot = snapshot_of(args)
     topology = fabric_of(args, args.source, snapshot)
     return topology, host_usage.of(topology, snapshot)

@@ -39,14 +39,10 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
-        parser.add_argument(
-            "id",
-            metavar="ID",
-            help="server or server group, by ID or name, or the id of an API request, req-...",
-        )
-        parser.add_argument(
-            "--decision-log", metavar="FILE", help="file of records, one JSON object a line"
-        )
+        what = "server or server group, by ID or name, or the id of an API request, req-..."
+        parser.add_argument("id", metavar="ID", help=what)
+        what = "file of records, one JSON object a line"
+        parser.add_argument("--decision-log", metavar="FILE", help=what)
         add_flag(parser, "--last", "only the newest of several decisions")
         add_flag(parser, "--json", "print the records, one JSON object a line")
         sources.add_state_arguments(parser)
@@ -94,18 +90,16 @@ class _Search:
             return found
         found = self._records(wanted, lambda entry: entry.instances or ())
         snapshot = None if found else self._state()
-        for uuid in () if snapshot is None else _related(snapshot, wanted):
-            if uuid != wanted:
+        related = () if snapshot is None else _related(snapshot, wanted)
+        for uuid in related:
+            if uuid != wanted and not found:
                 output.say(f"note: looking for decisions on {uuid}")
                 found = self._records(uuid, _subjects)
-                if found:
-                    break
         return found
 
     def _records(
         self, uuid: str, uuids_of: Callable[[DecisionEntry], Collection[str | None]]
     ) -> list[logged_decisions.Record]:
-        """Return the decisions of which an entry has the uuid among some of its own."""
         last: bool = self._args.last
         if self._path is not None:
             return logged_decisions.found_in(
@@ -130,7 +124,6 @@ class _Search:
 
 
 def _subjects(entry: DecisionEntry) -> Collection[str | None]:
-    """Return the request, the group and the first VM of a decision."""
     return entry.request_id, entry.group, entry.instance
 
 

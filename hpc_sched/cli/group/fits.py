@@ -58,26 +58,25 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         add_number(parser, "--vcpus", "in place of --flavor", ZERO_OR_MORE)
         add_number(parser, "--ram", "with --vcpus", ZERO_OR_MORE, "MB")
         add_number(parser, "--disk", "with --vcpus", ZERO_OR_MORE, "GB")
+        what = "extra spec, over the flavor's own; may be given several times"
         parser.add_argument(
             "--property",
             action="append",
             default=[],
             type=_property,
             metavar="KEY=VALUE",
-            help="extra spec, over the flavor's own; may be given several times",
+            help=what,
         )
         add_flag(parser, "--volume", "the VMs boot from volumes: no root disk")
         add_number(parser, "--count", "number of VMs")
-        parser.add_argument(
-            "--level", metavar="LEVEL", help="all under one switch of this level (hpc:require)"
-        )
+        what = "all under one switch of this level (hpc:require)"
+        parser.add_argument("--level", metavar="LEVEL", help=what)
         add_number(parser, "--max-leaves", "under at most N leaf switches (hpc:max_leaves)")
         parser.add_argument("--policy", choices=POLICIES, help="policy of their server group")
         what = "with --policy anti-affinity: rule max_server_per_host (default: 1)"
         add_number(parser, "--max-per-host", what)
-        parser.add_argument(
-            "--group", metavar="ID_OR_NAME", help="existing server group that they will join"
-        )
+        what = "existing server group that they will join"
+        parser.add_argument("--group", metavar="ID_OR_NAME", help=what)
         parser.add_argument(
             "--drain",
             action="append",

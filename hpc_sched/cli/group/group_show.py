@@ -74,7 +74,6 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
 
 
 def _picture(cloud: Cloud, placed: group_placement.GroupPlacement) -> list[str]:
-    """Return lines with the leaves, the VMs on their hosts, and the costs."""
     topology = cloud.topology
     every = len(topology.leaves) <= _MAX_LEAVES
     shown = [leaf for leaf in topology.leaves if every or leaf in placed.leaves]

@@ -41,9 +41,8 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
-        parser.add_argument(
-            "file", metavar="FILE", help="file to write; compressed where it ends in .gz"
-        )
+        what = "file to write; compressed where it ends in .gz"
+        parser.add_argument("file", metavar="FILE", help=what)
         what = (
             "replace the names of servers, server groups and projects; hosts, host "
             "aggregates, flavors and uuids stay"

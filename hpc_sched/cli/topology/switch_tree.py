@@ -36,14 +36,16 @@ class ShownSwitch:
 def switches_of(
     topology: Topology, top: str | None, depth: int | None, level: int
 ) -> list[ShownSwitch]:
-    """Return the shown switches, each before those below it.
+    """Return the switches from ``top``, or from all roots, each before those below it.
 
-    :param top: switch to show with all below it; all switches if None
-    :param depth: number of levels of switches from the top
-    :param level: the lowest level to show
-    :raises exceptions.UnknownHostError: for an unknown switch
+    At most ``depth`` levels, and none below ``level``. UnknownHostError for an unknown switch.
     """
-    leaves = Counter(name for leaf in topology.leaves for name in _path(topology, leaf))
+
+    def path(name: str) -> list[str]:
+        above = topology.upwards(topology.switch_index(name))
+        return [topology.switches[s].name for s in above]
+
+    leaves = Counter(name for leaf in topology.leaves for name in path(leaf))
 
     def walk(name: str, above: tuple[str, ...], last: tuple[bool, ...]) -> Iterator[ShownSwitch]:
         switch = topology.switches[topology.switch_index(name)]
@@ -58,28 +60,15 @@ def switches_of(
                 yield from walk(child, (*above, name), (*last, child == children[-1]))
 
     if top is not None:
-        _, *above = _path(topology, top)
+        _, *above = path(top)
         return list(walk(top, tuple(reversed(above)), ()))
     return [shown for root in topology.roots for shown in walk(root, (), ())]
-
-
-def _path(topology: Topology, name: str) -> list[str]:
-    """Return a switch and those above it, bottom up."""
-    found, index = [], topology.switch_index(name)
-    while index >= 0:
-        switch = topology.switches[index]
-        found.append(switch.name)
-        index = switch.parent
-    return found
 
 
 def lines_of(
     shown: Sequence[ShownSwitch], usage: FabricUsage | None, branches: Sequence[str]
 ) -> list[str]:
-    """Return the switches as a tree with a heading and aligned columns.
-
-    :param branches: their characters, :data:`UNICODE` or :data:`ASCII`
-    """
+    """Return the switches as a tree with heading, branches as in UNICODE or ASCII, and columns."""
     names = ["hosts", *(("vms", "vcpus", "free", "off") if usage else ())]
     table = [("switch", "level", *names, "processor", "below")]
     for node in shown:
@@ -149,7 +138,6 @@ def _processors(topology: Topology, hosts: Sequence[str]) -> str:
 
 
 def _below(node: ShownSwitch) -> str:
-    """Return the last column: leaves and hosts below a switch."""
     leaves = "" if node.switch.level == 1 else plurals.text(node.leaves, "leaf")
     names = hostlist.fold(node.hosts) if node.lowest else ""
     text = ": ".join(part for part in (leaves, names) if part)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import add_flag
-from hpc_sched.cli.common.base_command import Answer, TextLister
+from hpc_sched.cli.common.base_command import Table, TextLister
 from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.compare import difference, lint
@@ -49,8 +49,9 @@ exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wro
         if args.sources.count("-") > 1:
             self.parser.error("SOURCE -: standard input can be read once only")
 
-    def answer(self, args: argparse.Namespace) -> Answer:
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return the problems and remarks of each source."""
+        args = parsed_args
         counted = {PROBLEM, REMARK} if args.strict else {PROBLEM}
         rows = []
         for source in args.sources or [None]:
@@ -62,13 +63,12 @@ exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wro
                 found = [(kind, text) for kind, text in found if kind != OK]
                 found.append((FAILED, plurals.text(failed, "problem")))
             rows += [(name, kind, text) for kind, text in found]
-        lines = [_line(row, len(args.sources) > 1) for row in rows]
-        code = int(any(kind == FAILED for _, kind, _ in rows))
-        return Answer(lines, ("Source", "Kind", "Text"), rows, code)
+        self.lines = [_line(row, len(args.sources) > 1) for row in rows]
+        self.exit_code = int(any(kind == FAILED for _, kind, _ in rows))
+        return ("Source", "Kind", "Text"), rows
 
 
 def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[str, str]]:
-    """Yield kind and sentence of each problem and remark of a source."""
     try:
         topology = sources.topology_of(args, source)
     except exceptions.HPCSchedError as error:
@@ -77,8 +77,8 @@ def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[st
         return
     for remark in topology.remarks:
         yield REMARK, remark
-    for finding in lint.of(topology):
-        yield REMARK, finding.sentence
+    for _, sentence in lint.of(topology):
+        yield REMARK, sentence
     for switch in topology.switches:
         if switch.members:
             members = f"{len(switch.members)} switches: {hostlist.fold(switch.members)}"
@@ -88,7 +88,7 @@ def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[st
 
 
 def summary(topology: Topology) -> str:
-    """Return a topology's counts, and its oversubscription if links are known."""
+    """Return counts of a topology, and its oversubscription if links are known."""
     text = topology.summary()
     usual = lint.oversubscription(topology)
     if not usual:
@@ -132,27 +132,23 @@ exit codes: 0 nothing was found, 1 something was, or topology or cloud cannot be
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
+        what = "do not look for this (may be given several times): " + ", ".join(KINDS)
         parser.add_argument(
-            "--ignore",
-            metavar="KIND",
-            choices=KINDS,
-            action="append",
-            default=[],
-            help="do not look for this (may be given several times): " + ", ".join(KINDS),
+            "--ignore", metavar="KIND", choices=KINDS, action="append", default=[], help=what
         )
         sources.add_source_arguments(parser)
 
-    def answer(self, args: argparse.Namespace) -> Answer:
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return the findings."""
-        topology, uses = sources.topology_of_cloud(args)
-        every = list(_hosts(uses))
-        every += [(finding.kind, finding.sentence) for finding in lint.of(topology)]
-        rows = [(kind, text) for kind, text in every if kind not in args.ignore]
+        topology, uses = sources.topology_of_cloud(parsed_args)
+        every = [*_hosts(uses), *lint.of(topology)]
+        rows = [(kind, text) for kind, text in every if kind not in parsed_args.ignore]
         nodes = plurals.text(uses.hypervisors, "hypervisor")
         end = f"found {len(rows)}" if rows else "ok"
-        lines = [f"{kind}: {text}" for kind, text in rows]
-        lines.append(f"{end}: {summary(topology)}; {nodes} in Nova")
-        return Answer(lines, ("Kind", "Finding"), rows, int(bool(rows)))
+        last = f"{end}: {summary(topology)}; {nodes} in Nova"
+        self.lines = [*(f"{kind}: {text}" for kind, text in rows), last]
+        self.exit_code = int(bool(rows))
+        return ("Kind", "Finding"), rows
 
 
 def _hosts(uses: FabricUsage) -> Iterator[tuple[str, str]]:
@@ -192,12 +188,8 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         parser.add_argument("old", metavar="A", help=f"the older one: {sources.SOURCE}")
-        parser.add_argument(
-            "new",
-            nargs="?",
-            metavar="B",
-            help="the newer one, likewise (default: the topology of nova.conf)",
-        )
+        what = "the newer one, likewise (default: the topology of nova.conf)"
+        parser.add_argument("new", nargs="?", metavar="B", help=what)
         add_flag(parser, "--brief", "one line, as the scheduler logs it")
         sources.add_topology_arguments(parser, "B")
 
@@ -216,22 +208,18 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
         if args.old == args.new == "-":
             self.parser.error("A and B are both -: standard input can be read once only")
 
-    def answer(self, args: argparse.Namespace) -> Answer:
-        """Return a sentence for each change."""
-        old = sources.topology_of(args, args.old)
-        found = difference.between(old, sources.topology_of(args, args.new))
-        lines = [found.summary()] if args.brief and found else found.sentences()
-        code = DIFFERENT if found else SAME
-        return Answer(lines, ("What", "Names", "Old", "New"), list(_rows(found)), code)
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
+        """Return a row for each change."""
+        names = (parsed_args.old, parsed_args.new)
+        found = difference.between(*(sources.topology_of(parsed_args, name) for name in names))
+        self.lines = [found.summary()] if parsed_args.brief and found else found.sentences()
+        self.exit_code = DIFFERENT if found else SAME
+        return ("What", "Names", "Old", "New"), list(_rows(found))
 
 
 def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
     for kind in ("hosts", "switches", "renamed", "levels", "processors", "members", "links"):
         for change in getattr(found, kind):
-            if kind == "renamed":
-                before, after = change
-                yield kind, after, before, after
-            else:
-                yield kind, hostlist.fold(change.names), change.old or "", change.new or ""
+            yield kind, hostlist.fold(change.names), change.old or "", change.new or ""
     for hops in found.hops:
         yield "hops", f"{hops.pairs} pairs of hosts", f"{hops.old}", f"{hops.new}"

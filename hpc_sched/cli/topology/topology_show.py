@@ -6,7 +6,7 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
 from hpc_sched.cli.common.argument_types import add_number
-from hpc_sched.cli.common.base_command import Answer, HPCSchedCommand, TextLister
+from hpc_sched.cli.common.base_command import HPCSchedCommand, Table, TextLister
 from hpc_sched.cli.topology import switch_tree
 from hpc_sched.cli.topology.topology_check import summary
 from hpc_sched.topology import plurals
@@ -52,13 +52,13 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
         parser.add_argument("--switch", metavar="NAME", help="this switch and all below it")
         cut = parser.add_mutually_exclusive_group()
         add_number(cut, "--depth", "N levels of switches from the top")
-        cut.add_argument(
-            "--level", metavar="NAME", help="nothing below this level, such as leaf or pod"
-        )
+        what = "nothing below this level, such as leaf or pod"
+        cut.add_argument("--level", metavar="NAME", help=what)
         sources.add_source_arguments(parser)
 
-    def answer(self, args: argparse.Namespace) -> Answer:
-        """Return the tree, and the rows of its lowest switches."""
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
+        """Return a row for each of the lowest switches."""
+        args = parsed_args
         topology, uses = sources.topology_of_source(args)
         level = _level(topology, args.level)
         shown = switch_tree.switches_of(topology, args.switch, args.depth, level)
@@ -77,8 +77,8 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
             "".join(branches).encode(self.app.stdout.encoding or "utf-8")
         except UnicodeEncodeError:
             branches = switch_tree.ASCII
-        tree = switch_tree.lines_of(shown, uses, branches)
-        return Answer(tree, *switch_tree.rows(shown, uses))
+        self.lines = switch_tree.lines_of(shown, uses, branches)
+        return switch_tree.rows(shown, uses)
 
 
 def _level(topology: Topology, name: str | None) -> int:
@@ -114,12 +114,8 @@ exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong u
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         parser.add_argument("--to", choices=formats.NAMES, required=True, help="the format")
-        parser.add_argument(
-            "--output",
-            metavar="FILE",
-            default="-",
-            help="file to write, as a whole or not at all (default: standard output)",
-        )
+        what = "file to write, as a whole or not at all (default: standard output)"
+        parser.add_argument("--output", metavar="FILE", default="-", help=what)
         parser.add_argument("--title", help="with --to svg: title of the picture (default: none)")
         sources.add_source_arguments(parser)
 
@@ -136,12 +132,12 @@ exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong u
         options: dict[str, Any] = {"title": args.title} if args.title else {}
         if uses and args.to == "svg":
             options |= {"states": uses.states(), "notes": uses.notes()}
-        done = formats.written(topology, args.to, **options)
-        for warning in done.warnings:
+        text, warnings = formats.written(topology, args.to, **options)
+        for warning in warnings:
             output.say(f"warning: {warning}")
         if args.output == "-":
-            output.write_utf8(done.text, self.app.stdout)
+            output.write_utf8(text, self.app.stdout)
         else:
-            output.save(done.text, args.output)
+            output.save(text, args.output)
             output.say(f"{args.output}: wrote {summary(topology)}")
         return 0

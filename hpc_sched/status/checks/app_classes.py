@@ -1,7 +1,7 @@
 """Checks: application classes of flavors are read, and server groups are packed on purpose."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import nova.conf
@@ -27,11 +27,10 @@ _POLICIES = ("anti-affinity", "soft-anti-affinity", "soft-affinity", "affinity")
 
 def check_flavors(cloud: InspectedCloud) -> list[Result]:
     """Return the extra specs of flavors that no enabled filter or weigher reads."""
-    values = cloud.from_database("flavors", read_flavors)
+    rows = cloud.from_database("flavors", read_flavors)
     flavors: dict[str, list[str]] = {}
-    for (key, value), names in values.items():
-        shown = f"{key}={value}" if key == APP_CLASS else key
-        flavors.setdefault(shown, []).extend(names)
+    for key, value, name in rows:
+        flavors.setdefault(f"{key}={value}" if key == APP_CLASS else key, []).append(name)
     found = [
         warning(
             f"{plurals.text(len(flavors[key]), 'flavor')} with {key} "
@@ -40,7 +39,7 @@ def check_flavors(cloud: InspectedCloud) -> list[Result]:
         for key, harm, remedy in _ignored()
         if key in flavors
     ]
-    number = len({name for names in values.values() for name in names})
+    number = len({name for _, _, name in rows})
     return found or [
         good(f"{plurals.text(number, 'flavor')} with extra specs of hpc:, all in effect.")
     ]
@@ -64,18 +63,16 @@ def _ignored() -> Iterator[tuple[str, str, str]]:
         yield f"{APP_CLASS}=async", "their VMs are not consolidated", remedy
 
 
-def read_flavors(context: nova_context.RequestContext) -> Mapping[tuple[str, str], list[str]]:
-    """Return the names of flavors by extra spec of the ``hpc:`` namespace, and value. One query."""
+def read_flavors(context: nova_context.RequestContext) -> list[tuple[str, str, str]]:
+    """Return extra spec, value and flavor for each of the ``hpc:`` namespace. One query."""
     extra_spec, flavor = api_models.FlavorExtraSpecs, api_models.Flavors
     query = (
         sa.select(extra_spec.key, extra_spec.value, flavor.name)
         .join(flavor, flavor.id == extra_spec.flavor_id)
         .where(extra_spec.key.startswith("hpc:", autoescape=True))
     )
-    found: dict[tuple[str, str], list[str]] = {}
-    for key, value, name in sorted(databases.api_rows(context, query), key=lambda row: row[2]):
-        found.setdefault((key, (value or "").strip().lower()), []).append(name)
-    return found
+    rows = databases.api_rows(context, query)
+    return [(key, (value or "").strip().lower(), name) for key, value, name in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +86,6 @@ class InspectedGroup:
     members: int  # instances that are not deleted
     classed: int  # of these, the ones whose flavor or hints name an application class
 
-    @property
-    def takes_default(self) -> bool:
-        """True if ``default_app_class`` decides for instances of the group."""
-        return self.classed < self.members or not self.members
-
     def __str__(self) -> str:
         return (
             f"{self.name} ({self.uuid}, project {self.project_id}, {self.policy}, "
@@ -104,16 +96,16 @@ class InspectedGroup:
 def check_groups(cloud: InspectedCloud) -> list[Result]:
     """Return the server groups for which ``default_app_class`` decides although it is not set.
 
-    Groups of every policy count, for the default packs them all. A group whose instances all
-    name a class is not decided by it; one without instances is. With the option set in
-    nova.conf, to whatever value, the operator has decided and nothing is read.
+    Groups of every policy count, and those without instances; not those whose instances all name
+    a class. With the option set in nova.conf, to whatever value, nothing is read.
     """
     value = CONF.hpc_sched.default_app_class
     location = CONF.get_location(OPTION, "hpc_sched")
     if location is not None and location.location.name not in ("opt_default", "set_default"):
         return [good(f"{OPTION} = {value} is set.")]
     groups = cloud.from_database("server groups", read_groups)
-    packed = sorted((group for group in groups if group.takes_default), key=_rank)
+    packed = [group for group in groups if group.classed < group.members or not group.members]
+    packed.sort(key=_rank)
     if not packed:
         return [
             good(

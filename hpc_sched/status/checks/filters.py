@@ -10,14 +10,7 @@ from nova.scheduler import filters as nova_filters
 from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched.enabled_plugins import FILTER_ORDER, GROUP_FILTER, RACK_FILTER
-from hpc_sched.status.finding import (
-    NO_COMMENTS,
-    failure,
-    good,
-    has_comment,
-    import_error_text,
-    warning,
-)
+from hpc_sched.status.finding import NO_COMMENTS, failure, good, has_comment, loaded, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
 CONF = nova.conf.CONF
@@ -51,7 +44,6 @@ def check(_cloud: InspectedCloud) -> list[Result]:
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
-    """Return enabled filters in the recommended order, each once; Nova's keep theirs."""
     rank = {name: number for number, name in enumerate(FILTER_ORDER, 1)}
     return sorted(dict.fromkeys(names), key=lambda name: rank.get(name, 0))
 
@@ -72,22 +64,19 @@ def _available(paths: Sequence[str]) -> tuple[list[Result], set[str]]:
             lines = "; ".join(f"available_filters = {part}" for part in parts)
             why = f": {_NO_START} The key takes one value a line. Repeat it: {lines}"
         else:
-            try:
-                classes = nova_filters.HostFilterHandler().get_matching_classes([path])
-                names |= {cls.__name__ for cls in classes}
+            classes, problem = loaded(nova_filters.HostFilterHandler(), path)
+            names |= {cls.__name__ for cls in classes}
+            if problem is None:
                 continue
-            except Exception as error:
-                # A site's own module may raise anything at import.
-                why = (
-                    f" cannot be imported: {import_error_text(error)}. {_NO_START} The lines that "
-                    f"are needed are available_filters = {NOVAS} and available_filters = {OURS}"
-                )
+            why = (
+                f" cannot be imported: {problem}. {_NO_START} The lines that are needed are "
+                f"available_filters = {NOVAS} and available_filters = {OURS}"
+            )
         found.append(failure(f"available_filters = {path}{why}"))
     return found, names
 
 
 def _unknown(name: str, known: set[str]) -> Result:
-    """Return the failure for an enabled filter that available_filters does not provide."""
     names = f"enabled_filters names {name!r}, which"
     if has_comment(name):
         return failure(f"{names} is no filter: {_NO_START} {NO_COMMENTS}")
@@ -107,7 +96,6 @@ def _unknown(name: str, known: set[str]) -> Result:
 
 
 def _order(names: Sequence[str]) -> Iterator[Result]:
-    """Yield what is wrong in the order of distinct names."""
     expected = _in_order(names)
     if names == expected:
         return

@@ -54,10 +54,7 @@ def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> l
 def check_validators(
     _cloud: InspectedCloud, group: str = "nova.api.extra_spec_validators"
 ) -> Iterator[Result]:
-    """Return whether nova-api, where it runs on this host, validates ``hpc:`` extra specs.
-
-    :param group: the entry points among which Nova looks for validators
-    """
+    """Return whether nova-api, if it runs here, validates ``hpc:`` extra specs by entry point."""
     points = importlib.metadata.entry_points(group=group, name=NAME)
     if not points:
         yield warning(

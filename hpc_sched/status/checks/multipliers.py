@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import nova.conf
-from nova import context as nova_context
 from nova import objects
 from nova.scheduler.weights import compute, cross_cell
 from oslo_upgradecheck.upgradecheck import Result
@@ -64,9 +63,10 @@ def check(cloud: InspectedCloud) -> list[Result]:
     found, among = _candidates(cloud)
     aggregates = [
         aggregate
-        for aggregate in cloud.from_database("host aggregates", read_aggregates)
+        for aggregate in cloud.from_database("host aggregates", objects.AggregateList.get_all)
         if any(key.endswith(_METADATA) for key in aggregate.metadata)
     ]
+    aggregates.sort(key=lambda aggregate: (aggregate.name, aggregate.id))
     guards = [one for one in weighers if isinstance(one.weigher, tuple(GUARDS))]
     others = 0.0
     infinite = []
@@ -113,16 +113,8 @@ def check(cloud: InspectedCloud) -> list[Result]:
     ]
 
 
-def read_aggregates(context: nova_context.RequestContext) -> list[objects.Aggregate]:
-    """Return the host aggregates, by name. One query."""
-    return sorted(objects.AggregateList.get_all(context), key=lambda found: (found.name, found.id))
-
-
 def _candidates(cloud: InspectedCloud) -> tuple[list[Result], _Candidates]:
-    """Return warnings for cells without an answer, and the most that the weighers choose from.
-
-    Without a topology every compute counts as a leaf, the hardest case.
-    """
+    """Return warnings for unread cells, and the candidates; without a topology, a leaf per host."""
     computes = cloud.computes()
     found = [warning(f"{cell}. Its computes are not counted here.") for cell in computes.problems]
     places = [(node.host, node.nodename) for node in computes.rows if node.enabled]
@@ -144,7 +136,6 @@ def _topology(
     among: _Candidates,
     guards: list[LoadedWeigher],
 ) -> Result:
-    """Return whether a weigher by topology decides before the others."""
     value = one.multiplier()
     if value <= 0:
         return _without_weight(one, "groups go to the worst hosts first")
@@ -195,7 +186,6 @@ def _steps(one: LoadedWeigher, among: _Candidates) -> tuple[int, str]:
 
 
 def _mdobp(one: LoadedWeigher, others: float, among: _Candidates) -> Result:
-    """Return whether MDOBPWeigher decides before Nova's weighers inside a leaf."""
     value = one.multiplier()
     if value <= 0:
         return _without_weight(one, "VMs go to the hosts that suit them least")
@@ -223,7 +213,6 @@ def _without_weight(one: LoadedWeigher, harm: str) -> Result:
 
 
 def _guards_below(one: LoadedWeigher, guards: list[LoadedWeigher]) -> Iterator[Result]:
-    """Yield warnings for the guards that do not decide before topology."""
     value = one.multiplier()
     for guard in guards:
         if 0 < abs(guard.multiplier()) <= value:

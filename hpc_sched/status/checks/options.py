@@ -3,6 +3,7 @@
 import difflib
 import os
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import nova.conf
@@ -38,10 +39,7 @@ def check(_cloud: InspectedCloud) -> list[Result]:
 
 
 def unknown_names(paths: Iterable[str]) -> list[Result]:
-    """Return a warning for every name in [hpc_sched] that is no option; oslo.config ignores it.
-
-    :param paths: the files of nova.conf
-    """
+    """Warn of names in [hpc_sched] of these files that are no option; oslo.config ignores them."""
     known = [opt.dest for opt in conf.OPTS]
     found = []
     for path in paths:
@@ -114,34 +112,38 @@ def check_placement_results(cloud: InspectedCloud) -> Iterator[Result]:
     )
 
 
-def check_host_subset_size(_cloud: InspectedCloud) -> list[Result]:
-    """Return whether Nova takes the best host."""
-    size = CONF.filter_scheduler.host_subset_size
-    text = (
-        f"[filter_scheduler] host_subset_size = {size}: Nova chooses at random among the "
-        f"{size} best hosts, which takes VMs off the plan. Set it to 1: the plan itself "
-        "keeps requests that run at the same time apart."
-    )
-    return [good("Nova takes the best host.") if size == 1 else warning(text)]
+def _scheduler_option(
+    name: str, wanted: object, fine: str, otherwise: str, _cloud: InspectedCloud
+) -> list[Result]:
+    """Return whether an option of [filter_scheduler] has the value that suits groups."""
+    value = CONF.filter_scheduler[name]
+    if value == wanted:
+        return [good(fine)]
+    stated = f"[filter_scheduler] {name} = {str(value).lower()}"
+    return [warning(f"{stated}: {otherwise.format(value)}")]
 
 
-def check_shuffle(_cloud: InspectedCloud) -> list[Result]:
-    """Return whether hosts of equal weight stay in their order."""
-    text = (
-        "[filter_scheduler] shuffle_best_same_weighed_hosts = true: Nova chooses at random "
-        "among hosts of one weight, and groups become less compact. Set it to false."
-    )
-    is_shuffled = CONF.filter_scheduler.shuffle_best_same_weighed_hosts
-    return [warning(text) if is_shuffled else good("Hosts of equal weight stay in their order.")]
-
-
-def check_instance_tracking(_cloud: InspectedCloud) -> list[Result]:
-    """Return whether nova-compute reports its instances to the scheduler."""
-    fine = "nova-compute reports changes of its VMs to the scheduler."
-    text = (
-        "[filter_scheduler] track_instance_changes = false: the scheduler reads the VMs of "
-        "every host from the cells for every request, which takes long with many hosts. Set "
-        "it to true, except where the cells have message queues of their own."
-    )
-    is_tracked = CONF.filter_scheduler.track_instance_changes
-    return [good(fine) if is_tracked else warning(text)]
+check_host_subset_size = partial(
+    _scheduler_option,
+    "host_subset_size",
+    1,
+    "Nova takes the best host.",
+    "Nova chooses at random among the {} best hosts, which takes VMs off the plan. Set it to 1: "
+    "the plan itself keeps requests that run at the same time apart.",
+)
+check_shuffle = partial(
+    _scheduler_option,
+    "shuffle_best_same_weighed_hosts",
+    False,
+    "Hosts of equal weight stay in their order.",
+    "Nova chooses at random among hosts of one weight, and groups become less compact. Set it to "
+    "false.",
+)
+check_instance_tracking = partial(
+    _scheduler_option,
+    "track_instance_changes",
+    True,
+    "nova-compute reports changes of its VMs to the scheduler.",
+    "the scheduler reads the VMs of every host from the cells for every request, which takes long "
+    "with many hosts. Set it to true, except where the cells have message queues of their own.",
+)

@@ -16,14 +16,7 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched.enabled_plugins import ALL_WEIGHERS, DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.status.finding import (
-    NO_COMMENTS,
-    failure,
-    good,
-    has_comment,
-    import_error_text,
-    warning,
-)
+from hpc_sched.status.finding import NO_COMMENTS, failure, good, has_comment, loaded, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.weighers.base import GroupWeigher, TopologyWeigher
 from hpc_sched.weighers.mdobp import MDOBPWeigher
@@ -88,22 +81,17 @@ class LoadedWeigher:
 
 
 def load() -> tuple[list[LoadedWeigher], list[tuple[str, str]]]:
-    """Return the weighers as Nova's HostManager loads them, and why others cannot be loaded.
+    """Return the weighers as Nova loads them, and entries of weight_classes with their faults.
 
-    The second value has entries of weight_classes, each with a sentence. The constructors of
-    hpc_sched's weighers are not called: they would load the topology.
+    The constructors of hpc_sched's weighers are not called: they would load the topology.
     """
     found: list[LoadedWeigher] = []
     missing: list[tuple[str, str]] = []
     for path in CONF.filter_scheduler.weight_classes:
-        try:
-            classes = weights.HostWeightHandler().get_matching_classes([path])
-        except Exception as error:
-            # A site's own module may raise anything at import.
-            text = import_error_text(error)
-            why = f"weight_classes names {path!r}, which cannot be imported: {text}."
+        classes, problem = loaded(weights.HostWeightHandler(), path)
+        if problem is not None:
+            why = f"weight_classes names {path!r}, which cannot be imported: {problem}."
             missing.append((path, why))
-            continue
         for cls in classes:
             try:
                 weigher = cls.__new__(cls) if issubclass(cls, GroupWeigher) else cls()
@@ -164,7 +152,6 @@ def _line(*paths: str) -> str:
 
 
 def _meant(path: str) -> str:
-    """Return the remedy for a path that cannot be loaded."""
     if has_comment(path):
         return NO_COMMENTS
     close = difflib.get_close_matches(path, [NOVAS, *OURS], 1)

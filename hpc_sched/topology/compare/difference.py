@@ -49,7 +49,7 @@ class Difference:
 
     hosts: tuple[Change, ...] = ()  # from leaf to leaf
     switches: tuple[Change, ...] = ()  # from the switch above to the switch above
-    renamed: tuple[tuple[str, str], ...] = ()  # switches: old name, new name
+    renamed: tuple[Change, ...] = ()  # switches by their new names
     levels: tuple[Change, ...] = ()  # none or one
     processors: tuple[Change, ...] = ()  # of hosts
     members: tuple[Change, ...] = ()  # of merged switches
@@ -64,7 +64,7 @@ class Difference:
         return (
             *_moves("host", "hosts", self.hosts),
             *_moves("switch", "switches", self.switches),
-            *(f"switch renamed: {old} is now {new}" for old, new in self.renamed),
+            *(f"switch renamed: {change.old} is now {change.new}" for change in self.renamed),
             *(f"levels: {change.old} became {change.new}" for change in self.levels),
             *(
                 f"{word} of {hostlist.fold(change.names)}: {change.old} became {change.new}"
@@ -85,7 +85,7 @@ class Difference:
             for word, changes in (("hosts", self.hosts), ("switches", self.switches))
             for kind in ("gone", "new", "moved")
         }
-        names["switches renamed"] = [new for _, new in self.renamed]
+        names["switches renamed"] = _names_in(self.renamed)
         parts = [f"{what}: {_few(found)}" for what, found in names.items() if found]
         parts += [f"levels: {change.new}" for change in self.levels]
         for word, changes in self._attributes().items():
@@ -117,7 +117,7 @@ def between(old: Topology, new: Topology) -> Difference:
     return Difference(
         hosts=_changes(leaf_before, leaf_now),
         switches=_changes(parent_before, parent_now),
-        renamed=tuple(sorted(renamed.items())),
+        renamed=tuple(Change((new,), old, new) for old, new in sorted(renamed.items())),
         levels=_changes({"": ", ".join(old.levels)}, {"": ", ".join(new.levels)}),
         processors=_changes(
             *({host: one.processor_of(host) or "unknown" for host in common} for one in (old, new))
@@ -131,7 +131,6 @@ def between(old: Topology, new: Topology) -> Difference:
 
 
 def _renamed(old: Topology, new: Topology) -> dict[str, str]:
-    """Return the new names of switches that are gone, by equal hosts, the lowest first."""
     came: dict[tuple[str, ...], list[str]] = {}
     for name, hosts in _unknown(new, old):
         came.setdefault(hosts, []).append(name)
@@ -162,7 +161,7 @@ def _above(topology: Topology, renamed: Mapping[str, str]) -> tuple[dict[str, st
     return dict(hosts), dict(zip(names, above, strict=True))
 
 
-def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
+def _changes(old: Mapping[str, str | None], new: Mapping[str, str | None]) -> tuple[Change, ...]:
     """Return the names with different values, grouped by old and new value, sorted by name."""
     groups: dict[tuple[str | None, str | None], list[str]] = {}
     for name in {**old, **new}:
@@ -177,10 +176,9 @@ def _changes_of_pairs(
     pairs: Iterable[tuple[Switch, Switch]], value_of: Callable[[Switch], str | None]
 ) -> tuple[Change, ...]:
     """Return the changes of an attribute of old and new switches that both have it."""
-    values = {new.name: (value_of(old), value_of(new)) for old, new in pairs}
-    old_values = {name: old for name, (old, new) in values.items() if old and new}
-    new_values = {name: new for name, (old, new) in values.items() if old and new}
-    return _changes(old_values, new_values)
+    both = [(new.name, value_of(old), value_of(new)) for old, new in pairs]
+    both = [one for one in both if all(one)]
+    return _changes({name: old for name, old, _ in both}, {name: new for name, _, new in both})
 
 
 def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
@@ -193,7 +191,6 @@ def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
 
 
 def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[HopChange, ...]:
-    """Return the pairs of hosts of both fabrics by old and new distance, where these differ."""
     if len(hosts) < 2:
         return ()
     before = old.groups[:, [old.index_of(host) for host in hosts]]

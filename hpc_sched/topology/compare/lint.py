@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
@@ -17,22 +16,11 @@ _USUAL = 0.5
 _RATIO_DIGITS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class LintFinding:
-    """One doubtful property of a fabric."""
-
-    kind: str
-    sentence: str
-
-
-def of(topology: Topology) -> tuple[LintFinding, ...]:
-    """Return all findings, in the order of ``KINDS``. Linear in hosts and switches."""
+def of(topology: Topology) -> list[tuple[str, str]]:
+    """Return kind and sentence of all findings, by ``KINDS``. Linear in hosts and switches."""
     checks = (_islands, _skipped, _single, _odd_sizes, _unequal_links)
-    return tuple(
-        LintFinding(kind, sentence)
-        for kind, check in zip(KINDS, checks, strict=True)
-        for sentence in check(topology)
-    )
+    found = zip(KINDS, checks, strict=True)
+    return [(kind, sentence) for kind, check in found for sentence in check(topology)]
 
 
 def oversubscription(topology: Topology) -> dict[str, float]:
@@ -126,13 +114,10 @@ def _sizes(topology: Topology) -> dict[str, int]:
 
 def _usual(values: Mapping[str, float]) -> tuple[float, int]:
     """Return the most frequent value, of several the greatest, and how often it occurs."""
-    count = Counter(values.values())
-    usual = max(count, key=lambda value: (count[value], value))
-    return usual, count[usual]
+    return max(Counter(values.values()).items(), key=lambda item: item[::-1])
 
 
 def _odd(values: Mapping[str, float], usual: float) -> list[tuple[float, list[str]]]:
-    """Return the names with another value than the usual one, by value in ascending order."""
     found: dict[float, list[str]] = {}
     for name, value in values.items():
         if value != usual:

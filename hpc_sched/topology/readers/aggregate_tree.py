@@ -56,21 +56,16 @@ _ALONE = -1
 
 
 class _Statement(NamedTuple):
-    """The switch of a host on some level, and the aggregate that states it."""
-
-    switch: str
-    aggregate: str
+    switch: str  # above a host, on some level
+    aggregate: str  # that names it
 
 
 @dataclass
 class _Statements:
-    """The statements of all aggregates."""
-
     stated: dict[str, dict[str, _Statement]] = field(default_factory=dict)  # level, host
     problems: Problems = field(default_factory=Problems)
 
     def read(self, aggregate: _HostAggregate) -> None:
-        """Add what one aggregate states of its hosts."""
         for key in sorted(aggregate.metadata):
             level = key.removeprefix(PREFIX)
             switch = str(aggregate.metadata[key]).strip()
@@ -86,7 +81,6 @@ class _Statements:
                 self._compare(by_host.setdefault(host, new), new, f"host {host!r}", level)
 
     def topology(self) -> Topology:
-        """Return the tree of all statements."""
         if not self.stated:
             self.problems.stop()
             raise exceptions.TopologyError(
@@ -109,7 +103,6 @@ class _Statements:
         return _tree(leaf_of, parents, levels, [remark] if alone else [])
 
     def _levels(self) -> list[str]:
-        """Return the levels, lowest first; the first one is always ``LEAF``."""
         count = {
             level: len({statement.switch for statement in by_host.values()})
             for level, by_host in self.stated.items()

@@ -29,11 +29,9 @@ def normalized_guid(digits: str) -> str:
 
 
 def read(content: bytes, path: str) -> dict[str, str]:
-    """Return the names of a name map by their keys; linear in its length.
+    """Return the names of a name map by key. Linear. TopologyError has the first wrong lines.
 
     A GUID is a key both as written and normalized by :func:`guid`.
-
-    :raises exceptions.TopologyError: with the first wrong lines
     """
     text = files.decode(content, path, exceptions.TopologyError)
     names: dict[str, str] = {}

@@ -17,10 +17,9 @@ class InvalidItemError(Exception):
 
 
 class Problems:
-    """Collector of all problems and remarks of one reader."""
+    """Collector of all problems and remarks of one reader; ``path`` begins each, if any."""
 
     def __init__(self, path: str = "") -> None:
-        """Start without problems; ``path`` is what errors call the description, if anything."""
         self.path = path
         self._problems: list[str] = []
         self._remarks: list[str] = []

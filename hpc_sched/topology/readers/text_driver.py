@@ -32,7 +32,11 @@ class Text(NamedTuple):
 
 
 class TextDriver(TopologyDriver):
-    """Reads a text from a file or a command; a subclass has :meth:`parse_text`."""
+    """Reads a text from a file or else a command; a subclass has :meth:`parse_text`.
+
+    The command is program and arguments, or one text that is split as by a shell, with a timeout
+    in seconds. ``name_map`` is a file of other names of hosts, see ``readers.name_map``.
+    """
 
     def __init__(
         self,
@@ -41,13 +45,6 @@ class TextDriver(TopologyDriver):
         timeout: float = 30.0,
         name_map: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Set the source: a file, or a command that prints the description.
-
-        :param command: program and arguments, or one text that is split as by a shell
-        :param timeout: of the command, seconds
-        :param name_map: a file of other names of hosts, see ``readers.name_map``
-        :raises exceptions.TopologyError: where there is neither a file nor a command, or both
-        """
         if bool(path) == bool(command):
             found = "both" if path else "neither"
             raise exceptions.TopologyError(
@@ -97,8 +94,7 @@ class TextDriver(TopologyDriver):
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
         """Return the topology of a text called ``name``, with the host names of the text.
 
-        :param names: the name map, for texts that identify hosts by GUIDs or the like
-        :raises exceptions.TopologyError: naming line and what was expected
+        ``names`` is the name map, for texts with GUIDs. TopologyError names line and expectation.
         """
 
 
@@ -109,10 +105,7 @@ def shown(command: Sequence[str]) -> str:
 
 
 def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
-    """Return the output of a command; after the timeout, s, it is killed with its children.
-
-    :raises exceptions.TopologyError: where it cannot be started, fails, takes longer or prints more
-    """
+    """Return what a command prints, or TopologyError; after timeout, s, kill it with children."""
     name = shown(command)
     try:
         # No shell, and the command is nova.conf's: no part of it comes from a request.

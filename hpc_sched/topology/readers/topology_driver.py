@@ -5,9 +5,6 @@ import re
 from importlib import metadata
 from typing import Any
 
-import stevedore
-from stevedore.exception import MultipleMatches, NoMatches
-
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
 
@@ -29,8 +26,7 @@ class TopologyDriver(abc.ABC):
 
     Options are keyword arguments; a driver that reads a file takes ``path``. A subclass has
     :meth:`load`. With :meth:`read` and :meth:`parse` too, an unchanged description is not parsed
-    again. It must define neither ``__len__`` nor ``__bool__``: to stevedore a falsy driver is a
-    missing one.
+    again.
     """
 
     @abc.abstractmethod
@@ -56,29 +52,24 @@ def driver_names() -> list[str]:
 
 
 def driver(name: str, **options: Any) -> TopologyDriver:
-    """Return a new driver of the stevedore group ``hpc_sched.topology``, such as ``yaml``.
-
-    :param options: of the driver; ``path`` for those that read a file
-    :raises exceptions.TopologyError: for an unknown driver, or options it does not take
-    """
-
-    def broken(_manager: Any, _entry_point: Any, error: BaseException) -> None:
+    """Return a new driver of ``hpc_sched.topology``; TopologyError for a wrong name or options."""
+    points = metadata.entry_points(group=NAMESPACE, name=name)
+    if not points:
+        installed = ", ".join(driver_names()) or "none"
+        missing = f"no topology driver {name!r} in the entry points of {NAMESPACE}"
+        raise exceptions.TopologyError(f"{missing}; installed: {installed}")
+    if len(points) > 1:
+        values = ", ".join(sorted(point.value for point in points))
+        several = f"several packages bring a topology driver {name!r}: {values}"
+        raise exceptions.TopologyError(several)
+    try:
+        cls = points[name].load()
+    except Exception as error:
         raise exceptions.TopologyError(
             f"topology driver {name!r} cannot be loaded: {error}"
         ) from error
-
     try:
-        found = stevedore.DriverManager(NAMESPACE, name, on_load_failure_callback=broken)
-    except NoMatches:
-        installed = ", ".join(driver_names()) or "none"
-        missing = f"no topology driver {name!r} in the entry points of {NAMESPACE}"
-        raise exceptions.TopologyError(f"{missing}; installed: {installed}") from None
-    except MultipleMatches as error:
-        raise exceptions.TopologyError(
-            f"several packages bring a topology driver {name!r}: {error}"
-        ) from error
-    try:
-        made: TopologyDriver = found.driver(**options)
+        made: TopologyDriver = cls(**options)
     except TypeError as error:
         raise exceptions.TopologyError(
             f"topology driver {name!r} does not take these options: {error}"

@@ -94,7 +94,6 @@ class _TreeReader:
     def _below(
         self, item: yaml.Node, fields: Mapping[str, yaml.Node], path: tuple[str, ...]
     ) -> Mapping[str, Any] | list[str]:
-        """Return what is below the last switch of a path from the root."""
         name = path[-1]
         if "processor" in fields:
             self.processors[name] = text(fields["processor"], "processor")
@@ -152,10 +151,7 @@ def invalid(node: yaml.Node, text: str) -> InvalidItemError:
 
 
 def mapping(node: yaml.Node, what: str, known: Sequence[str]) -> dict[str, yaml.Node]:
-    """Return the values of a mapping, ``what`` in errors, by key.
-
-    :raises InvalidItemError: for no mapping, a key that is not ``known``, or one given twice
-    """
+    """Return values by key; InvalidItemError for no mapping, a key not ``known`` or given twice."""
     if not isinstance(node, yaml.MappingNode):
         raise invalid(node, f"{what}: expected keys ({', '.join(known)}), found {kind_of(node)}")
     found: dict[str, yaml.Node] = {}

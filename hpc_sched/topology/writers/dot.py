@@ -49,7 +49,6 @@ def _lines(topology: Topology) -> Iterator[str]:
 
 
 def _quoted(lines: list[str]) -> str:
-    r"""Return lines as one DOT string, separated by \n."""
     escaped = [
         _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line).replace("\\", "\\\\").replace('"', '\\"')
         for line in lines

@@ -19,9 +19,8 @@ def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
     """Return a file that describes a topology, and a warning for everything it cannot hold.
 
     Leaves come first, in their order. A switch whose name Slurm would refuse is renamed. Members
-    of a switch are a comment. Linear in hosts and switches.
-
-    :raises exceptions.TopologyError: for a host's name or a depth that cannot be written
+    of a switch are a comment. Linear in hosts and switches. TopologyError for a host's name or a
+    depth that cannot be written.
     """
     check_depth(topology)
     names = _names_of(topology)

@@ -7,7 +7,6 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
@@ -18,21 +17,15 @@ from hpc_sched.topology.writers.svg_layout import CELL, HEADING, PADDING, Box, L
 FREE, GROUP, USED, OFF = "free", "group", "used", "off"
 
 
-class _HostStyle(NamedTuple):
-    fill: str
-    stroke: str
-    meaning: str
-
-
 # Okabe and Ito's colours, which colour-blind readers distinguish; dark, middle and white, and a
-# cross, so that they differ in a print without colours too.
+# cross, so that they differ in a print without colours too. Each: fill, stroke, meaning.
 _HOST_STYLES = {
-    FREE: _HostStyle("#ffffff", "#555555", "free"),
-    GROUP: _HostStyle("#0072b2", "#00466e", "this group"),
-    USED: _HostStyle("#f0b440", "#8a6100", "other VMs"),
-    OFF: _HostStyle("#e4e4e4", "#555555", "disabled, down or unknown to Nova"),
+    FREE: ("#ffffff", "#555555", "free"),
+    GROUP: ("#0072b2", "#00466e", "this group"),
+    USED: ("#f0b440", "#8a6100", "other VMs"),
+    OFF: ("#e4e4e4", "#555555", "disabled, down or unknown to Nova"),
 }
-_PLAIN = _HostStyle("#9fcbe8", "#2a6f9e", "host")
+_PLAIN = ("#9fcbe8", "#2a6f9e", "host")
 
 _MARGIN = 16
 _TOP = 52  # heading and names of levels
@@ -84,14 +77,22 @@ def text_of(
         *(f'<path class="c" d="M{line.x} {line.y}h{line.width}"/>' for line in places.lines),
     ]
     below = topology.leaf_hosts()
-    counts = _counts_by_switch(topology)
+    hosts_below = Counter(
+        s for leaf in topology.leaf_index.tolist() for s in topology.upwards(leaf)
+    )
+    leaves_below = Counter(
+        above
+        for s, switch in enumerate(topology.switches)
+        if switch.level == 1
+        for above in topology.upwards(s)
+    )
     for box in places.boxes:
         if topology.switches[box.switch].level == 1:
             hosts = below[box.switch]
             out += _leaf(topology, box, hosts)
             out += _cells(topology, box, hosts, places, states, notes or {})
         else:
-            out += _upper(topology, box, *counts[box.switch])
+            out += _upper(topology, box, hosts_below[box.switch], leaves_below[box.switch])
         out.append("</g>")
     return "\n".join([*out, "</g>", "</svg>", ""])
 
@@ -117,7 +118,7 @@ def _cells(
         x = box.x + PADDING + i % places.cells * places.cell
         y = box.y + HEADING + i // places.cells * places.cell
         state = None if states is None else states.get(host, OFF)
-        note = notes.get(host) or (None if state is None else _HOST_STYLES[state].meaning)
+        note = notes.get(host) or (None if state is None else _HOST_STYLES[state][2])
         facts = (host, topology.processor_of(host), note)
         tooltip = _tooltip([", ".join(fact for fact in facts if fact)])
         yield _square(x, y, places.cell, state, tooltip)
@@ -132,7 +133,6 @@ def _square(x: int, y: int, cell: int, state: str | None, tooltip: str) -> str:
 
 
 def _upper(topology: Topology, box: Box, hosts: int, leaves: int) -> Iterator[str]:
-    """Yield the bar of a switch above the leaves; the group is left open."""
     lines = [plurals.text(hosts, "host"), plurals.text(leaves, "leaf")]
     yield from _box("u", topology, box, lines)
     for i, line in enumerate(lines):
@@ -169,8 +169,8 @@ def _facts(topology: Topology, index: int) -> Iterator[str]:
 
 def _legend(hosts: Mapping[str, int]) -> list[tuple[str, str]]:
     return [
-        (state, f"{style.meaning} ({hosts.get(state, 0)})")
-        for state, style in _HOST_STYLES.items()
+        (state, f"{meaning} ({hosts.get(state, 0)})")
+        for state, (_, _, meaning) in _HOST_STYLES.items()
         if state != GROUP or hosts.get(state)
     ]
 
@@ -196,20 +196,9 @@ def _style() -> str:
         ".u{fill:#e8eef2;stroke:#888888}",
         ".c{stroke:#888888;fill:none}",
         ".x{stroke:#555555;fill:none}",
-        *(f".{name}{{fill:{style.fill};stroke:{style.stroke}}}" for name, style in styles.items()),
+        *(f".{name}{{fill:{fill};stroke:{stroke}}}" for name, (fill, stroke, _) in styles.items()),
     ]
     return "<style>" + "\n".join(rules) + "</style>"
-
-
-def _counts_by_switch(topology: Topology) -> list[tuple[int, int]]:
-    """Return the hosts and leaves below each switch."""
-    hosts = [len(names) for names in topology.leaf_hosts()]
-    leaves = [int(switch.level == 1) for switch in topology.switches]
-    for s in sorted(range(len(hosts)), key=lambda s: topology.switches[s].level):
-        if (parent := topology.switches[s].parent) >= 0:
-            hosts[parent] += hosts[s]
-            leaves[parent] += leaves[s]
-    return list(zip(hosts, leaves, strict=True))
 
 
 def _tooltip(lines: Iterable[str]) -> str:

@@ -18,11 +18,9 @@ _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n")
 
 
 def text_of(topology: Topology) -> str:
-    """Return a file that describes a topology; linear in hosts and switches.
+    """Return a topology as a file; TopologyError for a name or depth that cannot be read again.
 
-    The hosts of a leaf are folded and sorted by name. Members of a switch are a comment.
-
-    :raises exceptions.TopologyError: for a name or a depth that the driver would not read
+    The hosts of a leaf are folded and sorted by name. Members of a switch are a comment. Linear.
     """
     check_depth(topology)
     below, hosts = topology.children(), topology.leaf_hosts()
@@ -86,7 +84,6 @@ def comment(text: str) -> str:
 
 
 def _scalar(text: str, what: str) -> str:
-    """Return a name as a YAML scalar, quoted where necessary."""
     if _PLAIN.match(text) and text.lower() not in _WORDS:
         # In a flow list, commas and brackets are indicators.
         return text if what == "host" or "[" not in text else _quoted(text)

@@ -25,22 +25,18 @@ _MODEL = re.compile(r"MT[0-9]+\Z")  # until a driver sets a description
 _PLACEHOLDERS = frozenset(
     ("localhost", "localhost.localdomain", "none", "null", "unknown", "hostname", "noname")
 )
-# A SHARP tree's node in a switch, seen as an HCA.
-_AGGREGATION = "aggregation node"
 
 # Mellanox' managed switches: MF0;leaf04:SX6036/U1, a board of a director MF0;core:CS7500/L01/U1.
 _MANAGED = re.compile(r"[^;]*;(?P<name>.+):[^:/]*(?P<unit>(?:/[^:/]+)*)\Z")
 
 
 class IbnetdiscoverDriver(TextDriver):
-    """Reads the output of ibnetdiscover."""
+    """Reads the output of ibnetdiscover.
+
+    The first group of ``host_pattern``, or its whole match, is the host in an HCA's description.
+    """
 
     def __init__(self, *, host_pattern: str | None = None, **source: Any) -> None:
-        """Read a file or a command, see :class:`TextDriver`; raise as it does.
-
-        :param host_pattern: regular expression that finds the name of a host in the description
-            of its HCA: the first group, or the whole match
-        """
         super().__init__(**source)
         self.pattern: re.Pattern[str] | None = None
         if host_pattern:
@@ -87,7 +83,8 @@ def _example(nodes: Sequence[IBNode]) -> str:
 
 
 def _is_aggregation(hca: IBNode) -> bool:
-    return _AGGREGATION in hca.description.lower()
+    """True for a SHARP tree's node in a switch, seen as an HCA."""
+    return "aggregation node" in hca.description.lower()
 
 
 def _host_of(node: IBNode, names: Mapping[str, str], pattern: re.Pattern[str] | None) -> str | None:
@@ -129,23 +126,21 @@ def _switch_names(nodes: Iterable[IBNode], names: Mapping[str, str]) -> dict[str
     short: dict[str, str] = {}
     long: dict[str, str] = {}  # with the place of a board in a director switch
     for node in ordered:
-        stated = names.get(node.guid, node.description)
-        managed = _MANAGED.match(stated)
+        given = names.get(node.guid, node.description)
+        managed = _MANAGED.match(given)
         name = managed["name"].strip() if managed else ""
-        short[node.id] = name or stated or node.guid
+        short[node.id] = name or given or node.guid
         long[node.id] = name + managed["unit"] if managed and name else short[node.id]
     count = Counter(short.values())
     placed = Counter(long.values())
     # Names of which two switches have the same place, or one has none.
     unclear = {name for id_, name in short.items() if placed[long[id_]] > 1 or long[id_] == name}
-    found: dict[str, str] = {}
-    taken: set[str] = set()
+    found: dict[str, str] = {}  # unique name to id
     for node in ordered:
         name = short[node.id]
         if count[name] > 1:
             name = f"{name}-{node.guid}" if name in unclear else long[node.id]
-        while name in taken:
+        while name in found:
             name = f"{name}-{node.guid}"
-        taken.add(name)
-        found[node.id] = name
-    return found
+        found[name] = node.id
+    return {id_: name for name, id_ in found.items()}

@@ -84,12 +84,10 @@ class Dump(NamedTuple):
 
 
 def read(content: bytes, name: str) -> Dump:
-    """Return the content of a dump; linear in its length.
+    """Return the content of a dump, linear in its length; TopologyError if no line has a node.
 
     Lines of other programs, such as a prompt or a warning, are skipped with a remark. So are lines
     that contradict an earlier one: cables may be pulled during a discovery.
-
-    :raises exceptions.TopologyError: where no line is about a node
     """
     reader = _DumpReader(name)
     reader.read(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace"))
@@ -144,7 +142,6 @@ class _DumpReader:
             self.strays.add(f"{self.name}:{number}: {line[:_SHOWN]!r}")
 
     def dump(self) -> Dump:
-        """Return the content of all lines so far."""
         if not self.nodes:
             stray = f"; first line: {self.strays.first}" if self.strays.count else ""
             raise exceptions.TopologyError(
@@ -171,8 +168,7 @@ class _DumpReader:
         _add_guid(peer, port_guid)
         if self.other_end.get(a) == b and b in self.rates and peer.id in self.by_peers:
             return True  # all of it is known from the other end
-        end = self._describe(peer, line, found.end())
-        rate = _RATE.search(line, end)
+        rate = _RATE.search(line, self._describe(peer, line, found.end()))
         if self._linked(a, b, number) and rate and rate[2] in _LANE:
             self.rates.setdefault(a, int(rate[1]) * _LANE[rate[2]])
         return True

@@ -201,7 +201,6 @@ def _uppers(
 
 
 def _rates(ends: _Ends, s: int, height: Mapping[int, int]) -> Links | None:
-    """Return the data rates of a switch's links, or None if one is unknown."""
     down = up = 0.0
     for there, rate in ends:
         # An HCA at a leaf switch is a host's; one at a spine is not.
@@ -218,6 +217,5 @@ def _rates(ends: _Ends, s: int, height: Mapping[int, int]) -> Links | None:
 
 
 def _total(rates: Iterable[Links | None]) -> Links | None:
-    """Return the data rates of all switches of a leaf, or None if one is unknown."""
     known = list(rates)
     return None if None in known else Links.total([links for links in known if links])

@@ -14,19 +14,16 @@ from hpc_sched.topology.readers.reader_errors import Problems, first_of
 from hpc_sched.topology.readers.slurm.switch_graph import SwitchGraph, SwitchLine, SwitchList
 from hpc_sched.topology.tree import MAX_LEVELS
 
-# Both bounds are far above any fabric: they protect the scheduler's memory and time from a hostile
-# file.
+# Far above any fabric: they protect the scheduler's memory and time from a hostile file.
 MAX_BITS = 1 << 31  # of all masks in memory: 256 MB
 MAX_STEPS = 1 << 31  # some ten seconds
 
 
 def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
-    """Return the topology of switches in the order of a text.
+    """Return the topology of switches; TopologyError has every problem, those of the text too.
 
     Linear in the names that the lines list, each list counted once, but for graphs that are no
     trees, see :func:`hierarchy.build`.
-
-    :raises exceptions.TopologyError: with every problem, also those of the text so far
     """
     graph = SwitchGraph(problems)
     graph.read(lines)
@@ -68,7 +65,6 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
 
 
 def _check_levels(graph: SwitchGraph) -> None:
-    """Note switches on too high a level, and remark those without nodes below."""
     highest = max((listed.level for listed in graph.lists.values()), default=1)
     for line in graph.defined.values():
         listed = graph.list_of(line.name)
@@ -150,13 +146,12 @@ def _connected(near: Sequence[int]) -> list[int]:
     """Return, per leaf, the mask of all leaves connected with it, directly or by others."""
     if sum(mask.bit_count() for mask in set(near)) == len(near):
         return list(near)  # the parts are disjoint already
-    connected = [0] * len(near)
+    connected: dict[int, int] = {}
     for start in range(len(near)):
-        if not connected[start]:
+        if start not in connected:
             part, new = 0, 1 << start
             while new:
                 part |= new
                 new = union(near[leaf] for leaf in bits(new)) & ~part
-            for leaf in bits(part):
-                connected[leaf] = part
-    return connected
+            connected |= dict.fromkeys(bits(part), part)
+    return [connected[leaf] for leaf in range(len(near))]

@@ -18,11 +18,11 @@ from hpc_sched.topology.readers.slurm import graph_tree, topology_yaml
 from hpc_sched.topology.readers.slurm.switch_graph import SwitchLine
 from hpc_sched.topology.readers.text_driver import TextDriver
 
-# The first line after comments: YAML's indicators, or a key with a colon.
-_COMMENTS = re.compile(rb"(?:\s|#[^\n]*(?:\n|\Z))*")
-_YAML = re.compile(rb"---|%YAML|%TAG|-\s|-\Z|[\[{!&*|>~?]|[\"']?[A-Za-z0-9_.]+[\"']?\s*:(?:\s|\Z)")
-_BOM = b"\xef\xbb\xbf"
-_WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
+# A byte order mark of UTF-16; or, after comments, YAML's indicators or a key with a colon.
+_YAML = re.compile(
+    rb"\xff\xfe|\xfe\xff|(?:\xef\xbb\xbf)?+(?:\s|#[^\n]*(?:\n|\Z))*+"
+    rb"(?:---|%YAML|%TAG|-\s|-\Z|[\[{!&*|>~?]|[\"']?[A-Za-z0-9_.]+[\"']?\s*:(?:\s|\Z))"
+)
 
 _KEYS = {key.lower(): key for key in ("SwitchName", "Nodes", "Switches", "LinkSpeed", "Level")}
 _OTHER_PLUGINS = {
@@ -41,14 +41,12 @@ _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
 
 class SlurmDriver(TextDriver):
-    """Reads topology.conf, the output of ``scontrol show topology``, or a tree of topology.yaml."""
+    """Reads topology.conf, the output of ``scontrol show topology``, or a tree of topology.yaml.
+
+    Without the name of a ``tree``: the first with ``cluster_default``, or the only one.
+    """
 
     def __init__(self, *, tree: str | None = None, **source: Any) -> None:
-        """Read a file or a command, see :class:`TextDriver`.
-
-        :param tree: the name of a topology in topology.yaml; by default the first with
-            ``cluster_default``, or the only tree
-        """
         super().__init__(**source)
         self.tree = tree
 
@@ -58,8 +56,7 @@ class SlurmDriver(TextDriver):
         if is_yaml(content):
             lines = topology_yaml.switches_of(content, self.tree, problems)
         else:
-            text = files.decode(content, name, exceptions.TopologyError)
-            lines = _switches_of(text, problems)
+            lines = _switches_of(files.decode(content, name, exceptions.TopologyError), problems)
             if self.tree is not None:
                 problems.remark(
                     None, f"topology {self.tree!r} is asked for, but topology.conf has no names"
@@ -69,10 +66,7 @@ class SlurmDriver(TextDriver):
 
 def is_yaml(content: bytes) -> bool:
     """True if a text is a topology.yaml rather than a topology.conf."""
-    start = len(_BOM) if content.startswith(_BOM) else 0
-    begin = _COMMENTS.match(content, start)
-    is_key = _YAML.match(content, begin.end() if begin else start)
-    return is_key is not None or content.startswith(_WIDE_BOMS)
+    return _YAML.match(content) is not None
 
 
 def _switches_of(text: str, problems: Problems) -> list[SwitchLine]:

@@ -61,7 +61,6 @@ def switches_of(content: bytes, tree: str | None, problems: Problems) -> list[Sw
 
 
 def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _NamedTopology:
-    """Return one topology of the file; ``lines`` are those of all so far, by name."""
     fields = _fields(item, "a topology", _TOPOLOGY_KEYS)
     if "topology" not in fields:
         raise invalid(item, "a topology has no name (key 'topology')")
@@ -132,7 +131,6 @@ def _switch(item: yaml.Node, problems: Problems) -> SwitchLine:
 
 
 def _fields(node: yaml.Node, what: str, known: Sequence[str]) -> dict[str, yaml.Node]:
-    """Return the values of a mapping, which must have one."""
     found = mapping(node, what, known)
     if not found:
         raise invalid(node, f"{what} has no keys; known: {', '.join(known)}")
@@ -144,5 +142,4 @@ def _is_blank(node: yaml.Node) -> bool:
 
 
 def _boolean(node: yaml.Node) -> bool | None:
-    stated = node.value.strip().lower() if isinstance(node, yaml.ScalarNode) else ""
-    return _BOOLEANS.get(stated)
+    return _BOOLEANS.get(node.value.strip().lower()) if isinstance(node, yaml.ScalarNode) else None
