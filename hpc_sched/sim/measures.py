@@ -6,13 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
-
-Reals = NDArray[np.float64]
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
 # the whole run evenly and in bounded memory. Even: the last sample is dropped, so the next is due
@@ -182,7 +180,7 @@ class Measures:
     def _share(self, amount: float, resource: int) -> float:
         return float(amount / self._total[resource]) if self._total[resource] else 0.0
 
-    def _sums(self, per_host: NDArray[np.int64]) -> Reals:
+    def _sums(self, per_host: Array) -> Reals:
         """Return the sum over the hosts of each leaf. Shape (leaves,)."""
         sums: Reals = np.bincount(self._leaf, per_host.astype(np.float64)).astype(np.float64)
         return sums[self._leaves]

@@ -6,9 +6,9 @@ from itertools import islice
 
 import numpy as np
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import capacities
 from hpc_sched.core.constraints import level_of
-from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Simulation

@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.processors import HostProcessors
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim import named_values
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 HOST_FORM = "vcpus=N[,memory=MB][,processor=NAME][:HOSTS]"
 _MOST = 1 << 40  # more than any machine has; anything beyond is a typing error
@@ -124,7 +122,7 @@ def _host_type(text: str, what: str) -> HostType:
 class ProcessorTypes:
     """The hosts of each processor type. Read-only."""
 
-    hosts: dict[str, NDArray[np.bool_]]
+    hosts: dict[str, Mask]
     cores: Array  # per host
     order: tuple[str, ...]  # types named by the operator, best first
 

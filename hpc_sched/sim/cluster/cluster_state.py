@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED, capacities
 from hpc_sched.core.sharing import cache_interference
 from hpc_sched.core.sharing.cache_interference import Application, Limits
-from hpc_sched.sim.cluster.cluster import Array, Cluster
+from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Places
 from hpc_sched.topology.model import Topology

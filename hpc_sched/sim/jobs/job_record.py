@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import PlacementRequest, Policy

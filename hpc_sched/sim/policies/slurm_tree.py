@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
-from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 from hpc_sched.topology.model import Topology
 
@@ -120,7 +119,7 @@ def best_leaf(leaves: Leaves, end: Array, hosts: Array, distance: Array) -> int:
     """
     above, level = leaves.above, leaves.level
 
-    def are_better(those: Array, best: int) -> NDArray[np.bool_]:
+    def are_better(those: Array, best: int) -> Mask:
         equal = end[those] == end[best]
         same = equal & (above[end[those], those] == above[end[best], best])
         # Two walks to one switch are compared just before they meet.
@@ -133,7 +132,7 @@ def best_leaf(leaves: Leaves, end: Array, hosts: Array, distance: Array) -> int:
         sooner = end[those] < end[best]
         nearer = (distance[those] < distance[best]) & (sooner | (equal & ~same))
         as_far = distance[those] == distance[best]
-        better: NDArray[np.bool_] = nearer | (as_far & (sooner | (equal & tighter)))
+        better: Mask = nearer | (as_far & (sooner | (equal & tighter)))
         return better
 
     left = np.flatnonzero(hosts[above[0]] > 0)

@@ -22,9 +22,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched import decimals, exceptions, files, table_file
+from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.runtime.runtime_model import HOST, MAX_FACTOR, RuntimeModel, filled
 
 MAX_SECONDS = 1e9  # longer than any measurement
@@ -41,8 +41,6 @@ _ROUNDING = 1e-10
 _RESOLVED = 1e-6
 
 _UNDETERMINED = "the runs do not tell it from what else differs between them"
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +171,10 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
 class _LogFit:
     """Least-squares fit of log(seconds). Columns: levels, processor types, neighbours' score."""
 
-    coefficients: Array  # of least norm if several fit equally well. Shape (columns,)
-    scale: Array  # largest absolute value of each column. Shape (columns,)
-    resolution: Array  # projection of scaled columns onto what runs determine. (columns, columns)
-    residuals: Array  # shape (runs,)
+    coefficients: Reals  # of least norm if several fit equally well. Shape (columns,)
+    scale: Reals  # largest absolute value of each column. Shape (columns,)
+    resolution: Reals  # projection of scaled columns onto what runs determine. (columns, columns)
+    residuals: Reals  # shape (runs,)
     freedom: int  # runs beyond the number of unknowns
 
     @classmethod
@@ -224,14 +222,14 @@ class _LogFit:
         unit = np.eye(len(self.coefficients))[-1]
         return float(self.coefficients[-1]) if self._determines(unit) else None
 
-    def _determines(self, contrast: Array) -> bool:
+    def _determines(self, contrast: Reals) -> bool:
         """True if the runs determine a sum of coefficients with these weights."""
         scaled = contrast / self.scale
         scaled /= np.abs(scaled).max()
         return bool(np.abs(self.resolution @ scaled - scaled).max() < _RESOLVED)
 
 
-def _without_means(columns: Array, job_of: NDArray[np.int64]) -> Array:
+def _without_means(columns: Reals, job_of: Array) -> Reals:
     """Return the columns with each job's mean subtracted."""
     runs = np.bincount(job_of)
     sums = np.zeros((len(runs), columns.shape[1]))
