@@ -87,15 +87,16 @@ def table(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> Table:
     """Return the published numbers, the simulated ones, and those with varied guesses."""
     rows = [PUBLISHED, _line("simulated", setup, run(seed, runs, setup))]
     for ratio in OVERSUBSCRIPTIONS:
-        varied = replace(setup, cluster=replace(setup.cluster, oversubscription=ratio))
+        varied = replace(setup, oversubscription=ratio)
         # Communication does not depend on how long the job computes between messages.
         placed = run(seed, runs, varied)
         for share in SHARES:
-            computed = compute_time(SENT, setup.cluster.host_rate, share)
+            shared = replace(varied, share=share)
+            computed = compute_time(shared, SENT)
             found = [replace(row, computation=computed) for row in placed]
-            rows.append(_line("varied", replace(varied, share=share), found))
+            rows.append(_line("varied", shared, found))
     for talking in TALKING:
-        varied = replace(setup, cluster=replace(setup.cluster, talking=talking))
+        varied = replace(setup, talking=talking)
         rows.append(_line("varied", varied, run(seed, runs, varied)))
     title = "Dudina2013, section 4: Block Tridiagonal on 16 VMs, random against bunch-aware"
     return Table(title, COLUMNS, tuple(rows), _notes(setup, runs))
@@ -106,8 +107,8 @@ def _line(numbers: str, setup: NetworkSetup, rows: Sequence[PlacementRun]) -> tu
     return (
         numbers,
         percent(setup.share),
-        setup.cluster.oversubscription,
-        percent(setup.cluster.talking),
+        setup.oversubscription,
+        percent(setup.talking),
         percent(gain(before.mean, after.mean)),
         percent(gain(before.maximum, after.maximum)),
         percent(before.spread),
@@ -118,19 +119,18 @@ def _line(numbers: str, setup: NetworkSetup, rows: Sequence[PlacementRun]) -> tu
 
 
 def _notes(setup: NetworkSetup, runs: int) -> tuple[str, ...]:
-    cluster = setup.cluster
     return (
         f"Row 'simulated' was chosen before any result was seen and is not fitted: {runs} runs, "
         f"{setup.iterations} iterations each. That uplinks at 4:1 would not be filled was known; "
         "the rows where neighbours talk more or less were added afterwards.",
-        f"Guessed: {cluster.leaves} leaf switches with {cluster.hosts_a_leaf} hosts of one VM and "
-        f"{cluster.host_rate * 8 / 1e9:g} Gb/s each; uplinks oversubscribed "
-        f"{cluster.oversubscription:g}:1, the upper end of 2.5:1 to 8:1 (Al-Fares et al. 2008).",
+        f"Guessed: {setup.leaves} leaf switches with {setup.hosts_a_leaf} hosts of one VM and "
+        f"{setup.host_rate * 8 / 1e9:g} Gb/s each; uplinks oversubscribed "
+        f"{setup.oversubscription:g}:1, the upper end of 2.5:1 to 8:1 (Al-Fares et al. 2008).",
         f"Guessed: communication is {100 * setup.share:g} % of an iteration where the job has a "
         "leaf for itself.",
-        f"Guessed: jobs of others, {cluster.neighbour_vms} VMs each, hold "
-        f"{100 * cluster.taken:g} % of the hosts at random; each sends around a ring during "
-        f"{100 * cluster.talking:g} % of the iterations, in these without end.",
+        f"Guessed: jobs of others, {setup.neighbour_vms} VMs each, hold "
+        f"{100 * setup.taken:g} % of the hosts at random; each sends around a ring during "
+        f"{100 * setup.talking:g} % of the iterations, in these without end.",
         f"Guessed: the benchmark's class, {POINTS} points an edge. Who sends how much to "
         "whom is as in NPB 3.3's source; all messages of a step start together.",
         "Spread is (maximum - minimum) / maximum, the only reading of the paper's that agrees "
