@@ -1,6 +1,7 @@
 """Completed jobs of several placements at one moment, as in Gupta2013's Figure 9."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -11,7 +12,6 @@ from hpc_sched.experiments.gupta2013 import (
     JOBS,
     LEAST_FREE,
     MOST_FREE,
-    Curve,
     PlacementRule,
     TraceSetup,
     curve,
@@ -88,19 +88,22 @@ def counts(
 ) -> dict[tuple[PlacementRule, PlacementRule], Count]:
     """Return the counts of one run, by default and placement."""
     enough = round(len(rows) * DEFAULT_DONE / JOBS)
-    before: dict[PlacementRule, Curve] = {}
+    before: dict[PlacementRule, Sequence[float]] = {}
     time: dict[PlacementRule, float] = {}
     for each in study.defaults:
         if study.after is None:
-            before[each] = curve(rows, each, seed, study.setting, enough=enough)
-            time[each] = before[each].time_of(enough)
+            ends = curve(rows, each, seed, study.setting, enough=enough)
+            time[each] = ends[enough - 1] if enough <= len(ends) else math.inf
         else:
             time[each] = 3600 * study.after
-            before[each] = curve(rows, each, seed, study.setting, until=time[each])
+            ends = curve(rows, each, seed, study.setting, until=time[each])
+        before[each] = ends
     last = max(time.values())
     after = {each: curve(rows, each, seed, study.setting, until=last) for each in study.placements}
     return {
-        (default, each): Count(moment, before[default].done_by(moment), after[each].done_by(moment))
+        (default, each): Count(
+            moment, bisect_right(before[default], moment), bisect_right(after[each], moment)
+        )
         for default, moment in time.items()
         for each in study.placements
     }
