@@ -17,6 +17,9 @@ from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 # later.
 MOST_SAMPLES = 512
 FIRST_INTERVAL = 60.0  # s
+# Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
+# second (Feitelson's bounded slowdown).
+SLOWDOWN_BOUND = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +110,12 @@ class Measures:
             self.refusals[record.reason] += 1
         if record.outcome is not Outcome.DONE:
             return
-        self.ends.append(record.end or 0.0)
-        self.waits.append(record.wait or 0.0)
-        self.slowdowns.append(record.slowdown or 1.0)
+        assert record.start is not None
+        assert record.end is not None
+        self.ends.append(record.end)
+        self.waits.append(record.start - record.submit)
+        runtime = max(record.runtime, SLOWDOWN_BOUND)
+        self.slowdowns.append(max((record.end - record.submit) / runtime, 1.0))
         self.factors.append(record.factor)
         if math.isinf(record.hop_bytes):
             self.apart += 1

@@ -178,10 +178,16 @@ class Simulation:
         # In reverse, so that the job submitted first ends up first in the queue.
         for number in sorted(hit, reverse=True):
             submitted = self._submitted_jobs[number]
-            self.measures.ended(self.state.release(submitted.job.number))
+            self.measures.ended(self.state.release(number))
             if self.setting.requeue:
                 if submitted.starts == MANY_STARTS:
-                    self._warn_of_restarts(submitted.job)
+                    LOG.warning(
+                        "%s, seed %d: job %d (%s, %g s) has lost a host %s times, and may never "
+                        "end: hosts fail too often for it; --until ends a run",
+                        *(self.setting.policy.name, self.setting.seed, number),
+                        *(plurals.text(submitted.job.count, "VM"), submitted.job.runtime),
+                        f"{MANY_STARTS:,}",
+                    )
                 submitted.placed = None
                 self.waiting[number] = submitted.job
                 self.waiting.move_to_end(number, last=False)
@@ -197,14 +203,6 @@ class Simulation:
         self._repairs -= 1
         self.state.set_up(host, True)
         self._log_event("repair", None, self.setting.cluster.topology.hosts[host])
-
-    def _warn_of_restarts(self, job: Job) -> None:
-        LOG.warning(
-            "%s, seed %d: job %d (%s, %g s) has lost a host %s times, and may never end: hosts "
-            "fail too often for it; --until ends a run",
-            *(self.setting.policy.name, self.setting.seed, job.number),
-            *(plurals.text(job.count, "VM"), job.runtime, f"{MANY_STARTS:,}"),
-        )
 
     def _record(self, submitted: SubmittedJob, outcome: Outcome) -> None:
         del self._submitted_jobs[submitted.job.number]

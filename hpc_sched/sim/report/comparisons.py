@@ -23,24 +23,20 @@ _WAIT_TICKS = {
 _MANY_DECADES = 1000  # an axis that reaches beyond it has ticks at whole decades only
 
 
-def hop_bytes(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return Hop-Byte over its least possible value."""
-    reading = (
+def ratios(policies: Sequence[PolicyRuns]) -> tuple[Plot, ...]:
+    """Return Hop-Byte, and the number of leaves, over the least possible value of each."""
+    hop_bytes = (
         "Hops between the VMs of a job, summed over all pairs and jobs, over the sum that each "
         "job would have alone on the cluster. 1 is the best there is."
     )
-    return _bars(
-        "hop-byte", "Hop-Byte over least", reading, policies, lambda each: each.hop_byte_ratio
-    )
-
-
-def leaves(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return the number of leaves over its least possible value."""
-    reading = (
+    leaves = (
         "Leaf switches that jobs have VMs under, over those that each job would have alone on "
         "the cluster. 1 is the best there is."
     )
-    return _bars("leaves", "Leaves over least", reading, policies, lambda each: each.leaf_ratio)
+    return (
+        _bars("hop-byte", "Hop-Byte over least", hop_bytes, policies, lambda s: s.hop_byte_ratio),
+        _bars("leaves", "Leaves over least", leaves, policies, lambda s: s.leaf_ratio),
+    )
 
 
 def _bars(

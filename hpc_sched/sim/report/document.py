@@ -51,11 +51,11 @@ def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
             "coincide the last one covers the others; their markers remain visible."
         )
     waits = comparisons.waits(policies), comparisons.slowdowns(policies)
-    bars = comparisons.hop_bytes(policies), comparisons.leaves(policies)
+    placement = *comparisons.ratios(policies), timeline.crossing(policies)
     return (
         Section("progress", "Progress", timeline.over_time(policies), hint),
         Section("waits", "Waits and slowdowns", waits),
-        Section("placement", "Placement", (*bars, timeline.crossing(policies))),
+        Section("placement", "Placement", placement),
         Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
         Section("fabric", "The fabric over time", (heat.plot(policies),)),
     )

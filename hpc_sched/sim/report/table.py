@@ -73,14 +73,6 @@ class TableCell:
     is_best: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRow:
-    """One policy."""
-
-    runs: PolicyRuns
-    cells: tuple[TableCell, ...]
-
-
 COLUMNS = (
     Column("Jobs", "done", MORE, lambda s: s.done, _whole),
     Column("Jobs", "refused", LESS, lambda s: s.refused, _whole),
@@ -137,16 +129,13 @@ def is_fair(policies: Sequence[PolicyRuns]) -> bool:
     return len(found) < 2
 
 
-def rows(policies: Sequence[PolicyRuns]) -> list[PolicyRow]:
-    """Return a row for each policy; the best of each column is marked, unless all are alike.
+def rows(policies: Sequence[PolicyRuns]) -> list[tuple[PolicyRuns, tuple[TableCell, ...]]]:
+    """Return each policy with its cells; the best of a column is marked, unless all are alike.
 
     A policy that has done no job is best in nothing: its waits of 0 mean nothing.
     """
     columns = [_cells(column, policies) for column in COLUMNS]
-    return [
-        PolicyRow(runs, cells)
-        for runs, cells in zip(policies, zip(*columns, strict=True), strict=True)
-    ]
+    return list(zip(policies, zip(*columns, strict=True), strict=True))
 
 
 def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[TableCell]:

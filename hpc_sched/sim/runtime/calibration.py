@@ -54,31 +54,6 @@ class Measured:
     score: float | None = None  # neighbours' cache score; None without such a column
 
 
-def _measured_runs(path: files.Path, levels: Sequence[str]) -> list[Measured]:
-    """Return the runs of a file, in its order; ``levels`` are those that are valid in it."""
-    error = exceptions.CalibrationError
-    name = os.fspath(path)
-    text = files.decode(files.read_bytes(path, error, MAX_BYTES), name, error)
-    (line, header), *rows = [*table_file.csv_lines(text, name, error)] or [(0, NEEDED)]
-    columns = set(header)
-    if not set(NEEDED) <= columns <= {*NEEDED, *OPTIONAL} or len(columns) != len(header):
-        found = ", ".join(header)[:80]
-        raise error(f"{name}:{line}: expected {_HEADER}, found {found!r}")
-    if not rows:
-        raise error(f"{name}: expected {_HEADER}, and rows below it; found no row")
-    if len(rows) > MAX_ROWS:
-        raise error(f"{name}:{rows[MAX_ROWS][0]}: expected at most {MAX_ROWS} rows, found more")
-    runs = []
-    for line, cells in rows:
-        if len(cells) != len(header):
-            raise error(
-                f"{name}:{line}: expected {len(header)} columns ({', '.join(header)}), "
-                f"found {len(cells)}"
-            )
-        runs.append(_run(dict(zip(header, cells, strict=True)), f"{name}:{line}", levels))
-    return runs
-
-
 def _run(cells: Mapping[str, str], where: str, levels: Sequence[str]) -> Measured:
     seconds = decimals.number_in(cells["seconds"]) or 0.0
     score = decimals.number_in(cells.get("neighbour_score", "0"))
@@ -122,8 +97,27 @@ def read(path: files.Path, levels: Sequence[str]) -> Calibration:
 
     :raises exceptions.CalibrationError: naming file, line and what was expected
     """
-    names = (HOST, *levels)
-    return calibrated(_measured_runs(path, names), names, os.fspath(path))
+    error = exceptions.CalibrationError
+    name, names = os.fspath(path), (HOST, *levels)
+    text = files.decode(files.read_bytes(path, error, MAX_BYTES), name, error)
+    (line, header), *rows = [*table_file.csv_lines(text, name, error)] or [(0, NEEDED)]
+    columns = set(header)
+    if not set(NEEDED) <= columns <= {*NEEDED, *OPTIONAL} or len(columns) != len(header):
+        found = ", ".join(header)[:80]
+        raise error(f"{name}:{line}: expected {_HEADER}, found {found!r}")
+    if not rows:
+        raise error(f"{name}: expected {_HEADER}, and rows below it; found no row")
+    if len(rows) > MAX_ROWS:
+        raise error(f"{name}:{rows[MAX_ROWS][0]}: expected at most {MAX_ROWS} rows, found more")
+    runs = []
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise error(
+                f"{name}:{line}: expected {len(header)} columns ({', '.join(header)}), "
+                f"found {len(cells)}"
+            )
+        runs.append(_run(dict(zip(header, cells, strict=True)), f"{name}:{line}", names))
+    return calibrated(runs, names, name)
 
 
 def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> Calibration:
