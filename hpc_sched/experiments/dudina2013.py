@@ -13,13 +13,8 @@ from dataclasses import dataclass, replace
 
 from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.experiments.shared_cluster import (
-    NetworkSetup,
-    PlacementRun,
-    compute_time,
-    measured,
-    random_places,
-)
+from hpc_sched.experiments import shared_cluster
+from hpc_sched.experiments.shared_cluster import NetworkSetup, PlacementRun, compute_time
 from hpc_sched.experiments.table import Cell, Table, gain, percent
 from hpc_sched.sim.runtime import traffic
 
@@ -78,9 +73,9 @@ def run(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[Placeme
     """Return two rows a run, random placement and bunch-aware placement."""
 
     def place(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
-        return {RANDOM: random_places(problem, draw), BUNCH: group_places(problem)}
+        return {RANDOM: shared_cluster.random_places(problem, draw), BUNCH: group_places(problem)}
 
-    return tuple(measured(setup, SENT, seed, runs, place))
+    return tuple(shared_cluster.measured(setup, SENT, seed, runs, place))
 
 
 def table(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> Table:

@@ -161,8 +161,7 @@ def _notes(setup: NetworkSetup, runs: int) -> tuple[str, ...]:
         f"{runs} runs, {setup.iterations} iterations each.",
         f"Guessed: {setup.leaves} racks with {setup.hosts_a_leaf} hosts of one VM and "
         f"{setup.host_rate * 8 / 1e9:g} Gb/s each, uplinks oversubscribed "
-        f"{setup.oversubscription:g}:1; the neighbours are those of the experiment of "
-        "Dudina2013.",
+        f"{setup.oversubscription:g}:1; the neighbours are those of the experiment of Dudina2013.",
         "Elsewhere the authors give 1 Gb/s between the racks of their testbed, Open Cirrus. Were "
         "that the link of a whole rack, it would be 32:1 here; these rows were added afterwards.",
         "Guessed: what knows no racks is taken to spread the VMs over all racks in turn.",

@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from hpc_sched.experiments.gupta2013 import (
-    GUESSED,
-    JOBS,
-    LEAST_FREE,
-    MOST_FREE,
-    PlacementRule,
-    TraceSetup,
-    curve,
-)
+from hpc_sched.experiments import gupta2013
+from hpc_sched.experiments.gupta2013 import LEAST_FREE, MOST_FREE, PlacementRule, TraceSetup, curve
 from hpc_sched.experiments.table import Cell, percent
 from hpc_sched.sim.jobs.swf import TraceRow
 
@@ -43,7 +36,7 @@ class Study:
     """Placements to compare with defaults, in one setup."""
 
     placements: tuple[PlacementRule, ...]
-    setting: TraceSetup = GUESSED
+    setting: TraceSetup = gupta2013.GUESSED
     numbers: str = "simulated"
     varied: str | None = None  # what differs from the guesses; None: nothing
     after: float | None = None  # h; None: when a default has completed the published number
@@ -87,7 +80,7 @@ def counts(
     study: Study, rows: Sequence[TraceRow], seed: int
 ) -> dict[tuple[PlacementRule, PlacementRule], Count]:
     """Return the counts of one run, by default and placement."""
-    enough = round(len(rows) * DEFAULT_DONE / JOBS)
+    enough = round(len(rows) * DEFAULT_DONE / gupta2013.JOBS)
     before: dict[PlacementRule, Sequence[float]] = {}
     time: dict[PlacementRule, float] = {}
     for each in study.defaults:

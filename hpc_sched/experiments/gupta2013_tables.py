@@ -5,18 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from hpc_sched import files
-from hpc_sched.experiments.gupta2013 import (
-    BETAS,
-    GUESSED,
-    IN_LIMITS,
-    JOBS,
-    LEAST_FREE,
-    LESS,
-    LIMITED,
-    MDOBP,
-    SCORES,
-    PlacementRule,
-)
+from hpc_sched.experiments import gupta2013
+from hpc_sched.experiments.gupta2013 import GUESSED, IN_LIMITS, JOBS, MDOBP, PlacementRule
 from hpc_sched.experiments.gupta2013_counts import COLUMNS, DEFAULT_DONE, Study, lines, published
 from hpc_sched.experiments.table import Cell, Table
 from hpc_sched.sim.jobs import distributions, swf
@@ -63,11 +53,11 @@ PACKING = (
     _varied(f"{_LARGE}, {_nodes(SCARCE)}", numbers=_LATER, memory="per-processor", memories=SCARCE),
 )
 
-_BEST = PlacementRule(IN_LIMITS, max(BETAS), max(LESS))
+_BEST = PlacementRule(IN_LIMITS, max(gupta2013.BETAS), max(gupta2013.LESS))
 INTERFERENCE = (
-    Study(LIMITED),
+    Study(gupta2013.LIMITED),
     *(
-        replace(study, placements=(_BEST,), defaults=(LEAST_FREE,))
+        replace(study, placements=(_BEST,), defaults=(gupta2013.LEAST_FREE,))
         for study in (
             *(
                 _varied(f"cache scores {scores}", scores=distributions.read(scores))
@@ -153,11 +143,11 @@ def _packing_notes(runs: int) -> tuple[str, ...]:
 
 
 _INTERFERENCE_NOTES = (
-    "Published is the best of Figure 9b; which beta and which runtimes it is of is not known to "
-    "us.",
-    f"Guessed: a job's cache score, of each of its VMs, is drawn from {SCORES}, 1 being 100,000 "
-    f"misses a second; alpha is {GUESSED.alpha:g}. Jobs of several processors are sync, others "
-    "async.",
+    "Published is the best of Figure 9b; which beta and which runtimes it is of is not "
+    "known to us.",
+    f"Guessed: a job's cache score, of each of its VMs, is drawn from {gupta2013.SCORES}, 1 being "
+    f"100,000 misses a second; alpha is {GUESSED.alpha:g}. Jobs of several processors are sync, "
+    "others async.",
     "Guessed: all jobs of these rows run shorter by so many percent, those of the default do not; "
     "that is an assumption of the paper, not a result.",
     "Rows of 0 % show what the limits cost: cores stay empty, which shorter runtimes have to make "

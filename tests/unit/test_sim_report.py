@@ -302,7 +302,9 @@ def test_a_plot_without_anything_to_draw_says_so():
 
 
 def test_what_a_policy_has_nothing_to_draw_for_is_said():
-    plot = timeline.crossing(policy_runs.by_policy([empty("nothing"), lived("something")]))
+    plot = timeline.plot(
+        timeline.CROSSING, policy_runs.by_policy([empty("nothing"), lived("something")])
+    )
     assert plot.missing == ("nothing",)
     assert [each.policy for each in plot.key] == ["something"]
 

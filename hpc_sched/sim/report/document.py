@@ -50,10 +50,11 @@ def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
             "Policies keep their colour, kind of line and marker on the whole page. Where lines "
             "coincide the last one covers the others; their markers remain visible."
         )
+    progress = tuple(timeline.plot(measure, policies) for measure in timeline.PROGRESS)
     waits = comparisons.waits(policies), comparisons.slowdowns(policies)
-    placement = *comparisons.ratios(policies), timeline.crossing(policies)
+    placement = *comparisons.ratios(policies), timeline.plot(timeline.CROSSING, policies)
     return (
-        Section("progress", "Progress", timeline.over_time(policies), hint),
+        Section("progress", "Progress", progress, hint),
         Section("waits", "Waits and slowdowns", waits),
         Section("placement", "Placement", placement),
         Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
