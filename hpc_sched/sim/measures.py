@@ -79,7 +79,7 @@ class Measures:
         self._taken = np.zeros(2)  # vcpus and MB
         self._running = 0
         self._time = 0.0
-        self._began: float | None = None
+        self._began = math.inf
         self._busy_until = 0.0
         self._used = np.zeros(2)  # vcpu s and MB s
         self._crossed = 0.0  # jobs * leaves * s
@@ -95,7 +95,7 @@ class Measures:
     def started(self, placed: PlacedJob) -> None:
         """Count a job that has started."""
         self._change(placed, 1)
-        self._began = self._time if self._began is None else self._began
+        self._began = min(self._began, self._time)
 
     def ended(self, placed: PlacedJob) -> None:
         """Count a job that has left its hosts, for any reason."""
@@ -151,15 +151,11 @@ class Measures:
             self._interval *= 2
         return series.time[-1] + self._interval
 
-    def conclude(self) -> None:
-        """Count jobs that still run as running until now."""
-        if self._running:
-            self._busy_until = self._time
-
     @property
     def span(self) -> float:
-        """Time from the first start to the last end, s."""
-        return self._busy_until - self._began if self._began is not None else 0.0
+        """Time from the first start to the last end, or until now while jobs run, s."""
+        end = self._time if self._running else self._busy_until
+        return max(end - self._began, 0.0)
 
     @property
     def utilisation(self) -> tuple[float, float]:

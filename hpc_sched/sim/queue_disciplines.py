@@ -122,7 +122,6 @@ class Reservation:
         self._count(placed.hosts, 1)
 
     def _count(self, hosts: Array, sign: int) -> None:
-        """Add or subtract the first job's room on some hosts."""
         head = self._head
         room = capacities(self._free[hosts], (head.vcpus, head.memory_mb))
         room[~self._up[hosts]] = 0

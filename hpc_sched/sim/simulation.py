@@ -81,7 +81,9 @@ class Simulation:
             VM, or with the number of another one
         :raises exceptions.ConservationError: if a policy or the simulator used a slot twice
         """
-        while (time := self.engine.peek()) <= until and self._has_work() and not stopped():
+        while (time := self.engine.peek()) <= until and not stopped():
+            if not (self._more or self.state.jobs or (self.waiting and self._repairs)):
+                break
             self.measures.advance(time)
             while self.engine.peek() == time:
                 self.engine.step()
@@ -97,7 +99,6 @@ class Simulation:
         :raises exceptions.ConservationError: if one is
         """
         self.state.check()
-        self.measures.conclude()
         for submitted in list(self._submitted_jobs.values()):
             self._record(submitted, Outcome.RUNNING if submitted.placed else Outcome.WAITING)
         if self.recorded != self.submitted:
@@ -135,9 +136,6 @@ class Simulation:
             number: (self._submitted_jobs[number].start, placed)
             for number, placed in self.state.jobs.items()
         }
-
-    def _has_work(self) -> bool:
-        return self._more or bool(self.state.jobs) or bool(self.waiting and self._repairs)
 
     def _submit(self, job: Job) -> None:
         if job.number in self._submitted_jobs or job.count < 1:

@@ -150,7 +150,6 @@ def _score_text(args: argparse.Namespace) -> str:
 
 
 def _measured(path: str) -> InterferenceIndex:
-    """Return the index of a file of timings, rounded as the index file will be."""
     content, name = _content(path)
     runs = characterisation.timings_of(content, name)
     try:

@@ -39,8 +39,6 @@ class PerfOutput:
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """One line with the count of a known event."""
-
     line: int
     event: str
     pmu: str  # performance monitoring unit, on processors with cores of two kinds
@@ -151,7 +149,6 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _multiplexed(counts: list[_Count], name: str) -> list[str]:
-    """Return a warning if an event was mostly estimated."""
     least = min(counts, key=lambda c: 100.0 if c.percent is None else c.percent, default=None)
     if least is None or least.percent is None or least.percent >= ENOUGH_PERCENT:
         return []

@@ -175,7 +175,6 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 
 
 def _shown(value: Any, formatter: str) -> Any:
-    """Return a cell; in the format table with four digits."""
     if isinstance(value, float) and formatter == "table":
         return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
     return "" if value is None and formatter in ("table", "csv", "value") else value

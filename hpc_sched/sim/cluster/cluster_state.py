@@ -89,7 +89,6 @@ class ClusterState:
         return rooms
 
     def _neighbours(self, host: int) -> list[Application]:
-        """Return the applications on a host, one entry per VM. Read-only."""
         found = self._listed.get(host)
         if found is None:
             found = self._listed[host] = list(self.cluster.running.get(host, ()))
@@ -184,6 +183,4 @@ class ClusterState:
 
 def _beside(newcomer: Application, there: Collection[Application], limits: Limits) -> int:
     dedicated = cache_interference.dedicated_room(newcomer, there)
-    if not dedicated:
-        return 0
     return min(dedicated, cache_interference.room(newcomer, there, limits), UNBOUNDED)

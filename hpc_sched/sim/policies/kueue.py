@@ -77,7 +77,6 @@ def fewest(rooms: Array, wanted: int) -> Array:
 
 
 def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
-    """Return the number of VMs that each domain of a level takes, by its index."""
     if level == HOST:
         return capacity
     sums = np.bincount(topology.groups[level - 1], capacity, len(topology.switches))

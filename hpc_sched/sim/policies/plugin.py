@@ -66,7 +66,6 @@ def _planned(group: GroupRequest) -> Places | Rejection:
 
 
 def _exact(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of the exact plan, the fewest hosts of a leaf filled."""
     return _planned(replace(request.group, packing=None, pack_hosts=True))
 
 
@@ -100,7 +99,6 @@ def _mdobp(request: PlacementRequest) -> Places | Rejection:
 
 
 def _async(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of MDOBP within the constraints."""
     if not request.group.constraints.bind_place:
         return _mdobp(request)
     group = within_constraints(replace(request.group, pack_hosts=False))

@@ -65,6 +65,7 @@ def _place(request: PlacementRequest) -> Places | Rejection:
     if not problem.awaiting:
         return ()
     leaves = Leaves.of(problem.topology)
+    # Free hosts below each switch, and the VMs that they take.
     hosts = leaves.sums(leaf_sums(problem, np.minimum(problem.capacity, 1)))
     room = leaves.sums(leaf_sums(problem, problem.capacity))
     # A job on hosts that take one VM each requests a number of hosts; another one a single host.
@@ -77,25 +78,10 @@ def _place(request: PlacementRequest) -> Places | Rejection:
     if not roots:
         return refused(problem)
     *_, root = max(roots)
-    taken = taken_leaves(leaves.below(root), hosts, room, wanted_hosts, problem.awaiting)
-    turn = np.full(len(room), len(room))
-    turn[taken] = np.arange(len(taken))
-    turns = turn[problem.topology.leaf_index]
-    order = np.lexsort((problem.topology.name_rank, turns))
-    return filled(problem, order[turns[order] < len(taken)])
-
-
-def taken_leaves(
-    leaves: Leaves, hosts: Array, room: Array, wanted_hosts: int, wanted: int
-) -> list[int]:
-    """Return the leaves that a job takes, as switch indices, in its order.
-
-    :param hosts: free hosts below each switch, ``room``: VMs that they take
-    :param wanted_hosts: number of hosts that the job needs, and ``wanted`` of VMs
-    """
-    hosts = hosts.copy()
+    leaves = leaves.below(root)
     distance = np.zeros(leaves.above.shape[1], dtype=np.int64)
-    taken: list[int] = []
+    wanted = problem.awaiting
+    taken: list[int] = []  # leaf switches
     while wanted > 0:
         enough = (hosts[leaves.above] >= wanted_hosts) & (room[leaves.above] >= wanted)
         best = best_leaf(leaves, np.argmax(enough, axis=0), hosts, distance)
@@ -106,7 +92,11 @@ def taken_leaves(
         wanted_hosts -= int(hosts[leaf])
         hosts[path] -= hosts[leaf]
         distance += leaves.links(best)
-    return taken
+    turn = np.full(len(room), len(room))
+    turn[taken] = np.arange(len(taken))
+    turns = turn[problem.topology.leaf_index]
+    order = np.lexsort((problem.topology.name_rank, turns))
+    return filled(problem, order[turns[order] < len(taken)])
 
 
 def best_leaf(leaves: Leaves, end: Array, hosts: Array, distance: Array) -> int:

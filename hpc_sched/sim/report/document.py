@@ -38,6 +38,7 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         meanings=table.MEANINGS,
         sections=_sections(policies) if policies else (),
         refusals=policy_runs.refusals(policies),
+        most_reasons=policy_runs.MOST_REASONS,
         sample=policy_runs.sample,
     )
     return plot.legal(text)
@@ -63,7 +64,6 @@ def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
 
 
 def _drawable(result: Result) -> Result:
-    """Return a result whose names can be drawn."""
     gangs = {plot.legal(level): sizes for level, sizes in result.series.gangs.items()}
     return replace(
         result,

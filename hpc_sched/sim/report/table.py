@@ -40,7 +40,6 @@ def _percent(share: float) -> str:
 
 
 def _whole(value: float) -> str:
-    """Return a count; a mean of counts with one decimal."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 

@@ -217,14 +217,12 @@ class _LogFit:
         return float(self.coefficients[-1]) if self._determines(unit) else None
 
     def _determines(self, contrast: Reals) -> bool:
-        """True if the runs determine a sum of coefficients with these weights."""
         scaled = contrast / self.scale
         scaled /= np.abs(scaled).max()
         return bool(np.abs(self.resolution @ scaled - scaled).max() < _RESOLVED)
 
 
 def _without_means(columns: Reals, job_of: Array) -> Reals:
-    """Return the columns with each job's mean subtracted."""
     runs = np.bincount(job_of)
     sums = np.zeros((len(runs), columns.shape[1]))
     np.add.at(sums, job_of, columns)
