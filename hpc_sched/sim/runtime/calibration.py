@@ -134,7 +134,7 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     if len(types) > MAX_TYPES:
         text = f"{source}: expected at most {MAX_TYPES} processor types, found {len(types)}"
         raise exceptions.CalibrationError(text)
-    fit = _LogFit.of(runs, met, types)
+    fit = _LogFit(runs, met, types)
     hops = fit.relative(met, 0)
     slowness = fit.relative(types, len(met))
     fastest = min(slowness.values(), default=0.0)
@@ -161,19 +161,11 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     return Calibration(hop_factors, speeds, interference, residual, tuple(notes))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _LogFit:
     """Least-squares fit of log(seconds). Columns: levels, processor types, neighbours' score."""
 
-    coefficients: Reals  # of least norm if several fit equally well. Shape (columns,)
-    scale: Reals  # largest absolute value of each column. Shape (columns,)
-    resolution: Reals  # projection of scaled columns onto what runs determine. (columns, columns)
-    residuals: Reals  # shape (runs,)
-    freedom: int  # runs beyond the number of unknowns
-
-    @classmethod
-    def of(cls, runs: Sequence[Measured], met: Sequence[str], types: Sequence[str]) -> "_LogFit":
-        """Return the fit. Each job's constant is eliminated, so any number of jobs is cheap."""
+    def __init__(self, runs: Sequence[Measured], met: Sequence[str], types: Sequence[str]) -> None:
+        # Each job's constant is eliminated, so any number of jobs is cheap.
         design = np.zeros((len(runs), len(met) + len(types) + 1))
         jobs = {job: number for number, job in enumerate(dict.fromkeys(run.job for run in runs))}
         for row, run in enumerate(runs):
@@ -187,13 +179,13 @@ class _LogFit:
         x = _without_means(design / scale, job_of)
         y = _without_means(np.log([[run.seconds] for run in runs]), job_of)[:, 0]
         coefficients, _, rank, _ = np.linalg.lstsq(x, y, rcond=_ROUNDING)
-        return cls(
-            coefficients=coefficients / scale,
-            scale=scale,
-            resolution=np.linalg.pinv(x, rcond=_ROUNDING) @ x,
-            residuals=y - x @ coefficients,
-            freedom=len(runs) - len(jobs) - int(rank),
-        )
+        # Of least norm if several fit equally well. Shape (columns,)
+        self.coefficients: Reals = coefficients / scale
+        self._scale = scale
+        # Projection of scaled columns onto what the runs determine. Shape (columns, columns)
+        self._resolution: Reals = np.linalg.pinv(x, rcond=_ROUNDING) @ x
+        self.residuals: Reals = y - x @ coefficients  # shape (runs,)
+        self.freedom = len(runs) - len(jobs) - int(rank)  # runs beyond the number of unknowns
 
     def relative(self, names: Sequence[str], first: int) -> dict[str, float]:
         """Return the logarithms of the most names that can be compared, the first of them as 0.
@@ -217,9 +209,9 @@ class _LogFit:
         return float(self.coefficients[-1]) if self._determines(unit) else None
 
     def _determines(self, contrast: Reals) -> bool:
-        scaled = contrast / self.scale
+        scaled = contrast / self._scale
         scaled /= np.abs(scaled).max()
-        return bool(np.abs(self.resolution @ scaled - scaled).max() < _RESOLVED)
+        return bool(np.abs(self._resolution @ scaled - scaled).max() < _RESOLVED)
 
 
 def _without_means(columns: Reals, job_of: Array) -> Reals:
