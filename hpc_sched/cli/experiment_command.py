@@ -102,17 +102,14 @@ class Gupta2013(Experiment):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         super().add_arguments(parser)
-        parser.add_argument(
-            "--trace",
-            metavar="FILE",
-            help=f"{TRACE} of the Parallel Workloads Archive, compressed with gzip or not",
-        )
-        parser.add_argument(
-            "--curves",
-            metavar="FILE",
+        # An option and its help are one paragraph.
+        # fmt: off
+        parser.add_argument("--trace", metavar="FILE",
+            help=f"{TRACE} of the Parallel Workloads Archive, compressed with gzip or not")
+        parser.add_argument("--curves", metavar="FILE",
             help="also write the jobs completed over time, the curves of Figure 9 for the first "
-            f"seed, to this file: CSV with the columns {', '.join(gupta2013.CURVE_COLUMNS)}",
-        )
+            f"seed, to this file: CSV with the columns {', '.join(gupta2013.CURVE_COLUMNS)}")
+        # fmt: on
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
         """Return Table II and the two figures."""

@@ -29,15 +29,9 @@ OVERSUBSCRIPTIONS = (4.0, 8.0, 16.0, 32.0)
 SPEEDS = (0.7, 0.8, 0.9)
 
 COLUMNS = (
-    "experiment",
-    "numbers",
-    "communication, %",
-    "oversubscription",
-    "slower processor's speed",
-    "time less by, mean, %",
-    "time less by, up to, %",
+    *("experiment", "numbers", "communication, %", "oversubscription"),
+    *("slower processor's speed", "time less by, mean, %", "time less by, up to, %"),
 )
-
 
 SETUP = NetworkSetup(share=0.1)
 SPEED = 0.71  # of a slow processor relative to a fast one: clocks of 2.13 and 3.00 GHz, guessed

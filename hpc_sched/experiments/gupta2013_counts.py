@@ -15,19 +15,9 @@ from hpc_sched.sim.jobs.swf import TraceRow
 DEFAULT_DONE = 801  # published: jobs of 1,500 that the default has completed when it is compared
 
 COLUMNS = (
-    "figure",
-    "numbers",
-    "varied",
-    "default",
-    "placement",
-    "beta",
-    "runtimes less by, %",
-    "counted after, h",
-    "jobs of the default",
-    "jobs",
-    "gain, %",
-    "gain, lowest, %",
-    "gain, highest, %",
+    *("figure", "numbers", "varied", "default", "placement", "beta", "runtimes less by, %"),
+    *("counted after, h", "jobs of the default", "jobs"),
+    *("gain, %", "gain, lowest, %", "gain, highest, %"),
 )
 
 

@@ -75,12 +75,10 @@ class Measures:
         usable[sorted(cluster.down)] = 0
         self._per_leaf = self._sums(usable)
         self._crossing = np.zeros(len(topology.switches), dtype=np.int64)
-        self._crossings = 0
+        self._crossings = self._running = 0
         self._taken = np.zeros(2)  # vcpus and MB
-        self._running = 0
-        self._time = 0.0
         self._began = math.inf
-        self._busy_until = 0.0
+        self._time = self._busy_until = 0.0
         self._used = np.zeros(2)  # vcpu s and MB s
         self._crossed = 0.0  # jobs * leaves * s
         self._interval = interval

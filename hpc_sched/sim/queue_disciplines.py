@@ -115,8 +115,7 @@ class Reservation:
     def _has_room(self) -> bool:
         return int(self._rooms.max()) >= self._head.count
 
-    def _change(self, placed: PlacedJob, sign: int) -> None:
-        """Release what a job takes (1), or take it (-1)."""
+    def _change(self, placed: PlacedJob, sign: int) -> None:  # 1: released, -1: taken
         self._count(placed.hosts, -1)
         self._free[placed.hosts] += sign * placed.takes
         self._count(placed.hosts, 1)

@@ -95,7 +95,6 @@ def _counts(text: str, name: str) -> Iterator[_Count]:
 
 
 def _count(cells: list[str], place: int, named: re.Match[str], name: str, line: int) -> _Count:
-    """Return the count of a line whose event is in the cell ``place``."""
     pmu, event, *modifiers = named.groups("")
     value = cells[place - 2] if place >= 2 else ""
     if value.startswith("<not "):

@@ -60,10 +60,7 @@ class ClusterState:
         self._known: dict[tuple[int, int], tuple[int, Array]] = {}
 
     def capacity(self, vcpus: int, memory_mb: int) -> Array:
-        """Return how many more VMs of a size each host takes. O(hosts).
-
-        Read-only. Shape (hosts,).
-        """
+        """Return how many more VMs of a size each host takes. Read-only, shape (hosts,). O(hosts)."""
         known = self._known.get((vcpus, memory_mb))
         if known is None or known[0] != self._changes:
             if len(self._known) > 64:

@@ -85,7 +85,6 @@ def _build_plan(selection: Selection) -> Place:
 
 
 def _mdobp(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of VMs that MDOBP places one after the other, on any leaf."""
     problem = request.problem
     hosts = np.flatnonzero(problem.capacity)
     if problem.packing is None or int(problem.capacity.sum()) < problem.awaiting:

@@ -57,7 +57,6 @@ def sample(of: LineStyle) -> Markup:
 
 
 def _outline(marker: str, x: float, y: float) -> str:
-    """Return the path of a marker around a point, as matplotlib draws it."""
     style = MarkerStyle(marker)
     path = style.get_path().transformed(style.get_transform())
     parts = []

@@ -70,7 +70,6 @@ def flows(traffic: Traffic, places: Sequence[int]) -> Flows:
 
 
 def _to_each(processes: int, sent: Sequence[tuple[Array, float]]) -> Traffic:
-    """Return the traffic of (receiver of each process, bytes); equal pairs are added up."""
     traffic = np.zeros((processes, processes))
     for receiver, size in sent:
         traffic[np.arange(processes), receiver] += size
