@@ -60,7 +60,7 @@ class ClusterState:
         self._known: dict[tuple[int, int], tuple[int, Array]] = {}
 
     def capacity(self, vcpus: int, memory_mb: int) -> Array:
-        """Return how many more VMs of a size each host takes. Read-only, shape (hosts,). O(hosts)."""
+        """Return how many VMs hosts still take, read-only. Shape (hosts,). O(hosts)."""
         known = self._known.get((vcpus, memory_mb))
         if known is None or known[0] != self._changes:
             if len(self._known) > 64:

@@ -188,7 +188,7 @@ class _LogFit:
         self.freedom = len(runs) - len(jobs) - int(rank)  # runs beyond the number of unknowns
 
     def relative(self, names: Sequence[str], first: int) -> dict[str, float]:
-        """Return the logarithms of the most comparable names, the first as 0. O((names columns)²)."""
+        """Return logarithms of the most comparable names, the first as 0. O(names² * columns²)."""
         units = np.eye(len(self.coefficients))
         groups: dict[int, list[int]] = {}  # by their first columns; being comparable is transitive
         for column in range(first, first + len(names)):

@@ -76,7 +76,7 @@ class RuntimeModel:
         return mean / min(speeds, default=1.0) * slowdown
 
     def factor_of(self, cluster: Cluster, state: ClusterState, placed: PlacedJob) -> float:
-        """Return the factor of a starting job; later jobs do not change it. O(its hosts * depth)."""
+        """Return the factor at a job's start; later jobs do not change it. O(its hosts * depth)."""
         return self.factor(
             pairs=pairs_by_level(cluster.topology, placed.hosts, placed.counts),
             processors=[cluster.processors[host] for host in placed.hosts.tolist()],
