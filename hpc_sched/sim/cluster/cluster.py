@@ -38,7 +38,7 @@ class Cluster:
     topology: Topology
     total: Array  # vcpus and MB that VMs may take of each host. Shape (hosts, 2)
     processors: tuple[str | None, ...]  # per host, None if unknown
-    cores: Array | None = None  # per host; None: as many as vcpus
+    cores: Array | None = None  # per host; None: equal to vcpus
     # Taken from the start to the end by VMs that are no jobs. Shape (hosts, 2); None: nothing.
     used: Array | None = None
     running: Mapping[int, Sequence[Application]] = field(default_factory=dict)
