@@ -34,10 +34,8 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch):
     """Leave what is varied out: each figure has its first setting alone."""
-    for name in ("_packed", "_limited"):
-        studies = getattr(gupta2013_tables, name)
-        first = lambda setting, studies=studies: [next(studies(setting))]  # noqa: E731
-        monkeypatch.setattr(gupta2013_tables, name, first)
+    for name in ("PACKING", "INTERFERENCE"):
+        monkeypatch.setattr(gupta2013_tables, name, getattr(gupta2013_tables, name)[:1])
 
 
 def test_a_table_stands_beside_the_published_numbers_with_its_guesses_below(call):

@@ -13,6 +13,7 @@ from hpc_sched.cli.common.base_command import TextLister
 from hpc_sched.cli.common.output import StatusLine
 from hpc_sched.experiments import dudina2013, gupta2012, gupta2013, gupta2013_tables
 from hpc_sched.experiments.table import Cell, Table
+from hpc_sched.sim.jobs import swf
 from hpc_sched.topology import plurals
 
 TRACE = "METACENTRUM-2009-2.swf"
@@ -102,17 +103,14 @@ class Gupta2013(Experiment):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         super().add_arguments(parser)
-        parser.add_argument(
-            "--trace",
-            metavar="FILE",
-            help=f"{TRACE} of the Parallel Workloads Archive, compressed with gzip or not",
-        )
-        parser.add_argument(
-            "--curves",
-            metavar="FILE",
+        # An option and its help are one paragraph.
+        # fmt: off
+        parser.add_argument("--trace", metavar="FILE",
+            help=f"{TRACE} of the Parallel Workloads Archive, compressed with gzip or not")
+        parser.add_argument("--curves", metavar="FILE",
             help="also write the jobs completed over time, the curves of Figure 9 for the first "
-            f"seed, to this file: CSV with the columns {', '.join(gupta2013.CURVE_COLUMNS)}",
-        )
+            f"seed, to this file: CSV with the columns {', '.join(gupta2013.CURVE_COLUMNS)}")
+        # fmt: on
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
         """Return Table II and the two figures."""
@@ -122,11 +120,12 @@ class Gupta2013(Experiment):
             )
         line.show(f"{self.NAME}: Table II")
         memory = gupta2013_tables.memory_table(args.trace)
-        rows, seed = gupta2013.records(args.trace), args.seed
-        figures = [
-            figure(rows, seed, args.runs, lambda text: line.show(f"{self.NAME}: {text}"))
-            for figure in (gupta2013_tables.figure_9a, gupta2013_tables.figure_9b)
-        ]
+        rows, seed = tuple(swf.read(args.trace, limit=gupta2013.JOBS)), args.seed
+        figures = list(
+            gupta2013_tables.figures(
+                rows, seed, args.runs, lambda text: line.show(f"{self.NAME}: {text}")
+            )
+        )
         if args.curves is not None:
             line.show(f"{self.NAME}: curves")
             output.save(gupta2013.curves_csv(rows, seed), args.curves)

@@ -13,13 +13,8 @@ from dataclasses import dataclass, replace
 
 from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.plan.problem import Problem
-from hpc_sched.experiments.shared_cluster import (
-    NetworkSetup,
-    PlacementRun,
-    compute_time,
-    measured,
-    random_places,
-)
+from hpc_sched.experiments import shared_cluster
+from hpc_sched.experiments.shared_cluster import NetworkSetup, PlacementRun, compute_time
 from hpc_sched.experiments.table import Cell, Table, gain, percent
 from hpc_sched.sim.runtime import traffic
 
@@ -31,19 +26,11 @@ OVERSUBSCRIPTIONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 TALKING = (0.0, 0.6, 1.0)
 
 COLUMNS = (
-    "numbers",
-    "communication, %",
-    "oversubscription",
-    "neighbours talk, %",
-    "mean less by, %",
-    "maximum less by, %",
-    "spread random, %",
-    "spread bunch-aware, %",
-    "Hop-Byte random",
-    "Hop-Byte bunch-aware",
+    *("numbers", "communication, %", "oversubscription", "neighbours talk, %"),
+    *("mean less by, %", "maximum less by, %", "spread random, %", "spread bunch-aware, %"),
+    *("Hop-Byte random", "Hop-Byte bunch-aware"),
 )
 PUBLISHED: tuple[Cell, ...] = ("published", *[None] * 3, 14.0, 40.0, 42.0, 3.0, None, None)
-
 
 SETUP = NetworkSetup(share=0.3)  # class C has 200 iterations
 SIDE = 4  # 4 * 4 processes, one per VM
@@ -78,24 +65,25 @@ def run(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> tuple[Placeme
     """Return two rows a run, random placement and bunch-aware placement."""
 
     def place(problem: Problem, draw: random.Random) -> dict[str, Sequence[int]]:
-        return {RANDOM: random_places(problem, draw), BUNCH: group_places(problem)}
+        return {RANDOM: shared_cluster.random_places(problem, draw), BUNCH: group_places(problem)}
 
-    return tuple(measured(setup, SENT, seed, runs, place))
+    return tuple(shared_cluster.measured(setup, SENT, seed, runs, place))
 
 
 def table(seed: int, runs: int = 10, setup: NetworkSetup = SETUP) -> Table:
     """Return the published numbers, the simulated ones, and those with varied guesses."""
     rows = [PUBLISHED, _line("simulated", setup, run(seed, runs, setup))]
     for ratio in OVERSUBSCRIPTIONS:
-        varied = replace(setup, cluster=replace(setup.cluster, oversubscription=ratio))
+        varied = replace(setup, oversubscription=ratio)
         # Communication does not depend on how long the job computes between messages.
         placed = run(seed, runs, varied)
         for share in SHARES:
-            computed = compute_time(SENT, setup.cluster.host_rate, share)
+            shared = replace(varied, share=share)
+            computed = compute_time(shared, SENT)
             found = [replace(row, computation=computed) for row in placed]
-            rows.append(_line("varied", replace(varied, share=share), found))
+            rows.append(_line("varied", shared, found))
     for talking in TALKING:
-        varied = replace(setup, cluster=replace(setup.cluster, talking=talking))
+        varied = replace(setup, talking=talking)
         rows.append(_line("varied", varied, run(seed, runs, varied)))
     title = "Dudina2013, section 4: Block Tridiagonal on 16 VMs, random against bunch-aware"
     return Table(title, COLUMNS, tuple(rows), _notes(setup, runs))
@@ -106,31 +94,27 @@ def _line(numbers: str, setup: NetworkSetup, rows: Sequence[PlacementRun]) -> tu
     return (
         numbers,
         percent(setup.share),
-        setup.cluster.oversubscription,
-        percent(setup.cluster.talking),
-        percent(gain(before.mean, after.mean)),
-        percent(gain(before.maximum, after.maximum)),
-        percent(before.spread),
-        percent(after.spread),
-        round(before.hop_bytes, 1),
-        round(after.hop_bytes, 1),
+        setup.oversubscription,
+        percent(setup.talking),
+        *(percent(gain(before.mean, after.mean)), percent(gain(before.maximum, after.maximum))),
+        *(percent(before.spread), percent(after.spread)),
+        *(round(before.hop_bytes, 1), round(after.hop_bytes, 1)),
     )
 
 
 def _notes(setup: NetworkSetup, runs: int) -> tuple[str, ...]:
-    cluster = setup.cluster
     return (
         f"Row 'simulated' was chosen before any result was seen and is not fitted: {runs} runs, "
         f"{setup.iterations} iterations each. That uplinks at 4:1 would not be filled was known; "
         "the rows where neighbours talk more or less were added afterwards.",
-        f"Guessed: {cluster.leaves} leaf switches with {cluster.hosts_a_leaf} hosts of one VM and "
-        f"{cluster.host_rate * 8 / 1e9:g} Gb/s each; uplinks oversubscribed "
-        f"{cluster.oversubscription:g}:1, the upper end of 2.5:1 to 8:1 (Al-Fares et al. 2008).",
+        f"Guessed: {setup.leaves} leaf switches with {setup.hosts_a_leaf} hosts of one VM and "
+        f"{setup.host_rate * 8 / 1e9:g} Gb/s each; uplinks oversubscribed "
+        f"{setup.oversubscription:g}:1, the upper end of 2.5:1 to 8:1 (Al-Fares et al. 2008).",
         f"Guessed: communication is {100 * setup.share:g} % of an iteration where the job has a "
         "leaf for itself.",
-        f"Guessed: jobs of others, {cluster.neighbour_vms} VMs each, hold "
-        f"{100 * cluster.taken:g} % of the hosts at random; each sends around a ring during "
-        f"{100 * cluster.talking:g} % of the iterations, in these without end.",
+        f"Guessed: jobs of others, {setup.neighbour_vms} VMs each, hold "
+        f"{100 * setup.taken:g} % of the hosts at random; each sends around a ring during "
+        f"{100 * setup.talking:g} % of the iterations, in these without end.",
         f"Guessed: the benchmark's class, {POINTS} points an edge. Who sends how much to "
         "whom is as in NPB 3.3's source; all messages of a step start together.",
         "Spread is (maximum - minimum) / maximum, the only reading of the paper's that agrees "

@@ -7,7 +7,6 @@ the cache misses of each job are not published: they are guessed here, and the t
 gupta2013_tables say so.
 """
 
-import bisect
 import csv
 import io
 import math
@@ -16,15 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hpc_sched import files
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster, HostType, uniform
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.cluster.fat_tree import FatTree
-from hpc_sched.sim.jobs import distributions, swf, workload
+from hpc_sched.sim.jobs import distributions, workload
 from hpc_sched.sim.jobs.distributions import Distribution
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.jobs.swf import TraceRow
 from hpc_sched.sim.jobs.workload import Memory, Workload
 from hpc_sched.sim.measures import Measures
@@ -88,30 +85,6 @@ LIMITED = tuple(PlacementRule(IN_LIMITS, beta, less) for beta in BETAS for less 
 CURVE_COLUMNS = ("placement", "seconds", "jobs")
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """The jobs completed over time by one placement."""
-
-    ends: tuple[float, ...]  # s since the start, ascending; one a completed job
-    refused: int  # jobs that do not fit on the empty cluster
-
-    def done_by(self, time: float) -> int:
-        """Return the number of jobs completed by a time, s. O(log jobs)."""
-        return bisect.bisect_right(self.ends, time)
-
-    def time_of(self, count: int) -> float:
-        """Return when a number of jobs was completed, s, or infinity."""
-        return self.ends[count - 1] if 0 < count <= len(self.ends) else math.inf
-
-
-def records(trace: files.Path, count: int = JOBS) -> tuple[TraceRow, ...]:
-    """Return the first jobs of a trace.
-
-    :raises exceptions.TraceError: naming file and line of what cannot be read
-    """
-    return tuple(swf.read(trace, limit=count))
-
-
 def curve(
     rows: Sequence[TraceRow],
     rule: PlacementRule,
@@ -120,8 +93,8 @@ def curve(
     *,
     until: float = math.inf,
     enough: float = math.inf,
-) -> Curve:
-    """Return the jobs completed over time. The same seed gives the same curve.
+) -> Sequence[float]:
+    """Return the ends of the jobs completed, s, ascending. The same seed gives the same ones.
 
     The seed deals the memories to the nodes and draws the cache scores; both are the same for
     all placements.
@@ -142,7 +115,7 @@ def curve(
     ends = simulation.measures.ends
     simulation.run(until, lambda: len(ends) >= enough)
     simulation.conclude()
-    return Curve(tuple(ends), simulation.measures.outcomes[Outcome.REFUSED])
+    return ends.tolist()
 
 
 def cluster(setting: TraceSetup, seed: int) -> Cluster:
@@ -200,6 +173,6 @@ def curves_csv(rows: Sequence[TraceRow], seed: int) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CURVE_COLUMNS)
     for rule in (LEAST_FREE, MOST_FREE, MDOBP, *LIMITED):
-        for number, end in enumerate(curve(rows, rule, seed).ends, start=1):
+        for number, end in enumerate(curve(rows, rule, seed), start=1):
             writer.writerow((rule.name, f"{end:g}", number))
     return text.getvalue()

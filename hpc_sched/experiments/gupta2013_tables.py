@@ -2,21 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from hpc_sched import files
-from hpc_sched.experiments.gupta2013 import (
-    BETAS,
-    GUESSED,
-    IN_LIMITS,
-    JOBS,
-    LEAST_FREE,
-    LESS,
-    LIMITED,
-    MDOBP,
-    SCORES,
-    PlacementRule,
-    TraceSetup,
-)
+from hpc_sched.experiments import gupta2013
+from hpc_sched.experiments.gupta2013 import GUESSED, IN_LIMITS, JOBS, MDOBP, PlacementRule
 from hpc_sched.experiments.gupta2013_counts import COLUMNS, DEFAULT_DONE, Study, lines, published
 from hpc_sched.experiments.table import Cell, Table
 from hpc_sched.sim.jobs import distributions, swf
@@ -29,8 +19,58 @@ PUBLISHED_JOBS, PUBLISHED_ABOVE_8 = 103_656, 33
 BOUNDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # GB per core
 _KB = 1024 * 1024  # in a GB
 
-HOURS = (12.0, 24.0, 48.0)
 SCARCE, RARE = (2, 2, 2, 8), (2, 2, 2, 2, 2, 2, 2, 8)  # GB of nodes, where memory is scarce
+
+
+def _nodes(sizes: Sequence[int]) -> str:
+    return f"nodes of {', '.join(map(str, sizes))} GB"
+
+
+def _varied(
+    text: str, after: float | None = None, numbers: str = "varied", **guesses: Any
+) -> Study:
+    return Study((MDOBP,), replace(GUESSED, **guesses), numbers, text, after)
+
+
+# Memory scarcer than guessed; see the notes.
+_LATER = "varied later"
+_LARGE = "VMs with the job's whole memory"
+
+PACKING = (
+    Study((MDOBP,)),
+    *(
+        _varied(_nodes(sizes), memories=sizes)
+        for sizes in ((2, 8), (2, 4, 8), (2, 4, 8, 16, 32), (8, 16, 32), (16,))
+    ),
+    *(_varied(f"counted after {hours:g} h", hours) for hours in (12.0, 24.0, 48.0)),
+    _varied("arrivals as in the trace", arrivals="trace"),
+    _varied("arrivals at full load", arrivals="full load"),
+    _varied("jobs that do not fit are lost", queue="none"),
+    _varied("full load, and jobs that do not fit are lost", arrivals="full load", queue="none"),
+    _varied("EASY backfilling", queue="easy"),
+    *(_varied(_nodes(sizes), numbers=_LATER, memories=sizes) for sizes in (SCARCE, RARE)),
+    _varied(_LARGE, numbers=_LATER, memory="per-processor"),
+    _varied(f"{_LARGE}, {_nodes(SCARCE)}", numbers=_LATER, memory="per-processor", memories=SCARCE),
+)
+
+_BEST = PlacementRule(IN_LIMITS, max(gupta2013.BETAS), max(gupta2013.LESS))
+INTERFERENCE = (
+    Study(gupta2013.LIMITED),
+    *(
+        replace(study, placements=(_BEST,), defaults=(gupta2013.LEAST_FREE,))
+        for study in (
+            *(
+                _varied(f"cache scores {scores}", scores=distributions.read(scores))
+                for scores in ("uniform:0:20", "uniform:0:40")
+            ),
+            _varied("all jobs sync", sync="all"),
+            _varied("no job sync: alpha alone", sync="none"),
+            _varied("sync jobs alone run shorter", quicker="sync"),
+            _varied("EASY backfilling", queue="easy"),
+            _varied("counted after 24 h", 24.0),
+        )
+    ),
+)
 
 
 def memory_table(trace: files.Path) -> Table:
@@ -57,89 +97,25 @@ def memory_table(trace: files.Path) -> Table:
     return Table(title, columns, tuple(rows), (note,))
 
 
-def figure_9a(
+def figures(
     rows: Sequence[TraceRow], seed: int, runs: int, report: Callable[[str], None]
-) -> Table:
-    """Return Figure 9a: the jobs completed with MDOBP and with the default."""
-    known = published("9a", MDOBP.name, MDOBP_DONE)
-    found = lines("9a", tuple(_packed(GUESSED)), rows, range(seed, seed + runs), report)
-    title = "Gupta2013, Figure 9a: jobs completed on 1,024 cores, MDOBP against the default"
-    return Table(title, COLUMNS, (known, *found), _notes(GUESSED, runs))
+) -> Iterator[Table]:
+    """Yield Figure 9a, the jobs completed with MDOBP and with the default, and Figure 9b.
 
-
-def _packed(setting: TraceSetup) -> Iterator[Study]:
-    only = (MDOBP,)
-    yield Study(only, setting)
-    for sizes in ((2, 8), (2, 4, 8), (2, 4, 8, 16, 32), (8, 16, 32), (16,)):
-        yield Study(only, replace(setting, memories=sizes), "varied", _nodes(sizes))
-    for hours in HOURS:
-        yield Study(only, setting, "varied", f"counted after {hours:g} h", hours)
-    full = replace(setting, arrivals="full load")
-    for text, varied in (
-        ("arrivals as in the trace", replace(setting, arrivals="trace")),
-        ("arrivals at full load", full),
-        ("jobs that do not fit are lost", replace(setting, queue="none")),
-        ("full load, and jobs that do not fit are lost", replace(full, queue="none")),
-        ("EASY backfilling", replace(setting, queue="easy")),
+    Figure 9b is the same for MDOBP that keeps cache scores in limits.
+    """
+    against = "jobs completed on 1,024 cores, MDOBP against the default"
+    minded = "the same with cache interference minded"
+    for name, title, placement, done, studies, notes in (
+        ("9a", against, MDOBP.name, MDOBP_DONE, PACKING, _packing_notes(runs)),
+        ("9b", minded, IN_LIMITS.name, IN_LIMITS_DONE, INTERFERENCE, _INTERFERENCE_NOTES),
     ):
-        yield Study(only, varied, "varied", text)
-    # Memory scarcer than guessed; see the notes.
-    whole = replace(setting, memory="per-processor")
-    large = "VMs with the job's whole memory"
-    for text, scarce in (
-        (_nodes(SCARCE), replace(setting, memories=SCARCE)),
-        (_nodes(RARE), replace(setting, memories=RARE)),
-        (large, whole),
-        (f"{large}, {_nodes(SCARCE)}", replace(whole, memories=SCARCE)),
-    ):
-        yield Study(only, scarce, "varied later", text)
+        known = published(name, placement, done)
+        found = lines(name, studies, rows, range(seed, seed + runs), report)
+        yield Table(f"Gupta2013, Figure {name}: {title}", COLUMNS, (known, *found), notes)
 
 
-def figure_9b(
-    rows: Sequence[TraceRow], seed: int, runs: int, report: Callable[[str], None]
-) -> Table:
-    """Return Figure 9b: the same for MDOBP that keeps cache scores in limits."""
-    known = published("9b", IN_LIMITS.name, IN_LIMITS_DONE)
-    found = lines("9b", tuple(_limited(GUESSED)), rows, range(seed, seed + runs), report)
-    return Table(
-        title="Gupta2013, Figure 9b: the same with cache interference minded",
-        columns=COLUMNS,
-        rows=(known, *found),
-        notes=(
-            "Published is the best of Figure 9b; which beta and which runtimes it is of is not "
-            "known to us.",
-            "Guessed: a job's cache score, of each of its VMs, is drawn from "
-            f"{SCORES}, 1 being 100,000 misses a second; alpha is "
-            f"{GUESSED.alpha:g}. Jobs of several processors are sync, others async.",
-            "Guessed: all jobs of these rows run shorter by so many percent, those of the "
-            "default do not; that is an assumption of the paper, not a result.",
-            "Rows of 0 % show what the limits cost: cores stay empty, which shorter runtimes have "
-            "to make up for. All else as in Figure 9a.",
-        ),
-    )
-
-
-def _limited(setting: TraceSetup) -> Iterator[Study]:
-    yield Study(LIMITED, setting)
-    best = PlacementRule(IN_LIMITS, max(BETAS), max(LESS))
-    to_20, to_40 = map(distributions.read, ("uniform:0:20", "uniform:0:40"))
-    for text, varied, after in (
-        ("cache scores uniform:0:20", replace(setting, scores=to_20), None),
-        ("cache scores uniform:0:40", replace(setting, scores=to_40), None),
-        ("all jobs sync", replace(setting, sync="all"), None),
-        ("no job sync: alpha alone", replace(setting, sync="none"), None),
-        ("sync jobs alone run shorter", replace(setting, quicker="sync"), None),
-        ("EASY backfilling", replace(setting, queue="easy"), None),
-        ("counted after 24 h", setting, 24.0),
-    ):
-        yield Study((best,), varied, "varied", text, after, defaults=(LEAST_FREE,))
-
-
-def _nodes(sizes: Sequence[int]) -> str:
-    return f"nodes of {', '.join(map(str, sizes))} GB"
-
-
-def _notes(setting: TraceSetup, runs: int) -> tuple[str, ...]:
+def _packing_notes(runs: int) -> tuple[str, ...]:
     return (
         "Rows 'simulated' were chosen before any result of theirs was seen and are not fitted: "
         f"means of {runs} runs, which differ in the nodes' memories and the cache scores. Rows "
@@ -150,7 +126,7 @@ def _notes(setting: TraceSetup, runs: int) -> tuple[str, ...]:
         "Which rule the published default is, is not clear: it is said to take the node with the "
         "least free processors, but CloudSim's own, VmAllocationPolicySimple, takes the one with "
         "the most. Both are shown.",
-        f"Guessed: as many nodes of each memory, {', '.join(map(str, setting.memories))} GB, dealt "
+        f"Guessed: as many nodes of each memory, {', '.join(map(str, GUESSED.memories))} GB, dealt "
         "at random; published is nodes of 2 GB and larger. A VM is one core, with the memory that "
         "its job used by processors.",
         "Guessed: all jobs are submitted at once. As the trace has them, they would keep 8 % of "
@@ -164,3 +140,16 @@ def _notes(setting: TraceSetup, runs: int) -> tuple[str, ...]:
         "believe it was. Where 32 nodes alone have 8 GB, the first of the queue waits for one of "
         "them while other cores are free, under MDOBP more often; why, was not looked into.",
     )
+
+
+_INTERFERENCE_NOTES = (
+    "Published is the best of Figure 9b; which beta and which runtimes it is of is not "
+    "known to us.",
+    f"Guessed: a job's cache score, of each of its VMs, is drawn from {gupta2013.SCORES}, 1 being "
+    f"100,000 misses a second; alpha is {GUESSED.alpha:g}. Jobs of several processors are sync, "
+    "others async.",
+    "Guessed: all jobs of these rows run shorter by so many percent, those of the default do not; "
+    "that is an assumption of the paper, not a result.",
+    "Rows of 0 % show what the limits cost: cores stay empty, which shorter runtimes have to make "
+    "up for. All else as in Figure 9a.",
+)

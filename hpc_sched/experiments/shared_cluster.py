@@ -19,8 +19,8 @@ OtherJobs = tuple[tuple[int, ...], ...]  # per job, the hosts of its VMs in the 
 
 
 @dataclass(frozen=True, slots=True)
-class SharedCluster:
-    """A cluster with one VM per host, and the load of other jobs on it.
+class NetworkSetup:
+    """A job, the cluster that it runs on, with one VM per host, and the load of other jobs there.
 
     All values are guessed. 48-port switches with 32 hosts leave room for a group of 16 under one
     leaf of a cluster that is 40 % full. Oversubscription is the upper end of what Al-Fares et
@@ -28,6 +28,8 @@ class SharedCluster:
     8:1; at 4:1 the mean load of such a cluster does not fill its uplinks.
     """
 
+    share: float  # communication in an iteration, alone under one leaf
+    iterations: int = 20  # of one run
     leaves: int = 4
     hosts_a_leaf: int = 32
     host_rate: float = 125e6  # bytes/s, gigabit Ethernet
@@ -35,18 +37,6 @@ class SharedCluster:
     taken: float = 0.4  # fraction of the hosts with a VM of another job
     neighbour_vms: int = 8  # of one other job
     talking: float = 0.3  # fraction of the time in which such a job communicates
-
-
-GUESSED = SharedCluster()
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkSetup:
-    """A job, and the cluster that it shares with others."""
-
-    share: float  # communication in an iteration, alone under one leaf
-    cluster: SharedCluster = GUESSED
-    iterations: int = 20  # of one run
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +67,17 @@ def measured(
 
     All placements of a run have the same neighbours, which communicate in the same iterations.
     """
-    cluster = setup.cluster
-    topology = fabric(cluster)
+    topology = fabric(setup)
     network = links.fat_tree(
-        topology, host_rate=cluster.host_rate, oversubscription=cluster.oversubscription
+        topology, host_rate=setup.host_rate, oversubscription=setup.oversubscription
     )
-    computation = compute_time(sent, cluster.host_rate, setup.share)
+    computation = compute_time(setup, sent)
     for run in range(1, runs + 1):
         draw = random.Random(f"{seed} {run}")
-        others = neighbours(cluster, topology, draw)
+        others = neighbours(setup, topology, draw)
         problem = group_problem(topology, others, len(sent), f"group{run}")
         placed = place(problem, draw)
-        noise = [chatter(cluster, others, draw) for _ in range(setup.iterations)]
+        noise = [chatter(setup, others, draw) for _ in range(setup.iterations)]
         for name, places in placed.items():
             flows = traffic.flows(sent, places)
             times = [links.makespan(network, together([flows, heard])) for heard in noise]
@@ -98,38 +87,38 @@ def measured(
             yield PlacementRun(run, name, leaves, hops, computation, statistics.fmean(times))
 
 
-def compute_time(sent: traffic.Traffic, host_rate: float, share: float) -> float:
+def compute_time(setup: NetworkSetup, sent: traffic.Traffic) -> float:
     """Return the computation of an iteration, s.
 
     Communication takes its share of an iteration if the job has a leaf for itself, and each VM
     sends and receives at the rate of its host's link.
     """
-    alone = float(sent.sum(axis=1).max()) / host_rate
-    return alone * (1 - share) / share
+    alone = float(sent.sum(axis=1).max()) / setup.host_rate
+    return alone * (1 - setup.share) / setup.share
 
 
-def fabric(cluster: SharedCluster) -> Topology:
+def fabric(setup: NetworkSetup) -> Topology:
     """Return the topology, two levels; ``n1-07`` is a host under ``leaf1``."""
-    hosts = range(1, cluster.hosts_a_leaf + 1)
-    leaves = range(1, cluster.leaves + 1)
+    hosts = range(1, setup.hosts_a_leaf + 1)
+    leaves = range(1, setup.leaves + 1)
     racks = {f"leaf{leaf}": [f"n{leaf}-{host:02}" for host in hosts] for leaf in leaves}
     return Topology.from_tree({"core": racks})
 
 
-def neighbours(cluster: SharedCluster, topology: Topology, draw: random.Random) -> OtherJobs:
+def neighbours(setup: NetworkSetup, topology: Topology, draw: random.Random) -> OtherJobs:
     """Return other jobs on random hosts, up to their fraction of the hosts."""
     hosts = range(len(topology.hosts))
-    drawn = draw.sample(hosts, round(cluster.taken * len(hosts)))
-    size = cluster.neighbour_vms
+    drawn = draw.sample(hosts, round(setup.taken * len(hosts)))
+    size = setup.neighbour_vms
     return tuple(tuple(drawn[i : i + size]) for i in range(0, len(drawn), size))
 
 
-def chatter(cluster: SharedCluster, others: OtherJobs, draw: random.Random) -> Flows:
+def chatter(setup: NetworkSetup, others: OtherJobs, draw: random.Random) -> Flows:
     """Return the flows of the other jobs during one iteration.
 
     Each job communicates with the probability ``talking``: around its ring, at any rate.
     """
-    heard = [job for job in others if draw.random() < cluster.talking]
+    heard = [job for job in others if draw.random() < setup.talking]
     return together(traffic.flows(traffic.ring(len(job), np.inf), job) for job in heard)
 
 

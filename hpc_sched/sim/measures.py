@@ -6,19 +6,20 @@ from collections import Counter
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
-
-Reals = NDArray[np.float64]
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
 # the whole run evenly and in bounded memory. Even: the last sample is dropped, so the next is due
 # later.
 MOST_SAMPLES = 512
 FIRST_INTERVAL = 60.0  # s
+# Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
+# second (Feitelson's bounded slowdown).
+SLOWDOWN_BOUND = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,10 @@ class Measures:
         usable[sorted(cluster.down)] = 0
         self._per_leaf = self._sums(usable)
         self._crossing = np.zeros(len(topology.switches), dtype=np.int64)
-        self._crossings = 0
+        self._crossings = self._running = 0
         self._taken = np.zeros(2)  # vcpus and MB
-        self._running = 0
-        self._time = 0.0
-        self._began: float | None = None
-        self._busy_until = 0.0
+        self._began = math.inf
+        self._time = self._busy_until = 0.0
         self._used = np.zeros(2)  # vcpu s and MB s
         self._crossed = 0.0  # jobs * leaves * s
         self._interval = interval
@@ -94,7 +93,7 @@ class Measures:
     def started(self, placed: PlacedJob) -> None:
         """Count a job that has started."""
         self._change(placed, 1)
-        self._began = self._time if self._began is None else self._began
+        self._began = min(self._began, self._time)
 
     def ended(self, placed: PlacedJob) -> None:
         """Count a job that has left its hosts, for any reason."""
@@ -109,9 +108,12 @@ class Measures:
             self.refusals[record.reason] += 1
         if record.outcome is not Outcome.DONE:
             return
-        self.ends.append(record.end or 0.0)
-        self.waits.append(record.wait or 0.0)
-        self.slowdowns.append(record.slowdown or 1.0)
+        assert record.start is not None
+        assert record.end is not None
+        self.ends.append(record.end)
+        self.waits.append(record.start - record.submit)
+        runtime = max(record.runtime, SLOWDOWN_BOUND)
+        self.slowdowns.append(max((record.end - record.submit) / runtime, 1.0))
         self.factors.append(record.factor)
         if math.isinf(record.hop_bytes):
             self.apart += 1
@@ -147,15 +149,11 @@ class Measures:
             self._interval *= 2
         return series.time[-1] + self._interval
 
-    def conclude(self) -> None:
-        """Count jobs that still run as running until now."""
-        if self._running:
-            self._busy_until = self._time
-
     @property
     def span(self) -> float:
-        """Time from the first start to the last end, s."""
-        return self._busy_until - self._began if self._began is not None else 0.0
+        """Time from the first start to the last end, or until now while jobs run, s."""
+        end = self._time if self._running else self._busy_until
+        return max(end - self._began, 0.0)
 
     @property
     def utilisation(self) -> tuple[float, float]:
@@ -182,7 +180,7 @@ class Measures:
     def _share(self, amount: float, resource: int) -> float:
         return float(amount / self._total[resource]) if self._total[resource] else 0.0
 
-    def _sums(self, per_host: NDArray[np.int64]) -> Reals:
+    def _sums(self, per_host: Array) -> Reals:
         """Return the sum over the hosts of each leaf. Shape (leaves,)."""
         sums: Reals = np.bincount(self._leaf, per_host.astype(np.float64)).astype(np.float64)
         return sums[self._leaves]

@@ -6,9 +6,9 @@ from itertools import islice
 
 import numpy as np
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import capacities
 from hpc_sched.core.constraints import level_of
-from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Simulation
@@ -115,14 +115,12 @@ class Reservation:
     def _has_room(self) -> bool:
         return int(self._rooms.max()) >= self._head.count
 
-    def _change(self, placed: PlacedJob, sign: int) -> None:
-        """Release what a job takes (1), or take it (-1)."""
+    def _change(self, placed: PlacedJob, sign: int) -> None:  # 1: released, -1: taken
         self._count(placed.hosts, -1)
         self._free[placed.hosts] += sign * placed.takes
         self._count(placed.hosts, 1)
 
     def _count(self, hosts: Array, sign: int) -> None:
-        """Add or subtract the first job's room on some hosts."""
         head = self._head
         room = capacities(self._free[hosts], (head.vcpus, head.memory_mb))
         room[~self._up[hosts]] = 0

@@ -81,7 +81,9 @@ class Simulation:
             VM, or with the number of another one
         :raises exceptions.ConservationError: if a policy or the simulator used a slot twice
         """
-        while (time := self.engine.peek()) <= until and self._has_work() and not stopped():
+        while (time := self.engine.peek()) <= until and not stopped():
+            if not (self._more or self.state.jobs or (self.waiting and self._repairs)):
+                break
             self.measures.advance(time)
             while self.engine.peek() == time:
                 self.engine.step()
@@ -97,7 +99,6 @@ class Simulation:
         :raises exceptions.ConservationError: if one is
         """
         self.state.check()
-        self.measures.conclude()
         for submitted in list(self._submitted_jobs.values()):
             self._record(submitted, Outcome.RUNNING if submitted.placed else Outcome.WAITING)
         if self.recorded != self.submitted:
@@ -135,9 +136,6 @@ class Simulation:
             number: (self._submitted_jobs[number].start, placed)
             for number, placed in self.state.jobs.items()
         }
-
-    def _has_work(self) -> bool:
-        return self._more or bool(self.state.jobs) or bool(self.waiting and self._repairs)
 
     def _submit(self, job: Job) -> None:
         if job.number in self._submitted_jobs or job.count < 1:
@@ -178,10 +176,16 @@ class Simulation:
         # In reverse, so that the job submitted first ends up first in the queue.
         for number in sorted(hit, reverse=True):
             submitted = self._submitted_jobs[number]
-            self.measures.ended(self.state.release(submitted.job.number))
+            self.measures.ended(self.state.release(number))
             if self.setting.requeue:
                 if submitted.starts == MANY_STARTS:
-                    self._warn_of_restarts(submitted.job)
+                    LOG.warning(
+                        "%s, seed %d: job %d (%s, %g s) has lost a host %s times, and may never "
+                        "end: hosts fail too often for it; --until ends a run",
+                        *(self.setting.policy.name, self.setting.seed, number),
+                        *(plurals.text(submitted.job.count, "VM"), submitted.job.runtime),
+                        f"{MANY_STARTS:,}",
+                    )
                 submitted.placed = None
                 self.waiting[number] = submitted.job
                 self.waiting.move_to_end(number, last=False)
@@ -197,14 +201,6 @@ class Simulation:
         self._repairs -= 1
         self.state.set_up(host, True)
         self._log_event("repair", None, self.setting.cluster.topology.hosts[host])
-
-    def _warn_of_restarts(self, job: Job) -> None:
-        LOG.warning(
-            "%s, seed %d: job %d (%s, %g s) has lost a host %s times, and may never end: hosts "
-            "fail too often for it; --until ends a run",
-            *(self.setting.policy.name, self.setting.seed, job.number),
-            *(plurals.text(job.count, "VM"), job.runtime, f"{MANY_STARTS:,}"),
-        )
 
     def _record(self, submitted: SubmittedJob, outcome: Outcome) -> None:
         del self._submitted_jobs[submitted.job.number]

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.core.sharing.mdobp import MDOBPInput
-from hpc_sched.sim.cluster.cluster import Array, Cluster, ProcessorTypes
+from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import PlacementRequest, Policy

@@ -11,13 +11,13 @@ from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.experiments import dudina2013, gupta2012, shared_cluster
 from hpc_sched.experiments.dudina2013 import BUNCH, RANDOM, PlacementTimes
-from hpc_sched.experiments.shared_cluster import GUESSED, SharedCluster
+from hpc_sched.experiments.shared_cluster import NetworkSetup
 from hpc_sched.experiments.table import Table, gain, percent
 
 FEW = 3
 SHORT = replace(dudina2013.SETUP, iterations=4)
 # Uplinks so thin that they are full whatever the neighbours do.
-THIN = replace(GUESSED, oversubscription=16.0)
+THIN = replace(gupta2012.SETUP, oversubscription=16.0, iterations=4)
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +33,8 @@ def racks_and_types() -> Table:
 def test_the_same_seed_gives_the_same_runs_and_another_seed_others():
     assert dudina2013.run(1, FEW, SHORT) == dudina2013.run(1, FEW, SHORT)
     assert dudina2013.run(1, FEW, SHORT) != dudina2013.run(2, FEW, SHORT)
-    thin = replace(gupta2012.SETUP, cluster=THIN, iterations=4)
-    assert gupta2012.run(1, FEW, thin) == gupta2012.run(1, FEW, thin)
-    assert gupta2012.run(1, FEW, thin) != gupta2012.run(2, FEW, thin)
+    assert gupta2012.run(1, FEW, THIN) == gupta2012.run(1, FEW, THIN)
+    assert gupta2012.run(1, FEW, THIN) != gupta2012.run(2, FEW, THIN)
 
 
 def test_the_first_runs_do_not_depend_on_how_many_follow():
@@ -66,9 +65,9 @@ def test_the_bunch_costs_least_hops_and_its_messages_meet_nobody():
 
 
 def test_the_vms_of_a_bunch_stand_as_the_exact_plan_would_have_them():
-    cluster = replace(GUESSED, hosts_a_leaf=16)
-    topology = shared_cluster.fabric(cluster)
-    others = shared_cluster.neighbours(cluster, topology, random.Random(7))
+    setup = replace(dudina2013.SETUP, hosts_a_leaf=16)
+    topology = shared_cluster.fabric(setup)
+    others = shared_cluster.neighbours(setup, topology, random.Random(7))
     problem = shared_cluster.group_problem(topology, others, 16, "group")
     places = group_places(problem)
     counts = Counter(topology.hosts[place] for place in places)
@@ -79,9 +78,9 @@ def test_the_vms_of_a_bunch_stand_as_the_exact_plan_would_have_them():
 
 
 def test_neighbours_take_their_part_of_the_hosts_and_no_host_twice():
-    cluster = SharedCluster(leaves=2, hosts_a_leaf=10, taken=0.5, neighbour_vms=4)
-    topology = shared_cluster.fabric(cluster)
-    others = shared_cluster.neighbours(cluster, topology, random.Random(1))
+    setup = NetworkSetup(0.3, leaves=2, hosts_a_leaf=10, taken=0.5, neighbour_vms=4)
+    topology = shared_cluster.fabric(setup)
+    others = shared_cluster.neighbours(setup, topology, random.Random(1))
     assert [len(job) for job in others] == [4, 4, 2]
     assert len({host for job in others for host in job}) == 10
     problem = shared_cluster.group_problem(topology, others, 10, "group")
@@ -94,10 +93,12 @@ def test_neighbours_take_their_part_of_the_hosts_and_no_host_twice():
 
 @pytest.mark.parametrize(("talking", "jobs"), [(0.0, 0), (1.0, 3)])
 def test_neighbours_talk_as_often_as_they_are_said_to(talking: float, jobs: int):
-    cluster = SharedCluster(leaves=2, hosts_a_leaf=15, taken=0.4, neighbour_vms=4, talking=talking)
-    topology = shared_cluster.fabric(cluster)
-    others = shared_cluster.neighbours(cluster, topology, random.Random(1))
-    sent = shared_cluster.chatter(cluster, others, random.Random(2))
+    setup = NetworkSetup(
+        0.3, leaves=2, hosts_a_leaf=15, taken=0.4, neighbour_vms=4, talking=talking
+    )
+    topology = shared_cluster.fabric(setup)
+    others = shared_cluster.neighbours(setup, topology, random.Random(1))
+    sent = shared_cluster.chatter(setup, others, random.Random(2))
     assert len(sent.size) == 4 * jobs
 
 
@@ -180,7 +181,7 @@ def test_the_build_plan_alone_takes_two_slow_processors_and_with_types_none():
 
 
 def test_a_placement_that_knows_no_racks_takes_them_in_turn():
-    topology = shared_cluster.fabric(GUESSED)
+    topology = shared_cluster.fabric(dudina2013.SETUP)
     problem = shared_cluster.group_problem(topology, (), 8, "group")
     places = gupta2012.rack_by_rack(problem, random.Random(1))
     assert Counter(topology.leaf_index[list(places)].tolist()) == {1: 2, 2: 2, 3: 2, 4: 2}

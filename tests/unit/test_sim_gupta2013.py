@@ -1,5 +1,6 @@
 """The trace simulation of Gupta2013: Table II, and what the figures are made of."""
 
+from bisect import bisect_right
 from dataclasses import replace
 
 import pytest
@@ -19,7 +20,7 @@ from hpc_sched.experiments.gupta2013 import (
 from hpc_sched.experiments.gupta2013_counts import Study, counts
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
 from hpc_sched.sim.cluster.cluster_state import ClusterState
-from hpc_sched.sim.jobs import distributions
+from hpc_sched.sim.jobs import distributions, swf
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.swf import TraceRow
 from hpc_sched.sim.policies import host_order, plugin
@@ -39,7 +40,7 @@ def row(line: int, memory_gb: float, runtime: float, processors: int = 1) -> Tra
 
 @pytest.fixture(scope="module")
 def first_jobs() -> tuple[TraceRow, ...]:
-    return gupta2013.records(sample_data.path(TRACE), FEW)
+    return tuple(swf.read(sample_data.path(TRACE), limit=FEW))
 
 
 def test_table_2_has_the_published_33_of_103_656_jobs():
@@ -56,9 +57,9 @@ def test_the_same_seed_gives_the_same_curve_and_another_seed_another_one(first_j
     placement = PlacementRule(IN_LIMITS, 60.0, 0.2)
     once = curve(first_jobs, placement, 1, SMALL)
     assert once == curve(first_jobs, placement, 1, SMALL)
-    assert once.ends != curve(first_jobs, placement, 2, SMALL).ends
-    assert list(once.ends) == sorted(once.ends)
-    assert len(once.ends) + once.refused == FEW
+    assert once != curve(first_jobs, placement, 2, SMALL)
+    assert list(once) == sorted(once)
+    assert len(once) == FEW  # none is refused
 
 
 def test_a_figure_of_few_jobs_counts_at_the_moment_of_the_defaults_published_share(first_jobs):
@@ -71,22 +72,19 @@ def test_a_figure_of_few_jobs_counts_at_the_moment_of_the_defaults_published_sha
 
 def test_memory_holds_up_none_of_the_first_801_jobs_of_the_trace():
     """The note on Figure 9a: no placement can complete them sooner."""
-    rows = gupta2013.records(sample_data.path(TRACE))
+    rows = tuple(swf.read(sample_data.path(TRACE), limit=gupta2013.JOBS))
     free = curve(rows, LEAST_FREE, 1, replace(GUESSED, memory="none"), enough=801)
     for placement in (LEAST_FREE, MDOBP):
         found = curve(rows, placement, 1, enough=801)
-        assert found.time_of(801) == free.time_of(801)
-        assert max(free.done_by(end) - found.done_by(end) for end in free.ends) <= 5
+        assert found[800] == free[800]
+        assert max(bisect_right(free, end) - bisect_right(found, end) for end in free) <= 5
 
 
 def test_a_curve_that_is_cut_short_begins_like_the_whole_one(first_jobs):
     whole = curve(first_jobs, MDOBP, 1, SMALL)
-    moment = whole.time_of(40)
-    assert (
-        curve(first_jobs, MDOBP, 1, SMALL, until=moment).ends == whole.ends[: whole.done_by(moment)]
-    )
-    assert curve(first_jobs, MDOBP, 1, SMALL, enough=40).time_of(40) == moment
-    assert whole.time_of(FEW + 1) == float("inf")
+    moment = whole[39]
+    assert curve(first_jobs, MDOBP, 1, SMALL, until=moment) == whole[: bisect_right(whole, moment)]
+    assert curve(first_jobs, MDOBP, 1, SMALL, enough=40)[39] == moment
 
 
 def test_mdobp_keeps_large_nodes_for_large_jobs_which_the_default_does_not():
@@ -100,7 +98,7 @@ def test_mdobp_keeps_large_nodes_for_large_jobs_which_the_default_does_not():
     rows = [row(i, 0.4, 1000.0) for i in range(4)] + [row(i, 2.4, 1.0) for i in range(4, 7)]
     setting = TraceSetup(nodes=2, memories=(2, 8))
     done = {
-        each.name: [curve(rows, each, seed, setting).done_by(1.0) for seed in range(8)]
+        each.name: [bisect_right(curve(rows, each, seed, setting), 1.0) for seed in range(8)]
         for each in (LEAST_FREE, MOST_FREE, MDOBP)
     }
     assert done[MDOBP.name] == [3] * 8
@@ -113,20 +111,20 @@ def test_limits_keep_sync_jobs_apart_and_shorter_runtimes_complete_more():
     rows = [row(i, 0.1, 100.0, processors=2) for i in range(8)]
     setting = TraceSetup(nodes=4, scores=distributions.read("constant:20"))
     apart = PlacementRule(IN_LIMITS, 40.0, 0.0)
-    assert curve(rows, MDOBP, 1, setting).ends == (100.0,) * 8
+    assert curve(rows, MDOBP, 1, setting) == [100.0] * 8
     # Two VMs a node, so that half of the jobs wait.
-    assert curve(rows, apart, 1, setting).ends == (100.0,) * 4 + (200.0,) * 4
+    assert curve(rows, apart, 1, setting) == [100.0] * 4 + [200.0] * 4
     shorter = curve(rows, replace(apart, less=0.2), 1, setting)
-    assert shorter.ends == (80.0,) * 4 + (160.0,) * 4
+    assert shorter == [80.0] * 4 + [160.0] * 4
     # Without a sync job alpha alone holds.
-    assert curve(rows, apart, 1, replace(setting, sync="none")).ends == (100.0,) * 8
+    assert curve(rows, apart, 1, replace(setting, sync="none")) == [100.0] * 8
 
 
 def test_the_rule_in_limits_is_the_policy_of_all_our_filters_where_one_switch_has_all(first_jobs):
     rows, setting = first_jobs[:80], replace(SMALL, nodes=20)
     ours = curve(rows, PlacementRule(IN_LIMITS, 60.0), 1, setting)
     filters = curve(rows, PlacementRule(plugin.CLASSES, 60.0), 1, setting)
-    assert ours.ends == filters.ends
+    assert ours == filters
 
 
 def test_memories_are_dealt_to_as_many_nodes_each():
@@ -141,7 +139,7 @@ def test_memories_are_dealt_to_as_many_nodes_each():
 def test_jobs_that_do_not_fit_at_once_are_lost_without_a_queue():
     rows = [row(i, 0.1, 100.0, processors=3) for i in range(3)]
     setting = TraceSetup(nodes=2, queue="none")
-    assert curve(rows, LEAST_FREE, 1, setting).ends == (100.0, 100.0)
+    assert curve(rows, LEAST_FREE, 1, setting) == [100.0, 100.0]
 
 
 def test_arrivals_at_full_load_offer_as_much_as_the_cores_can_do():

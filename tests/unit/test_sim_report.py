@@ -302,7 +302,9 @@ def test_a_plot_without_anything_to_draw_says_so():
 
 
 def test_what_a_policy_has_nothing_to_draw_for_is_said():
-    plot = timeline.crossing(policy_runs.by_policy([empty("nothing"), lived("something")]))
+    plot = timeline.plot(
+        timeline.CROSSING, policy_runs.by_policy([empty("nothing"), lived("something")])
+    )
     assert plot.missing == ("nothing",)
     assert [each.policy for each in plot.key] == ["something"]
 
@@ -321,7 +323,7 @@ def test_the_best_of_a_column_is_marked_and_told():
     ]
     rows = table.rows(policy_runs.by_policy(results))
     best = {
-        (column.group, column.name): [row.runs.policy for row in rows if row.cells[i].is_best]
+        (column.group, column.name): [runs.policy for runs, cells in rows if cells[i].is_best]
         for i, column in enumerate(table.COLUMNS)
     }
     assert best["Jobs", "done"] == ["b"]
@@ -342,7 +344,7 @@ def test_a_policy_that_has_done_nothing_is_best_in_nothing():
     policies = policy_runs.by_policy(
         [empty("idle"), empty("a", done=2, makespan=9.0), empty("b", done=2, makespan=8.0)]
     )
-    marked = {row.runs.policy for row in table.rows(policies) if any(c.is_best for c in row.cells)}
+    marked = {runs.policy for runs, row in table.rows(policies) if any(c.is_best for c in row)}
     assert marked == {"b"}
     assert not table.is_fair(policies)
     assert table.is_fair(policies[1:])
@@ -350,10 +352,10 @@ def test_a_policy_that_has_done_nothing_is_best_in_nothing():
 
 def test_several_seeds_give_a_mean_and_a_range():
     results = [empty("a", seed=seed, done=done) for seed, done in ((1, 10), (2, 13))]
-    cell = table.rows(policy_runs.by_policy(results))[0].cells[0]
+    cell = table.rows(policy_runs.by_policy(results))[0][1][0]
     assert (cell.text, cell.span) == ("11.5", "10 to 13")
     [with_one] = table.rows(policy_runs.by_policy(results[:1]))
-    assert with_one.cells[0].span == ""
+    assert with_one[1][0].span == ""
 
 
 def test_the_first_seed_stands_for_a_policy():
@@ -401,7 +403,7 @@ def test_a_map_of_the_fabric_ends_where_its_run_ends():
 
 def test_bars_have_their_values_and_plots_their_zeros():
     policies = policy_runs.by_policy([lived("a", 1), lived("a", 2)])
-    assert ">1.88<" in comparisons.hop_bytes(policies).panels[0].svg
+    assert ">1.88<" in comparisons.ratios(policies)[0].panels[0].svg
     svg = comparisons.waits(policies).panels[0].svg
     for tick in ("0", "10 s", "10 min"):
         assert f">{tick}<" in svg

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
@@ -20,7 +21,13 @@ LEVELS = ("leaf", "pod", "core")
 
 def pairs_of(topology: Topology, *places: str) -> tuple[int, ...]:
     """Return the pairs of VMs on hosts that are named once a VM."""
-    return pairs_by_level(topology, Counter(map(topology.index_of, places)))
+    return pairs_of_counts(topology, Counter(map(topology.index_of, places)))
+
+
+def pairs_of_counts(topology: Topology, counts: Mapping[int, int]) -> tuple[int, ...]:
+    """Return the pairs of VMs by the index of each host."""
+    hosts, vms = np.array([*counts.items()], dtype=np.int64).reshape(-1, 2).T
+    return pairs_by_level(topology, hosts, vms)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +69,7 @@ def test_pairs_agree_with_hops(topology: Topology, places: list[int]):
 
 
 def test_hosts_without_vms_do_not_count():
-    assert pairs_by_level(fabrics.two_pods(), {0: 2, 1: 0, 7: 1}) == (1, 0, 0, 2, 0)
+    assert pairs_of_counts(fabrics.two_pods(), {0: 2, 1: 0, 7: 1}) == (1, 0, 0, 2, 0)
 
 
 def test_as_delivered_a_placement_does_nothing():
@@ -186,7 +193,7 @@ def test_the_order_of_hosts_does_not_matter(places, rng):
     counts = Counter(places)
     shuffled = list(counts.items())
     rng.shuffle(shuffled)
-    assert pairs_by_level(topology, dict(shuffled)) == pairs_by_level(topology, counts)
+    assert pairs_of_counts(topology, dict(shuffled)) == pairs_of_counts(topology, counts)
 
 
 def test_pairs_of_a_large_job_are_exact():
@@ -194,8 +201,8 @@ def test_pairs_of_a_large_job_are_exact():
         {"core": {f"leaf{i}": [f"n{i}-{j}" for j in range(50)] for i in range(200)}}
     )
     counts = dict.fromkeys(np.arange(10_000).tolist(), 1_000)
-    assert sum(pairs_by_level(topology, counts)) == math.comb(10_000_000, 2)
-    assert pairs_by_level(topology, counts)[:2] == (
+    assert sum(pairs_of_counts(topology, counts)) == math.comb(10_000_000, 2)
+    assert pairs_of_counts(topology, counts)[:2] == (
         10_000 * math.comb(1_000, 2),
         200 * (math.comb(50_000, 2) - 50 * math.comb(1_000, 2)),
     )

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from hpc_sched import conf, decimals, exceptions, files, table_file
@@ -45,42 +46,31 @@ examples:
 exit codes: 0 done, 1 failed, 2 wrong usage
 """
 
+    # An option and its help are one paragraph.
+    # fmt: off
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
-        parser.add_argument(
-            "file",
-            nargs="?",
-            metavar="FILE",
-            help=f"output of {perf_output.COMMAND}; - for standard input",
-        )
-        what = "last-level cache misses, loads plus stores, in place of FILE; needs --seconds"
-        add_number(parser, "--misses", what, at_least_zero)
-        what = (
+        add_option, number = parser.add_argument, partial(add_number, parser)
+        add_option("file", nargs="?", metavar="FILE",
+            help=f"output of {perf_output.COMMAND}; - for standard input")
+        number("--misses",
+            "last-level cache misses, loads plus stores, in place of FILE; needs --seconds",
+            at_least_zero)
+        number("--seconds",
             "wall time in which the misses were counted (default: from FILE, the event "
-            "duration_time, the time stamps of -I or the run time of a counter)"
-        )
-        add_number(parser, "--seconds", what, above_zero, "S")
-        what = "number of alike VMs with these misses; the score is that of one (default: 1)"
-        add_number(parser, "--vms", what)
-        parser.add_argument(
-            "--timings",
-            metavar="FILE",
+            "duration_time, the time stamps of -I or the run time of a counter)", above_zero, "S")
+        number("--vms",
+            "number of alike VMs with these misses; the score is that of one (default: 1)")
+        add_option("--timings", metavar="FILE",
             help="CSV of runs: application, neighbour (empty or - for a dedicated run), seconds; "
-            "- for standard input",
-        )
-        parser.add_argument(
-            "--output",
-            metavar="FILE",
+            "- for standard input")
+        add_option("--output", metavar="FILE",
             help="with --timings: write the index to this file, as YAML if it ends in .yaml or "
-            ".yml, else as CSV; keeps its other pairs, but not its comments",
-        )
-        parser.add_argument(
-            "--tolerance",
-            type=share,
-            metavar="LOSS",
+            ".yml, else as CSV; keeps its other pairs, but not its comments")
+        add_option("--tolerance", type=share, metavar="LOSS",
             help="with --timings: mark pairs of which one loses at least this much, 0 to 1 "
-            f"(default: {conf.INTERFERENCE_TOLERANCE})",
-        )
+            f"(default: {conf.INTERFERENCE_TOLERANCE})")
+    # fmt: on
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
@@ -150,7 +140,6 @@ def _score_text(args: argparse.Namespace) -> str:
 
 
 def _measured(path: str) -> InterferenceIndex:
-    """Return the index of a file of timings, rounded as the index file will be."""
     content, name = _content(path)
     runs = characterisation.timings_of(content, name)
     try:
@@ -207,7 +196,6 @@ def _merge(path: Path, index: InterferenceIndex) -> str:
 
 
 def _content(path: str) -> tuple[bytes, str]:
-    """Return the content of a file or of standard input, and its name in errors."""
     limits = exceptions.InterferenceError, table_file.MAX_BYTES
     if path == "-":
         return files.read_stream(sys.stdin.buffer, "<stdin>", *limits), "<stdin>"

@@ -39,8 +39,6 @@ class PerfOutput:
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """One line with the count of a known event."""
-
     line: int
     event: str
     pmu: str  # performance monitoring unit, on processors with cores of two kinds
@@ -97,7 +95,6 @@ def _counts(text: str, name: str) -> Iterator[_Count]:
 
 
 def _count(cells: list[str], place: int, named: re.Match[str], name: str, line: int) -> _Count:
-    """Return the count of a line whose event is in the cell ``place``."""
     pmu, event, *modifiers = named.groups("")
     value = cells[place - 2] if place >= 2 else ""
     if value.startswith("<not "):
@@ -151,7 +148,6 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _multiplexed(counts: list[_Count], name: str) -> list[str]:
-    """Return a warning if an event was mostly estimated."""
     least = min(counts, key=lambda c: 100.0 if c.percent is None else c.percent, default=None)
     if least is None or least.percent is None or least.percent >= ENOUGH_PERCENT:
         return []

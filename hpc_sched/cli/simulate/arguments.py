@@ -145,5 +145,4 @@ def _drawn(name: str) -> Callable[[str], distributions.Distribution]:
 
 
 def _stated(name: str, read: Callable[[str, str], _Value]) -> Callable[[str], _Value]:
-    """Return the type of an argument that a function of text and name reads."""
     return parsed_by(lambda text: read(text, name), prefix=f"{name}: ")

@@ -66,19 +66,17 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
         arguments.add_arguments(parser)
+        # An option and its help are one paragraph.
+        # fmt: off
         group = parser.add_argument_group("results")
-        group.add_argument(
-            "--output", type=Path, metavar="FOLDER", help="write all results into this folder"
-        )
+        group.add_argument("--output", type=Path, metavar="FOLDER",
+            help="write all results into this folder")
         add_flag(group, "--events", "with --output: write a line for every event too")
-        what = "number of runs at a time, each in its own process"
-        add_number(group, "--jobs", what, default=1)
-        group.add_argument(
-            "--dask",
-            metavar="ADDRESS",
+        add_number(group, "--jobs", "number of runs at a time, each in its own process", default=1)
+        group.add_argument("--dask", metavar="ADDRESS",
             help="run on the Dask cluster with this scheduler; its workers need the trace and the "
-            "output folder at the same paths",
-        )
+            "output folder at the same paths")
+        # fmt: on
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, arguments that exclude each other."""
@@ -175,7 +173,6 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 
 
 def _shown(value: Any, formatter: str) -> Any:
-    """Return a cell; in the format table with four digits."""
     if isinstance(value, float) and formatter == "table":
         return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
     return "" if value is None and formatter in ("table", "csv", "value") else value

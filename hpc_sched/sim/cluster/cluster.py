@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.processors import HostProcessors
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim import named_values
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
-
-Array = NDArray[np.int64]
 
 HOST_FORM = "vcpus=N[,memory=MB][,processor=NAME][:HOSTS]"
 _MOST = 1 << 40  # more than any machine has; anything beyond is a typing error
@@ -40,7 +38,7 @@ class Cluster:
     topology: Topology
     total: Array  # vcpus and MB that VMs may take of each host. Shape (hosts, 2)
     processors: tuple[str | None, ...]  # per host, None if unknown
-    cores: Array | None = None  # per host; None: as many as vcpus
+    cores: Array | None = None  # per host; None: equal to vcpus
     # Taken from the start to the end by VMs that are no jobs. Shape (hosts, 2); None: nothing.
     used: Array | None = None
     running: Mapping[int, Sequence[Application]] = field(default_factory=dict)
@@ -124,7 +122,7 @@ def _host_type(text: str, what: str) -> HostType:
 class ProcessorTypes:
     """The hosts of each processor type. Read-only."""
 
-    hosts: dict[str, NDArray[np.bool_]]
+    hosts: dict[str, Mask]
     cores: Array  # per host
     order: tuple[str, ...]  # types named by the operator, best first
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED, capacities
 from hpc_sched.core.sharing import cache_interference
 from hpc_sched.core.sharing.cache_interference import Application, Limits
-from hpc_sched.sim.cluster.cluster import Array, Cluster
+from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Places
 from hpc_sched.topology.model import Topology
@@ -59,10 +60,7 @@ class ClusterState:
         self._known: dict[tuple[int, int], tuple[int, Array]] = {}
 
     def capacity(self, vcpus: int, memory_mb: int) -> Array:
-        """Return how many more VMs of a size each host takes. O(hosts).
-
-        Read-only. Shape (hosts,).
-        """
+        """Return how many VMs hosts still take, read-only. Shape (hosts,). O(hosts)."""
         known = self._known.get((vcpus, memory_mb))
         if known is None or known[0] != self._changes:
             if len(self._known) > 64:
@@ -88,7 +86,6 @@ class ClusterState:
         return rooms
 
     def _neighbours(self, host: int) -> list[Application]:
-        """Return the applications on a host, one entry per VM. Read-only."""
         found = self._listed.get(host)
         if found is None:
             found = self._listed[host] = list(self.cluster.running.get(host, ()))
@@ -183,6 +180,4 @@ class ClusterState:
 
 def _beside(newcomer: Application, there: Collection[Application], limits: Limits) -> int:
     dedicated = cache_interference.dedicated_room(newcomer, there)
-    if not dedicated:
-        return 0
     return min(dedicated, cache_interference.room(newcomer, there, limits), UNBOUNDED)

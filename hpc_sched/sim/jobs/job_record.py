@@ -5,17 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Rejection
-from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import PlacementRequest, Policy
 from hpc_sched.topology.model import Topology
 
-# Shorter runtimes count as this one, in s: a wait of a minute is no disaster for a job of one
-# second (Feitelson's bounded slowdown).
-SLOWDOWN_BOUND = 10.0
 KEPT = 4096  # number of different jobs whose ideal placements are remembered
 
 
@@ -51,18 +48,6 @@ class JobRecord:
     least_hop_bytes: float | None  # on the cluster without jobs
     restarts: int = 0
     reason: str = ""  # why it was refused
-
-    @property
-    def wait(self) -> float | None:
-        """From submission to the last start."""
-        return None if self.start is None else self.start - self.submit
-
-    @property
-    def slowdown(self) -> float | None:
-        """Bounded slowdown: time in the system over runtime, at least 1; None unless done."""
-        if self.outcome is not Outcome.DONE or self.end is None:
-            return None
-        return max((self.end - self.submit) / max(self.runtime, SLOWDOWN_BOUND), 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hpc_sched.core.sharing.cache_interference import Application
-from hpc_sched.sim.jobs.distributions import (
-    ALL_SYNC,
-    MAX_NUMBER,
-    ZERO,
-    ClassMix,
-    Distribution,
-    read,
-)
+from hpc_sched.sim.jobs import distributions
+from hpc_sched.sim.jobs.distributions import ALL_SYNC, ZERO, ClassMix, Distribution, read
 from hpc_sched.sim.jobs.job import Job
 
 _15_SECONDS = read("exponential:15")
@@ -58,7 +52,7 @@ class Synthetic:
                 submit=submit,
                 runtime=runtime,
                 # A long tail is unbounded; no cluster holds a job beyond the bound either.
-                count=max(1, round(min(self.sizes.draw(rng), MAX_NUMBER))),
+                count=max(1, round(min(self.sizes.draw(rng), distributions.MAX_NUMBER))),
                 vcpus=self.vcpus,
                 memory_mb=round(self.memory_mb.draw(rng)),
                 walltime=runtime * self.walltimes.draw(rng),

@@ -77,7 +77,6 @@ def jobs(records: Iterable[TraceRow], workload: Workload, seed: int = 0) -> Iter
 
 
 def _memory_mb(record: TraceRow, cores: int, memory: Memory) -> int:
-    """Return the memory of a VM with a number of cores, MB, rounded up."""
     if memory == "none" or record.memory_kb is None:
         return 0
     shares = record.processors if memory == "total" else 1

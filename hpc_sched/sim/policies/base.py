@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import rejected
@@ -69,7 +69,7 @@ def refused(problem: Problem) -> Rejection:
     )
 
 
-def filled(problem: Problem, order: NDArray[np.int64]) -> Places | Rejection:
+def filled(problem: Problem, order: Array) -> Places | Rejection:
     """Return the places of a group that fills one host after the other. O(hosts).
 
     :param order: indices into ``topology.hosts``, in the order of filling

@@ -7,11 +7,8 @@ from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled
 
 
 def _least_free(request: PlacementRequest) -> Places | Rejection:
-    """Return for each VM the host with the fewest free processors that still takes it.
-
-    A host that has just taken a VM has fewer free processors than before, so it remains first
-    until it is full: one order serves the whole group. Equal hosts by name. O(hosts log hosts).
-    """
+    # A host that takes a VM has fewer free processors then, and stays first until it is full: one
+    # order serves the whole group. Equal hosts by name. O(hosts log hosts).
     problem = request.problem
     assert problem.packing is not None
     processors = problem.packing.free[:, 0]
@@ -19,11 +16,8 @@ def _least_free(request: PlacementRequest) -> Places | Rejection:
 
 
 def _most_free(request: PlacementRequest) -> Places | Rejection:
-    """Return for each VM the host with the most free processors after the VMs placed before it.
-
-    Each VM of a host finds fewer free processors there than the one before, so one sort serves
-    the whole group. Equal hosts by name. O(slots log slots), slots being the VMs that hosts take.
-    """
+    # Each VM of a host finds fewer free processors there than the one before: one sort serves the
+    # whole group. Equal hosts by name. O(slots log slots), slots being the VMs that hosts take.
     problem = request.problem
     assert problem.packing is not None
     room = np.minimum(problem.capacity, problem.awaiting)
@@ -37,13 +31,10 @@ def _most_free(request: PlacementRequest) -> Places | Rejection:
 
 
 def _random(request: PlacementRequest) -> Places | Rejection:
-    """Return a random host for each VM; all hosts with room are equally likely. O(hosts).
-
-    Hosts are drawn in the order of names, so the order in the topology file does not matter.
-    """
     problem = request.problem
     if int(problem.capacity.sum()) < problem.awaiting:
         return refused(problem)
+    # In the order of names: that of the topology file does not matter. O(hosts).
     by_name = np.argsort(problem.topology.name_rank)
     hosts = by_name[problem.capacity[by_name] > 0].tolist()
     room = {host: int(problem.capacity[host]) for host in hosts}

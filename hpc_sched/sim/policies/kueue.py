@@ -9,10 +9,10 @@ from functools import partial
 
 import numpy as np
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Rejection
-from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import name_rank
@@ -77,7 +77,6 @@ def fewest(rooms: Array, wanted: int) -> Array:
 
 
 def _rooms(topology: Topology, level: int, capacity: Array) -> Array:
-    """Return the number of VMs that each domain of a level takes, by its index."""
     if level == HOST:
         return capacity
     sums = np.bincount(topology.groups[level - 1], capacity, len(topology.switches))

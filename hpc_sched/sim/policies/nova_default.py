@@ -7,12 +7,10 @@ affinity.py); which weighers, and what is left out, is in docs/reference/policie
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Reals
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, refused
-
-Reals = NDArray[np.float64]
 
 
 def _place(request: PlacementRequest, *, soft_affinity: bool) -> Places | Rejection:

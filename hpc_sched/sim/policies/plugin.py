@@ -1,5 +1,6 @@
 """The plugin's own filters and weighers as policies.
 
+``on_one_type`` is HPCHomogeneityFilter and ``constrained`` HPCGroupFilter, for any policy.
 Without HPCRackCapacityFilter, which keeps the leaves of the exact plan and spares: Listing 1 and
 the build plan may use other leaves.
 """
@@ -11,11 +12,50 @@ import numpy as np
 from hpc_sched.core.classic.build_plan import Selection, build_plan
 from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.sim.policies import nova_default
 from hpc_sched.sim.policies.base import Place, PlacementRequest, Places, Policy, filled, refused
-from hpc_sched.sim.policies.filtered import constrained, on_one_type, within_constraints
+
+
+def on_one_type(place: Place) -> Place:
+    """Return a rule that applies another one to the hosts of one processor type (Gupta2012).
+
+    If no single type holds the group: to all hosts, or a Rejection if one type is required.
+    """
+
+    def placed(request: PlacementRequest) -> Places | Rejection:
+        def on(group: GroupRequest) -> Places | Rejection:
+            if int(group.room.sum()) < group.left:
+                return refused(group.problem())
+            return place(replace(request, group=group))
+
+        choice = request.group.choose_processor(on, len)
+        if isinstance(choice, Refusal):
+            return refused(request.problem)
+        return place(request) if choice is None else choice.answer
+
+    return placed
+
+
+def within_constraints(group: GroupRequest) -> GroupRequest | Rejection:
+    """Return the group on the hosts, all on one island, that keep its constraints."""
+    if not group.constraints.bind_place and len(group.topology.roots) == 1:
+        return group
+    plan = group.decide()
+    return group.among(group.permitted(plan)) if isinstance(plan, Plan) else plan
+
+
+def constrained(place: Place) -> Place:
+    """Return a rule that applies another one to the hosts that keep the group's constraints."""
+
+    def placed(request: PlacementRequest) -> Places | Rejection:
+        group = within_constraints(replace(request.group, packing=None, pack_hosts=True))
+        if isinstance(group, Rejection):
+            return group
+        return place(replace(request, group=group))
+
+    return placed
 
 
 def _planned(group: GroupRequest) -> Places | Rejection:
@@ -26,7 +66,6 @@ def _planned(group: GroupRequest) -> Places | Rejection:
 
 
 def _exact(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of the exact plan, the fewest hosts of a leaf filled."""
     return _planned(replace(request.group, packing=None, pack_hosts=True))
 
 
@@ -46,7 +85,6 @@ def _build_plan(selection: Selection) -> Place:
 
 
 def _mdobp(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of VMs that MDOBP places one after the other, on any leaf."""
     problem = request.problem
     hosts = np.flatnonzero(problem.capacity)
     if problem.packing is None or int(problem.capacity.sum()) < problem.awaiting:
@@ -60,7 +98,6 @@ def _mdobp(request: PlacementRequest) -> Places | Rejection:
 
 
 def _async(request: PlacementRequest) -> Places | Rejection:
-    """Return the places of MDOBP within the constraints."""
     if not request.group.constraints.bind_place:
         return _mdobp(request)
     group = within_constraints(replace(request.group, pack_hosts=False))

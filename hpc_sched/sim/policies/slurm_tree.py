@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
-from hpc_sched.sim.cluster.cluster import Array
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled, refused
 from hpc_sched.topology.model import Topology
 
@@ -66,6 +65,7 @@ def _place(request: PlacementRequest) -> Places | Rejection:
     if not problem.awaiting:
         return ()
     leaves = Leaves.of(problem.topology)
+    # Free hosts below each switch, and the VMs that they take.
     hosts = leaves.sums(leaf_sums(problem, np.minimum(problem.capacity, 1)))
     room = leaves.sums(leaf_sums(problem, problem.capacity))
     # A job on hosts that take one VM each requests a number of hosts; another one a single host.
@@ -78,25 +78,10 @@ def _place(request: PlacementRequest) -> Places | Rejection:
     if not roots:
         return refused(problem)
     *_, root = max(roots)
-    taken = taken_leaves(leaves.below(root), hosts, room, wanted_hosts, problem.awaiting)
-    turn = np.full(len(room), len(room))
-    turn[taken] = np.arange(len(taken))
-    turns = turn[problem.topology.leaf_index]
-    order = np.lexsort((problem.topology.name_rank, turns))
-    return filled(problem, order[turns[order] < len(taken)])
-
-
-def taken_leaves(
-    leaves: Leaves, hosts: Array, room: Array, wanted_hosts: int, wanted: int
-) -> list[int]:
-    """Return the leaves that a job takes, as switch indices, in its order.
-
-    :param hosts: free hosts below each switch, ``room``: VMs that they take
-    :param wanted_hosts: number of hosts that the job needs, and ``wanted`` of VMs
-    """
-    hosts = hosts.copy()
+    leaves = leaves.below(root)
     distance = np.zeros(leaves.above.shape[1], dtype=np.int64)
-    taken: list[int] = []
+    wanted = problem.awaiting
+    taken: list[int] = []  # leaf switches
     while wanted > 0:
         enough = (hosts[leaves.above] >= wanted_hosts) & (room[leaves.above] >= wanted)
         best = best_leaf(leaves, np.argmax(enough, axis=0), hosts, distance)
@@ -107,7 +92,11 @@ def taken_leaves(
         wanted_hosts -= int(hosts[leaf])
         hosts[path] -= hosts[leaf]
         distance += leaves.links(best)
-    return taken
+    turn = np.full(len(room), len(room))
+    turn[taken] = np.arange(len(taken))
+    turns = turn[problem.topology.leaf_index]
+    order = np.lexsort((problem.topology.name_rank, turns))
+    return filled(problem, order[turns[order] < len(taken)])
 
 
 def best_leaf(leaves: Leaves, end: Array, hosts: Array, distance: Array) -> int:
@@ -120,7 +109,7 @@ def best_leaf(leaves: Leaves, end: Array, hosts: Array, distance: Array) -> int:
     """
     above, level = leaves.above, leaves.level
 
-    def are_better(those: Array, best: int) -> NDArray[np.bool_]:
+    def are_better(those: Array, best: int) -> Mask:
         equal = end[those] == end[best]
         same = equal & (above[end[those], those] == above[end[best], best])
         # Two walks to one switch are compared just before they meet.
@@ -133,7 +122,7 @@ def best_leaf(leaves: Leaves, end: Array, hosts: Array, distance: Array) -> int:
         sooner = end[those] < end[best]
         nearer = (distance[those] < distance[best]) & (sooner | (equal & ~same))
         as_far = distance[those] == distance[best]
-        better: NDArray[np.bool_] = nearer | (as_far & (sooner | (equal & tighter)))
+        better: Mask = nearer | (as_far & (sooner | (equal & tighter)))
         return better
 
     left = np.flatnonzero(hosts[above[0]] > 0)

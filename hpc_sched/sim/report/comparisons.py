@@ -1,6 +1,6 @@
 """Plots that compare whole runs: a bar per policy, and quantiles over the jobs done."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
@@ -20,27 +20,24 @@ _WAIT_TICKS = {
     **{0: "0", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 21600: "6 h"},
     **{days * 86400: f"{days} d" for days in (1, 10, 100, 1000)},
 }
+_Axis = tuple[str, float, float, Mapping[int, str]]  # label, limits, ticks
 _MANY_DECADES = 1000  # an axis that reaches beyond it has ticks at whole decades only
 
 
-def hop_bytes(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return Hop-Byte over its least possible value."""
-    reading = (
+def ratios(policies: Sequence[PolicyRuns]) -> tuple[Plot, ...]:
+    """Return Hop-Byte, and the number of leaves, over the least possible value of each."""
+    hop_bytes = (
         "Hops between the VMs of a job, summed over all pairs and jobs, over the sum that each "
         "job would have alone on the cluster. 1 is the best there is."
     )
-    return _bars(
-        "hop-byte", "Hop-Byte over least", reading, policies, lambda each: each.hop_byte_ratio
-    )
-
-
-def leaves(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return the number of leaves over its least possible value."""
-    reading = (
+    leaves = (
         "Leaf switches that jobs have VMs under, over those that each job would have alone on "
         "the cluster. 1 is the best there is."
     )
-    return _bars("leaves", "Leaves over least", reading, policies, lambda each: each.leaf_ratio)
+    return (
+        _bars("hop-byte", "Hop-Byte over least", hop_bytes, policies, lambda s: s.hop_byte_ratio),
+        _bars("leaves", "Leaves over least", leaves, policies, lambda s: s.leaf_ratio),
+    )
 
 
 def _bars(
@@ -90,14 +87,9 @@ def _bars(
 def waits(policies: Sequence[PolicyRuns]) -> Plot:
     """Return the quantiles of waits; logarithmic above 1 s, linear below, to include 0."""
 
-    def scale(axes: Axes, highest: float) -> None:
-        axes.set_ylabel("Wait")
+    def scale(axes: Axes, highest: float) -> _Axis:
         axes.set_yscale("symlog", linthresh=1.0, linscale=0.4)
-        top = max(1.0, highest) * 1.4
-        ticks = [tick for tick in _WAIT_TICKS if tick <= top]
-        axes.set_yticks(ticks, [_WAIT_TICKS[tick] for tick in ticks])
-        axes.minorticks_off()
-        axes.set_ylim(0, top)
+        return "Wait", 0.0, max(1.0, highest) * 1.4, _WAIT_TICKS
 
     reading = (
         "Jobs that were done, by how long they waited: at 90 %, the line tells how long nine of "
@@ -109,17 +101,12 @@ def waits(policies: Sequence[PolicyRuns]) -> Plot:
 def slowdowns(policies: Sequence[PolicyRuns]) -> Plot:
     """Return the quantiles of bounded slowdowns; logarithmic from 1, the least possible."""
 
-    def scale(axes: Axes, highest: float) -> None:
-        axes.set_ylabel("Bounded slowdown")
+    def scale(axes: Axes, highest: float) -> _Axis:
         axes.set_yscale("log")
         top = max(2.0, highest * 1.4)
         steps = (1,) if top > _MANY_DECADES else (1, 2, 5)
-        ticks = [
-            step * 10**power for power in range(16) for step in steps if step * 10**power <= top
-        ]
-        axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
-        axes.minorticks_off()
-        axes.set_ylim(1, top)
+        ticks = [step * 10**power for power in range(16) for step in steps]
+        return "Bounded slowdown", 1.0, top, {tick: f"{tick:,}" for tick in ticks}
 
     reading = (
         "Time from submission to end over the runtime, runtimes below 10 s taken as 10 s: 1 is "
@@ -136,7 +123,7 @@ def _quantiles(
     reading: str,
     policies: Sequence[PolicyRuns],
     values: Callable[[Result], Sequence[float]],
-    scale: Callable[[Axes, float], None],
+    scale: Callable[[Axes, float], _Axis],
 ) -> Plot:
     key, missing = parted(policies, lambda each: values(each.shown))
 
@@ -146,8 +133,13 @@ def _quantiles(
         draw_lines(axes, key, [(np.linspace(0, 100, len(each)).tolist(), each) for each in found])
         axes.set_xlabel("Jobs done (%)")
         axes.set_xlim(0, 100)
-        scale(axes, max(map(max, found)))
+        label, low, top, names = scale(axes, max(map(max, found)))
+        ticks = [tick for tick in names if tick <= top]
+        axes.set_ylabel(label)
+        axes.set_yticks(ticks, [names[tick] for tick in ticks])
+        axes.minorticks_off()
+        axes.set_ylim(low, top)
 
-    label = f"{title}: quantiles over the jobs done, a line for each policy."
-    panels = (Panel(drawn(name, label, draw)),) if key else ()
+    about = f"{title}: quantiles over the jobs done, a line for each policy."
+    panels = (Panel(drawn(name, about, draw)),) if key else ()
     return Plot(title, reading, panels, key, missing)

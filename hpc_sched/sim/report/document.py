@@ -38,6 +38,7 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         meanings=table.MEANINGS,
         sections=_sections(policies) if policies else (),
         refusals=policy_runs.refusals(policies),
+        most_reasons=policy_runs.MOST_REASONS,
         sample=policy_runs.sample,
     )
     return plot.legal(text)
@@ -50,19 +51,19 @@ def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
             "Policies keep their colour, kind of line and marker on the whole page. Where lines "
             "coincide the last one covers the others; their markers remain visible."
         )
+    progress = tuple(timeline.plot(measure, policies) for measure in timeline.PROGRESS)
     waits = comparisons.waits(policies), comparisons.slowdowns(policies)
-    bars = comparisons.hop_bytes(policies), comparisons.leaves(policies)
+    placement = *comparisons.ratios(policies), timeline.plot(timeline.CROSSING, policies)
     return (
-        Section("progress", "Progress", timeline.over_time(policies), hint),
+        Section("progress", "Progress", progress, hint),
         Section("waits", "Waits and slowdowns", waits),
-        Section("placement", "Placement", (*bars, timeline.crossing(policies))),
+        Section("placement", "Placement", placement),
         Section("fragmentation", "Fragmentation", (timeline.fragmentation(policies),)),
         Section("fabric", "The fabric over time", (heat.plot(policies),)),
     )
 
 
 def _drawable(result: Result) -> Result:
-    """Return a result whose names can be drawn."""
     gangs = {plot.legal(level): sizes for level, sizes in result.series.gangs.items()}
     return replace(
         result,

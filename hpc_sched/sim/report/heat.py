@@ -7,8 +7,8 @@ import matplotlib
 import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Reals
 from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.report.timeline import end_of, set_time_axis
@@ -24,8 +24,6 @@ _ROW, _AROUND = 0.16, 0.75  # inches: a leaf, and the axis below
 _LOW, _HIGH = 1.1, 4.6  # inches of all leaves
 _LETTER_ROW = 0.13  # inches that a name takes
 _NAME_ROOM, _LETTERS = 110, 10  # pixels
-
-Reals = NDArray[np.float64]
 
 
 def plot(policies: Sequence[PolicyRuns]) -> Plot:

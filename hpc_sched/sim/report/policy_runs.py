@@ -57,7 +57,6 @@ def sample(of: LineStyle) -> Markup:
 
 
 def _outline(marker: str, x: float, y: float) -> str:
-    """Return the path of a marker around a point, as matplotlib draws it."""
     style = MarkerStyle(marker)
     path = style.get_path().transformed(style.get_transform())
     parts = []
@@ -136,22 +135,10 @@ def about_seeds(policies: Sequence[PolicyRuns]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Refusals:
-    """Jobs that one policy refused, over all its seeds."""
-
-    runs: PolicyRuns
-    reasons: tuple[tuple[str, int], ...]  # reason and jobs, most jobs first
-    others: int  # number of further reasons
-    other_jobs: int
-
-
-def refusals(policies: Sequence[PolicyRuns]) -> list[Refusals]:
-    """Return the refusals of each policy that refused a job."""
+def refusals(policies: Sequence[PolicyRuns]) -> list[tuple[PolicyRuns, list[tuple[str, int]]]]:
+    """Return each policy that refused jobs, with each reason's jobs over all seeds, most first."""
     found = []
     for runs in policies:
         jobs = sum((Counter(result.refusals) for result in runs.results), Counter[str]())
-        ordered = sorted(jobs.items(), key=lambda item: (-item[1], item[0]))
-        named, rest = ordered[:MOST_REASONS], ordered[MOST_REASONS:]
-        found.append(Refusals(runs, tuple(named), len(rest), sum(count for _, count in rest)))
-    return [each for each in found if each.reasons]
+        found.append((runs, sorted(jobs.items(), key=lambda item: (-item[1], item[0]))))
+    return [(runs, reasons) for runs, reasons in found if reasons]

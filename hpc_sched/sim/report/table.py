@@ -40,7 +40,6 @@ def _percent(share: float) -> str:
 
 
 def _whole(value: float) -> str:
-    """Return a count; a mean of counts with one decimal."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 
@@ -71,14 +70,6 @@ class TableCell:
     exact: str = ""  # the number in full if the text is rounded
     span: str = ""  # least to most over the seeds
     is_best: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyRow:
-    """One policy."""
-
-    runs: PolicyRuns
-    cells: tuple[TableCell, ...]
 
 
 COLUMNS = (
@@ -137,16 +128,13 @@ def is_fair(policies: Sequence[PolicyRuns]) -> bool:
     return len(found) < 2
 
 
-def rows(policies: Sequence[PolicyRuns]) -> list[PolicyRow]:
-    """Return a row for each policy; the best of each column is marked, unless all are alike.
+def rows(policies: Sequence[PolicyRuns]) -> list[tuple[PolicyRuns, tuple[TableCell, ...]]]:
+    """Return each policy with its cells; the best of a column is marked, unless all are alike.
 
     A policy that has done no job is best in nothing: its waits of 0 mean nothing.
     """
     columns = [_cells(column, policies) for column in COLUMNS]
-    return [
-        PolicyRow(runs, cells)
-        for runs, cells in zip(policies, zip(*columns, strict=True), strict=True)
-    ]
+    return list(zip(policies, zip(*columns, strict=True), strict=True))
 
 
 def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[TableCell]:

@@ -32,7 +32,7 @@ class Measure:
     is_count: bool = False  # has no ticks between whole numbers
 
 
-_OVER_TIME = (
+PROGRESS = (
     Measure("done", "Jobs done", "Jobs done",
         "The steeper a line, the more jobs end in a time; the policy whose line is above "
         "another's has done more jobs by then.", is_count=True),
@@ -47,7 +47,7 @@ _OVER_TIME = (
         "leaves room unused; low with none waiting, there was no more work.",
         factor=100, top=100.0),
 )  # fmt: skip
-_CROSSING = Measure("crossing", "Crossing jobs per leaf", "Jobs per leaf",
+CROSSING = Measure("crossing", "Crossing jobs per leaf", "Jobs per leaf",
     "Jobs that have VMs under a leaf and under other leaves too, on average over all leaves: they "
     "share its uplinks. Lower is better.")  # fmt: skip
 _GANGS = Measure("gangs", "Largest group that fits", "VMs",
@@ -56,14 +56,11 @@ _GANGS = Measure("gangs", "Largest group that fits", "VMs",
     "higher means less fragmented.", is_count=True)  # fmt: skip
 
 
-def over_time(policies: Sequence[PolicyRuns]) -> tuple[Plot, ...]:
-    """Return jobs and use of vcpus over time."""
-    return tuple(_plot(measure, policies) for measure in _OVER_TIME)
-
-
-def crossing(policies: Sequence[PolicyRuns]) -> Plot:
-    """Return the number of jobs that share the uplinks of a leaf."""
-    return _plot(_CROSSING, policies)
+def plot(measure: Measure, policies: Sequence[PolicyRuns]) -> Plot:
+    """Return a picture of a measure, without a line for policies that have no sample."""
+    key, missing = parted(policies, lambda each: getattr(each.shown.series, measure.name))
+    panels = (_panel(measure, key),) if key else ()
+    return Plot(measure.title, measure.reading, panels, key, missing)
 
 
 def fragmentation(policies: Sequence[PolicyRuns]) -> Plot:
@@ -93,12 +90,6 @@ def time_unit(seconds: float) -> tuple[float, str]:
 def end_of(policies: Sequence[PolicyRuns]) -> float:
     """Return the time of the last sample of any policy, s."""
     return max((max(each.shown.series.time, default=0.0) for each in policies), default=0.0)
-
-
-def _plot(measure: Measure, policies: Sequence[PolicyRuns]) -> Plot:
-    key, missing = parted(policies, lambda each: getattr(each.shown.series, measure.name))
-    panels = (_panel(measure, key),) if key else ()
-    return Plot(measure.title, measure.reading, panels, key, missing)
 
 
 def _panel(

@@ -22,9 +22,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched import decimals, exceptions, files, table_file
+from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.runtime.runtime_model import HOST, MAX_FACTOR, RuntimeModel, filled
 
 MAX_SECONDS = 1e9  # longer than any measurement
@@ -42,8 +42,6 @@ _RESOLVED = 1e-6
 
 _UNDETERMINED = "the runs do not tell it from what else differs between them"
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -54,31 +52,6 @@ class Measured:
     level: str  # the highest one that a pair of its VMs meets on
     processor: str | None = None  # None without such a column
     score: float | None = None  # neighbours' cache score; None without such a column
-
-
-def _measured_runs(path: files.Path, levels: Sequence[str]) -> list[Measured]:
-    """Return the runs of a file, in its order; ``levels`` are those that are valid in it."""
-    error = exceptions.CalibrationError
-    name = os.fspath(path)
-    text = files.decode(files.read_bytes(path, error, MAX_BYTES), name, error)
-    (line, header), *rows = [*table_file.csv_lines(text, name, error)] or [(0, NEEDED)]
-    columns = set(header)
-    if not set(NEEDED) <= columns <= {*NEEDED, *OPTIONAL} or len(columns) != len(header):
-        found = ", ".join(header)[:80]
-        raise error(f"{name}:{line}: expected {_HEADER}, found {found!r}")
-    if not rows:
-        raise error(f"{name}: expected {_HEADER}, and rows below it; found no row")
-    if len(rows) > MAX_ROWS:
-        raise error(f"{name}:{rows[MAX_ROWS][0]}: expected at most {MAX_ROWS} rows, found more")
-    runs = []
-    for line, cells in rows:
-        if len(cells) != len(header):
-            raise error(
-                f"{name}:{line}: expected {len(header)} columns ({', '.join(header)}), "
-                f"found {len(cells)}"
-            )
-        runs.append(_run(dict(zip(header, cells, strict=True)), f"{name}:{line}", levels))
-    return runs
 
 
 def _run(cells: Mapping[str, str], where: str, levels: Sequence[str]) -> Measured:
@@ -124,8 +97,27 @@ def read(path: files.Path, levels: Sequence[str]) -> Calibration:
 
     :raises exceptions.CalibrationError: naming file, line and what was expected
     """
-    names = (HOST, *levels)
-    return calibrated(_measured_runs(path, names), names, os.fspath(path))
+    error = exceptions.CalibrationError
+    name, names = os.fspath(path), (HOST, *levels)
+    text = files.decode(files.read_bytes(path, error, MAX_BYTES), name, error)
+    (line, header), *rows = [*table_file.csv_lines(text, name, error)] or [(0, NEEDED)]
+    columns = set(header)
+    if not set(NEEDED) <= columns <= {*NEEDED, *OPTIONAL} or len(columns) != len(header):
+        found = ", ".join(header)[:80]
+        raise error(f"{name}:{line}: expected {_HEADER}, found {found!r}")
+    if not rows:
+        raise error(f"{name}: expected {_HEADER}, and rows below it; found no row")
+    if len(rows) > MAX_ROWS:
+        raise error(f"{name}:{rows[MAX_ROWS][0]}: expected at most {MAX_ROWS} rows, found more")
+    runs = []
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise error(
+                f"{name}:{line}: expected {len(header)} columns ({', '.join(header)}), "
+                f"found {len(cells)}"
+            )
+        runs.append(_run(dict(zip(header, cells, strict=True)), f"{name}:{line}", names))
+    return calibrated(runs, names, name)
 
 
 def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> Calibration:
@@ -142,7 +134,7 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     if len(types) > MAX_TYPES:
         text = f"{source}: expected at most {MAX_TYPES} processor types, found {len(types)}"
         raise exceptions.CalibrationError(text)
-    fit = _LogFit.of(runs, met, types)
+    fit = _LogFit(runs, met, types)
     hops = fit.relative(met, 0)
     slowness = fit.relative(types, len(met))
     fastest = min(slowness.values(), default=0.0)
@@ -169,19 +161,11 @@ def calibrated(runs: Sequence[Measured], levels: Sequence[str], source: str) -> 
     return Calibration(hop_factors, speeds, interference, residual, tuple(notes))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _LogFit:
     """Least-squares fit of log(seconds). Columns: levels, processor types, neighbours' score."""
 
-    coefficients: Array  # of least norm if several fit equally well. Shape (columns,)
-    scale: Array  # largest absolute value of each column. Shape (columns,)
-    resolution: Array  # projection of scaled columns onto what runs determine. (columns, columns)
-    residuals: Array  # shape (runs,)
-    freedom: int  # runs beyond the number of unknowns
-
-    @classmethod
-    def of(cls, runs: Sequence[Measured], met: Sequence[str], types: Sequence[str]) -> "_LogFit":
-        """Return the fit. Each job's constant is eliminated, so any number of jobs is cheap."""
+    def __init__(self, runs: Sequence[Measured], met: Sequence[str], types: Sequence[str]) -> None:
+        # Each job's constant is eliminated, so any number of jobs is cheap.
         design = np.zeros((len(runs), len(met) + len(types) + 1))
         jobs = {job: number for number, job in enumerate(dict.fromkeys(run.job for run in runs))}
         for row, run in enumerate(runs):
@@ -195,19 +179,16 @@ class _LogFit:
         x = _without_means(design / scale, job_of)
         y = _without_means(np.log([[run.seconds] for run in runs]), job_of)[:, 0]
         coefficients, _, rank, _ = np.linalg.lstsq(x, y, rcond=_ROUNDING)
-        return cls(
-            coefficients=coefficients / scale,
-            scale=scale,
-            resolution=np.linalg.pinv(x, rcond=_ROUNDING) @ x,
-            residuals=y - x @ coefficients,
-            freedom=len(runs) - len(jobs) - int(rank),
-        )
+        # Of least norm if several fit equally well. Shape (columns,)
+        self.coefficients: Reals = coefficients / scale
+        self._scale = scale
+        # Projection of scaled columns onto what the runs determine. Shape (columns, columns)
+        self._resolution: Reals = np.linalg.pinv(x, rcond=_ROUNDING) @ x
+        self.residuals: Reals = y - x @ coefficients  # shape (runs,)
+        self.freedom = len(runs) - len(jobs) - int(rank)  # runs beyond the number of unknowns
 
     def relative(self, names: Sequence[str], first: int) -> dict[str, float]:
-        """Return the logarithms of the most names that can be compared, the first of them as 0.
-
-        O(names² * columns²)
-        """
+        """Return logarithms of the most comparable names, the first as 0. O(names² * columns²)."""
         units = np.eye(len(self.coefficients))
         groups: dict[int, list[int]] = {}  # by their first columns; being comparable is transitive
         for column in range(first, first + len(names)):
@@ -224,15 +205,13 @@ class _LogFit:
         unit = np.eye(len(self.coefficients))[-1]
         return float(self.coefficients[-1]) if self._determines(unit) else None
 
-    def _determines(self, contrast: Array) -> bool:
-        """True if the runs determine a sum of coefficients with these weights."""
-        scaled = contrast / self.scale
+    def _determines(self, contrast: Reals) -> bool:
+        scaled = contrast / self._scale
         scaled /= np.abs(scaled).max()
-        return bool(np.abs(self.resolution @ scaled - scaled).max() < _RESOLVED)
+        return bool(np.abs(self._resolution @ scaled - scaled).max() < _RESOLVED)
 
 
-def _without_means(columns: Array, job_of: NDArray[np.int64]) -> Array:
-    """Return the columns with each job's mean subtracted."""
+def _without_means(columns: Reals, job_of: Array) -> Reals:
     runs = np.bincount(job_of)
     sums = np.zeros((len(runs), columns.shape[1]))
     np.add.at(sums, job_of, columns)

@@ -4,12 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.topology.model import Topology
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 # A transfer with less than this fraction of its bytes left has ended: flows that end together do
 # so up to rounding only.
@@ -26,16 +23,16 @@ class Network:
     """
 
     topology: Topology
-    capacity: Floats  # bytes/s; shape (2 * hosts + 2 * switches + 1,)
+    capacity: Reals  # bytes/s; shape (2 * hosts + 2 * switches + 1,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flows:
     """Transfers between hosts, by index in ``topology.hosts``; all shapes (flows,)."""
 
-    source: Indices
-    target: Indices
-    size: Floats  # bytes; infinite for a transfer that never ends
+    source: Array
+    target: Array
+    size: Reals  # bytes; infinite for a transfer that never ends
 
 
 def together(parts: Iterable[Flows]) -> Flows:
@@ -66,7 +63,7 @@ def fat_tree(topology: Topology, *, host_rate: float, oversubscription: float = 
     return Network(topology, np.concatenate([hosts, up, up, [np.inf]]))
 
 
-def paths(network: Network, flows: Flows) -> Indices:
+def paths(network: Network, flows: Flows) -> Array:
     """Return the links of each flow, padded with the unbounded link. Shape (flows, 2 * depth).
 
     A flow goes up to the lowest common switch of its hosts; one within a host takes no link.
@@ -96,7 +93,7 @@ def paths(network: Network, flows: Flows) -> Indices:
     return np.stack(columns, axis=1)
 
 
-def finish_times(network: Network, flows: Flows) -> Floats:
+def finish_times(network: Network, flows: Flows) -> Reals:
     """Return when each flow ends, s, if all start at 0; infinity for one that never ends.
 
     Rates are computed again whenever a flow ends, at most O(flows) times.
@@ -131,7 +128,7 @@ def makespan(network: Network, flows: Flows) -> float:
     return float(finish_times(network, flows)[np.isfinite(flows.size)].max(initial=0.0))
 
 
-def rates(network: Network, links: Indices) -> Floats:
+def rates(network: Network, links: Array) -> Reals:
     """Return the max-min fair rates of flows on their paths, by progressive filling, bytes/s.
 
     No flow can get more without taking from one that has no more (Bertsekas, Gallager: Data

@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
 from hpc_sched.sim import named_values
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
@@ -75,35 +76,28 @@ class RuntimeModel:
         return mean / min(speeds, default=1.0) * slowdown
 
     def factor_of(self, cluster: Cluster, state: ClusterState, placed: PlacedJob) -> float:
-        """Return the factor of a job that starts; later jobs do not change it.
-
-        O(its hosts * depth)
-        """
-        hosts = placed.hosts.tolist()
-        counts = dict(zip(hosts, placed.counts.tolist(), strict=True))
+        """Return the factor at a job's start; later jobs do not change it. O(its hosts * depth)."""
         return self.factor(
-            pairs=pairs_by_level(cluster.topology, counts),
-            processors=[cluster.processors[host] for host in hosts],
+            pairs=pairs_by_level(cluster.topology, placed.hosts, placed.counts),
+            processors=[cluster.processors[host] for host in placed.hosts.tolist()],
             score=state.scores_beside(placed),
         )
 
 
-def pairs_by_level(topology: Topology, counts: Mapping[int, int]) -> tuple[int, ...]:
+def pairs_by_level(topology: Topology, hosts: Array, counts: Array) -> tuple[int, ...]:
     """Return the number of pairs of VMs per level of their lowest common switch.
 
     Level 0 is one host, 1 one leaf; the last, depth + 1, is for pairs on two islands.
-    O((hosts in ``counts`` + switches) * depth).
+    O((hosts + switches) * depth).
 
-    :param counts: index of a host in ``topology.hosts`` to its number of VMs
+    :param hosts: indices in ``topology.hosts``, ``counts``: VMs on each of them
     """
-    hosts = np.fromiter(counts.keys(), np.int64, len(counts))
-    vms = np.fromiter(counts.values(), np.int64, len(counts))
     # VMs per host, per switch of each level, and of all islands. bincount with weights returns
-    # floats: whole numbers, exact for any number of VMs.
-    together = [vms, *(np.bincount(row[hosts], vms) for row in topology.groups), [vms.sum()]]
-    counts_of = (np.asarray(each).astype(np.int64) for each in together)
+    # floats, exact for any number of VMs.
+    of_switches = (np.bincount(row[hosts], counts).astype(np.int64) for row in topology.groups)
+    numbers = (counts, *of_switches, counts.sum(keepdims=True))
     # Pairs whose lowest common switch is on a level or below it, bottom up.
-    within = [0, *(int((each * (each - 1)).sum()) // 2 for each in counts_of)]
+    within = [0, *(int((each * (each - 1)).sum()) // 2 for each in numbers)]
     return tuple(higher - lower for lower, higher in pairwise(within))
 
 

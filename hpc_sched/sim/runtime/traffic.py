@@ -7,11 +7,11 @@ sends to that of the column in one iteration. The diagonal is 0.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.sim.runtime.network import Flows
 
-Traffic = NDArray[np.float64]
+Traffic = Reals
 
 # Doubles that NPB's BT sends per point of a cell's face: two layers of five unknowns each way with
 # copy_faces; a block of 5 x 5 and a right-hand side of 5 forward in a sweep, and 5 unknowns back.
@@ -69,8 +69,7 @@ def flows(traffic: Traffic, places: Sequence[int]) -> Flows:
     return Flows(host[sender], host[receiver], traffic[sender, receiver])
 
 
-def _to_each(processes: int, sent: Sequence[tuple[NDArray[np.int64], float]]) -> Traffic:
-    """Return the traffic of (receiver of each process, bytes); equal pairs are added up."""
+def _to_each(processes: int, sent: Sequence[tuple[Array, float]]) -> Traffic:
     traffic = np.zeros((processes, processes))
     for receiver, size in sent:
         traffic[np.arange(processes), receiver] += size
