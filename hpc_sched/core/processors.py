@@ -90,7 +90,7 @@ def best_first(
     :param order: the operator's order, best first
     :param prefer: type to the members that run on it
     :param features: type to all features of its processors. A name has only the features that
-        tell types apart, so it changes with the hosts at hand: an entry of ``order`` that is no
+        distinguish types, so it changes with the hosts at hand: an entry of ``order`` that is no
         type's name holds for the types of its label with all its features.
     """
     place = {name: i for i, name in reversed(list(enumerate(order)))}
