@@ -108,11 +108,7 @@ def read(
 
 
 def application(
-    extra_specs: Mapping[str, Any],
-    hints: Mapping[str, Any],
-    defaults: Defaults,
-    *,
-    in_group: bool,
+    extra_specs: Mapping[str, Any], hints: Mapping[str, Any], defaults: Defaults, *, in_group: bool
 ) -> tuple[Application, tuple[str, ...]]:
     """Return the application of a VM, by default of class none outside groups, and its faults."""
     reader = _SpecReader(extra_specs, hints, (), defaults)

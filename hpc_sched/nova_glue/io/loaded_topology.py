@@ -3,12 +3,11 @@
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import nova.conf
-from nova.scheduler import host_manager
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -60,16 +59,6 @@ class Fabric:
             "distance: %s%s"
         )
         LOG.log(level, text, len(new), hostlist.fold(shown), more)
-
-
-def names_in(
-    current: Fabric, states: Sequence[host_manager.HostState]
-) -> tuple[list[str], list[str]]:
-    """Return the name of each host in the topology, and the names unknown there.
-
-    A short name that two hosts of the cloud would share belongs to neither.
-    """
-    return current.names.find_all([(state.host, state.nodename) for state in states])
 
 
 @dataclass(frozen=True, slots=True)

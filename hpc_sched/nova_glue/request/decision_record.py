@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 
 import nova.conf
@@ -125,6 +126,14 @@ def _entry(
     hosts = _by_leaf(problem, request.per_host(np.ones_like(request.room)))
     room = leaf_sums(problem, problem.capacity)
     planned = "no plan" if plan is None else "planned"
+    has_room = state.room > 0
+    # Those full because of VMs of others have reasons of their own.
+    full = Counter(
+        {
+            "no room for one VM": int((~has_room & ~state.full_of_others).sum()),
+            "policy of the group": int((has_room & (request.capacity < 1)).sum()),
+        }
+    )
     return DecisionEntry(
         time=timeutils.utcnow().isoformat(),
         request_id=requested.request_id,
@@ -142,7 +151,7 @@ def _entry(
             leaf: LeafCandidates(number, int(room[problem.topology.switch_index(leaf)]))
             for leaf, number in hosts.items()
         },
-        removed={**state.removed, **(request.left_out or {}), **_full(state, request)},
+        removed={**state.removed, **(request.left_out or {}), **+full},
         decision=planned if refused is None else "refused",
         seconds=round(state.decisions.seconds, 6),
         plan=plan,
@@ -157,13 +166,3 @@ def _by_leaf(problem: Problem, counts: NDArray[np.int64]) -> dict[str, int]:
         problem.topology.switches[leaf].name: int(sums[leaf])
         for leaf in np.flatnonzero(sums).tolist()
     }
-
-
-def _full(state: GroupState, request: GroupRequest) -> dict[str, int]:
-    """Return the full candidates by reason, without those full because of VMs of others."""
-    has_room = state.room > 0
-    full = {
-        "no room for one VM": int((~has_room & ~state.full_of_others).sum()),
-        "policy of the group": int((has_room & (request.capacity < 1)).sum()),
-    }
-    return {why: number for why, number in full.items() if number}

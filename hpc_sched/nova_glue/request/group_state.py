@@ -61,7 +61,7 @@ class GroupState:
 
         states = self.candidates
         places = [(state.host, state.nodename) for state in states]
-        names, unknown = loaded_topology.names_in(fabric, states)
+        names, unknown = fabric.names.find_all(places)
         fabric.report_unknown(unknown)
         # A candidate has the same name as the place of a member.
         name_at = dict(zip(places, names, strict=True))
