@@ -200,14 +200,12 @@ class GroupRequest(PlacementInput):
         Without a guarantee, a VM that moves is placed, and so is a group whose members already
         break a constraint or are on several islands.
         """
-        if self.constraints.bind_place:
-            return True
-        if self.homogeneous == "true" and self.processors is not None:
-            return True
-        return not (is_move or answer.conflict)
+        is_guaranteed = self.constraints.bind_place or (
+            self.homogeneous == "true" and self.processors is not None
+        )
+        return is_guaranteed or not (is_move or answer.conflict)
 
     def _keeps_policy(self, plan: Plan) -> bool:
-        """True if the plan keeps the hard policy, counted by service."""
         policy = self.hard_policy
         return policy is None or server_group_policy.keeps(policy, self.per_hypervisor(plan))
 

@@ -160,7 +160,7 @@ def reload() -> bool:
 
 
 def _error_text(error: Exception) -> tuple[str, bool]:
-    """Return the log text of an error, and whether it needs no traceback."""
+    """Return the log text of an error, and whether it is a known kind, without a traceback."""
     if isinstance(error, exceptions.TopologyError):
         return "; ".join(error.problems[:_MAX_PROBLEMS]), True
     if isinstance(error, exceptions.ConfigError | cfg.Error):

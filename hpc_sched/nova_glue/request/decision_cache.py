@@ -44,7 +44,6 @@ class DecisionCache:
         return request.choose_processor(self.decide, lambda plan: plan.count)
 
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
-        """Return the rest of the last answer, or None if it does not hold any more."""
         if self.answer is None or self._problem is None:
             return None
         added = problem.members - self._problem.members

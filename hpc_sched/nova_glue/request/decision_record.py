@@ -19,7 +19,7 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request_spec import request_id_of
+from hpc_sched.nova_glue.request_spec import request_id_of, server_group_of
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -66,12 +66,11 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
     """Log the refusal of a request whose group has not been read."""
     LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
     if CONF.hpc_sched.decision_log:
-        group = spec.instance_group if "instance_group" in spec else None
         entry = DecisionEntry(
             time=timeutils.utcnow().isoformat(),
             request_id=request_id_of(spec),
             instance=spec.instance_uuid,
-            group=group.uuid if group is not None and "uuid" in group else None,
+            group=server_group_of(spec),
             decision="refused",
             reason=why,
         )
