@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
@@ -16,6 +17,8 @@ from hpc_sched.core.processors import HostProcessors
 from hpc_sched.core.server_group_policy import HardPolicy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,13 +173,13 @@ class PlacementInput:
         """Index in ``topology.hosts`` of each hypervisor. Shape (hypervisors,)."""
         return np.arange(len(self.room)) if self.host_index is None else self.host_index
 
-    def per_host(self, numbers: Array) -> Array:
-        """Return the sums of numbers per hypervisor over each host. Shape (hosts,)."""
+    def per_host(self, numbers: NDArray[Number]) -> NDArray[Number]:
+        """Return the sums of numbers, or rows, per hypervisor over each host. Shape (hosts, ..)."""
         if self.host_index is None:
             return numbers
-        counts = np.zeros(len(self.topology.hosts), dtype=np.int64)
-        np.add.at(counts, self.host_index, numbers)
-        return counts
+        sums = np.zeros((len(self.topology.hosts), *numbers.shape[1:]), numbers.dtype)
+        np.add.at(sums, self.host_index, numbers)
+        return sums
 
     def switches(self, level: int) -> Array:
         """Return the switch of a level above each hypervisor. Shape (hypervisors,)."""
@@ -185,6 +188,10 @@ class PlacementInput:
 
     def problem_of(self, capacity: Array) -> Problem:
         """Return the problem with other capacities. ``capacity``: shape (hypervisors,)."""
+        packing = self.packing
+        if packing is not None:
+            free, usable = self.per_host(packing.free), self.per_host(packing.usable)
+            packing = replace(packing, free=free, usable=usable)
         return Problem(
             topology=self.topology,
             capacity=self.per_host(capacity),
@@ -193,17 +200,8 @@ class PlacementInput:
             tie=self.tie,
             constraints=self.constraints,
             pack_hosts=self.pack_hosts,
-            packing=None if self.packing is None else self._packing(self.packing),
+            packing=packing,
         )
-
-    def _packing(self, packing: MDOBPInput) -> MDOBPInput:
-        if self.host_index is None:
-            return packing
-        free = np.zeros((len(self.topology.hosts), len(packing.demand)))
-        usable = np.zeros_like(free)
-        np.add.at(free, self.host_index, packing.free)
-        np.add.at(usable, self.host_index, packing.usable)
-        return replace(packing, free=free, usable=usable)
 
     def per_hypervisor(self, plan: Plan) -> Array:
         """Return the VMs that a plan has on each hypervisor. Shape (hypervisors,)."""

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched.core import extra_specs
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.sharing.cache_interference import (
     ALPHA,
@@ -23,9 +23,7 @@ from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Server
 
 
-def rooms(
-    cloud: Cloud, newcomer: Application, without: frozenset[str] = frozenset()
-) -> NDArray[np.int64]:
+def rooms(cloud: Cloud, newcomer: Application, without: frozenset[str] = frozenset()) -> Array:
     """Return the VMs like the newcomer that each hypervisor takes next to those that it has.
 
     Dedication counts for class ``extreme`` and if HPCDedicatedHostFilter is enabled; cache

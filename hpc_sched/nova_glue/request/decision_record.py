@@ -8,10 +8,10 @@ from dataclasses import asdict
 import nova.conf
 import numpy as np
 from nova import objects
-from numpy.typing import NDArray
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan, LoggedRejection
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
@@ -48,7 +48,7 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
 
 
-def log_refusal(state: GroupState, among: NDArray[np.int64], why: str) -> None:
+def log_refusal(state: GroupState, among: Array, why: str) -> None:
     """Log that a request is refused, as :func:`log` does.
 
     :param among: positions of the HostStates that are candidates
@@ -159,7 +159,7 @@ def _entry(
     )
 
 
-def _by_leaf(problem: Problem, counts: NDArray[np.int64]) -> dict[str, int]:
+def _by_leaf(problem: Problem, counts: Array) -> dict[str, int]:
     sums = leaf_sums(problem, counts)
     return {
         problem.topology.switches[leaf].name: int(sums[leaf])

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 from nova.scheduler import host_manager
-from numpy.typing import NDArray
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
-from hpc_sched.core.arrays import Array
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -145,7 +144,7 @@ class GroupState:
         return room
 
     @property
-    def full_of_others(self) -> NDArray[np.bool_]:
+    def full_of_others(self) -> Mask:
         """Whether each HostState is full because of the VMs of others. Shape (HostStates,)."""
         placed = self.claims.placed
         return (self._room > placed) & (self._colocation_room <= placed)
