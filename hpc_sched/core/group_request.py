@@ -179,8 +179,8 @@ class GroupRequest(PlacementInput):
         size = self.constraints.group_size
         why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
         operator, tenant = answer.operator + why, answer.tenant + why
-        if self.left_out:
-            whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.left_out.items()))
+        if self.full_hosts:
+            whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.full_hosts.items()))
             operator += f"; hosts left out for the VMs that they have: {whys}"
             tenant += "; hosts are left out for the VMs that they have"
         return Refusal(operator, tenant)

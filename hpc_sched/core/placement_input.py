@@ -50,7 +50,7 @@ class PlacementInput:
     homogeneous: str = "false"  # true, prefer or false
     processors: HostProcessors | None = None  # read by choose_processor alone
     # Reason to number of hosts that are full because of VMs of others; part of a refusal.
-    left_out: Mapping[str, int] | None = None
+    full_hosts: Mapping[str, int] | None = None
 
     @classmethod
     def of(

@@ -27,11 +27,7 @@ def of(cloud: Cloud, members: Iterable[Server], room: Array) -> HostProcessors:
         reported,
         [math.floor(node.capacity.get("VCPU", 0) + node.capacity.get("PCPU", 0)) for node in nodes],
         room > 0,
-        Counter(
-            by_place.get((server.host, server.nodename or server.host))
-            for server in members
-            if server.host
-        ),
+        Counter(by_place.get(vm.place) for vm in members if vm.place),
         nova_options.option(cloud.snapshot, "processor_order"),
     )
 

@@ -189,7 +189,7 @@ def current() -> Fabric:
 
 
 def on_mutate(_conf: object, _fresh: object) -> None:
-    """Look for a change now: Nova's service received SIGHUP."""
+    """Check for a change now: Nova's service received SIGHUP."""
     # The parent of the workers has no thread to do so in the background. It reads at once, so that
     # the workers that it forks next start with the new topology.
     if not watch.wake():

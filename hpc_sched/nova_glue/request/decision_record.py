@@ -83,7 +83,7 @@ def _logged(state: GroupState, answer: Plan | Rejection) -> LoggedPlan | LoggedR
     # With all candidates of the first call and without constraints.
     free: Plan | Rejection = answer
     specs = state.request.hpc_specs
-    if not specs.is_flat and (state.is_bounded or specs.stated):
+    if not specs.is_flat and (state.is_bounded or specs.group_keys):
         free = state.group_request().unconstrained(answer.count)
     least = (free if isinstance(free, Plan) else answer).hop_bytes
     return LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, least)
@@ -150,7 +150,7 @@ def _entry(
             leaf: LeafCandidates(number, int(room[problem.topology.switch_index(leaf)]))
             for leaf, number in hosts.items()
         },
-        removed={**state.removed, **(request.left_out or {}), **+full},
+        removed={**state.removed, **(request.full_hosts or {}), **+full},
         decision=planned if refused is None else "refused",
         seconds=round(state.decisions.seconds, 6),
         plan=plan,

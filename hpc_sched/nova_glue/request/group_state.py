@@ -126,7 +126,7 @@ class GroupState:
         if self._now is None:
             self._now = self._first.after(self.claims.placed)
             self._now.room[self.claims.lost] = 0
-        now = replace(self._now, left_out=self.left_out)
+        now = replace(self._now, full_hosts=self.full_hosts)
         if positions is None:
             return now
         candidates = np.zeros(len(self._room), dtype=np.bool_)
@@ -150,7 +150,7 @@ class GroupState:
         return (self._room > placed) & (self._colocation_room <= placed)
 
     @property
-    def left_out(self) -> dict[str, int]:
+    def full_hosts(self) -> dict[str, int]:
         """Reason to the number of hosts that are full because of the VMs of others."""
         if self.colocated is None:
             return {}
