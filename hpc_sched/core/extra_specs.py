@@ -38,7 +38,7 @@ class HPCSpecs:
     app_class: str
     constraints: Constraints
     homogeneous: str
-    stated: tuple[str, ...]  # keys that only a group can have
+    group_keys: tuple[str, ...]  # those of its keys that only a group can have
     faults: tuple[str, ...]  # a sentence each, without names of switches or hosts
     is_unclear: bool = False  # whether the value of a guarantee is invalid
 
@@ -50,7 +50,7 @@ class HPCSpecs:
     @property
     def is_flat(self) -> bool:
         """True if the fabric does not matter: the cloud then counts as one leaf."""
-        return not self.by_topology and not self.needs_place
+        return not self.by_topology and not self.constraints.bind_place
 
     @property
     def shares_hosts(self) -> bool:
@@ -58,14 +58,9 @@ class HPCSpecs:
         return self.app_class in ("sync", "async")
 
     @property
-    def needs_place(self) -> bool:
-        """True if the request has a guarantee on switches: ``require`` or ``max_leaves``."""
-        return self.constraints.bind_place
-
-    @property
     def needs_proof(self) -> bool:
         """True if the request has any guarantee, rather than preferences alone."""
-        return self.needs_place or self.is_unclear or self.homogeneous == "true"
+        return self.constraints.bind_place or self.is_unclear or self.homogeneous == "true"
 
 
 def read(
@@ -94,25 +89,21 @@ def read(
         group_size=reader.number(GROUP_SIZE, extra_spec_names.MAX_GROUP_SIZE),
     )
     homogeneous = reader.choice(HOMOGENEOUS, extra_spec_names.HOMOGENEOUS)
-    stated = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
+    group_keys = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
     if homogeneous == "true":
-        stated.append(HOMOGENEOUS)
+        group_keys.append(HOMOGENEOUS)
     return HPCSpecs(
         app_class,
         constraints,
         homogeneous or defaults.homogeneous,
-        tuple(stated),
+        tuple(group_keys),
         tuple(reader.faults),
         is_unclear=not reader.unread.isdisjoint(GUARANTEES),
     )
 
 
 def application(
-    extra_specs: Mapping[str, Any],
-    hints: Mapping[str, Any],
-    defaults: Defaults,
-    *,
-    in_group: bool,
+    extra_specs: Mapping[str, Any], hints: Mapping[str, Any], defaults: Defaults, *, in_group: bool
 ) -> tuple[Application, tuple[str, ...]]:
     """Return the application of a VM, by default of class none outside groups, and its faults."""
     reader = _SpecReader(extra_specs, hints, (), defaults)
@@ -142,13 +133,11 @@ class _SpecReader:
     def fault_of_unclassed(self) -> None:
         """Report the guarantees of a request that is of class ``none`` only by default."""
         harmless = ("false", "prefer")
-        stated = [
-            key for key in GUARANTEES if (self._value(key) or "false").lower() not in harmless
-        ]
-        if stated:
-            self.unread.update(stated)
+        keys = [key for key in GUARANTEES if (self._value(key) or "false").lower() not in harmless]
+        if keys:
+            self.unread.update(keys)
             self.faults.append(
-                f"{', '.join(stated)}: only HPC applications can have that; the flavor must say "
+                f"{', '.join(keys)}: only HPC applications can have that; the flavor must say "
                 f"{APP_CLASS}=sync or extreme, for without it requests here are of class none"
             )
 

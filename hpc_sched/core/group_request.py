@@ -1,35 +1,22 @@
-"""One group to place, for the scheduler, ``hpc-sched fits`` and the simulator alike.
+"""The decisions on one group, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
 
-GroupRequest          the input of every decision about placement
-  after               the request once some of its VMs are placed
-  problem             the planner's input: capacities under the server group's policy
-  decide              the plan of the group, or a Rejection
-  choose_processor    the same on one processor type (Gupta2012, homogeneity)
-  host_order          the hosts in the order in which one VM tries them
-  refusal             the reason of a Rejection, for operator and tenant
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
-from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES, HPCSpecs
+from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of
+from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
+from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
-from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.core.plan.pruning import permitted_hosts
 from hpc_sched.core.plan.ranking import plan_order, spare_order
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
-from hpc_sched.core.processors import HostProcessors
-from hpc_sched.core.server_group_policy import HardPolicy
-from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology import plurals
-from hpc_sched.topology.model import Topology
 
 Answer = TypeVar("Answer")
 
@@ -44,151 +31,14 @@ class ProcessorChoice(Generic[Answer]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupRequest:
-    """A group of VMs, its members and its constraints, on the hypervisors of one moment.
+class GroupRequest(PlacementInput):
+    """A group to place; each method is one decision about it.
 
-    Arrays are read-only. A hypervisor is a pair (host, nodename); the caller chooses their
-    order. Several hypervisors may be one host of the topology.
+    decide              the plan of the group, or a Rejection
+    choose_processor    the same on one processor type (Gupta2012, homogeneity)
+    host_order          the hosts in the order in which one VM tries them
+    refusal             the reason of a Rejection, for operator and tenant
     """
-
-    topology: Topology
-    tie: Array  # shape (switches,): rank of each switch among equals, see problem.tie_order
-    # Shape (hypervisors,): index in topology.hosts; None: one hypervisor a host, in their order.
-    host_index: Array | None
-    # Shape (hypervisors,): VMs that each takes, before the server group's policy; 0 if it is
-    # not a candidate.
-    room: Array
-    members: Array  # shape (hosts,): VMs of the group that have a place
-    left: int  # VMs of this request without a place
-    awaiting: int  # VMs of the group without a place, at least those of this request
-    orphans: int = 0  # of them, VMs whose build requests no conductor works on any more
-    missing: int = 0  # VMs without a request up to the final size (``hpc:group_size``)
-    constraints: Constraints = NO_CONSTRAINTS
-    server_group_policy: str | None = None
-    hard_policy: HardPolicy | None = None  # its bound on hypervisors; None for a soft policy
-    pack_hosts: bool = True  # whether the fewest hosts are filled inside a leaf
-    # If MDOBP chooses hosts in a leaf; arrays have a row per hypervisor.
-    packing: MDOBPInput | None = None
-    homogeneous: str = "false"  # true, prefer or false
-    processors: HostProcessors | None = None  # read by choose_processor alone
-    # Reason to number of hosts that are full because of VMs of others; part of a refusal.
-    left_out: Mapping[str, int] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        topology: Topology,
-        hpc_specs: HPCSpecs,
-        *,
-        group_id: str,
-        policy: str | None,
-        max_per_host: int | None,
-        places: Sequence[tuple[str, str]],
-        names: Sequence[str],
-        room: Array,
-        members: Mapping[tuple[str, str], int],
-        left: int,
-        awaiting: int,
-        orphans: int = 0,
-        is_move: bool = False,
-        packing: MDOBPInput | None = None,
-        processors: HostProcessors | None = None,
-    ) -> Self:
-        """Return the request of a group by the ``hpc:`` values of its flavor and its server group.
-
-        :param group_id: key of the tie order
-        :param max_per_host: most VMs of the group on one service host; None: unbounded
-        :param places: service host and nodename of each hypervisor
-        :param names: host of the topology of each hypervisor
-        :param room: VMs that each hypervisor takes, before the policy; shape (hypervisors,)
-        :param members: VMs of the group that have a place, by service host and host
-        """
-        host_index = np.array([topology.index_of(name) for name in names], dtype=np.int64)
-        counts = np.zeros(len(topology.hosts), dtype=np.int64)
-        for (_, name), count in members.items():
-            counts[topology.index_of(name)] += count
-        final_size = 0 if is_move else hpc_specs.constraints.group_size or 0
-        return cls(
-            topology=topology,
-            tie=tie_order(topology, group_id),
-            host_index=host_index,
-            room=room,
-            members=counts,
-            left=left,
-            awaiting=awaiting,
-            orphans=orphans,
-            missing=max(final_size - int(counts.sum()), 0),
-            constraints=NO_CONSTRAINTS if hpc_specs.is_flat else hpc_specs.constraints,
-            server_group_policy=policy,
-            hard_policy=server_group_policy.hard_policy(
-                policy, max_per_host, members, places, topology.leaf_index[host_index]
-            ),
-            pack_hosts=policy != "soft-anti-affinity" and packing is None,
-            packing=packing,
-            homogeneous=hpc_specs.homogeneous,
-            processors=processors,
-        )
-
-    def after(self, placed: Array) -> Self:
-        """Return the request once some of its VMs are placed. O(hosts of the topology).
-
-        :param placed: VMs on each hypervisor, shape (hypervisors,)
-        """
-        number, policy, packing = int(placed.sum()), self.hard_policy, self.packing
-        left = max(self.left - number, 0)
-        return replace(
-            self,
-            room=np.maximum(self.room - placed, 0),
-            members=self.members + self.per_host(placed),
-            left=left,
-            awaiting=max(self.awaiting - number, left),
-            missing=max(self.missing - number, 0),
-            hard_policy=None if policy is None else policy.with_placed(placed),
-            packing=None if packing is None else packing.after(placed),
-        )
-
-    def among(self, candidates: Mask) -> Self:
-        """Return the same request with fewer candidates.
-
-        :param candidates: shape (hypervisors,)
-        """
-        return replace(self, room=np.where(candidates, self.room, 0))
-
-    @property
-    def active(self) -> int:
-        """VMs that are being created or will be: the fewest for which ``prefer`` holds."""
-        return max(self.awaiting - self.orphans, self.left, self.missing)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Numbers of VMs to plan for, largest first; the last one must fit.
-
-        The VMs of this request must fit; with ``require`` the group must fit at its final size.
-        VMs of other requests, and orphaned build requests, only improve the choice.
-        """
-        is_required = self.constraints.require is not None
-        fewest = max(self.left, self.missing) if is_required else self.left
-        wanted = {max(self.awaiting, self.missing), self.active, fewest}
-        return tuple(sorted((count for count in wanted if count >= fewest), reverse=True))
-
-    @property
-    def capacity(self) -> Array:
-        """VMs that each hypervisor takes under the server group's policy. Shape (hypervisors,)."""
-        return server_group_policy.apply(self.hard_policy, self.room, self.sizes)
-
-    def problem(self) -> Problem:
-        """Return the problem that the planner solves. O(hypervisors)."""
-        return self._problem(self.capacity)
-
-    def problem_at(self, level: int) -> Problem:
-        """Return the problem whose rooms below the switches of a level are exact.
-
-        The policy's bound on a service of many nodes holds per switch of this level.
-        """
-        policy = self.hard_policy
-        if policy is not None:
-            policy = replace(policy, leaf=self._switches(level))
-        return self._problem(server_group_policy.apply(policy, self.room, self.sizes))
 
     def decide(self) -> Plan | Rejection:
         """Return the plan of least Hop-Byte within the constraints, or a Rejection.
@@ -199,12 +49,12 @@ class GroupRequest:
         if isinstance(answer, Rejection) or self._keeps_policy(answer):
             return answer
         # A service of many nodes: capacities are exact for each leaf, not for several together.
-        switches = [self._switches(level) for level in range(2, self.topology.depth + 1)]
+        switches = [self.switches(level) for level in range(2, self.topology.depth + 1)]
         plans: list[Plan] = []
         for room in server_group_policy.by_service(
-            self.hard_policy, self.room, self.sizes, self._per_hypervisor(answer), switches
+            self.hard_policy, self.room, self.sizes, self.per_hypervisor(answer), switches
         ):
-            found = solve_sizes(self._problem(room), self.sizes, self.active)
+            found = solve_sizes(self.problem_of(room), self.sizes, self.active)
             if isinstance(found, Rejection):
                 answer = found
             elif self._keeps_policy(found):
@@ -266,7 +116,7 @@ class GroupRequest:
         if is_required and (fault := processors.fault_of_members()):
             return fault
         best: ProcessorChoice[Answer] | None = None
-        most = 0
+        most = 0  # the largest gang that fits on one type
         for name, request in self.by_processor():
             answer = decide(request)
             if isinstance(answer, Rejection):
@@ -294,7 +144,7 @@ class GroupRequest:
         if self.server_group_policy == "anti-affinity" and self.hard_policy is not None:
             empty = np.minimum(empty, self.hard_policy.max_per_service)
         without_vms = replace(
-            self._problem(self.room), capacity=empty, members=np.zeros_like(empty)
+            self.problem_of(self.room), capacity=empty, members=np.zeros_like(empty)
         )
         level = level_of(self.topology, self.constraints.require)
         gang = largest_gang(without_vms, level, max_leaves=most_leaves)
@@ -329,8 +179,8 @@ class GroupRequest:
         size = self.constraints.group_size
         why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
         operator, tenant = answer.operator + why, answer.tenant + why
-        if self.left_out:
-            whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.left_out.items()))
+        if self.full_hosts:
+            whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.full_hosts.items()))
             operator += f"; hosts left out for the VMs that they have: {whys}"
             tenant += "; hosts are left out for the VMs that they have"
         return Refusal(operator, tenant)
@@ -350,61 +200,14 @@ class GroupRequest:
         Without a guarantee, a VM that moves is placed, and so is a group whose members already
         break a constraint or are on several islands.
         """
-        if self.constraints.bind_place:
-            return True
-        if self.homogeneous == "true" and self.processors is not None:
-            return True
-        return not (is_move or answer.conflict)
-
-    @property
-    def hosts_of_rows(self) -> Array:
-        """Index in ``topology.hosts`` of each hypervisor. Shape (hypervisors,)."""
-        return np.arange(len(self.room)) if self.host_index is None else self.host_index
-
-    def per_host(self, numbers: Array) -> Array:
-        """Return the sums of numbers per hypervisor over each host. Shape (hosts,)."""
-        if self.host_index is None:
-            return numbers
-        counts = np.zeros(len(self.topology.hosts), dtype=np.int64)
-        np.add.at(counts, self.host_index, numbers)
-        return counts
-
-    def _switches(self, level: int) -> Array:
-        """Return the switch of a level above each hypervisor. Shape (hypervisors,)."""
-        above: Array = self.topology.groups[level - 1][self.hosts_of_rows]
-        return above
-
-    def _problem(self, capacity: Array) -> Problem:
-        return Problem(
-            topology=self.topology,
-            capacity=self.per_host(capacity),
-            members=self.members,
-            awaiting=self.awaiting,
-            tie=self.tie,
-            constraints=self.constraints,
-            pack_hosts=self.pack_hosts,
-            packing=None if self.packing is None else self._packing(self.packing),
+        is_guaranteed = self.constraints.bind_place or (
+            self.homogeneous == "true" and self.processors is not None
         )
-
-    def _packing(self, packing: MDOBPInput) -> MDOBPInput:
-        if self.host_index is None:
-            return packing
-        free = np.zeros((len(self.topology.hosts), len(packing.demand)))
-        usable = np.zeros_like(free)
-        np.add.at(free, self.host_index, packing.free)
-        np.add.at(usable, self.host_index, packing.usable)
-        return replace(packing, free=free, usable=usable)
+        return is_guaranteed or not (is_move or answer.conflict)
 
     def _keeps_policy(self, plan: Plan) -> bool:
-        """True if the plan keeps the hard policy, counted by service."""
         policy = self.hard_policy
-        return policy is None or server_group_policy.keeps(policy, self._per_hypervisor(plan))
-
-    def _per_hypervisor(self, plan: Plan) -> Array:
-        """Return the VMs that a plan has on each hypervisor. Shape (hypervisors,)."""
-        hosts = self.topology.hosts
-        counts = [plan.hosts.get(hosts[i], 0) for i in self.hosts_of_rows.tolist()]
-        return np.array(counts, dtype=np.int64)
+        return policy is None or server_group_policy.keeps(policy, self.per_hypervisor(plan))
 
     def _most_on_one_service(self) -> int:
         """Return the most VMs that one service takes; only the members' service if it has any."""

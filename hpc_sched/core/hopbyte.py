@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,9 +35,19 @@ def hop_bytes(
         traffic = _by_pair(list(placement), np.asarray(traffic))
     fabric = topology.including(placement.values())
     total: float = 0
-    for p, q, sent in _pairs(placement, traffic):
-        if sent and p != q:
+    counted: set[tuple[Any, Any]] = set()
+    for (p, q), sent in traffic.items():
+        for vm in (p, q):
+            if vm not in placement:
+                raise LookupError(f"traffic names VM {vm!r}, which has no place")
+        if sent < 0:
+            raise ValueError(f"negative bytes between {p!r} and {q!r}: {sent}")
+        before = traffic[q, p] if (q, p) in counted else None
+        if before is None and sent and p != q:
             total += sent * fabric.hops(placement[p], placement[q])
+        if before not in (None, sent):
+            raise ValueError(f"bytes between {p!r} and {q!r} are given twice: {sent}, {before}")
+        counted.add((p, q))
     return total
 
 
@@ -68,26 +78,6 @@ def hop_bytes_of_counts(*, topology: Topology, counts: Mapping[str, int]) -> flo
             cost -= 2 * rise * math.comb(count, 2)
     roots = [index for index in below if fabric.switches[index].parent < 0]
     return math.inf if len(roots) > 1 else cost
-
-
-def _pairs(
-    placement: Mapping[Hashable, str], traffic: Mapping[tuple[Any, Any], float]
-) -> Iterator[tuple[Any, Any, float]]:
-    counted: set[tuple[Any, Any]] = set()
-    for (p, q), sent in traffic.items():
-        for vm in (p, q):
-            if vm not in placement:
-                raise LookupError(f"traffic names VM {vm!r}, which has no place")
-        if sent < 0:
-            raise ValueError(f"negative bytes between {p!r} and {q!r}: {sent}")
-        if (q, p) in counted:
-            if traffic[(q, p)] != sent:
-                raise ValueError(
-                    f"bytes between {p!r} and {q!r} are given twice: {sent}, {traffic[(q, p)]}"
-                )
-            continue
-        counted.add((p, q))
-        yield p, q, sent
 
 
 def _by_pair(vms: list[Hashable], traffic: NDArray[Any]) -> dict[tuple[Any, Any], float]:

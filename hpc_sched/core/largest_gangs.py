@@ -19,12 +19,10 @@ def gangs(request: GroupRequest) -> list[Gang]:
     """
     kinds = [request]
     if request.homogeneous == "true" and request.processors is not None:
-        kinds = []
-        if request.processors.fault_of_members() is None:
-            kinds = [kind for _, kind in request.by_processor()]
-        if not kinds:
-            # No hypervisor may be used: every level has room for none.
-            kinds = [request.among(np.zeros(len(request.room), dtype=np.bool_))]
+        is_known = request.processors.fault_of_members() is None
+        # Without a type no hypervisor may be used: every level has room for none.
+        none = request.among(np.zeros(len(request.room), dtype=np.bool_))
+        kinds = [kind for _, kind in request.by_processor() if is_known] or [none]
     found = (_largest(level, kinds) for level in range(1, request.topology.depth + 1))
     return [gang for gang in found if gang is not None]
 
@@ -36,11 +34,10 @@ def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
         problem = _on_one_service(request, level)
         most = problem.constraints.max_leaves
         gang = largest_gang(problem, level, max_leaves=most, with_members=True)
-        if gang is not None and conflict_of(problem, level, None, most):
-            # The members are not under one switch, so no group with them is.
-            gang = replace(gang, vms=0)
         if gang is not None:
-            found.append(gang)
+            # Members that are not under one switch: no group with them is.
+            has_conflict = conflict_of(problem, level, None, most)
+            found.append(replace(gang, vms=0) if has_conflict else gang)
     return max(found, key=lambda gang: gang.vms, default=None)
 
 

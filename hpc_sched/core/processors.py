@@ -53,9 +53,20 @@ def of_cpu_info(found: Any) -> Processor | None:
         return None
 
 
-def stated_type(values: Iterable[str]) -> str | None:
-    """Return the type that the metadata of aggregates state; different values are joined."""
-    return ", ".join(sorted({value.strip() for value in values if value.strip()})) or None
+def types_of(
+    metadata: Iterable[Iterable[str]],
+    in_file: Iterable[str | None],
+    reported: Sequence[Processor | None],
+) -> list[str | None]:
+    """Return the type of each host; None if it is unknown.
+
+    The metadata ``hpc:processor`` of its aggregates comes first, different values joined; then
+    the type in the topology file; then what the hypervisor reports, by :func:`type_names`.
+    """
+    return [
+        ", ".join(sorted({value.strip() for value in values if value.strip()})) or named or measured
+        for values, named, measured in zip(metadata, in_file, type_names(reported), strict=True)
+    ]
 
 
 def type_names(processors: Sequence[Processor | None]) -> list[str | None]:
@@ -90,7 +101,7 @@ def best_first(
     :param order: the operator's order, best first
     :param prefer: type to the members that run on it
     :param features: type to all features of its processors. A name has only the features that
-        tell types apart, so it changes with the hosts at hand: an entry of ``order`` that is no
+        distinguish types, so it changes with the hosts at hand: an entry of ``order`` that is no
         type's name holds for the types of its label with all its features.
     """
     place = {name: i for i, name in reversed(list(enumerate(order)))}

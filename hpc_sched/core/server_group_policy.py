@@ -35,6 +35,10 @@ class HardPolicy:
         """Additional VMs that anti-affinity allows on each service. Shape (services,)."""
         return np.maximum(self.max_per_service - self.members, 0)
 
+    def with_members(self, room: Array) -> Array:
+        """Return ``room``, or 0 where the service has no member. Shape (hypervisors,)."""
+        return np.where(self.members[self.service] > 0, room, 0)
+
     def per_service(self, numbers: Array) -> Array:
         """Return the sums of numbers per hypervisor over each service. Shape (services,)."""
         sums = np.bincount(self.service, weights=numbers, minlength=len(self.members))
@@ -97,7 +101,7 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
     members = policy.members
     if policy.policy == "affinity":
         if members.any():
-            return np.where(members[policy.service] > 0, room, 0)
+            return policy.with_members(room)
         total = policy.per_service(room)
         needed = next((size for size in sizes if (total >= size).any()), sizes[-1])
         return np.where(total[policy.service] >= needed, room, 0)
@@ -157,10 +161,9 @@ def open_room(policy: HardPolicy | None, room: Array) -> Array:
     """Return ``room``, or 0 where the policy allows the service no VM. Shape (hypervisors,)."""
     if policy is None:
         return room
-    members = policy.members
     if policy.policy == "anti-affinity":
-        return np.where(members[policy.service] < policy.max_per_service, room, 0)
-    return np.where(members[policy.service] > 0, room, 0) if members.any() else room
+        return np.where(policy.allowed[policy.service] > 0, room, 0)
+    return policy.with_members(room) if policy.members.any() else room
 
 
 def _shared_out(policy: HardPolicy, room: Array, part: Array) -> Array:

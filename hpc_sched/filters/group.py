@@ -33,7 +33,7 @@ class HPCGroupFilter(GroupFilter):
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         state = served_requests.get_state(spec, states)
         if state is None:
-            _check_lonely(spec)
+            _check_without_group(spec)
             return states
         _check(state)
         positions = state.positions(states)
@@ -74,10 +74,10 @@ def _check(state: GroupState) -> None:
         check_members(state)
 
 
-def _check_lonely(spec: objects.RequestSpec) -> None:
+def _check_without_group(spec: objects.RequestSpec) -> None:
     """Check that a request without a group has no invalid values, and no constraints of a group."""
     hpc_specs = served_requests.get_hpc_specs(spec)
-    is_plain = not hpc_specs.faults and not hpc_specs.stated
+    is_plain = not hpc_specs.faults and not hpc_specs.group_keys
     # A flavor must not block a VM that runs; to find out takes one query.
     if is_plain or group_members.is_placed(spec.instance_uuid):
         return
@@ -85,7 +85,7 @@ def _check_lonely(spec: objects.RequestSpec) -> None:
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))
     if not request_spec.is_group(spec):
         raise exceptions.RefusedError(
-            f"{', '.join(hpc_specs.stated)}: only a group can have that; "
+            f"{', '.join(hpc_specs.group_keys)}: only a group can have that; "
             "name a server group in the hint 'group'"
             + (", or create the VMs in one request" if CONF.hpc_sched.implicit_groups else "")
         )

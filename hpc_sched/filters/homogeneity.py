@@ -33,7 +33,8 @@ class HPCHomogeneityFilter(GroupFilter):
         processors = host_processors.of(
             state.candidates, positions, state.group.members, state.group.cells, state.fabric
         )
-        choice = state.decisions.choose_processor(replace(group, processors=processors))
+        group = replace(group, processors=processors)
+        choice = group.choose_processor(state.decisions.decide, lambda plan: plan.count)
         if isinstance(choice, Refusal):
             raise refused(choice)
         if choice is None:

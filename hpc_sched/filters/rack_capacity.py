@@ -47,12 +47,12 @@ class HPCRackCapacityFilter(GroupFilter):
         if not group.left:
             return states
         hpc_specs = state.request.hpc_specs
-        if hpc_specs.needs_place:
+        if hpc_specs.constraints.bind_place:
             check_members(state)
         answer = state.decide(group)
         if state.decisions.revised:
             return states
-        if isinstance(answer, Rejection) and hpc_specs.needs_place:
+        if isinstance(answer, Rejection) and hpc_specs.constraints.bind_place:
             raise refused(group.refusal(answer))
         if isinstance(answer, Rejection) or hpc_specs.is_flat:
             decision_record.log(state, answer)

@@ -69,14 +69,13 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
     if hpc_specs.app_class == "none":
         return None
     group = _server_group(spec)
-    policy = group.policy if group is not None and group.obj_attr_is_set("policy") else None
-    members = group.members if group is not None and group.obj_attr_is_set("members") else None
+    policy = _value_of(group, "policy")
     return RequestedGroup(
         instance_uuid=spec.instance_uuid,
         group_uuid=server_group_of(spec),
         policy=policy,
         max_per_host=_max_per_host(group, policy),
-        member_uuids=frozenset(members or ()),
+        member_uuids=frozenset(_value_of(group, "members") or ()),
         count=count_of(spec),
         demand=demand(spec),
         hpc_specs=hpc_specs,
@@ -103,12 +102,17 @@ def request_id_of(spec: objects.RequestSpec) -> str | None:
 
 def server_group_of(spec: objects.RequestSpec) -> str | None:
     """Return the uuid of a request's server group, or None without one."""
-    group = _server_group(spec)
-    return group.uuid if group is not None and group.obj_attr_is_set("uuid") else None
+    uuid: str | None = _value_of(_server_group(spec), "uuid")
+    return uuid
 
 
 def _server_group(spec: objects.RequestSpec) -> objects.InstanceGroup | None:
-    return spec.instance_group if spec.obj_attr_is_set("instance_group") else None
+    return _value_of(spec, "instance_group")
+
+
+def _value_of(found: Any, name: str) -> Any:
+    """Return a field of one of Nova's objects; None if it is not set, or there is no object."""
+    return getattr(found, name) if found is not None and name in found else None
 
 
 def demand(spec: objects.RequestSpec) -> dict[str, int]:
@@ -119,8 +123,7 @@ def demand(spec: objects.RequestSpec) -> dict[str, int]:
 
 def count_of(spec: objects.RequestSpec) -> int:
     """Return the number of VMs that a request was made for, at least 1."""
-    count = spec.num_instances if spec.obj_attr_is_set("num_instances") else 1
-    return max(count or 1, 1)
+    return max(_value_of(spec, "num_instances") or 1, 1)
 
 
 def _max_per_host(group: objects.InstanceGroup | None, policy: str | None) -> int | None:
@@ -159,12 +162,12 @@ def has_class(extra_specs: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
 
 def extra_specs_of(flavor: objects.Flavor) -> Mapping[str, Any]:
     """Return a flavor's extra specs; empty if they are not loaded."""
-    return (flavor.extra_specs or {}) if "extra_specs" in flavor else {}
+    return _value_of(flavor, "extra_specs") or {}
 
 
 def hints_of(spec: objects.RequestSpec) -> Mapping[str, Any]:
     """Return a request's scheduler hints."""
-    return (spec.scheduler_hints or {}) if spec.obj_attr_is_set("scheduler_hints") else {}
+    return _value_of(spec, "scheduler_hints") or {}
 
 
 def _defaults() -> Defaults:

@@ -44,8 +44,7 @@ class Cloud:
         host_of: dict[str, str] = {}
         servers_on: dict[str, list[Server]] = {}
         for server in snapshot.servers:
-            if server.host:
-                place = (server.host, server.nodename or server.host)
+            if place := server.place:
                 name = name_at.get(place) or names.find(*place) or place[1]
                 host_of[server.uuid] = name
                 servers_on.setdefault(name, []).append(server)

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_sched.core import extra_specs
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.sharing.cache_interference import (
     ALPHA,
@@ -23,13 +23,11 @@ from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Server
 
 
-def rooms(
-    cloud: Cloud, newcomer: Application, without: frozenset[str] = frozenset()
-) -> NDArray[np.int64]:
-    """Return the VMs like the newcomer that each hypervisor takes next to those that it has.
+def rooms(cloud: Cloud, vm: Application, without: frozenset[str] = frozenset()) -> Array:
+    """Return the VMs of an application that each hypervisor takes next to those that it has.
 
     Dedication counts for class ``extreme`` and if HPCDedicatedHostFilter is enabled; cache
-    scores and bad company count if HPCInterferenceFilter is. Shape (hypervisors,).
+    scores and the interference index count if HPCInterferenceFilter is. Shape (hypervisors,).
     Linear in VMs.
 
     :param without: uuids of VMs to ignore
@@ -37,22 +35,22 @@ def rooms(
     snapshot = cloud.snapshot
     enabled = nova_options.enabled(snapshot)
     by_limits = enabled.has_filter(INTERFERENCE_FILTER)
-    by_dedication = newcomer.app_class == "extreme" or enabled.has_filter(DEDICATED_FILTER)
+    by_dedication = vm.app_class == "extreme" or enabled.has_filter(DEDICATED_FILTER)
     nodes = snapshot.hypervisors
     found = np.full(len(nodes), UNBOUNDED, dtype=np.int64)
     if not (by_limits or by_dedication):
         return found
     there_now = running(cloud, without)
-    apart = nova_options.incompatible(snapshot, newcomer.name)
+    apart = nova_options.incompatible(snapshot, vm.name)
     default = Limits(nova_options.option(snapshot, ALPHA), nova_options.option(snapshot, BETA))
     metadata = cloud.aggregate_metadata()
     for i, node in enumerate(nodes):
         there = there_now.get((node.host, node.nodename), [])
         if by_dedication:
-            found[i] = dedicated_room(newcomer, there)
+            found[i] = dedicated_room(vm, there)
         if by_limits:
             limits, _ = limits_in(metadata.get(node.host, ()), default)
-            found[i] = min(int(found[i]), room(newcomer, there, limits, apart))
+            found[i] = min(int(found[i]), room(vm, there, limits, apart))
     return found
 
 
@@ -75,7 +73,8 @@ def running(
     defaults = nova_options.defaults(snapshot)
     found: dict[tuple[str, str], list[Application]] = {}
     for server in snapshot.servers:
-        if not server.host or server.uuid in without:
+        place = server.place
+        if place is None or server.uuid in without:
             continue
         many = server.reservation_id is not None and together[server.reservation_id] > 1
         in_group = server.uuid in cloud.group_of or (implicit and many)
@@ -83,6 +82,5 @@ def running(
         runs, _ = extra_specs.application(
             server.flavor.extra_specs, {}, defaults, in_group=in_group
         )
-        place = server.host, server.nodename or server.host
         found.setdefault(place, []).append(replace(runs, group=group_of(cloud, server)))
     return found

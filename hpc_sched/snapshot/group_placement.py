@@ -32,6 +32,10 @@ def of(cloud: Cloud, group: Group) -> GroupPlacement:
     counts = Counter(hosts)
     leaves = Counter(map(cloud.topology.leaf_of, hosts))
     now = hop_bytes_of_counts(topology=cloud.topology, counts=counts)
+    least = now
+    if (request := server_groups.as_request(cloud, group)) is not None:
+        found = group_fit.least(request_builder.of(cloud, request))
+        least = now if found is None else min(now, found)
     notes = []
     kinds = server_groups.kinds_of(placed)
     if len(kinds) > 1:
@@ -48,15 +52,6 @@ def of(cloud: Cloud, group: Group) -> GroupPlacement:
         counts=dict(sorted(counts.items())),
         leaves=dict(sorted(leaves.items(), key=lambda item: (-item[1], item[0]))),
         hop_bytes=None if math.isinf(now) else now,
-        least=_least(cloud, group, now),
+        least=None if math.isinf(least) else least,
         notes=tuple(notes),
     )
-
-
-def _least(cloud: Cloud, group: Group, now: float) -> float | None:
-    request = server_groups.as_request(cloud, group)
-    if request is None:
-        return 0
-    found = group_fit.least(request_builder.of(cloud, request))
-    best = now if found is None else min(now, found)
-    return None if math.isinf(best) else best

@@ -4,23 +4,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hpc_sched.core.processors import (
-    METADATA,
-    HostProcessors,
-    Processor,
-    of_cpu_info,
-    stated_type,
-    type_names,
-)
+from hpc_sched.core import processors
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.processors import METADATA, HostProcessors, Processor
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Server
 
 
-def of(cloud: Cloud, members: Iterable[Server], room: NDArray[np.int64]) -> HostProcessors:
+def of(cloud: Cloud, members: Iterable[Server], room: Array) -> HostProcessors:
     """Return the types of hypervisors and members. Linear in hypervisors.
 
     :param members: VMs of the group
@@ -35,11 +27,7 @@ def of(cloud: Cloud, members: Iterable[Server], room: NDArray[np.int64]) -> Host
         reported,
         [math.floor(node.capacity.get("VCPU", 0) + node.capacity.get("PCPU", 0)) for node in nodes],
         room > 0,
-        Counter(
-            by_place.get((server.host, server.nodename or server.host))
-            for server in members
-            if server.host
-        ),
+        Counter(by_place.get(vm.place) for vm in members if vm.place),
         nova_options.option(cloud.snapshot, "processor_order"),
     )
 
@@ -48,11 +36,8 @@ def per_hypervisor(cloud: Cloud) -> tuple[list[str | None], list[Processor | Non
     """Return type and reported processor of each hypervisor."""
     metadata = cloud.aggregate_metadata()
     nodes = cloud.snapshot.hypervisors
-    reported = [None if node.cpu_info is None else of_cpu_info(node.cpu_info) for node in nodes]
-    names = [
-        stated_type(there.get(METADATA, "") for there in metadata.get(node.host, ()))
-        or cloud.topology.processor_of(cloud.name_at[node.host, node.nodename])
-        or measured
-        for node, measured in zip(nodes, type_names(reported), strict=True)
-    ]
-    return names, reported
+    reported = [processors.of_cpu_info(node.cpu_info) for node in nodes]
+    stated = [[row.get(METADATA, "") for row in metadata.get(node.host, ())] for node in nodes]
+    names = (cloud.name_at[node.host, node.nodename] for node in nodes)
+    in_file = map(cloud.topology.processor_of, names)
+    return processors.types_of(stated, in_file, reported), reported

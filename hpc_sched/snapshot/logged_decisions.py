@@ -106,7 +106,6 @@ def _log_lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
 
 
 def _rotated(path: str) -> list[str]:
-    """Return the older files of a log, newest first."""
     folder, name = os.path.split(path)
     older = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9})|-([0-9]{8,14}))(?:\.gz)?")
     found = []

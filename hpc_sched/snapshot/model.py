@@ -57,6 +57,11 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     reservation_id: str | None = None  # of the API request that created it
     boots_from_volume: bool = False
 
+    @property
+    def place(self) -> tuple[str, str] | None:
+        """Service host and nodename, or None without a host."""
+        return (self.host, self.nodename or self.host) if self.host else None
+
 
 class Group(Struct, frozen=True, forbid_unknown_fields=True):
     """One server group."""

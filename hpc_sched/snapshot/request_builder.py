@@ -97,7 +97,7 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
         colocation.rooms(cloud, replace(runs, group=request.group_id or None), gone),
     )
     # They can stay on their hosts, even if these take no other VMs.
-    own = Counter((vm.host, vm.nodename or vm.host) for vm in request.moves if vm.host)
+    own = Counter(vm.place for vm in request.moves)
     room = np.maximum(room, [own[node.host, node.nodename] for node in cloud.snapshot.hypervisors])
     group = _group_request(cloud, request, hpc_specs, topology, room)
     return SnapshotRequest(cloud, request, hpc_specs, group)
@@ -148,12 +148,9 @@ def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
 
 def _rooms(cloud: Cloud, request: GroupQuery) -> Array:
     """Return the VMs that fit into each hypervisor's free resources. Shape (hypervisors,)."""
-    held: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for server in request.moves:
-        if server.host:
-            held[server.host, server.nodename or server.host].update(
-                demand_of(server.flavor, boots_from_volume=server.boots_from_volume)
-            )
+    held: defaultdict[tuple[str, str] | None, Counter[str]] = defaultdict(Counter)
+    for vm in request.moves:
+        held[vm.place].update(demand_of(vm.flavor, boots_from_volume=vm.boots_from_volume))
     demand, rooms = request.demand, []
     for node in cloud.snapshot.hypervisors:
         own = held[node.host, node.nodename]

@@ -112,11 +112,7 @@ def _below(cloud: Cloud, name: str) -> tuple[str, ...]:
 
 
 def _is_switch(topology: Topology, name: str) -> bool:
-    try:
-        topology.switch_index(name)
-    except exceptions.UnknownHostError:
-        return False
-    return True
+    return any(switch.name == name for switch in topology.switches)
 
 
 def _like(cloud: Cloud, addition: Addition) -> str:

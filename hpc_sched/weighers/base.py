@@ -119,11 +119,9 @@ class GroupWeigher(weights.BaseHostWeigher):
         return any(self.multiplier in aggregate.metadata for aggregate in found.values())
 
     def _places(self, state: GroupState) -> bool:
-        """True if the weigher places the VMs of a group."""
         raise NotImplementedError
 
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
-        """Return the weights of the candidates at these positions."""
         raise NotImplementedError
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:

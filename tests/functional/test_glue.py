@@ -281,7 +281,7 @@ def test_a_short_name_finds_its_host_unless_two_hosts_would_share_it():
     names = loaded_topology.current()
     assert names.name_of("n01.example.org", None) == "n01"
     states = [host_state("n01.a"), host_state("n01.b"), host_state("n02.a")]
-    found, unknown = loaded_topology.names_in(names, states)
+    found, unknown = names.names.find_all([(state.host, state.nodename) for state in states])
     assert found == ["n01.a", "n01.b", "n02"]
     assert unknown == ["n01.a", "n01.b"]
 

@@ -130,6 +130,5 @@ class _Leaves:
 
 
 def _places_in_leaf(problem: Problem, leaf: int, count: int) -> list[int]:
-    """Return the host of each of ``count`` VMs in a leaf that has room for them."""
     here = np.flatnonzero((problem.topology.leaf_index == leaf) & (problem.capacity > 0))
     return places(problem, leaf_hosts(problem, count, here)[leaf], count)

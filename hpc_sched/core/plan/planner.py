@@ -10,7 +10,6 @@ solve         the plan of a number of VMs
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -101,25 +100,19 @@ def solve(
     # With the bound there is a row for every number of leaves: try without it first.
     has_room = bool((rooms_below(problem, level, max_leaves) >= count).any())
     found = _best(problem, count, level, None) if has_room else None
-    if found is not None and max_leaves is not None and found.leaf_count > max_leaves:
-        found = _best(problem, count, level, max_leaves)
+    if found is not None and max_leaves is not None:
+        tree, _, choice = found
+        if len({leaf for leaf, _ in choice.counts} | tree.member_leaves) > max_leaves:
+            found = _best(problem, count, level, max_leaves)
     if found is None:
         return rejected(problem, count, require=require, max_leaves=max_leaves)
-    return _plan_of(problem, found)
+    return _plan_of(problem, *found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The best way below one switch."""
-
-    top: int  # the switch
-    leaf_count: int  # leaves of the whole group, members included
-    choice: Choice
-    hosts: dict[int, leaf_hosts.LeafHosts]  # by leaf
-
-
-def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _Found | None:
-    """Return the best way to place ``count`` VMs below one switch of a level."""
+def _best(
+    problem: Problem, count: int, level: int, max_leaves: int | None
+) -> tuple[GroupTree, int, Choice] | None:
+    """Return the best switch of a level for ``count`` VMs, and the best way below it."""
     switches, domain = problem.topology.switches, problem.topology.groups[level - 1]
     with_members = np.unique(domain[problem.members > 0])
     if len(with_members) > 1:
@@ -144,18 +137,17 @@ def _best(problem: Problem, count: int, level: int, max_leaves: int | None) -> _
     equals = [(top, used) for total, top, used in totals if total == best]
     ways = [(tree.node(top).best(used, count), top) for top, used in equals]
     choice, top = max(ways, key=lambda way: (way[0].leaf_set, -int(problem.tie[way[1]])))
-    leaves = {leaf for leaf, _ in choice.counts} | tree.member_leaves
-    return _Found(top, len(leaves), choice, tree.hosts)
+    return tree, top, choice
 
 
-def _plan_of(problem: Problem, found: _Found) -> Plan:
+def _plan_of(problem: Problem, tree: GroupTree, top: int, choice: Choice) -> Plan:
     topology = problem.topology
-    counts = dict(found.choice.counts)
+    counts = dict(choice.counts)
     order = _slot_order(problem, counts)
     places = [
         topology.hosts[host]
         for leaf in order
-        for host in leaf_hosts.places(problem, found.hosts[leaf], counts[leaf])
+        for host in leaf_hosts.places(problem, tree.hosts[leaf], counts[leaf])
     ]
     hosts = Counter(places)
     everyone = hosts.copy()
@@ -166,7 +158,7 @@ def _plan_of(problem: Problem, found: _Found) -> Plan:
         places=tuple(places),
         leaves={topology.switches[leaf].name: counts[leaf] for leaf in order},
         hop_bytes=hop_bytes_of_counts(topology=topology, counts=everyone),
-        switch=topology.switches[found.top].name,
+        switch=topology.switches[top].name,
     )
 
 

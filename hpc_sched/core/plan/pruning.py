@@ -66,8 +66,7 @@ def hosts_with_spares(
         kept.append(leaf)
         places -= int(room[leaf])
         hosts -= int(number[leaf])
-    mask: Mask = allowed & np.isin(topology.leaf_index, kept)
-    return mask
+    return np.logical_and(allowed, np.isin(topology.leaf_index, kept))
 
 
 def _leaf_order(problem: Problem, plan: Plan) -> list[int]:

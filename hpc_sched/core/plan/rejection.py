@@ -30,11 +30,7 @@ def rejected(
 
 
 def largest_gang(
-    problem: Problem,
-    level: int,
-    *,
-    max_leaves: int | None = None,
-    with_members: bool = False,
+    problem: Problem, level: int, *, max_leaves: int | None = None, with_members: bool = False
 ) -> Gang | None:
     """Return the largest group under one switch of a level, or None without any host.
 

@@ -71,7 +71,8 @@ def places_of(
             client = report.report_client_singleton()
             found = client.get_allocs_for_consumer(context, consumer)["allocations"]
             source = (moving_from or {}).get(consumer)
-            for provider in _hosts_first(found):
+            # Hosts before devices and shared disks.
+            for provider in sorted(found, key=lambda uuid: (_is_device(found[uuid]), uuid)):
                 if provider not in place_of:
                     node = _nodename(client, context, provider)
                     place_of[provider] = host_of.get(node, node), node
@@ -96,13 +97,8 @@ def places_of(
     return LookupResult(dict(places), problem, missed)
 
 
-def _hosts_first(allocations: Mapping[str, Any]) -> list[str]:
-    """Return the providers of an allocation, hosts before devices and shared disks, by uuid."""
-    is_device = {
-        uuid: _OF_THE_HOST.isdisjoint(found.get("resources", {}))
-        for uuid, found in allocations.items()
-    }
-    return sorted(is_device, key=lambda uuid: (is_device[uuid], uuid))
+def _is_device(allocation: Mapping[str, Any]) -> bool:
+    return _OF_THE_HOST.isdisjoint(allocation.get("resources", {}))
 
 
 def _nodename(

@@ -119,7 +119,6 @@ def _application(
 def _read_creations(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
 ) -> dict[str, _Creation]:
-    """Return what the RequestSpecs of instances say, without unreadable ones."""
     if not uuids:
         return {}
     spec, mapping = api_models.RequestSpec, api_models.InstanceMapping
@@ -165,7 +164,6 @@ def _creation_in(spec: databases.Fields) -> _Creation:
 def _read_flavors(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
 ) -> dict[str, tuple[int | None, databases.Fields]]:
-    """Return the extra specs of each instance's flavor, with its id, if they can be read."""
     if not uuids:
         return {}
     vm, extra = main_models.Instance, main_models.InstanceExtra

@@ -47,9 +47,8 @@ class AggregatesDriver(TopologyDriver):
         try:
             return _aggregates()
         except Exception as error:
-            first = (str(error).splitlines() or [type(error).__name__])[0]
             raise exceptions.TopologyError(
-                f"host aggregates: the API database does not answer: {first}"
+                f"host aggregates: the API database does not answer: {databases.reason(error)}"
             ) from error
 
     def parse(self, description: tuple[AggregateRow, ...]) -> Topology:

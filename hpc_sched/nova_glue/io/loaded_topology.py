@@ -3,12 +3,11 @@
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import nova.conf
-from nova.scheduler import host_manager
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -60,16 +59,6 @@ class Fabric:
             "distance: %s%s"
         )
         LOG.log(level, text, len(new), hostlist.fold(shown), more)
-
-
-def names_in(
-    current: Fabric, states: Sequence[host_manager.HostState]
-) -> tuple[list[str], list[str]]:
-    """Return the name of each host in the topology, and the names unknown there.
-
-    A short name that two hosts of the cloud would share belongs to neither.
-    """
-    return current.names.find_all([(state.host, state.nodename) for state in states])
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +160,7 @@ def reload() -> bool:
 
 
 def _error_text(error: Exception) -> tuple[str, bool]:
-    """Return the log text of an error, and whether it needs no traceback."""
+    """Return the log text of an error, and whether it is a known kind, without a traceback."""
     if isinstance(error, exceptions.TopologyError):
         return "; ".join(error.problems[:_MAX_PROBLEMS]), True
     if isinstance(error, exceptions.ConfigError | cfg.Error):
@@ -200,7 +189,7 @@ def current() -> Fabric:
 
 
 def on_mutate(_conf: object, _fresh: object) -> None:
-    """Look for a change now: Nova's service received SIGHUP."""
+    """Check for a change now: Nova's service received SIGHUP."""
     # The parent of the workers has no thread to do so in the background. It reads at once, so that
     # the workers that it forks next start with the new topology.
     if not watch.wake():

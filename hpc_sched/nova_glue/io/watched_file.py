@@ -95,10 +95,10 @@ class TopologyWatch:
     fork: the first request of each worker starts the thread.
     """
 
-    def __init__(self, look: Callable[[], object], interval: Callable[[], float]) -> None:
+    def __init__(self, check: Callable[[], object], interval: Callable[[], float]) -> None:
         # Returns the seconds until the next call, 0 to wait for wake(); must not raise.
         self.interval = interval
-        self._look = look  # what it raises is logged
+        self._check = check  # what it raises is logged
         self._lock = threading.Lock()
         self._pid = 0
         self._woken = threading.Event()
@@ -136,7 +136,7 @@ class TopologyWatch:
             if woken.is_set() or (is_due and interval):
                 woken.clear()
                 try:
-                    self._look()
+                    self._check()
                 except Exception:
                     LOG.exception("Looking for changes of the fabric failed")
             is_due = not woken.wait(interval or None)

@@ -4,10 +4,10 @@ import time
 
 import numpy as np
 
-from hpc_sched.core.group_request import GroupRequest, ProcessorChoice
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import planned_counts
-from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.plan.result import Plan, Rejection
 
 
 class DecisionCache:
@@ -39,12 +39,7 @@ class DecisionCache:
         self.seconds += time.perf_counter() - began
         return answer
 
-    def choose_processor(self, request: GroupRequest) -> ProcessorChoice[Plan] | Refusal | None:
-        """Return the processor type of a group, as its request does, and keep the last plan."""
-        return request.choose_processor(self.decide, lambda plan: plan.count)
-
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
-        """Return the rest of the last answer, or None if it does not hold any more."""
         if self.answer is None or self._problem is None:
             return None
         added = problem.members - self._problem.members

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 
 import nova.conf
 import numpy as np
 from nova import objects
-from numpy.typing import NDArray
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan, LoggedRejection
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
@@ -18,7 +19,7 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request_spec import request_id_of
+from hpc_sched.nova_glue.request_spec import request_id_of, server_group_of
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
 
 
-def log_refusal(state: GroupState, among: NDArray[np.int64], why: str) -> None:
+def log_refusal(state: GroupState, among: Array, why: str) -> None:
     """Log that a request is refused, as :func:`log` does.
 
     :param among: positions of the HostStates that are candidates
@@ -65,12 +66,11 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
     """Log the refusal of a request whose group has not been read."""
     LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
     if CONF.hpc_sched.decision_log:
-        group = spec.instance_group if "instance_group" in spec else None
         entry = DecisionEntry(
             time=timeutils.utcnow().isoformat(),
             request_id=request_id_of(spec),
             instance=spec.instance_uuid,
-            group=group.uuid if group is not None and "uuid" in group else None,
+            group=server_group_of(spec),
             decision="refused",
             reason=why,
         )
@@ -83,7 +83,7 @@ def _logged(state: GroupState, answer: Plan | Rejection) -> LoggedPlan | LoggedR
     # With all candidates of the first call and without constraints.
     free: Plan | Rejection = answer
     specs = state.request.hpc_specs
-    if not specs.is_flat and (state.is_bounded or specs.stated):
+    if not specs.is_flat and (state.is_bounded or specs.group_keys):
         free = state.group_request().unconstrained(answer.count)
     least = (free if isinstance(free, Plan) else answer).hop_bytes
     return LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, least)
@@ -125,6 +125,14 @@ def _entry(
     hosts = _by_leaf(problem, request.per_host(np.ones_like(request.room)))
     room = leaf_sums(problem, problem.capacity)
     planned = "no plan" if plan is None else "planned"
+    has_room = state.room > 0
+    # Those full because of VMs of others have reasons of their own.
+    full = Counter(
+        {
+            "no room for one VM": int((~has_room & ~state.full_of_others).sum()),
+            "policy of the group": int((has_room & (request.capacity < 1)).sum()),
+        }
+    )
     return DecisionEntry(
         time=timeutils.utcnow().isoformat(),
         request_id=requested.request_id,
@@ -142,7 +150,7 @@ def _entry(
             leaf: LeafCandidates(number, int(room[problem.topology.switch_index(leaf)]))
             for leaf, number in hosts.items()
         },
-        removed={**state.removed, **(request.left_out or {}), **_full(state, request)},
+        removed={**state.removed, **(request.full_hosts or {}), **+full},
         decision=planned if refused is None else "refused",
         seconds=round(state.decisions.seconds, 6),
         plan=plan,
@@ -151,19 +159,9 @@ def _entry(
     )
 
 
-def _by_leaf(problem: Problem, counts: NDArray[np.int64]) -> dict[str, int]:
+def _by_leaf(problem: Problem, counts: Array) -> dict[str, int]:
     sums = leaf_sums(problem, counts)
     return {
         problem.topology.switches[leaf].name: int(sums[leaf])
         for leaf in np.flatnonzero(sums).tolist()
     }
-
-
-def _full(state: GroupState, request: GroupRequest) -> dict[str, int]:
-    """Return the full candidates by reason, without those full because of VMs of others."""
-    has_room = state.room > 0
-    full = {
-        "no room for one VM": int((~has_room & ~state.full_of_others).sum()),
-        "policy of the group": int((has_room & (request.capacity < 1)).sum()),
-    }
-    return {why: number for why, number in full.items() if number}

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 from nova.scheduler import host_manager
-from numpy.typing import NDArray
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
-from hpc_sched.core.arrays import Array
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -61,7 +60,7 @@ class GroupState:
 
         states = self.candidates
         places = [(state.host, state.nodename) for state in states]
-        names, unknown = loaded_topology.names_in(fabric, states)
+        names, unknown = fabric.names.find_all(places)
         fabric.report_unknown(unknown)
         # A candidate has the same name as the place of a member.
         name_at = dict(zip(places, names, strict=True))
@@ -127,7 +126,7 @@ class GroupState:
         if self._now is None:
             self._now = self._first.after(self.claims.placed)
             self._now.room[self.claims.lost] = 0
-        now = replace(self._now, left_out=self.left_out)
+        now = replace(self._now, full_hosts=self.full_hosts)
         if positions is None:
             return now
         candidates = np.zeros(len(self._room), dtype=np.bool_)
@@ -145,13 +144,13 @@ class GroupState:
         return room
 
     @property
-    def full_of_others(self) -> NDArray[np.bool_]:
+    def full_of_others(self) -> Mask:
         """Whether each HostState is full because of the VMs of others. Shape (HostStates,)."""
         placed = self.claims.placed
         return (self._room > placed) & (self._colocation_room <= placed)
 
     @property
-    def left_out(self) -> dict[str, int]:
+    def full_hosts(self) -> dict[str, int]:
         """Reason to the number of hosts that are full because of the VMs of others."""
         if self.colocated is None:
             return {}

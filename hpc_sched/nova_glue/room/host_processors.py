@@ -1,32 +1,22 @@
-"""The processor types of candidates and members.
-
-The metadata ``hpc:processor`` of a host's aggregates comes first; then the type in the topology
-file; then vendor, model, sockets x cores x threads and features of the hypervisor's cpu_info.
-"""
+"""The processor types of candidates and members."""
 
 import functools
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import nova.conf
-import numpy as np
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 from nova.scheduler import host_manager
-from numpy.typing import NDArray
 from oslo_log import log as logging
 
-from hpc_sched.core.processors import (
-    METADATA,
-    HostProcessors,
-    Processor,
-    of_cpu_info,
-    stated_type,
-    type_names,
-)
+from hpc_sched.core import processors
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.processors import METADATA, HostProcessors, Processor
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 from hpc_sched.nova_glue.io.loaded_topology import Fabric
 
@@ -38,7 +28,7 @@ Place = tuple[str, str | None]  # host and nodename
 
 def of(
     states: Sequence[host_manager.HostState],
-    positions: NDArray[np.int64],
+    positions: Array,
     members: Mapping[Place, int],
     cells: Collection[int],
     fabric: Fabric,
@@ -63,10 +53,11 @@ def of(
     in_metadata += [metadata.get(host, []) for host, _ in elsewhere]
     reported = [parse_cpu_info(state.cpu_info) for state in states]
     reported += [parse_cpu_info(cpu_info.get(place)) for place in elsewhere]
-    names = [
-        stated_type(said) or _type_in_file(fabric, place) or measured
-        for place, said, measured in zip(places, in_metadata, type_names(reported), strict=True)
+    hosts = [fabric.name_of(*place) for place in places]
+    in_file = [
+        fabric.topology.processor_of(name) if name in fabric.topology else None for name in hosts
     ]
+    names = processors.types_of(in_metadata, in_file, reported)
     type_at = dict(zip(places, names, strict=True))
     for host, node in places:
         type_at.setdefault((host, None), type_at[host, node])
@@ -83,17 +74,12 @@ def of(
     )
 
 
-def _type_in_file(fabric: Fabric, place: Place) -> str | None:
-    name = fabric.name_of(*place)
-    return fabric.topology.processor_of(name) if name in fabric.topology else None
-
-
 # Hosts of one kind report the same text: more entries than a cloud has kinds of hosts.
 @functools.lru_cache(maxsize=256)
 def parse_cpu_info(cpu_info: str | None) -> Processor | None:
     """Return the processor of a hypervisor's cpu_info, or None if it is invalid."""
     try:
-        return of_cpu_info(json.loads(cpu_info or ""))
+        return processors.of_cpu_info(json.loads(cpu_info or ""))
     except (RecursionError, TypeError, ValueError):
         return None
 
@@ -111,34 +97,26 @@ def read_processors(
     metadata: dict[str, list[str]] = {}
     cpu_info: dict[Place, str] = {}
     try:
-        said = api_models.AggregateMetadata
-        where = api_models.AggregateHost
-        query = sa.select(where.host, said.value).join(
-            said, said.aggregate_id == where.aggregate_id
+        row, member = api_models.AggregateMetadata, api_models.AggregateHost
+        query = sa.select(member.host, row.value).where(
+            row.aggregate_id == member.aggregate_id, row.key == METADATA, member.host.in_(hosts)
         )
-        wanted = query.where(said.key == METADATA, where.host.in_(hosts))
-        for host, value in databases.read_api(lambda: databases.api_rows(context, wanted)):
+        for host, value in databases.read_api(lambda: databases.api_rows(context, query)):
             metadata.setdefault(host, []).append(value)
         answers = databases.read_cells(context, dict.fromkeys(cells, hosts), _compute_nodes)
-        for host, node, text in answers.rows:
-            cpu_info[host, node] = text
+        cpu_info = {(host, node): text for host, node, text in answers.rows}
         problems = answers.problems
     except databases.OUTAGES as error:
         problems = [f"{databases.API_DATABASE}: {databases.reason(error)}"]
     except Exception:
         LOG.exception("Processors of members are not known")
         problems = []
-    untold = circuit_breaker.not_yet_logged(problems)
-    if untold:
-        LOG.warning("Processors of members are not known: %s", "; ".join(untold))
+    if new := circuit_breaker.not_yet_logged(problems):
+        LOG.warning("Processors of members are not known: %s", "; ".join(new))
     return metadata, cpu_info
 
 
-def _compute_nodes(
-    context: nova_context.RequestContext, hosts: list[str]
-) -> list[tuple[str, str, str]]:
+def _compute_nodes(context: nova_context.RequestContext, hosts: list[str]) -> list[Any]:
     node = main_models.ComputeNode
-    query = sa.select(node.host, node.hypervisor_hostname, node.cpu_info).where(
-        node.host.in_(hosts), node.deleted == 0
-    )
-    return [tuple(row) for row in databases.cell_rows(context, query)]
+    query = sa.select(node.host, node.hypervisor_hostname, node.cpu_info)
+    return databases.cell_rows(context, query.where(node.host.in_(hosts), node.deleted == 0))

@@ -29,8 +29,6 @@ _THREADS = 8
 
 # Resource class to capacity and usage.
 _Resources = Mapping[str, tuple[float, float]]
-
-
 # Resource class to amount, summed over all providers of a host: capacity, usage.
 _Amounts = tuple[Mapping[str, float], Mapping[str, float]]
 

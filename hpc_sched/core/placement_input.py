@@ -1,0 +1,210 @@
+"""The input of every decision about placement: a group, and the hypervisors of one moment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpc_sched.core import server_group_policy
+from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.processors import HostProcessors
+from hpc_sched.core.server_group_policy import HardPolicy
+from hpc_sched.core.sharing.mdobp import MDOBPInput
+from hpc_sched.topology.model import Topology
+
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacementInput:
+    """A group of VMs, its members and its constraints, on the hypervisors of one moment.
+
+    Arrays are read-only. A hypervisor is a pair (host, nodename); the caller chooses their
+    order. Several hypervisors may be one host of the topology.
+    """
+
+    topology: Topology
+    tie: Array  # shape (switches,): rank of each switch among equals, see problem.tie_order
+    # Shape (hypervisors,): index in topology.hosts; None: one hypervisor a host, in their order.
+    host_index: Array | None
+    # Shape (hypervisors,): VMs that each takes, before the server group's policy; 0 if it is
+    # not a candidate.
+    room: Array
+    members: Array  # shape (hosts,): VMs of the group that have a place
+    left: int  # VMs of this request without a place
+    awaiting: int  # VMs of the group without a place, at least those of this request
+    orphans: int = 0  # of them, VMs whose build requests no conductor works on any more
+    missing: int = 0  # VMs without a request up to the final size (``hpc:group_size``)
+    constraints: Constraints = NO_CONSTRAINTS
+    server_group_policy: str | None = None
+    hard_policy: HardPolicy | None = None  # its bound on hypervisors; None for a soft policy
+    pack_hosts: bool = True  # whether the fewest hosts are filled inside a leaf
+    # If MDOBP chooses hosts in a leaf; arrays have a row per hypervisor.
+    packing: MDOBPInput | None = None
+    homogeneous: str = "false"  # true, prefer or false
+    processors: HostProcessors | None = None  # read by choose_processor alone
+    # Reason to number of hosts that are full because of VMs of others; part of a refusal.
+    full_hosts: Mapping[str, int] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        topology: Topology,
+        hpc_specs: HPCSpecs,
+        *,
+        group_id: str,
+        policy: str | None,
+        max_per_host: int | None,
+        places: Sequence[tuple[str, str]],
+        names: Sequence[str],
+        room: Array,
+        members: Mapping[tuple[str, str], int],
+        left: int,
+        awaiting: int,
+        orphans: int = 0,
+        is_move: bool = False,
+        packing: MDOBPInput | None = None,
+        processors: HostProcessors | None = None,
+    ) -> Self:
+        """Return the request of a group by the ``hpc:`` values of its flavor and its server group.
+
+        :param group_id: key of the tie order
+        :param max_per_host: most VMs of the group on one service host; None: unbounded
+        :param places: service host and nodename of each hypervisor
+        :param names: host of the topology of each hypervisor
+        :param room: VMs that each hypervisor takes, before the policy; shape (hypervisors,)
+        :param members: VMs of the group that have a place, by service host and host
+        """
+        host_index = np.array([topology.index_of(name) for name in names], dtype=np.int64)
+        counts = np.zeros(len(topology.hosts), dtype=np.int64)
+        for (_, name), count in members.items():
+            counts[topology.index_of(name)] += count
+        final_size = 0 if is_move else hpc_specs.constraints.group_size or 0
+        return cls(
+            topology=topology,
+            tie=tie_order(topology, group_id),
+            host_index=host_index,
+            room=room,
+            members=counts,
+            left=left,
+            awaiting=awaiting,
+            orphans=orphans,
+            missing=max(final_size - int(counts.sum()), 0),
+            constraints=NO_CONSTRAINTS if hpc_specs.is_flat else hpc_specs.constraints,
+            server_group_policy=policy,
+            hard_policy=server_group_policy.hard_policy(
+                policy, max_per_host, members, places, topology.leaf_index[host_index]
+            ),
+            pack_hosts=policy != "soft-anti-affinity" and packing is None,
+            packing=packing,
+            homogeneous=hpc_specs.homogeneous,
+            processors=processors,
+        )
+
+    def after(self, placed: Array) -> Self:
+        """Return the request once some of its VMs are placed. O(hosts of the topology).
+
+        :param placed: VMs on each hypervisor, shape (hypervisors,)
+        """
+        number, policy, packing = int(placed.sum()), self.hard_policy, self.packing
+        left = max(self.left - number, 0)
+        return replace(
+            self,
+            room=np.maximum(self.room - placed, 0),
+            members=self.members + self.per_host(placed),
+            left=left,
+            awaiting=max(self.awaiting - number, left),
+            missing=max(self.missing - number, 0),
+            hard_policy=None if policy is None else policy.with_placed(placed),
+            packing=None if packing is None else packing.after(placed),
+        )
+
+    def among(self, candidates: Mask) -> Self:
+        """Return the same request with fewer candidates.
+
+        :param candidates: shape (hypervisors,)
+        """
+        return replace(self, room=np.where(candidates, self.room, 0))
+
+    @property
+    def active(self) -> int:
+        """VMs that are being created or will be: the fewest for which ``prefer`` holds."""
+        return max(self.awaiting - self.orphans, self.left, self.missing)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of VMs to plan for, largest first; the last one must fit.
+
+        The VMs of this request must fit; with ``require`` the group must fit at its final size.
+        VMs of other requests, and orphaned build requests, only improve the choice.
+        """
+        is_required = self.constraints.require is not None
+        fewest = max(self.left, self.missing) if is_required else self.left
+        wanted = {max(self.awaiting, self.missing), self.active, fewest}
+        return tuple(sorted((count for count in wanted if count >= fewest), reverse=True))
+
+    @property
+    def capacity(self) -> Array:
+        """VMs that each hypervisor takes under the server group's policy. Shape (hypervisors,)."""
+        return server_group_policy.apply(self.hard_policy, self.room, self.sizes)
+
+    def problem(self) -> Problem:
+        """Return the problem that the planner solves. O(hypervisors)."""
+        return self.problem_of(self.capacity)
+
+    def problem_at(self, level: int) -> Problem:
+        """Return the problem whose rooms below the switches of a level are exact.
+
+        The policy's bound on a service of many nodes holds per switch of this level.
+        """
+        policy = self.hard_policy
+        if policy is not None:
+            policy = replace(policy, leaf=self.switches(level))
+        return self.problem_of(server_group_policy.apply(policy, self.room, self.sizes))
+
+    @property
+    def hosts_of_rows(self) -> Array:
+        """Index in ``topology.hosts`` of each hypervisor. Shape (hypervisors,)."""
+        return np.arange(len(self.room)) if self.host_index is None else self.host_index
+
+    def per_host(self, numbers: NDArray[Number]) -> NDArray[Number]:
+        """Return the sums of numbers, or rows, per hypervisor over each host. Shape (hosts, ..)."""
+        if self.host_index is None:
+            return numbers
+        sums = np.zeros((len(self.topology.hosts), *numbers.shape[1:]), numbers.dtype)
+        np.add.at(sums, self.host_index, numbers)
+        return sums
+
+    def switches(self, level: int) -> Array:
+        """Return the switch of a level above each hypervisor. Shape (hypervisors,)."""
+        above: Array = self.topology.groups[level - 1][self.hosts_of_rows]
+        return above
+
+    def problem_of(self, capacity: Array) -> Problem:
+        """Return the problem with other capacities. ``capacity``: shape (hypervisors,)."""
+        packing = self.packing
+        if packing is not None:
+            free, usable = self.per_host(packing.free), self.per_host(packing.usable)
+            packing = replace(packing, free=free, usable=usable)
+        return Problem(
+            topology=self.topology,
+            capacity=self.per_host(capacity),
+            members=self.members,
+            awaiting=self.awaiting,
+            tie=self.tie,
+            constraints=self.constraints,
+            pack_hosts=self.pack_hosts,
+            packing=packing,
+        )
+
+    def per_hypervisor(self, plan: Plan) -> Array:
+        """Return the VMs that a plan has on each hypervisor. Shape (hypervisors,)."""
+        hosts = self.topology.hosts
+        counts = [plan.hosts.get(hosts[i], 0) for i in self.hosts_of_rows.tolist()]
+        return np.array(counts, dtype=np.int64)
