@@ -193,7 +193,9 @@ OPTS = [
         default=[],
         help="Processor types, best first, separated by commas. A group without members is placed "
         "on the first type that can hold it. Other types follow, those with more cores per host "
-        "first.",
+        "first. A name without features holds for all types of that model. A name with features "
+        "(``Intel Icelake 2x32x2 +avx512f``) that is not the exact name of a type holds for those "
+        "of the model that have them all.",
     ),
     cfg.BoolOpt(
         "implicit_groups",
