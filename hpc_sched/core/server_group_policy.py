@@ -150,11 +150,15 @@ def by_service(
 
 
 def keeps(policy: HardPolicy, planned: Array) -> bool:
-    """True if planned VMs per hypervisor keep the policy, counted by service."""
-    new = policy.with_placed(planned).members
+    """True if planned VMs per hypervisor keep the policy, counted by service.
+
+    Members may break it already: they have moved, or the rule was another one.
+    """
+    members, new = policy.members, policy.with_placed(planned).members
     if policy.policy == "anti-affinity":
-        return bool((new <= np.maximum(policy.max_per_service, policy.members)).all())
-    return bool((new > 0).sum() <= 1)
+        return bool((new <= np.maximum(policy.max_per_service, members)).all())
+    taken = new > members
+    return bool(taken.sum() <= 1 and (not members.any() or (members[taken] > 0).all()))
 
 
 def open_room(policy: HardPolicy | None, room: Array) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.core.server_group_policy import hard_policy
+from hpc_sched.core.server_group_policy import hard_policy, keeps
 from hpc_sched.topology import Topology
 
 FABRIC = Topology.from_tree(
@@ -53,3 +53,13 @@ def test_a_full_node_changes_nothing():
     # The scheduler has no full nodes among its candidates, a snapshot has.
     nodes = ["a2", "b1", "b3", "a1"]
     assert planned(["a0", *nodes], full=["a0"]).hosts == planned(nodes).hosts
+
+
+def test_members_on_two_services_break_no_plan_on_one_of_them():
+    """They may have moved there: only new VMs are judged."""
+    places = [("a", "a1"), ("b", "b1")]
+    index = np.array([FABRIC.index_of(node) for _, node in places])
+    on_both = dict.fromkeys(places, 1)
+    limit = hard_policy("affinity", None, on_both, places, FABRIC.leaf_index[index])
+    assert limit is not None
+    assert [keeps(limit, np.array(new)) for new in ([1, 0], [0, 1], [1, 1])] == [True, True, False]
