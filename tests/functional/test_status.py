@@ -954,3 +954,9 @@ def test_a_run_costs_six_queries_whatever_there_is(group, aggregate, capsys):
         group(f"more{number}", "soft-anti-affinity", "plain", "hpc")
         aggregate(f"aggregate{number}", ["n1"], hop_byte_weight_multiplier="7")
     assert cost() == few
+
+
+@pytest.mark.parametrize("check", [check for _, check in upgrade_check.CHECKS])
+def test_the_reference_of_checks_has_a_sentence_for_each(check):
+    # docs/reference/status.rst takes them from the docstrings.
+    assert (check.__doc__ or "").startswith("Return ")

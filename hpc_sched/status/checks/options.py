@@ -3,7 +3,6 @@
 import difflib
 import os
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 
 import nova.conf
@@ -112,38 +111,44 @@ def check_placement_results(cloud: InspectedCloud) -> Iterator[Result]:
     )
 
 
-def _scheduler_option(
-    name: str, wanted: object, fine: str, otherwise: str, _cloud: InspectedCloud
-) -> list[Result]:
+def check_host_subset_size(_cloud: InspectedCloud) -> list[Result]:
+    """Return whether Nova takes the best host."""
+    return _scheduler_option(
+        "host_subset_size",
+        1,
+        "Nova takes the best host.",
+        "Nova chooses at random among the {} best hosts, which takes VMs off the plan. Set it to "
+        "1: the plan itself keeps requests that run at the same time apart.",
+    )
+
+
+def check_shuffle(_cloud: InspectedCloud) -> list[Result]:
+    """Return whether hosts of equal weight stay in their order."""
+    return _scheduler_option(
+        "shuffle_best_same_weighed_hosts",
+        False,
+        "Hosts of equal weight stay in their order.",
+        "Nova chooses at random among hosts of one weight, and groups become less compact. Set it "
+        "to false.",
+    )
+
+
+def check_instance_tracking(_cloud: InspectedCloud) -> list[Result]:
+    """Return whether nova-compute reports its instances to the scheduler."""
+    return _scheduler_option(
+        "track_instance_changes",
+        True,
+        "nova-compute reports changes of its VMs to the scheduler.",
+        "the scheduler reads the VMs of every host from the cells for every request, which takes "
+        "long with many hosts. Set it to true, except where the cells have message queues of "
+        "their own.",
+    )
+
+
+def _scheduler_option(name: str, wanted: object, fine: str, otherwise: str) -> list[Result]:
     """Return whether an option of [filter_scheduler] has the value that suits groups."""
     value = CONF.filter_scheduler[name]
     if value == wanted:
         return [good(fine)]
-    stated = f"[filter_scheduler] {name} = {str(value).lower()}"
-    return [warning(f"{stated}: {otherwise.format(value)}")]
-
-
-check_host_subset_size = partial(
-    _scheduler_option,
-    "host_subset_size",
-    1,
-    "Nova takes the best host.",
-    "Nova chooses at random among the {} best hosts, which takes VMs off the plan. Set it to 1: "
-    "the plan itself keeps requests that run at the same time apart.",
-)
-check_shuffle = partial(
-    _scheduler_option,
-    "shuffle_best_same_weighed_hosts",
-    False,
-    "Hosts of equal weight stay in their order.",
-    "Nova chooses at random among hosts of one weight, and groups become less compact. Set it to "
-    "false.",
-)
-check_instance_tracking = partial(
-    _scheduler_option,
-    "track_instance_changes",
-    True,
-    "nova-compute reports changes of its VMs to the scheduler.",
-    "the scheduler reads the VMs of every host from the cells for every request, which takes long "
-    "with many hosts. Set it to true, except where the cells have message queues of their own.",
-)
+    setting = f"[filter_scheduler] {name} = {str(value).lower()}"
+    return [warning(f"{setting}: {otherwise.format(value)}")]
