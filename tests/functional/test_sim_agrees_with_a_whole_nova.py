@@ -48,7 +48,6 @@ SIZES = {
 FABRIC = Topology.from_tree(TREE)
 BEST_FIRST = ("silver", "gold")
 FLAVORS = {"thin": (4, 1024), "wide": (6, 2048), "large": (8, 30000)}
-GROUPS = 40
 SEED = 4
 
 
@@ -75,13 +74,13 @@ def cloud(
     return cloud
 
 
-def drawn_jobs(dice: random.Random) -> dict[Job, str]:
+def drawn_jobs(dice: random.Random, groups: int) -> dict[Job, str]:
     """Return jobs that come a second apart, each with its flavor.
 
     They end half a second before others come, some after few of them and some after many.
     """
     jobs = {}
-    for second in range(GROUPS):
+    for second in range(groups):
         flavor = dice.choice(sorted(FLAVORS))
         vcpus, memory_mb = FLAVORS[flavor]
         job = Job(
@@ -149,8 +148,11 @@ def end(cloud: NovaCloud, servers: list[str]) -> None:
         time.sleep(0.1)
 
 
-def test_forty_groups_one_after_the_other_get_the_same_hosts(cloud):
-    jobs = drawn_jobs(random.Random(SEED))
+@pytest.mark.parametrize(
+    "groups", [15, pytest.param(40, marks=pytest.mark.slow("some 150 VMs, one Nova"))]
+)
+def test_groups_one_after_the_other_get_the_same_hosts(cloud, groups):
+    jobs = drawn_jobs(random.Random(SEED), groups)
     simulated = Simulated(list(jobs)).placed
     running: dict[Job, list[str]] = {}
     seen: Counter[str] = Counter()
@@ -167,6 +169,6 @@ def test_forty_groups_one_after_the_other_get_the_same_hosts(cloud):
             seen["on several leaves"] += len({FABRIC.leaf_of(host) for host in found}) > 1
     finally:
         end(cloud, [server for servers in running.values() for server in servers])
-    assert seen["refused"] >= 3
-    assert seen["on several leaves"] >= 3
-    assert seen["VMs"] >= 2 * GROUPS
+    assert seen["refused"] >= groups // 13
+    assert seen["on several leaves"] >= groups // 13
+    assert seen["VMs"] >= 2 * groups

@@ -44,7 +44,12 @@ CONF = nova.conf.CONF
 UNPRUNED = (HPCHomogeneityFilter, HPCGroupFilter)
 STRICT = (HPCDedicatedHostFilter, HPCInterferenceFilter)
 
-CASES = 300
+SEEDS = [
+    pytest.param(range(100), id="a hundred"),
+    pytest.param(
+        range(100, 300), id="two hundred more", marks=pytest.mark.slow("200 clouds a policy")
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -138,9 +143,10 @@ def by_nova(case: Case, side: Side, monkeypatch: pytest.MonkeyPatch) -> Counter[
     return placed
 
 
-def test_hundreds_of_drawn_groups_get_the_same_hosts(side, tmp_path, monkeypatch):
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_hundreds_of_drawn_groups_get_the_same_hosts(side, seeds, tmp_path, monkeypatch):
     policy, seen = registry.policy(side.policy), Counter[str]()
-    for seed in range(CASES):
+    for seed in seeds:
         case = draw(seed, side.app_class)
         path = write_tree(tmp_path / f"{seed}.yaml", case.tree, case.stated)
         CONF.set_override("topology_file", str(path), "hpc_sched")
@@ -152,6 +158,6 @@ def test_hundreds_of_drawn_groups_get_the_same_hosts(side, tmp_path, monkeypatch
         seen["on several leaves"] += len({topology.leaf_of(host) for host in nova_says}) > 1
         seen["VMs"] += nova_says.total()
     # The groups were such that there was something to choose, and some were too large.
-    assert seen["refused"] > CASES / 20
-    assert seen["on several leaves"] > CASES / 20
-    assert seen["VMs"] > 3 * CASES
+    assert seen["refused"] > len(seeds) / 20
+    assert seen["on several leaves"] > len(seeds) / 20
+    assert seen["VMs"] > 3 * len(seeds)
