@@ -330,12 +330,13 @@ def multiplier(conf: cfg.ConfigOpts, name: str) -> float:
 
     Nova reads multipliers where an error would end the request. The reload logs the fault.
     """
-    default = next(opt.default for opt in OPTS if opt.dest == name)
     try:
         value = float(conf.hpc_sched[name])
     except (TypeError, ValueError):
-        return float(default)
-    return value if math.isfinite(value) else float(default)
+        value = math.nan
+    if math.isfinite(value):
+        return value
+    return float(next(opt.default for opt in OPTS if opt.dest == name))
 
 
 def check_value(opt: cfg.Opt, value: Any) -> None:

@@ -24,6 +24,11 @@ class Constraints:
         """True if the group is guaranteed where in the fabric its VMs are."""
         return self.require is not None or self.max_leaves is not None
 
+    @property
+    def bound_final_size(self) -> bool:
+        """True if ``max_leaves`` limits how large the group can become."""
+        return self.max_leaves is not None and self.group_size is not None
+
 
 NO_CONSTRAINTS = Constraints()
 

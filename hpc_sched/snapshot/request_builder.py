@@ -69,11 +69,13 @@ class SnapshotRequest:
         is_new = is_checked and not self.request.moves
         if specs.is_unclear or (is_new and specs.faults):
             return "; ".join(specs.faults)
+        if not is_new or not self.group.constraints.bound_final_size:
+            return None
         empty = np.zeros(len(self.group.topology.hosts), dtype=np.int64)
         empty[self.group.hosts_of_rows] = [
             _room(node, self.request.demand, node.capacity) for node in nodes
         ]
-        return self.group.contradiction(empty) if is_new else None
+        return self.group.contradiction(empty)
 
 
 def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:

@@ -185,7 +185,7 @@ class GroupState:
 
         :raises exceptions.RefusedError: if the constraints contradict each other
         """
-        if self.group.is_move:
+        if self.group.is_move or not self._first.constraints.bound_final_size:
             return
         group, demand = self.group_request(), self.request.demand
         own = [host_state_room.empty_capacity(state, demand) for state in self.candidates]
