@@ -31,6 +31,11 @@ class HardPolicy:
         return replace(self, members=self.members + self.per_service(placed))
 
     @property
+    def has_single_nodes(self) -> bool:
+        """True if each service has one node, as every hypervisor but bare metal has."""
+        return int(self.service.max(initial=-1)) + 1 == len(self.service)
+
+    @property
     def allowed(self) -> Array:
         """Additional VMs that anti-affinity allows on each service. Shape (services,)."""
         return np.maximum(self.max_per_service - self.members, 0)
@@ -105,7 +110,7 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
         total = policy.per_service(room)
         needed = next((size for size in sizes if (total >= size).any()), sizes[-1])
         return np.where(total[policy.service] >= needed, room, 0)
-    if len(members) == len(room):  # one node a service, as on every hypervisor
+    if policy.has_single_nodes:
         return np.minimum(room, policy.allowed[policy.service])
     # The allowance of a service counts once in every leaf where it has nodes. So the capacity of
     # each single leaf is exact, and leaves can be compared.
@@ -145,7 +150,7 @@ def by_service(
         if total[service] >= sizes[-1] and (members[service] or not members.any())
     ]
     services.sort(key=lambda i: (sum(total[i] < size for size in sizes), -on_service[i]))
-    for service in services[:1] if len(policy.order) == len(set(ordered.tolist())) else services:
+    for service in services[:1] if policy.has_single_nodes else services:
         yield np.where(policy.service == service, room, 0)
 
 
