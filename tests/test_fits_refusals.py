@@ -26,8 +26,11 @@ def test_a_value_that_cannot_be_read_is_refused_as_by_the_filter(tmp_path, capsy
         filters=("HPCHomogeneityFilter", "HPCGroupFilter"),
         weighers=(),
     )
-    code = main.main(["fits", "--snapshot", path, "--flavor", "wrong", "--count", "2"])
-    assert code == DOES_NOT_FIT, capsys.readouterr().out
+    request = ["fits", "--snapshot", path, "--flavor", "wrong", "--count", "2"]
+    assert main.main(request) == DOES_NOT_FIT, capsys.readouterr().out
+    capsys.readouterr()
+    assert main.main([*request, "-f", "json"]) == DOES_NOT_FIT
+    assert capsys.readouterr().err.count(": expected ") == 1
 
 
 def test_a_final_size_that_no_empty_cloud_could_hold_is_refused_as_by_the_filter(tmp_path, capsys):

@@ -135,7 +135,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             return fit_rows.places(found, fit.plan)
         why = fit.reason or ""
         if parsed_args.formatter != "table":
-            if not state.hpc_specs.is_unclear:  # otherwise the notes have the reason
+            if why != "; ".join(state.hpc_specs.faults):  # otherwise the notes have the reason
                 output.say(why)
             return fit_rows.PLACES, []
         self.above = [why, "", "largest groups that fit:"]
