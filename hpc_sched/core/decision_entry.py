@@ -22,7 +22,8 @@ class LoggedPlan:
     leaves: Mapping[str, int] = field(default_factory=dict)  # leaf to planned VMs
     hosts: Mapping[str, int] = field(default_factory=dict)  # host to planned VMs
     hop_bytes: float | None = None
-    least: float | None = None  # least possible with all candidates and without constraints
+    # The least possible with all candidates and without constraints; None if it is not known.
+    least: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class LoggedRejection:
 
     reason: str = ""
     count: int = 0  # VMs to place
-    fits: Gang | None = None  # largest group that meets the constraints
+    # Largest group that meets the constraints; None if the members themselves break one.
+    fits: Gang | None = None
     largest: tuple[Gang, ...] = ()  # largest group on each level, bottom up
 
 
@@ -55,6 +57,7 @@ class DecisionEntry:
     decision: str  # "planned", "no plan" or "refused"
     seconds: float | None = None  # time that the decision took
     plan: LoggedPlan | None = None
+    proven: bool = True  # False if the plan is not proven best
     rejection: LoggedRejection | None = None
     reason: str | None = None  # of a refusal
 

@@ -16,6 +16,7 @@ from hpc_sched.core.plan.pruning import permitted_hosts
 from hpc_sched.core.plan.ranking import plan_order, spare_order
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
 from hpc_sched.topology import plurals
 
 Answer = TypeVar("Answer")
@@ -40,40 +41,51 @@ class GroupRequest(PlacementInput):
     refusal             the reason of a Rejection, for operator and tenant
     """
 
-    def decide(self) -> Plan | Rejection:
+    def decide(self, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:
         """Return the plan of least Hop-Byte within the constraints, or a Rejection.
 
+        A plan made after the limit may not be the best (``is_proven``). A Rejection is always
+        proven: if the plans made after the limit break the policy, all are made again without it.
+
+        :param limit: of all plans that are made for this decision
         :raises exceptions.RequestError: for a level that the topology does not have
         """
-        answer = solve_sizes(self.problem(), self.sizes, self.active)
+        answer = solve_sizes(self.problem(), self.sizes, self.active, limit)
         if isinstance(answer, Rejection) or self._keeps_policy(answer):
             return answer
+        is_proven = answer.is_proven
         # A service of many nodes: capacities are exact for each leaf, not for several together.
         switches = [self.switches(level) for level in range(2, self.topology.depth + 1)]
         plans: list[Plan] = []
         for room in server_group_policy.by_service(
             self.hard_policy, self.room, self.sizes, self.per_hypervisor(answer), switches
         ):
-            found = solve_sizes(self.problem_of(room), self.sizes, self.active)
+            found = solve_sizes(self.problem_of(room), self.sizes, self.active, limit)
             if isinstance(found, Rejection):
                 answer = found
-            elif self._keeps_policy(found):
+                continue
+            is_proven &= found.is_proven
+            if self._keeps_policy(found):
                 plans.append(found)
         if plans:
-            return min(plans, key=lambda plan: (-plan.count, plan.hop_bytes))
+            best = min(plans, key=lambda plan: (-plan.count, plan.hop_bytes))
+            return replace(best, is_proven=is_proven)
+        if not is_proven and self.server_group_policy == "anti-affinity":
+            # The best plan may keep the policy where another one does not.
+            return self.decide()
         if isinstance(answer, Plan):
             # No service takes all VMs; the Rejection lists what fits.
             return rejected(self.problem(), self.sizes[-1], require=None, max_leaves=None)
         return answer
 
-    def unconstrained(self, count: int) -> Plan | Rejection:
+    def unconstrained(self, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:
         """Return the plan of least Hop-Byte of ``count`` VMs without constraints."""
         bare = replace(
             self, constraints=NO_CONSTRAINTS, left=count, awaiting=count, orphans=0, missing=0
         )
-        return bare.decide()
+        return bare.decide(limit)
 
-    def host_order(self, answer: Plan | Rejection, slot: int) -> Array:
+    def host_order(self, answer: Plan | Rejection, slot: int, limit: TimeLimit = NO_LIMIT) -> Array:
         """Return all hosts of the topology in the order in which one VM tries them, best first.
 
         A weigher cannot refuse: without a plan, the order is that of a plan of the largest
@@ -81,10 +93,11 @@ class GroupRequest(PlacementInput):
 
         :param answer: of :meth:`decide`
         :param slot: which of the plan's places belongs to the VM, from 0
+        :param limit: of the plan of the largest number
         """
         problem = self.problem()
         if not isinstance(answer, Plan):
-            answer = solve_most(problem, self.awaiting)
+            answer = solve_most(problem, self.awaiting, limit)
         if not isinstance(answer, Plan):
             # Members are on several islands: order hosts by their distance to all members.
             return spare_order(problem, None)

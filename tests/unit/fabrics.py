@@ -15,6 +15,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.plan.planner import plan, solve, solve_sizes
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology import Topology
 
 
@@ -219,6 +220,7 @@ class Case:
     max_leaves: int | None = None
     group_id: str = ""
     pack_hosts: bool = True
+    packing: MDOBPInput | None = None  # rows in the order of the fabric's hosts
 
     @cached_property
     def described(self) -> Topology:
@@ -248,7 +250,7 @@ class Case:
             group_id=self.group_id,
         )
         return solve(
-            replace(problem, pack_hosts=False),
+            replace(problem, pack_hosts=False, packing=self.packing),
             self.count,
             require=self.require,
             max_leaves=self.max_leaves,

@@ -1,4 +1,4 @@
-"""Inside a leaf: which hosts take the VMs; and the numbers that the knapsack reckons with."""
+"""Inside a leaf: which hosts take the VMs; and groups whose numbers are large."""
 
 import itertools
 import math
@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.plan.knapsack import IMPOSSIBLE, NEVER, ScoreWeights, maxplus
 from hpc_sched.core.plan.leaf_hosts import leaf_gains, leaf_hosts, places
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.problem import Problem
@@ -210,66 +209,6 @@ def test_nothing_is_gained_on_one_host_by_a_group_that_would_rather_be_spread(
     problem, count = drawn
     [hosts] = leaf_hosts(problem, count, np.arange(len(problem.capacity))).values()
     assert leaf_gains(hosts, count).tolist() == [0] * (count + 1)
-
-
-SCORES = st.lists(st.one_of(st.just(NEVER), st.integers(-50, 50)), min_size=1, max_size=12)
-
-
-@given(SCORES, SCORES, st.integers(0, 25))
-def test_maxplus_is_the_double_loop(left: list[int], right: list[int], most: int):
-    expected = [NEVER] * min(len(left) + len(right) - 1, most + 1)
-    for i, a in enumerate(left):
-        for j, b in enumerate(right):
-            if i + j < len(expected) and NEVER not in (a, b):
-                expected[i + j] = max(expected[i + j], a + b)
-    found = maxplus(np.array(left), np.array(right), most).tolist()
-    # What cannot be stays below every score that can.
-    assert [NEVER if score <= IMPOSSIBLE else score for score in found] == expected
-
-
-def test_maxplus_in_several_blocks_is_the_double_loop():
-    rng = np.random.default_rng(7)
-    left, right = rng.integers(-1000, 1000, 900), rng.integers(-1000, 1000, 700)
-    expected = np.full(1500, NEVER)
-    for j, b in enumerate(right.tolist()):
-        reach = min(len(left), 1500 - j)
-        expected[j : j + reach] = np.maximum(expected[j : j + reach], left[:reach] + b)
-    assert maxplus(left, right, 1499).tolist() == expected.tolist()
-
-
-def cost_of(weights: ScoreWeights, leaves: int, excess: list[int]) -> int:
-    """Return what leaves and the excess of each take away from a score."""
-    return leaves * weights.leaf + sum(min(each, weights.excess_limit) for each in excess)
-
-
-@given(
-    saving=st.integers(0, 5 * math.comb(10_000, 2)),
-    leaves=st.integers(0, 5_000),
-    with_members=st.integers(0, 100),
-    excess=st.integers(0, 100_000 * MOST_PER_HOST),
-)
-@example(saving=5 * math.comb(10_000, 2), leaves=5_000, with_members=0, excess=100_000 << 20)
-@example(saving=1_457_927_143, leaves=1, with_members=0, excess=2_914_201_465)
-@example(saving=1, leaves=1, with_members=0, excess=0)
-def test_a_score_has_room_for_every_saving_number_of_leaves_and_excess(
-    saving: int, leaves: int, with_members: int, excess: int
-):
-    open_leaves = max(leaves + with_members, 1)
-    weights = ScoreWeights.of(saving=saving, leaves=leaves, excess=excess, open_leaves=open_leaves)
-    # All excess in one leaf, or the same everywhere.
-    for spread in ([excess], [excess // open_leaves] * open_leaves):
-        worst = cost_of(weights, leaves, spread)
-        assert worst < weights.saving
-        assert cost_of(weights, 0, spread) < weights.leaf
-        # A score that can be is above one that cannot, whatever is added to that.
-        assert NEVER + saving * weights.saving <= IMPOSSIBLE < -worst
-    assert saving * weights.saving < 1 << 61
-
-
-@given(st.integers(0, 1000), st.integers(1, 50), st.integers(0, 10_000))
-def test_all_excess_is_told_apart_where_it_fits(saving: int, leaves: int, excess: int):
-    weights = ScoreWeights.of(saving=saving, leaves=leaves, excess=excess, open_leaves=leaves)
-    assert weights.excess_limit >= excess
 
 
 def test_ten_thousand_vms_on_hosts_that_take_a_million_each_do_not_overflow():

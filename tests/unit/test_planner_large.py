@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 import random
 from dataclasses import replace
 from typing import Any
@@ -15,20 +16,19 @@ from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.fabrics import Case
 
-# One entry a way: (cost, leaves, excess, minus the set of new leaves as bits, first leaf highest).
-Sums = tuple[int, int, int, int]
+# One entry a way: cost, leaves, excess per level from the leaves up, then minus the set of used
+# leaves as bits, the first leaf highest.
+Sums = tuple[int, ...]
 
 
 def plain_knapsack(case: Case) -> Sums | None:
-    """Return the least (cost, leaves, excess, -set) by the definition of hops, pair by pair.
+    """Return the least (cost, leaves, excess per level, -set) by the definition of hops.
 
     Children are joined one after the other: VMs on the two sides are 2 * level - 1 apart.
     O(hosts * VMs * capacity + switches * VMs^2), all in dicts of (new VMs, leaves) to sums.
     """
     fabric = case.fabric
-    tie = tie_order(fabric, case.group_id)
-    in_order = sorted(fabric.leaves, key=lambda name: int(tie[fabric.switch_index(name)]))
-    bit = {leaf: 1 << place for place, leaf in enumerate(reversed(in_order))}
+    bit, nothing = bits_of_leaves(case), (0,) * (3 + fabric.depth)
     level = {switch.name: switch.level for switch in fabric.switches}
     fixed = {
         switch.name: sum(case.members.get(host, 0) for host in fabric.hosts_of(switch.name))
@@ -45,39 +45,42 @@ def plain_knapsack(case: Case) -> Sums | None:
                 if a + b > case.count or state[1] > most_leaves:
                     continue
                 apart = (a + on_left) * (b + on_right) * hops
-                sums = (x[0] + y[0] + apart, x[1] + y[1], x[2] + y[2], x[3] + y[3])
+                sums = (x[0] + y[0] + apart, *map(operator.add, x[1:], y[1:]))
                 if state not in both or sums < both[state]:
                     both[state] = sums
         return both
 
     def below(switch: str) -> Ways:
         if level[switch] > 1:
-            ways: Ways = {(0, 0): (0, 0, 0, 0)}
+            ways: Ways = {(0, 0): nothing}
             met = 0
             for child in fabric.children_of(switch):
                 there = below(child)
                 ways = joined(ways, there, 2 * level[switch] - 1, met, fixed[child])
                 met += fixed[child]
-            return ways
-        ways, met = {(0, 0): (0, 0, 0, 0)}, 0
+            return {(new, used): padded(switch, new, sums) for (new, used), sums in ways.items()}
+        ways, met = {(0, 0): nothing}, 0
         for host in fabric.hosts_of(switch):
             here = case.members.get(host, 0)
             room = min(case.capacity.get(host, 0), case.count)
-            takes: Ways = {(new, 0): (0, 0, 0, 0) for new in range(room + 1)}
+            takes: Ways = {(new, 0): nothing for new in range(room + 1)}
             ways = joined(ways, takes, 1, met, here)
             met += here
-        total = sum(case.capacity.get(host, 0) for host in fabric.hosts_of(switch))
         found: Ways = {}
         for (new, _), sums in ways.items():
             used = int(bool(new or fixed[switch]))
-            is_first = bool(new) and not fixed[switch]
-            found[new, used if case.max_leaves else 0] = (
-                sums[0],
-                used,
-                total - new if new else 0,
-                -bit[switch] if is_first else 0,
-            )
+            leaf = (sums[0], used, *sums[2:-1], -bit[switch] if new else 0)
+            found[new, used if case.max_leaves else 0] = padded(switch, new, leaf)
         return found
+
+    def padded(switch: str, new: int, sums: Sums) -> Sums:
+        """Return sums with the excess of a switch on the levels on which it is the highest."""
+        upper = fabric.switches[fabric.switch_index(switch)].parent
+        end = fabric.depth + 1 if upper < 0 else fabric.switches[upper].level
+        excess = list(sums)
+        for here in range(level[switch], end):
+            excess[1 + here] += room_below(case, switch) - new if new else 0
+        return tuple(excess)
 
     most = fabric.depth if case.require is None else fabric.levels.index(case.require) + 1
     everyone = sum(case.members.values())
@@ -88,7 +91,14 @@ def plain_knapsack(case: Case) -> Sums | None:
         and (switch.parent < 0 or fabric.switches[switch.parent].level > most)
         and fixed[switch.name] == everyone
     ]
-    found = [sums for top in tops for (new, _), sums in below(top).items() if new == case.count]
+    found = []
+    for top in tops:
+        above = fabric.ancestors(fabric.hosts_of(top)[0])
+        for (new, _), sums in below(top).items():
+            if new == case.count:
+                for upper in above[above.index(top) + 1 :]:
+                    sums = padded(upper, new, sums)
+                found.append(sums)
     return min(found, default=None)
 
 
@@ -100,18 +110,30 @@ def sums_of(case: Case, answer: Plan) -> Sums:
     hops = {pair: fabric.hops(*pair) for pair in itertools.combinations(everyone, 2)}
     for (a, b), apart in hops.items():
         cost += everyone[a] * everyone[b] * int(apart)
-    tie = tie_order(fabric, case.group_id)
-    in_order = sorted(fabric.leaves, key=lambda name: int(tie[fabric.switch_index(name)]))
-    bit = {leaf: 1 << place for place, leaf in enumerate(reversed(in_order))}
+    bit = bits_of_leaves(case)
     used = {fabric.leaf_of(host) for host in answer.hosts}
     before = {fabric.leaf_of(host) for host, count in case.members.items() if count}
-    room = sum(case.capacity.get(host, 0) for leaf in used for host in fabric.hosts_of(leaf))
-    return (
-        cost,
-        len(used | before),
-        room - sum(answer.hosts.values()),
-        -sum(bit[leaf] for leaf in used - before),
+    excess = []
+    for row in fabric.groups:
+        above = {fabric.switches[row[fabric.index_of(host)]].name for host in answer.hosts}
+        excess.append(sum(room_below(case, switch) for switch in above) - answer.count)
+    return (cost, len(used | before), *excess, -sum(bit[leaf] for leaf in used))
+
+
+def bits_of_leaves(case: Case) -> dict[str, int]:
+    """Return a bit for each leaf: the first in tie order is the highest, members' come last."""
+    fabric = case.fabric
+    tie = tie_order(fabric, case.group_id)
+    before = {fabric.leaf_of(host) for host, count in case.members.items() if count}
+    in_order = sorted(
+        fabric.leaves, key=lambda name: (name in before, int(tie[fabric.switch_index(name)]))
     )
+    return {leaf: 1 << place for place, leaf in enumerate(reversed(in_order))}
+
+
+def room_below(case: Case, switch: str) -> int:
+    """Return the capacity of all hosts below a switch."""
+    return sum(case.capacity.get(host, 0) for host in case.fabric.hosts_of(switch))
 
 
 def large_case(

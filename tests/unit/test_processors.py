@@ -2,11 +2,18 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_sched.core.processors import Processor, best_first, type_names
+from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.problem import tie_order
+from hpc_sched.core.plan.rejection import rejected
+from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.processors import HostProcessors, Processor, best_first, type_names
+from hpc_sched.topology import Topology
 
 LABEL = "Intel Icelake-Server 2x32x2"
 
@@ -161,3 +168,41 @@ def test_the_order_is_total_and_every_type_stands_once(
     found = best_first(cores, order, members)
     assert found == best_first(turned, order, members)
     assert sorted(found) == sorted(cores)
+
+
+def test_no_gang_fits_on_a_type_whose_members_break_a_wish_themselves():
+    """A rule that ignores ``max_leaves`` where all hosts have room, as the simulator's may::
+
+            core
+           /    \\
+          l1     l2
+          h1     h2      members on both, of the old type; room for 5 on h1, for 9 on h2
+    """
+    fabric = Topology.from_tree({"core": {"l1": ["h1"], "l2": ["h2"]}})
+    group = GroupRequest(
+        topology=fabric,
+        tie=tie_order(fabric, ""),
+        host_index=None,
+        room=np.array([5, 9]),
+        members=np.array([1, 1]),
+        left=6,
+        awaiting=6,
+        constraints=Constraints(max_leaves=1),
+        homogeneous="true",
+        processors=HostProcessors(
+            {"old": np.array([True, False]), "new": np.array([False, True])},
+            {"old": 8, "new": 16},
+            {"old": 2},
+        ),
+    )
+
+    def places(request: GroupRequest) -> int | Rejection:
+        if int(request.room.sum()) >= request.left:
+            return request.left
+        return rejected(request.problem(), request.left, require=None, max_leaves=1)
+
+    refusal = group.choose_processor(places, lambda count: count)
+    assert refusal is not None
+    assert refusal.tenant == (
+        "no single processor type holds 6 VMs: largest gang that fits on the type of the members: 0"
+    )

@@ -160,6 +160,23 @@ def test_members_that_break_a_wish_themselves_are_the_reason(answer: Rejection, 
     assert answer.conflict is not None
     assert answer.conflict in text
     assert answer.operator == answer.tenant == text
+    assert answer.best is None
+
+
+def test_members_on_two_leaves_leave_no_gang_that_keeps_one_leaf():
+    """No gang, not even a smaller one, can join them::
+
+            core
+           /    \\
+          l1     l2
+          h1     h2      h1: room for 5; one member on each
+    """
+    fabric = Topology.from_tree({"core": {"l1": ["h1"], "l2": ["h2"]}})
+    members, free = {"h1": 1, "h2": 1}, {"h1": 5}
+    for constraints in ({"require": "leaf"}, {"max_leaves": 1}):
+        answer = refused(1, members, fabric, free, **constraints)
+        assert answer.best is None
+        assert answer.gangs == (Gang("leaf", 5, "l1"), Gang("pod", 5, "core"))
 
 
 def test_of_equal_switches_the_same_group_always_reads_the_same_one():
@@ -233,8 +250,8 @@ def test_the_largest_gang_is_the_largest_count_that_has_a_plan(
     too_many = sum(group.capacity.values()) + 1
     answer = answer_to(group, too_many, constraints)
     assert isinstance(answer, Rejection)
-    assert answer.best is not None
-    if answer.conflict is not None:
+    assert (answer.best is None) == (answer.conflict is not None)
+    if answer.best is None:
         assert all(isinstance(answer_to(group, n, constraints), Rejection) for n in range(too_many))
         return
     for count in range(too_many):

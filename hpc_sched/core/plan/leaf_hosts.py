@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.plan.knapsack import maxplus
+from hpc_sched.core.plan.maxplus import maxplus
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.sharing import mdobp
 
@@ -40,11 +40,15 @@ def leaf_hosts(problem: Problem, most: int, among: Array) -> dict[int, LeafHosts
     order = np.lexsort((problem.topology.name_rank[open_], -problem.capacity[open_], members, leaf))
     open_, leaf, members = open_[order], leaf[order], members[order]
     room = capacity[open_]
+    starts = np.flatnonzero(np.diff(leaf, prepend=-1) | np.diff(members, prepend=-1))
+    # No class takes more than ``most``: hosts after that many places need no pairs.
+    before = np.cumsum(room) - room
+    before -= np.repeat(before[starts], np.diff([*starts.tolist(), len(open_)]))
+    room = np.clip(most - before, 0, room)
     # The o-th VM on a host with m members makes m + o - 1 pairs with those before it.
     ends = np.cumsum(room)
     pairs = np.repeat(members, room) + np.arange(ends[-1])
     pairs -= np.repeat(ends - room, room)
-    starts = np.flatnonzero(np.diff(leaf, prepend=-1) | np.diff(members, prepend=-1))
     found: dict[int, list[tuple[int, Array, Array]]] = {}
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(open_)], strict=True):
         first = int(ends[start] - room[start])
@@ -75,6 +79,8 @@ def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
     with the fewest members each time. Else the fewest hosts are filled, so that most pairs share
     one: hosts with most VMs first, then those with less excess capacity, then by name.
     """
+    if len(hosts.hosts) == len(hosts.hosts[0]) == 1:
+        return [int(hosts.hosts[0][0])] * count
     if problem.packing is not None:
         return mdobp.places(
             problem.packing,
@@ -98,6 +104,8 @@ def places(problem: Problem, hosts: LeafHosts, count: int) -> list[int]:
 
 def _shares(hosts: LeafHosts, count: int) -> list[int]:
     """Return the VMs of each class; of equally good ways, most to the class with more members."""
+    if len(hosts.gains) == 1:
+        return [count]
     rest = [np.zeros(1, dtype=np.int64)]
     for gains in reversed(hosts.gains):
         rest.append(maxplus(rest[-1], gains, count))

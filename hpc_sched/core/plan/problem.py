@@ -80,9 +80,10 @@ def tie_order(topology: Topology, group_id: str) -> Array:
     Shape (switches,).
     """
     salt = group_id.encode() + b"\0"
-
-    def key(s: int) -> tuple[bytes, str]:
-        name = topology.switches[s].name
-        return hashlib.blake2b(salt + name.encode(), digest_size=8).digest(), name
-
-    return np.argsort(sorted(range(len(topology.switches)), key=key))
+    names = [switch.name for switch in topology.switches]
+    digests = (hashlib.blake2b(salt + name.encode(), digest_size=8).digest() for name in names)
+    keys = np.frombuffer(b"".join(digests), dtype=">u8")
+    order = np.argsort(keys, kind="stable")
+    if (keys[order][1:] == keys[order][:-1]).any():
+        order = np.array(sorted(range(len(names)), key=lambda s: (int(keys[s]), names[s])))
+    return np.argsort(order)

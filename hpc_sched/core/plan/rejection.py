@@ -14,6 +14,10 @@ def rejected(
     """Return the Rejection of ``count`` VMs without a plan. O(hosts * levels)."""
     topology = problem.topology
     level = level_of(topology, require)
+    conflict = conflict_of(problem, level, require, max_leaves)
+    best = None
+    if conflict is None:
+        best = largest_gang(problem, level, max_leaves=max_leaves, with_members=True)
     return Rejection(
         count=count,
         members=int(problem.members.sum()),
@@ -24,8 +28,8 @@ def rejected(
             for number in range(1, topology.depth + 1)
             if (gang := largest_gang(problem, number)) is not None
         ),
-        best=largest_gang(problem, level, max_leaves=max_leaves, with_members=True),
-        conflict=conflict_of(problem, level, require, max_leaves),
+        best=best,
+        conflict=conflict,
     )
 
 

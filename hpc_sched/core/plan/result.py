@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hpc_sched.topology import plurals
 
@@ -16,6 +16,9 @@ class Plan:
     leaves: Mapping[str, int]  # leaf to planned VMs, in the order of the slots
     hop_bytes: float  # of members plus planned VMs
     switch: str  # the switch of the required level, or root, that holds the whole group
+    # False if it is not known that no plan is better: the time limit passed, max_leaves needed too
+    # many steps, or the group is too large for the planner.
+    is_proven: bool = True
 
     @property
     def count(self) -> int:
@@ -38,7 +41,7 @@ class Plan:
         if any(left.values()):
             return None
         hosts, leaves = Counter(places), Counter(map(leaf_of, places))
-        return Plan(dict(hosts), tuple(places), dict(leaves), self.hop_bytes, self.switch)
+        return replace(self, hosts=dict(hosts), places=tuple(places), leaves=dict(leaves))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,9 @@ class Rejection:
     require: str | None
     max_leaves: int | None
     gangs: tuple[Gang, ...]  # per level, bottom up; without constraints and members
-    best: Gang | None  # the largest gang that keeps all constraints together with the members
+    # The largest gang that keeps all constraints together with the members; None if the members
+    # themselves break one.
+    best: Gang | None
     conflict: str | None = None  # the reason if the members themselves break a constraint
 
     @property

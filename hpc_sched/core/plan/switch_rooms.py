@@ -13,6 +13,31 @@ def leaf_sums(problem: Problem, per_host: Array | Mask) -> Array:
     return sums.astype(np.int64)
 
 
+def sums_below(problem: Problem, per_host: Array) -> Array:
+    """Return the sums of numbers per host, by switch. Shape (switches,). O(hosts * depth)."""
+    topology = problem.topology
+    total = np.zeros(len(topology.switches), dtype=np.int64)
+    for row in topology.groups:
+        sums = np.bincount(row, weights=per_host, minlength=len(total)).astype(np.int64)
+        np.maximum(total, sums, out=total)
+    return total
+
+
+def largest_branch_first(problem: Problem, hosts: Array, per_host: Array) -> Array:
+    """Return the order of hosts in which those below the largest branch come first on each level.
+
+    Equal branches: in tie order. Indices into ``hosts``.
+
+    :param per_host: what adds up to the size of a branch; shape (topology.hosts,)
+    """
+    topology = problem.topology
+    keys = []
+    for group in topology.groups[::-1]:
+        size = np.bincount(group, weights=per_host, minlength=len(topology.switches))
+        keys += [-size[group[hosts]], problem.tie[group[hosts]]]
+    return np.lexsort(keys[::-1])
+
+
 def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> Array:
     """Return the capacity per switch of a level; 0 for others. Shape (switches,). O(hosts).
 
@@ -32,3 +57,20 @@ def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> 
         leaf, domain = leaf[place < max_leaves], domain[place < max_leaves]
     rooms = np.bincount(domain, weights=room[leaf], minlength=len(room))
     return rooms.astype(np.int64)
+
+
+def switches_with_room(problem: Problem, count: int, level: int, max_leaves: int | None) -> Array:
+    """Return the switches of a level, or roots below it, that can hold the whole group. O(hosts).
+
+    :param max_leaves: the most leaves of the group, the members' leaves included
+    """
+    topology = problem.topology
+    domain, has_members = topology.groups[level - 1], problem.members > 0
+    with_members = np.unique(domain[has_members])
+    leaves = len(np.unique(topology.leaf_index[has_members]))
+    if len(with_members) > 1 or (max_leaves is not None and leaves > max_leaves):
+        return with_members[:0]
+    candidates = with_members if len(with_members) else np.unique(domain)
+    rooms = rooms_below(problem, level, max_leaves)
+    with_room: Array = candidates[rooms[candidates] >= count]
+    return with_room

@@ -1,0 +1,81 @@
+"""A plan in little time, by best fit, without the proof that none costs less.
+
+It keeps ``require``, ``max_leaves`` and the members' switch whenever any plan does.
+"""
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.leaf_counts import LeafCounts
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.switch_rooms import (
+    largest_branch_first,
+    leaf_sums,
+    switches_with_room,
+)
+
+
+def best_fit(problem: Problem, count: int, level: int, max_leaves: int | None = None) -> LeafCounts:
+    """Return new VMs per leaf below one switch of a level that has room for all.
+
+    The VMs go below the smallest switch of the lowest level that has room for all. There the
+    switches with most room are filled one after the other. O(hosts * levels).
+
+    :param max_leaves: the most leaves of the group, the members' leaves included
+    """
+    topology = problem.topology
+    tops = switches_with_room(problem, count, level, max_leaves)
+    above = topology.groups[level - 1]
+    for lower in range(1, level + 1):
+        found = switches_with_room(problem, count, lower, max_leaves)
+        domain = topology.groups[lower - 1]
+        found = found[np.isin(found, domain[np.isin(above, tops)])]
+        if len(found):
+            break
+    room = leaf_sums(problem, problem.capacity)
+    below = np.bincount(domain, weights=problem.capacity, minlength=len(room))
+    smallest = int(found[np.lexsort((problem.tie[found], below[found]))[0]])
+    inside = domain == smallest
+    leaves = np.unique(topology.leaf_index[inside & (problem.capacity > 0)])
+    if max_leaves is not None:
+        has_members = leaf_sums(problem, problem.members) > 0
+        by_room = np.lexsort((problem.tie[leaves], -room[leaves], ~has_members[leaves]))
+        new = max_leaves - int(has_members.sum())
+        leaves = leaves[by_room[: new + int(has_members[leaves].sum())]]
+    takes = filled(problem, leaves, count)
+    used = np.flatnonzero(takes)
+    counts = dict(zip(used.tolist(), takes[used].tolist(), strict=True))
+    return LeafCounts(int(above[inside][0]), counts, is_proven=not count)
+
+
+def filled(problem: Problem, leaves: Array, count: int) -> Array:
+    """Return the VMs of each leaf if the largest branches are filled first. Shape (switches,).
+
+    :param leaves: those to fill
+    """
+    room = leaf_sums(problem, problem.capacity)
+    is_filled = np.zeros(len(room), dtype=np.bool_)
+    is_filled[leaves] = True
+    _, hosts = np.unique(problem.topology.leaf_index, return_index=True)
+    hosts = hosts[is_filled[problem.topology.leaf_index[hosts]]]
+    # The room of a leaf counts once, on its first host.
+    per_host = np.zeros_like(problem.capacity)
+    per_host[hosts] = room[problem.topology.leaf_index[hosts]]
+    in_order = problem.topology.leaf_index[hosts[largest_branch_first(problem, hosts, per_host)]]
+    before = np.cumsum(room[in_order]) - room[in_order]
+    takes = np.zeros_like(room)
+    takes[in_order] = np.clip(count - before, 0, room[in_order])
+    return takes
+
+
+def saved_hops(problem: Problem, takes: Array) -> int:
+    """Return the hops that VMs and members save which share a leaf or a switch above it.
+
+    :param takes: VMs per leaf. Shape (switches,)
+    """
+    topology = problem.topology
+    _, hosts = np.unique(topology.leaf_index, return_index=True)
+    everyone = problem.members.copy()
+    everyone[hosts] += takes[topology.leaf_index[hosts]]
+    below = [np.bincount(row, weights=everyone) for row in topology.groups[:-1]]
+    return sum(int((vms * (vms - 1)).sum()) for vms in below)

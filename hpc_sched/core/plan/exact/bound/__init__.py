@@ -1,0 +1,1 @@
+"""The best plan on no more than a number of leaves."""

@@ -1,0 +1,165 @@
+"""The best plan on a bounded number of leaves, by a price of a leaf (Lagrange multiplier).
+
+The value of a plan is what it saves less the price of its leaves. At any price, a plan within the
+bound that is better than a known one is worth at least as much as that one would be on all leaves
+that are allowed. So once all plans of such values are listed, the best one is found. The nearer
+the known plan and the price are to the best ones, the fewer these are.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from hpc_sched.core.plan.exact.bound import leaf_sets
+from hpc_sched.core.plan.exact.bound.price_bracket import Point, PriceBracket
+from hpc_sched.core.plan.exact.effort import Effort, EffortSpent
+from hpc_sched.core.plan.exact.order import Bounds
+from hpc_sched.core.plan.exact.search import Search
+from hpc_sched.core.plan.leaf_counts import LeafCounts
+from hpc_sched.core.plan.time_limit import TimeLimitPassed
+
+# Sums of scores that may be made in all, and to list plans at least.
+_SUMS = 19_000_000
+_SUMS_TO_LIST = 3_000_000
+_CHEAP = 8  # prices that may be tried for the sums of a list
+# Plans are listed first that are worth less than the best by a part of what matters at most.
+_PARTS = 64
+# No more prices are looked for if they lower the bound on savings by a small part of the gap.
+_FRACTION = 6
+
+
+class Known:
+    """The best plan within the bound that is known so far."""
+
+    def __init__(self, point: Point) -> None:
+        """Begin with a plan. It is made while there is time: that looks at the clock too."""
+        self.point, self.counts = point, point.counts()
+
+    @property
+    def saved(self) -> int:
+        """What the plan saves."""
+        return self.point.saved
+
+    def add(self, point: Point) -> None:
+        """Keep a plan if it is better."""
+        if point.saved > self.saved:
+            self.point, self.counts = point, point.counts()
+
+
+@dataclass(frozen=True, slots=True)
+class LeafBound:
+    """A bound on the new leaves of a group, less than the best plan uses."""
+
+    limit: int
+    bounds: Bounds
+    # The best plan on some leaves and those of members, if they have room for all VMs.
+    among: Callable[[Iterable[int]], Search | None]
+    effort: Effort
+
+    def best(self, free: Search, start: Sequence[int]) -> LeafCounts:
+        """Return the best plan within the bound.
+
+        :param free: the search without a price
+        :param start: leaves within the bound that have room for all VMs
+        :raises TimeLimitPassed: if the limit passes before any plan is found
+        """
+        first = Point.best_of(free)
+        known = Known(self._similar([first], start))
+        try:
+            is_proven = self._improve(known, first, start)
+        except (OverflowError, TimeLimitPassed):
+            is_proven = False
+        return replace(known.counts, is_proven=is_proven)
+
+    def _improve(self, known: Known, free: Point, start: Sequence[int]) -> bool:
+        """Look for the best plan; True if it is found."""
+        bracket, point, nearest = PriceBracket(self.limit, free, known.point), free, free
+        has_mixed = False
+        while bracket.price is not None:
+            began = self.effort.made
+            weights = self.bounds.weights(bracket.price)
+            point = Point.best_of(point.search.at(weights, self._least_score(point, known)))
+            bracket.add(point)
+            if point.leaves == self.limit:
+                known.point, known.counts = point, point.counts()
+                return True
+            if point.leaves < self.limit:
+                known.add(point)
+            nearest = min(nearest, point, key=self._most)
+            if not self._is_near(bracket, nearest, known):
+                continue
+            if not has_mixed:
+                # This takes as long as another price, and often leads to a better plan.
+                has_mixed = True
+                known.add(self._similar(bracket.ends, start))
+            # Another price leaves out more of the fabric, where that costs little.
+            is_costly = _CHEAP * (self.effort.made - began) > self._left()
+            if is_costly and self._is_near(bracket, nearest, known):
+                break
+        return self._list(known, nearest)
+
+    def _left(self) -> int:
+        """Return the sums that may be made to list plans."""
+        return max(_SUMS - self.effort.made, _SUMS_TO_LIST)
+
+    def _list(self, known: Known, point: Point) -> bool:
+        """List plans that are worth little less than the best at a price, then more.
+
+        :return: True if the best plan is found, False after too many sums
+        """
+        try:
+            with self.effort.at_most(self._left()):
+                self._list_all(known, point)
+        except EffortSpent:
+            return False
+        return True
+
+    def _list_all(self, known: Known, point: Point) -> None:
+        search, weights = point.search, point.search.weights
+        parts, before = _PARTS, 0
+        while True:
+            began = self.effort.made
+            spare = (self._most(point) - known.saved) / parts
+            near = [
+                Point(score, search)
+                for score in search.near(int(spare * weights.saving) + weights.unit - 1)
+                if search.leaves(score) <= self.limit
+            ]
+            # A plan that is listed comes first of those that are as good. Below several tops
+            # they may differ in excess capacity, and so in their scores.
+            near.sort(key=lambda one: one.score, reverse=True)
+            best = max([*near, known.point], key=lambda one: (one.saved, -one.leaves))
+            if best.saved >= self._most(point) - spare:
+                known.point, known.counts = best, best.counts()
+                return
+            known.add(best)
+            # Further where the last list took little more than the one before.
+            made = self.effort.made - began
+            parts = max(parts // (4 if made < 2 * before or not before else 2), 1)
+            before = made
+
+    def _similar(self, points: Sequence[Point], start: Sequence[int]) -> Point:
+        """Return a good plan within the bound, on leaves like those of some plans."""
+        tree = points[0].search.tree
+        plans = [point.counts().counts for point in points]
+        sets = leaf_sets.by_savings(tree, [start, *leaf_sets.like(tree, plans, self.limit)])
+        found = (search for leaves in sets if (search := self.among(leaves)) is not None)
+        return Point.best_of(next(found))
+
+    def _most(self, point: Point) -> Fraction:
+        """Return the most that any plan within the bound saves, by the best one at a price."""
+        return point.value(point.price) + point.price * self.limit
+
+    def _is_near(self, bracket: PriceBracket, nearest: Point, known: Known) -> bool:
+        """True if no price lowers the most that a plan may save by much of the gap to the known."""
+        if bracket.low is None or bracket.price is None:
+            return bracket.price is None
+        line = bracket.line
+        least = bracket.high.value(line) + line * self.limit
+        most = self._most(nearest)
+        return _FRACTION * (most - least) <= most - known.saved
+
+    def _least_score(self, point: Point, known: Known) -> int:
+        """Return the least score, in the search of a point, of plans as good as the known one."""
+        weights = point.search.weights
+        return weights.saving * known.saved - weights.leaf * self.limit - weights.width

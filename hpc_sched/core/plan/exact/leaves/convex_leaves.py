@@ -1,0 +1,145 @@
+"""Leaves below one switch that save alike, with their table in closed form."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.exact.leaves.single_leaf import Leaf
+from hpc_sched.core.plan.exact.near_scores import NearScores, Wanted, near_in_table
+from hpc_sched.core.plan.exact.nodes import Node
+from hpc_sched.core.plan.exact.order import LeafOrder, Rank, ScoreWeights
+from hpc_sched.core.plan.exact.ways import NOTHING, UsedLeaf, Way
+
+
+@dataclass(frozen=True)
+class ConvexLeaves:
+    """Leaves whose savings are one strictly convex function, each up to its room.
+
+    The best split of VMs over such leaves fills the largest of them. The rest of the VMs goes
+    to the leaf in which it leaves the least excess capacity: any other with room saves as much.
+    """
+
+    leaves: Array  # in topology.switches, by room (largest first), then tie order
+    rooms: Array  # shape (leaves,)
+    has_members: bool
+    gains: Array  # hops that 0, 1, 2 .. VMs save in a leaf that has room for them
+    order: LeafOrder
+    most: int  # VMs
+
+    @property
+    def largest(self) -> int:
+        """The most VMs that the class takes, up to ``most``."""
+        return min(int(self.rooms.sum()), self.most)
+
+    def with_room(self, count: int) -> Leaf | None:
+        """Return the first of the smallest leaves with room for a number of VMs, or None."""
+        if self.rooms[0] < count:
+            return None
+        smallest = np.searchsorted(-self.rooms, -count, side="right") - 1
+        i = int(np.searchsorted(-self.rooms, -self.rooms[smallest]))
+        leaf, room = int(self.leaves[i]), int(self.rooms[i])
+        return Leaf(leaf, room, self.has_members, self.gains[: count + 1], self.order)
+
+    def up_to(self, vms: int) -> "ConvexLeaves":
+        """Return the leaves for up to a number of VMs."""
+        return replace(self, most=vms)
+
+    def node(self, weights: ScoreWeights) -> "ConvexNode":
+        """Return the leaves as a node."""
+        return ConvexNode(self, weights)
+
+    def scores(self, weights: ScoreWeights) -> Array:
+        """Return the best score of 0, 1, 2 .. VMs. Shape (VMs + 1,)."""
+        full, rest, last = self._split
+        used = full + (rest > 0)
+        scores = weights.saving * (self._saved_in_first[full] + self.gains[rest])
+        if not self.has_members:
+            scores -= weights.leaf * used
+        if weights.excess:
+            scores -= np.where(rest > 0, weights.excess * (self.rooms[last] - rest), 0)
+        return scores
+
+    def used(self, count: int) -> int:
+        """Return the leaves without members that the best way to place VMs uses."""
+        full, rest, _ = self._split
+        return 0 if self.has_members else int(full[count]) + int(rest[count] > 0)
+
+    def way(self, count: int) -> Way:
+        """Return the best way to place a number of VMs."""
+        full, rest, last = (int(numbers[count]) for numbers in self._split)
+        room, leaf_set = int(self._ends[full]), self.order.leaf_set(self.leaves[:full])
+        if rest:
+            room += int(self.rooms[last])
+            leaf_set += self.order.bit(int(self.leaves[last]))
+        digits = self.order.digits(int(self.leaves[0]), room)
+        rank = Rank(digits - self.used(count) * self.order.digit(0), leaf_set)
+        return Way(rank, (FilledLeaves(self, full, rest, last),))
+
+    @cached_property
+    def _ends(self) -> Array:
+        """The capacity of the 0, 1, 2 .. largest leaves together."""
+        return np.concatenate(([0], np.cumsum(self.rooms[: self.most])))
+
+    @cached_property
+    def _saved_in_first(self) -> Array:
+        """The hops that VMs save which fill the 0, 1, 2 .. largest leaves, up to ``most``."""
+        sizes = self.rooms[: np.searchsorted(self._ends, self.most, side="right") - 1]
+        return np.concatenate(([0], np.cumsum(self.gains[sizes])))
+
+    @cached_property
+    def _split(self) -> tuple[Array, Array, Array]:
+        """For 0, 1, 2 .. VMs: full leaves, VMs in one more leaf, and the index of that leaf.
+
+        The last is the first of the smallest leaves that are not full and have room for the rest.
+        """
+        vms = np.arange(self.largest + 1)
+        if self.rooms[0] == self.rooms[-1]:
+            full, rest = np.divmod(vms, self.rooms[0])
+            return full, rest, np.minimum(full, len(self.rooms) - 1)
+        full = np.searchsorted(self._ends, vms, side="right") - 1
+        rest = vms - self._ends[full]
+        smallest = np.searchsorted(-self.rooms, -rest, side="right") - 1
+        alike = np.searchsorted(-self.rooms, -self.rooms[smallest])
+        return full, rest, np.minimum(np.maximum(alike, full), len(self.rooms) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class FilledLeaves:
+    """The first leaves of a class, full, and the rest of the VMs in one more."""
+
+    leaves: ConvexLeaves
+    full: int
+    rest: int
+    last: int  # index of the leaf with the rest
+
+    def used_leaves(self) -> Iterator[UsedLeaf]:
+        """Yield the leaves that have VMs."""
+        part = self.leaves
+        for i in [*range(self.full), *([self.last] if self.rest else [])]:
+            leaf = int(part.leaves[i])
+            vms = int(part.rooms[i]) if i < self.full else self.rest
+            yield UsedLeaf(int(part.order.place[leaf]), leaf, vms)
+
+
+@dataclass(frozen=True)
+class ConvexNode(Node):
+    """Convex leaves with their table."""
+
+    leaves: ConvexLeaves
+    weights: ScoreWeights
+
+    @cached_property
+    def scores(self) -> Array:
+        """The best score of 0, 1, 2 .. VMs. Shape (VMs + 1,)."""
+        return self.leaves.scores(self.weights)
+
+    def near(self, wanted: Wanted) -> NearScores:
+        """Return the wanted scores: other ways use as many leaves or more, and save no more."""
+        return near_in_table(self.scores, wanted)
+
+    def way(self, vms: int, score: int) -> Way:
+        """Return the best way to place a number of VMs."""
+        return self.leaves.way(vms) if vms else NOTHING

@@ -1,0 +1,133 @@
+"""Equal leaves below one switch, as a node of the knapsack."""
+
+import functools
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.exact.leaves.single_leaf import Leaf
+from hpc_sched.core.plan.exact.near_scores import NearScores, Wanted
+from hpc_sched.core.plan.exact.nodes import Node
+from hpc_sched.core.plan.exact.order import Rank, ScoreWeights
+from hpc_sched.core.plan.exact.ways import NOTHING, UsedLeaf, Way
+from hpc_sched.core.plan.maxplus import LOWEST, bent, maxplus
+
+
+def saved_by_leaves(gains: Array, leaves: int, most: int) -> list[Array]:
+    """Return what VMs save at most in 0, 1, 2 .. of some equal leaves, each of which has VMs.
+
+    Row l begins with l VMs. More leaves than :func:`bent` allows are never better. O(rows * VMs).
+    """
+    fewest = int(bent(gains, 1)[1])
+    rows = [np.zeros(1, dtype=np.int64)]
+    for used in range(1, min(leaves, most // fewest + 1, most) + 1):
+        rows.append(maxplus(gains[1:], rows[-1], most - used))
+    return rows
+
+
+@dataclass(frozen=True)
+class EqualLeaves:
+    """Leaves with the same room, members and savings."""
+
+    leaves: Array  # in topology.switches, in tie order
+    first: Leaf
+    saved: list[Array]  # see saved_by_leaves
+    most: int  # VMs
+
+    def with_room(self, count: int) -> Leaf | None:
+        """Return the first leaf if it has room for a number of VMs."""
+        return self.first.with_room(count)
+
+    def up_to(self, vms: int) -> "EqualLeaves":
+        """Return the leaves for up to a number of VMs."""
+        return replace(self, most=vms)
+
+    def node(self, weights: ScoreWeights) -> "EqualNode":
+        """Return the leaves as a node."""
+        return EqualNode(self, weights)
+
+    def numbers(self, leaves: int, count: int) -> list[int]:
+        """Return the VMs in each of some leaves, of equally good ways most in the first."""
+        numbers, gains = [], self.first.gains
+        for used in range(leaves, 0, -1):
+            before = self.saved[used - 1]
+            # The rest of the leaves has at least one VM each.
+            low = max(1, count - (used - 1) - (len(before) - 1))
+            high = min(len(gains) - 1, count - (used - 1))
+            takes = np.arange(high, low - 1, -1)
+            rest = before[count - takes - (used - 1)]
+            best = gains[takes] + rest == self.saved[used][count - used]
+            numbers.append(int(takes[best][0]))
+            count -= numbers[-1]
+        return numbers
+
+
+@dataclass(frozen=True)
+class EqualNode(Node):
+    """Equal leaves with their table."""
+
+    leaves: EqualLeaves
+    weights: ScoreWeights
+
+    @cached_property
+    def scores(self) -> Array:
+        """The best score of 0, 1, 2 .. VMs. Shape (VMs + 1,)."""
+        part = self.leaves
+        length = min(len(part.leaves) * part.first.room, part.most) + 1
+        scores = np.full(length, LOWEST)
+        scores[0] = 0
+        for used in range(1, min(len(part.saved), length)):
+            row = self._row(used)[: length - used]
+            np.maximum(scores[used : used + len(row)], row, out=scores[used : used + len(row)])
+        return scores
+
+    def near(self, wanted: Wanted) -> NearScores:
+        """Return the wanted scores."""
+        nothing = wanted.vms[wanted.vms == 0]
+        found = [NearScores(nothing, nothing)]
+        for used in range(1, len(self.leaves.saved)):
+            row = self._row(used)
+            is_there = (wanted.vms >= used) & (wanted.vms < used + len(row))
+            scores = row[wanted.vms[is_there] - used]
+            is_near = scores >= wanted.least[is_there]
+            found.append(NearScores(wanted.vms[is_there][is_near], scores[is_near]))
+        vms, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        if not self.leaves.first.has_members:
+            order = np.argsort(vms, kind="stable")
+            return NearScores(vms[order], scores[order])
+        # Members' leaves count as none: the best score of all numbers of them.
+        order = np.lexsort((-scores, vms))
+        vms, first = np.unique(vms[order], return_index=True)
+        return NearScores(vms, scores[order][first])
+
+    def way(self, vms: int, score: int) -> Way:
+        """Return the first way with a score: the best one, or one that ``near`` returned."""
+        if not vms:
+            return NOTHING
+        ways = [
+            self._way(used, vms)
+            for used in range(1, min(vms + 1, len(self.leaves.saved)))
+            if vms - used < len(self.leaves.saved[used]) and self._row(used)[vms - used] == score
+        ]
+        # Several numbers of members' leaves may be as good.
+        return functools.reduce(lambda one, two: two if two.is_before(one) else one, ways)
+
+    def _row(self, used: int) -> Array:
+        """Return the scores of ways that use a number of leaves, from as many VMs on."""
+        part, weights = self.leaves, self.weights
+        row = weights.saving * part.saved[used]
+        if weights.excess:
+            row -= weights.excess * (used * part.first.room - used - np.arange(len(row)))
+        return row if part.first.has_members else row - weights.leaf * used
+
+    def _way(self, used: int, count: int) -> Way:
+        part, order = self.leaves, self.leaves.first.order
+        taken = part.leaves[:used]
+        leaves = 0 if part.first.has_members else used
+        digits = order.digits(int(taken[0]), part.first.room * used) - leaves * order.digit(0)
+        numbers = zip(taken.tolist(), part.numbers(used, count), strict=True)
+        rank = Rank(digits, order.leaf_set(taken))
+        named = (UsedLeaf(int(order.place[leaf]), leaf, vms) for leaf, vms in numbers)
+        return Way(rank, tuple(named))

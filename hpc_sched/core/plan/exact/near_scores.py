@@ -1,0 +1,191 @@
+"""Scores of ways that are near the best one, by VMs and leaves.
+
+From the tables of a tree of nodes follows, top down, how many VMs a good plan may place below
+each node, and how good a way it must have there. Bottom up, the few scores that are left are then
+kept for each number of leaves.
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.exact.effort import Effort
+from hpc_sched.core.plan.exact.order import ScoreWeights
+from hpc_sched.core.plan.maxplus import LOWEST, sums
+
+_BLOCK = 1 << 18  # sums that are made at a time
+_FEW = 1 << 12  # sums that are all made, whether wanted or not
+_CALL = 5_000  # sums that take as long as the rest of a call
+
+
+class Wanted(NamedTuple):
+    """The numbers of VMs below a node with which a plan may be good enough."""
+
+    vms: Array  # sorted, each once
+    least: Array  # the least score of a way with that many VMs that leads to such a plan
+
+
+class NearScores(NamedTuple):
+    """The best scores by VMs and leaves, as far as they are wanted.
+
+    Ways that use more leaves and save no more than another with as many VMs are left out.
+    """
+
+    vms: Array  # sorted
+    scores: Array
+
+    def at(self, vms: int) -> Array:
+        """Return the scores of a number of VMs."""
+        first, last = np.searchsorted(self.vms, (vms, vms + 1))
+        scores: Array = self.scores[first:last]
+        return scores
+
+
+NOTHING_NEAR = NearScores(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+
+
+def near_in_table(scores: Array, wanted: Wanted) -> NearScores:
+    """Return the scores of a node with one number of leaves for each number of VMs."""
+    found = scores[wanted.vms]
+    is_near = found >= wanted.least
+    return NearScores(wanted.vms[is_near], found[is_near])
+
+
+def wanted_below(
+    wanted: Wanted, left: Array, right: Array, effort: Effort
+) -> tuple[Wanted, Wanted]:
+    """Return what is wanted of two nodes side by side.
+
+    :param left: the best score of 0, 1, 2 .. VMs
+    :param right: likewise
+    :raises EffortSpent: for too many sums
+    """
+    if len(left) > len(right):
+        return wanted_below(wanted, right, left, effort)[::-1]
+    # By how much less than the best score a way may have. Negative: it is not wanted.
+    spare_left, spare_right = (np.full(len(table), -1) for table in (left, right))
+    effort.spend(_CALL)
+    if len(wanted.vms) == 1:
+        all_vms = int(wanted.vms[0])
+        low, high = max(0, all_vms - len(right) + 1), min(all_vms, len(left) - 1)
+        best = left[low : high + 1] + right[all_vms - high : all_vms - low + 1][::-1]
+        spare_left[low : high + 1] = best - wanted.least[0]
+        spare_right[all_vms - high : all_vms - low + 1] = spare_left[low : high + 1][::-1]
+        return _within(left, spare_left), _within(right, spare_right)
+    shifted, column = sums(right, left)
+    number = max(_BLOCK // len(left), 1)
+    for first in range(0, len(wanted.vms), number):
+        vms, least = wanted.vms[first : first + number], wanted.least[first : first + number]
+        effort.spend(len(vms) * len(left))
+        spare = shifted[:, vms] + (column - least)
+        here, i = np.nonzero(spare >= 0)
+        spare = spare[here, i]
+        np.maximum.at(spare_left, here, spare)
+        np.maximum.at(spare_right, vms[i] - here, spare)
+    return _within(left, spare_left), _within(right, spare_right)
+
+
+def _within(table: Array, spare: Array) -> Wanted:
+    vms = np.flatnonzero(spare >= 0)
+    return Wanted(vms, table[vms] - spare[vms])
+
+
+def side_by_side(
+    left: NearScores, right: NearScores, wanted: Wanted, weights: ScoreWeights, effort: Effort
+) -> NearScores:
+    """Return the scores of two nodes together.
+
+    :raises EffortSpent: for too many sums
+    """
+    for side, other in ((left, right), (right, left)):
+        # Nothing, or no VMs there: the other side's ways are wanted as they are.
+        if not len(side.vms) or not side.vms[-1]:
+            return other if len(side.vms) else side
+    effort.spend(_CALL)
+    found = []
+    for row, one, two in _pairs(left, right, wanted, effort):
+        scores = left.scores[one] + right.scores[two]
+        is_near = scores >= wanted.least[row]
+        found.append((row[is_near], scores[is_near]))
+    row, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return _not_dominated(wanted.vms, row, scores, weights)
+
+
+def _pairs(
+    left: NearScores, right: NearScores, wanted: Wanted, effort: Effort
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield the indices of a wanted number of VMs and of ways on both sides, in blocks."""
+    if len(left.vms) * len(right.vms) <= _FEW:
+        vms = left.vms[:, None] + right.vms
+        row = np.searchsorted(wanted.vms, vms)
+        one, two = np.nonzero(wanted.vms[np.minimum(row, len(wanted.vms) - 1)] == vms)
+        yield row[one, two], one, two
+        return
+    first_left, number_left = _runs(left.vms)
+    here, best_left = left.vms[first_left], np.maximum.reduceat(left.scores, first_left)
+    # The right one by number of VMs, with an entry for those that it does not have.
+    first, number = _runs(right.vms)
+    there, missing = right.vms[first], int(right.vms[-1]) + 1
+    first_right, number_right = np.zeros((2, missing + 1), dtype=np.int64)
+    best_right = np.full(missing + 1, LOWEST >> 1)
+    first_right[there], number_right[there] = first, number
+    best_right[there] = np.maximum.reduceat(right.scores, first)
+    rows = max(_BLOCK // len(here), 1)
+    for start in range(0, len(wanted.vms), rows):
+        vms, least = wanted.vms[start : start + rows], wanted.least[start : start + rows]
+        rest = vms[:, None] - here
+        rest[(rest < 0) | (rest > missing)] = missing
+        effort.spend(rest.size)
+        row, one = np.nonzero(best_left + best_right[rest] >= least[:, None])
+        two = rest[row, one]
+        for part in _blocks(number_left[one] * number_right[two]):
+            at, i, j = _products(number_left[one[part]], number_right[two[part]])
+            effort.spend(len(at))
+            yield (
+                start + row[part][at],
+                first_left[one[part]][at] + i,
+                first_right[two[part]][at] + j,
+            )
+
+
+def _runs(vms: Array) -> tuple[Array, Array]:
+    """Return where runs of equal numbers begin, and how long they are."""
+    first = np.flatnonzero(np.concatenate(([True], vms[1:] != vms[:-1])))
+    return first, np.diff(np.append(first, len(vms)))
+
+
+def _blocks(sizes: Array) -> Iterator[slice]:
+    """Yield parts of a row of numbers that add up to some ``_BLOCK`` each."""
+    ends = np.cumsum(sizes)
+    last = int(ends[-1]) if len(ends) else 0
+    cuts = np.searchsorted(ends, np.arange(_BLOCK, last, _BLOCK), side="right").tolist()
+    for first, end in itertools.pairwise([0, *cuts, len(sizes)]):
+        yield slice(first, end)
+
+
+def _products(left: Array, right: Array) -> tuple[Array, Array, Array]:
+    """Return i, and all pairs below ``left[i]`` and ``right[i]``, for each i."""
+    pairs = left * right
+    at = np.repeat(np.arange(len(pairs)), pairs)
+    within = np.arange(len(at)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
+    return at, within // right[at], within % right[at]
+
+
+def _not_dominated(vms: Array, row: Array, scores: Array, weights: ScoreWeights) -> NearScores:
+    """Return the scores of each number of VMs that save more than any with fewer leaves.
+
+    :param row: of each score: an index into ``vms``
+    """
+    leaves = weights.leaves(scores)
+    order = np.lexsort((-scores, leaves, row))
+    row, scores = row[order], scores[order]
+    saved = weights.saved(scores, leaves[order])
+    if len(saved):
+        # Above all of the numbers of VMs before.
+        saved += row * (int(saved.max()) - int(saved.min()) + 1)
+    is_more = np.ones(len(saved), dtype=np.bool_)
+    is_more[1:] = saved[1:] > np.maximum.accumulate(saved)[:-1]
+    return NearScores(vms[row[is_more]], scores[is_more])

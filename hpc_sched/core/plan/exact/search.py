@@ -1,0 +1,134 @@
+"""The switches that may hold a whole group, and the best plan below one of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.exact.group_tree import GroupTree
+from hpc_sched.core.plan.exact.leaves.single_leaf import Leaf
+from hpc_sched.core.plan.exact.near_scores import Wanted
+from hpc_sched.core.plan.exact.nodes import Node, Siblings
+from hpc_sched.core.plan.exact.order import Rank, ScoreWeights
+from hpc_sched.core.plan.exact.trimming import trimmed
+from hpc_sched.core.plan.exact.ways import Way
+from hpc_sched.core.plan.leaf_counts import LeafCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """A switch that has room for the whole group."""
+
+    switch: int
+    leaf: Leaf | None  # the switch, if it is a leaf
+    less: int  # what all pairs cost through the switch
+
+
+def tops_of(tree: GroupTree, switches: Array, count: int) -> list[Top]:
+    """Return switches as tops; of leaves that save alike only the first in the order of plans."""
+    problem, levels = tree.problem, tree.problem.topology.switches
+    pairs = math.comb(int(problem.members.sum()) + count, 2)
+    among = set(switches.tolist())
+    tops = [
+        Top(switch, None, (2 * levels[switch].level - 1) * pairs)
+        for switch in switches.tolist()
+        if levels[switch].level > 1 and (switch in tree.leaves or switch in tree.switches)
+    ]
+    if all(levels[switch].level > 1 for switch in among):
+        return tops
+    for above, classes in tree.leaves.items():
+        rise = levels[above].level - 1 if above >= 0 else 0
+        for leaves in classes:
+            leaf = leaves.with_room(count)
+            if leaf is not None and leaf.index in among:
+                saved = int(tree.saving(leaf.index, rise, count)[count])
+                tops.append(Top(leaf.index, leaf, pairs + saved))
+    return tops
+
+
+class Search:
+    """The plans below some switches, at one price of leaves.
+
+    The score of a plan is that of its new VMs, less what all pairs cost through its top.
+    """
+
+    def __init__(
+        self, tree: GroupTree, tops: Sequence[Top], count: int, weights: ScoreWeights
+    ) -> None:
+        """Make the tables. O(bent points * VMs) for each pair of nodes, see maxplus.maxplus."""
+        self.tree, self.count, self.weights = tree, count, weights
+        self._nodes: list[tuple[Top, Node]] = []
+        found: list[tuple[int, Top, Node]] = []
+        for top in tops:
+            node: Node = top.leaf.node(weights) if top.leaf else tree.node(top.switch, weights)
+            if node.most < count:
+                # Plans that fill it were left out of the tree: others are better.
+                continue
+            self._nodes.append((top, node))
+            found.append((node.score(count) - weights.saving * top.less, top, node))
+        self._found = found  # plans with one score a top, or all those near the best
+        self.best = max(score for score, _, _ in found)
+
+    def at(self, weights: ScoreWeights, least: int) -> "Search":
+        """Return the search at another price, without leaves that no good plan uses.
+
+        :param least: the least score of a good plan in this search
+        """
+        tree, tops = self.tree, []
+        for top, node in self._nodes:
+            less = self.weights.saving * top.less
+            if node.score(self.count) - less >= least:
+                tops.append(top)
+                if isinstance(node, Siblings):
+                    tree = trimmed(tree, top.switch, node, least + less)
+        return Search(tree, tops, self.count, weights)
+
+    def leaves(self, score: int) -> int:
+        """Return the new leaves of a plan."""
+        return int(self.weights.leaves(np.array(score)))
+
+    def saved(self, score: int) -> int:
+        """Return what a plan saves, less what all pairs cost through its top."""
+        scores = np.array(score)
+        return int(self.weights.saved(scores, self.weights.leaves(scores)))
+
+    def near(self, spare: int) -> list[int]:
+        """Return the best scores of plans with each number of new leaves below each top.
+
+        Those that use more leaves and save no more than others may be left out.
+
+        :param spare: by how much less than the best score a plan may have
+        :raises EffortSpent: for too many sums
+        """
+        found: list[tuple[int, Top, Node]] = []
+        for top, node in self._nodes:
+            less = self.weights.saving * top.less
+            wanted = Wanted(np.array([self.count]), np.array([self.best - spare + less]))
+            if node.score(self.count) >= wanted.least[0]:
+                scores = (node.near(wanted).scores - less).tolist()
+                found += [(score, top, node) for score in scores]
+        self._found = found
+        return [score for score, _, _ in found]
+
+    def plan(self, score: int) -> LeafCounts:
+        """Return the first plan with a score: the best one, or one that ``near`` returned last."""
+        first: tuple[Way, int] | None = None
+        for of_top, top, node in self._found:
+            if of_top == score:
+                way = node.way(self.count, score + self.weights.saving * top.less)
+                ranked = way.beside(Way(self._rank(top)))
+                if first is None or ranked.is_before(first[0]):
+                    first = ranked, top.switch
+        assert first is not None
+        counts = {used.leaf: used.vms for used in sorted(first[0].used_leaves())}
+        return LeafCounts(first[1], counts)
+
+    def _rank(self, top: Top) -> Rank:
+        """Return the rank of a top and of the switches above it."""
+        order = self.tree.order
+        digits = order.digits_above(top.switch)
+        if top.leaf is None:
+            digits += order.digits(top.switch, int(order.room[top.switch]))
+        return Rank(digits, 0)

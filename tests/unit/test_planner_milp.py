@@ -1,0 +1,218 @@
+"""The exact plan of up to 40 VMs on 50 to 300 hosts against integer programs."""
+
+import functools
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from hpc_sched.core.plan.result import Plan
+from tests.unit.fabrics import Case
+from tests.unit.plan_milp import Program
+from tests.unit.plan_oracle import pair_by_pair
+
+SEEDS = 200
+SIZES = [
+    20,
+    pytest.param(SEEDS, marks=pytest.mark.slow("200 groups, some seven integer programs each")),
+]
+KINDS = ["no constraints", "require", "max_leaves", "members", "spread", "islands"]
+
+# Cost, leaves, and the excess capacity of each level.
+Values = tuple[int, ...]
+
+
+def random_pods(draw: random.Random, kind: str) -> list[list[int]]:
+    """Return the hosts of the leaves of each pod.
+
+    For a bound on leaves that binds: pods of small leaves, and pods of one larger leaf.
+    """
+    if kind == "max_leaves":
+        dense = [[draw.randint(6, 8)] for _ in range(draw.randint(3, 5))]
+        return [[draw.randint(2, 3) for _ in range(draw.randint(5, 7))] for _ in range(2)] + dense
+    most = 3 if kind == "islands" else 5
+    return [
+        [draw.randint(4, 12) for _ in range(draw.randint(2, most))]
+        for _ in range(draw.randint(3, most))
+    ]
+
+
+def random_island(
+    draw: random.Random, names: Iterator[int], levels: int, pods: list[list[int]]
+) -> dict[str, Any]:
+    """Return what is below a root: leaves, or pods, or switches above two or three parts each.
+
+    Some parts have a leaf as a neighbour.
+
+    ::
+
+                     root
+                /      |      \\
+            switch   switch   (leaf)
+            /    \\     |
+          pod    pod   pod
+         / .. \\  ..    ..
+      leaf .. leaf
+    """
+
+    def leaf(hosts: int) -> dict[str, Any]:
+        return {f"s{next(names)}": [f"h{next(names)}" for _ in range(hosts)]}
+
+    def merged(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        return {name: below for part in parts for name, below in part.items()}
+
+    parts = [merged(map(leaf, pod)) for pod in pods]
+    for _ in range(levels - 2):
+        parts = [{f"s{next(names)}": part} for part in parts]
+        draw.shuffle(parts)
+        for part in parts:
+            if draw.random() < 0.2:
+                part |= leaf(draw.randint(4, 12))
+        size = draw.randint(2, 3)
+        parts = [merged(parts[i : i + size]) for i in range(0, len(parts), size)]
+    return merged(parts)
+
+
+def random_case(seed: int) -> Case:
+    """Return a group on 50 to 300 hosts: kinds by turns, and 2 to 5 levels by turns."""
+    draw = random.Random(f"large case {seed}")
+    kind, levels = KINDS[seed % 6], 2 + (seed + seed // 12) % 4
+    while True:
+        names = iter(range(1000))
+        # On two levels the cheapest plan has the fewest leaves.
+        depths = [max(levels, 3) if kind == "max_leaves" else levels]
+        if kind == "islands":
+            depths += [draw.randint(2, 4) for _ in range(draw.randint(1, 2))]
+        tree = {
+            f"s{next(names)}": random_island(draw, names, depth, random_pods(draw, kind))
+            for depth in depths
+        }
+        case = Case(tree, {}, {}, 0, group_id=f"group-{seed}", pack_hosts=kind != "spread")
+        if 50 <= len(case.fabric.hosts) <= 300:
+            break
+    fabric, hosts = case.fabric, case.fabric.hosts
+    most = draw.choice([1, 1, 2, 2, 4] if kind != "max_leaves" else [1, 1, 2])
+    # Hosts are mostly full, or all empty.
+    is_full = kind != "max_leaves" and draw.random() < 0.5
+    capacity = {host: max(draw.randint(-most, most), 0) if is_full else most for host in hosts}
+    members: dict[str, int] = {}
+    if kind == "members" or draw.random() < 0.2:
+        near = fabric.hosts_of(draw.choice(fabric.ancestors(draw.choice(hosts))))
+        members = {host: draw.randint(1, 3) for host in draw.sample(near, min(len(near), 4))}
+    level = draw.randint(1, max(fabric.depth - 1, 1)) if kind == "require" else fabric.depth
+    room = Counter[int]()
+    for domain, host in zip(fabric.groups[level - 1].tolist(), hosts, strict=True):
+        room[domain] += capacity[host]
+    # Enough for several leaves, and small enough for the solver.
+    largest = min(max(room.values()) + 1, 40 if most == 1 and kind != "islands" else 20)
+    count = draw.randint(min(10, largest), largest)
+    if kind == "max_leaves":
+        count = most * draw.randint(12, 16)
+    return replace(
+        case,
+        capacity=capacity,
+        members=members,
+        count=count,
+        require=fabric.levels[level - 1] if kind == "require" else None,
+    )
+
+
+def program_of(case: Case) -> Program:
+    """Return the integer program of a case."""
+    return Program(
+        case.tree,
+        case.capacity,
+        case.members,
+        case.count,
+        level=case.require and case.fabric.levels.index(case.require) + 1,
+        max_leaves=case.max_leaves,
+        pack_hosts=case.pack_hosts,
+    )
+
+
+def values_of(case: Case, answer: Plan) -> Values:
+    """Return the values of a plan by definition."""
+    fabric = case.fabric
+    everyone = case.together(answer.hosts)
+    cost = pair_by_pair(case, everyone, on_one_host=0 if case.pack_hosts else 1)
+    excess = []
+    for group in fabric.groups:
+        used = {int(group[fabric.index_of(host)]) for host in answer.hosts}
+        below = [
+            h for h, switch in zip(fabric.hosts, group.tolist(), strict=True) if switch in used
+        ]
+        excess.append(sum(map(case.capacity.__getitem__, below)) - case.count)
+    return (int(cost), len(set(map(fabric.leaf_of, everyone))), *excess)
+
+
+def broken_by(case: Case, answer: Plan) -> Iterator[str]:
+    """Yield what a plan must not do."""
+    fabric = case.fabric
+    if answer.hosts != Counter(answer.places) or len(answer.places) != case.count:
+        yield f"{len(answer.places)} places for {case.count} VMs"
+    if any(new > case.capacity[host] for host, new in answer.hosts.items()):
+        yield "more VMs on a host than it takes"
+    level = fabric.depth if case.require is None else fabric.levels.index(case.require) + 1
+    everyone = case.together(answer.hosts)
+    if len({int(fabric.groups[level - 1][fabric.index_of(host)]) for host in everyone}) > 1:
+        yield f"several switches of level {level}"
+    if case.max_leaves is not None and len(set(map(fabric.leaf_of, everyone))) > case.max_leaves:
+        yield f"more than {case.max_leaves} leaves"
+
+
+@dataclass
+class Comparison:
+    """What was compared, and the differences."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+
+@functools.cache
+def compared(number: int) -> Comparison:
+    """Return the comparison of the first seeds."""
+    found = Comparison()
+    for seed in range(number):
+        case = random_case(seed)
+        kind = KINDS[seed % len(KINDS)]
+        binds = False
+        if kind == "max_leaves":
+            free = program_of(case).best(keys=2)
+            assert free is not None
+            # One leaf less than the best plan without a bound.
+            case = replace(case, max_leaves=max(free[1] - 1, 1))
+            binds = free[1] > 1
+        expected = program_of(case).best()
+        answer = case.answer()
+        found.kinds[kind] += 1
+        found.kinds[f"{case.fabric.depth} levels"] += 1
+        found.kinds["max_leaves binds"] += binds and expected is not None
+        found.kinds["members in all"] += bool(case.members)
+        found.kinds["rejected" if expected is None else f"{kind} with a plan"] += 1
+        values = values_of(case, answer) if isinstance(answer, Plan) else None
+        if values != expected:
+            found.differences.append(f"seed {seed}, {kind}: {values}, expected {expected}")
+        if isinstance(answer, Plan):
+            found.differences += [f"seed {seed}, {kind}: {b}" for b in broken_by(case, answer)]
+    return found
+
+
+@pytest.mark.parametrize("number", SIZES)
+def test_an_integer_program_has_the_cost_leaves_and_excess_of_the_plan(number: int):
+    found = compared(number).differences
+    assert not found, f"{len(found)} differences in {number} groups\n" + "\n".join(found[:10])
+
+
+@pytest.mark.parametrize("number", SIZES)
+def test_large_groups_are_of_every_kind(number: int):
+    kinds = compared(number).kinds
+    # A bound that binds, and a required level, often leave no plan.
+    for kind in [*(f"{kind} with a plan" for kind in KINDS), "max_leaves binds"]:
+        assert kinds[kind] >= number / 25, kinds
+    for levels in range(2, 6):
+        assert kinds[f"{levels} levels"] >= number / 8, kinds
+    assert kinds["rejected"] >= number / 25, kinds
+    assert kinds["members in all"] >= number / 5, kinds
