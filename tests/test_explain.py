@@ -113,6 +113,17 @@ def test_a_plan_in_words(log, capsys):
     )
 
 
+def test_a_plan_that_is_not_proven_best_says_so(tmp_path, capsys):
+    path = tmp_path / "late.json"
+    late = planned("t3", proven=False)
+    path.write_text(lines(late, late | {"plan": late["plan"] | {"least": None}}))
+    out = explain(capsys, "req-t3", "--decision-log", str(path))[1]
+    assert [line for line in out.splitlines() if "cost" in line] == [
+        "  cost        Hop-Byte 18, least possible without wishes 15 (3 more); not proven best",
+        "  cost        Hop-Byte 18; not proven best",
+    ]
+
+
 def test_a_refusal_in_words_says_what_would_have_fitted(log, capsys):
     assert explain(capsys, "vm-t9", "--decision-log", log)[1] == (
         "t9  refused: a request without a server group\n"

@@ -34,7 +34,7 @@ class HPCHomogeneityFilter(GroupFilter):
             state.candidates, positions, state.group.members, state.group.cells, state.fabric
         )
         group = replace(group, processors=processors)
-        choice = group.choose_processor(state.decisions.decide, lambda plan: plan.count)
+        choice = group.choose_processor(state.decide, lambda plan: plan.count)
         if isinstance(choice, Refusal):
             raise refused(choice)
         if choice is None:

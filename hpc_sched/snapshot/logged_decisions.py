@@ -163,7 +163,7 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
     for i, (why, count) in enumerate(sorted((entry.removed or {}).items())):
         yield "" if i else "left out", f"{count} hosts: {why}"
     if entry.plan is not None:
-        yield from _plan(entry.plan)
+        yield from _plan(entry.plan, is_proven=entry.proven)
     rejection = entry.rejection
     reason = entry.reason or (rejection.reason if rejection else "")
     if reason:
@@ -185,7 +185,7 @@ def _candidates(leaves: Mapping[str, LeafCandidates]) -> Iterator[tuple[str, str
         yield "", f"and {len(leaves) - MAX_LEAVES} more leaves"
 
 
-def _plan(plan: LoggedPlan) -> Iterator[tuple[str, str]]:
+def _plan(plan: LoggedPlan, *, is_proven: bool) -> Iterator[tuple[str, str]]:
     yield "plan", _counts(plan.leaves)
     for i, line in enumerate(hostlist.fold_counts(plan.hosts)):
         yield "" if i else "hosts", line
@@ -196,6 +196,8 @@ def _plan(plan: LoggedPlan) -> Iterator[tuple[str, str]]:
             line += f", least possible without wishes {least:.0f}"
             if cost > least:
                 line += f" ({cost - least:.0f} more)"
+        if not is_proven:
+            line += "; not proven best"
         yield "cost", line
 
 

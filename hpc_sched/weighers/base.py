@@ -66,7 +66,7 @@ class GroupWeigher(weights.BaseHostWeigher):
         if left and left[-1] is host_state and _weighing.option == self.multiplier:
             left.pop()
             return _weighing.multiplier
-        default = conf.multiplier(CONF, self.multiplier)
+        default = conf.number(CONF, self.multiplier)
         value = float(scheduler_utils.get_weight_multiplier(host_state, self.multiplier, default))
         # float() accepts "nan" and "inf"; one of them would break the order of all hosts.
         return value if math.isfinite(value) else default
@@ -106,7 +106,7 @@ class GroupWeigher(weights.BaseHostWeigher):
                     decision_record.log(state, state.decisions.answer)
             if answer and not self._differs(states):
                 _weighing.option = self.multiplier
-                _weighing.multiplier = conf.multiplier(CONF, self.multiplier)
+                _weighing.multiplier = conf.number(CONF, self.multiplier)
                 _weighing.hosts = states[::-1]
             return answer
         except Exception:
@@ -126,7 +126,7 @@ class GroupWeigher(weights.BaseHostWeigher):
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
         """Return all hosts of the topology, best one for the next VM first. Shape (hosts,)."""
-        return group.host_order(state.decide(group), state.claims.slot)
+        return state.host_order(group)
 
 
 class TopologyWeigher(GroupWeigher):

@@ -62,6 +62,18 @@ def test_the_operator_reads_the_switch_in_the_log_and_in_the_decision_log(group,
     assert record["candidates"]["leaf1"] == {"hosts": 4, "room": 2}
 
 
+def test_members_that_break_their_own_wish_leave_no_group_that_fits(group, tmp_path):
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    group({"n01": 1, "n05": 1}, left=1)
+    why_refused(states_of("leaf1", "leaf2"), spec(extra_specs=wishing(require="leaf")))
+    [record] = read_decisions(tmp_path / "decisions")
+    assert "its members stand under 2 switches of level leaf" in record["reason"]
+    assert record["rejection"]["fits"] is None
+    # Which of two equal leaves comes first depends on the group's uuid.
+    largest = record["rejection"]["largest"][0]
+    assert (largest["level"], largest["vms"]) == ("leaf", 4)
+
+
 def test_where_policy_and_room_leave_one_host_the_decision_is_logged_without_a_weigher(
     group, tmp_path
 ):

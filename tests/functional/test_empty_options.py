@@ -32,6 +32,19 @@ def test_an_option_without_its_number_is_found_at_the_start(tmp_path, name):
         conf.check(options)
 
 
+@pytest.mark.parametrize("value", ["", "much", "-1"])
+def test_a_time_for_planning_that_loses_its_number_later_has_its_default(
+    two_pods, group, tmp_path, value
+):
+    group(left=2)
+    weigher = HopByteWeigher()
+    CONF(["--config-file", nova_conf(tmp_path, "planning_timeout", value)])
+    CONF.set_override("topology_file", str(two_pods), "hpc_sched")
+    states = states_of("leaf1")
+    assert len(weigh(weigher, states, spec(count=2))) == len(states)
+    assert conf.number(CONF, "planning_timeout") == 10
+
+
 @pytest.mark.parametrize("value", ["", "much"])
 def test_a_multiplier_that_loses_its_number_later_does_not_end_a_request(
     two_pods, group, tmp_path, value

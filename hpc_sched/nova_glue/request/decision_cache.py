@@ -1,6 +1,8 @@
 """The decision on a group, kept while the VMs of its request are placed."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -8,6 +10,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import planned_counts
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
 
 
 class DecisionCache:
@@ -17,7 +20,11 @@ class DecisionCache:
     VMs. So only the first VM of a request takes time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: float = 0.0) -> None:
+        """Allow the plans of the request this time together, in seconds; 0: no limit."""
+        self.timeout = timeout
+        self.planning_seconds = 0.0  # spent on plans
+        self.has_timed_out = False
         self.answer: Plan | Rejection | None = None  # the last one
         self._problem: Problem | None = None  # that it answers
         self._sizes: tuple[int, ...] = ()
@@ -33,11 +40,24 @@ class DecisionCache:
         problem, sizes = request.problem(), request.sizes
         answer = self._rest_of_last(problem, sizes)
         if answer is None:
-            answer = request.decide()
+            with self.planning() as limit:
+                answer = request.decide(limit)
             self.revised |= placed > 0
         self.answer, self._problem, self._sizes = answer, problem, sizes
         self.seconds += time.perf_counter() - began
         return answer
+
+    @contextmanager
+    def planning(self) -> Iterator[TimeLimit]:
+        """Charge the time spent in this block to the time for the request's plans."""
+        began = time.perf_counter()
+        left = max(self.timeout - self.planning_seconds, 0.0)
+        limit = TimeLimit.after(left) if self.timeout else NO_LIMIT
+        try:
+            yield limit
+        finally:
+            self.has_timed_out |= limit.has_passed()
+            self.planning_seconds += time.perf_counter() - began
 
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
         if self.answer is None or self._problem is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import nova.conf
 import numpy as np
@@ -41,9 +41,11 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
     state.is_logged = True
     try:
         request, made = state.group_request(), _logged(state, answer)
-        LOG.info("%s", _sentence(state, request, made, refused))
+        is_proven = not isinstance(answer, Plan) or answer.is_proven
+        LOG.info("%s", _sentence(state, request, made, refused, is_proven))
         if CONF.hpc_sched.decision_log:
-            append(CONF.hpc_sched.decision_log, _entry(state, request, made, refused).as_json())
+            entry = replace(_entry(state, request, made, refused), proven=is_proven)
+            append(CONF.hpc_sched.decision_log, entry.as_json())
     except Exception:
         LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
 
@@ -84,8 +86,10 @@ def _logged(state: GroupState, answer: Plan | Rejection) -> LoggedPlan | LoggedR
     free: Plan | Rejection = answer
     specs = state.request.hpc_specs
     if not specs.is_flat and (state.is_bounded or specs.group_keys):
-        free = state.group_request().unconstrained(answer.count)
-    least = (free if isinstance(free, Plan) else answer).hop_bytes
+        with state.decisions.planning() as limit:
+            free = state.group_request().unconstrained(answer.count, limit)
+    best = free if isinstance(free, Plan) else answer
+    least = best.hop_bytes if best.is_proven else None
     return LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, least)
 
 
@@ -94,6 +98,7 @@ def _sentence(
     request: GroupRequest,
     made: LoggedPlan | LoggedRejection,
     refused: str | None,
+    is_proven: bool,
 ) -> str:
     group = state.request.group_uuid
     name = f"group {group}" if group else "implicit group"
@@ -103,9 +108,11 @@ def _sentence(
         what = f"no plan: {made.reason}"
     else:
         leaves = ", ".join(f"{leaf} ({count})" for leaf, count in made.leaves.items())
+        least = "unknown" if made.least is None else f"{made.least:.0f}"
         what = (
             f"planned {sum(made.hosts.values())} in {leaves or 'no leaf'}; "
-            f"Hop-Byte {made.hop_bytes:.0f}, least possible {made.least:.0f}"
+            f"Hop-Byte {made.hop_bytes:.0f}{'' if is_proven else ', not proven best'}, "
+            f"least possible {least}"
         )
     return (
         f"{name}, instance {state.request.instance_uuid}: {request.awaiting} awaiting, "

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
+import nova.conf
 import numpy as np
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import exceptions
+from hpc_sched import conf, exceptions
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.group_request import GroupRequest
@@ -22,6 +23,7 @@ from hpc_sched.nova_glue.request.decision_cache import DecisionCache
 from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.topology.model import Topology
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 
@@ -49,13 +51,14 @@ class GroupState:
         self.group = group
         self.fabric = fabric
         self.claims = GroupClaims(states, group.queue)
-        self.decisions = DecisionCache()
+        self.decisions = DecisionCache(conf.number(CONF, "planning_timeout"))
         # Hosts in the order of RackCapacityWeigher; indices in topology.hosts, shape (hosts,).
         self.rack_order: Array | None = None
         self.is_logged = False  # whether the decision is logged
         self.removed: Counter[str] = Counter()  # reason to hosts that hpc_sched removed
         self.is_bounded = False  # whether the plan was made without these hosts
-        self._is_warned = False
+        self._is_warned = False  # of faults
+        self._is_unproven = False  # whether that was reported
         self._now: GroupRequest | None = None
 
         states = self.candidates
@@ -135,7 +138,19 @@ class GroupState:
 
     def decide(self, request: GroupRequest) -> Plan | Rejection:
         """Return the decision on the group: the rest of the last plan if that still holds."""
-        return self.decisions.decide(request, placed=self.claims.number)
+        answer = self.decisions.decide(request, placed=self.claims.number)
+        has_timed_out = self.decisions.has_timed_out
+        if has_timed_out and isinstance(answer, Plan) and not answer.is_proven:
+            self._warn_of_unproven(request)
+        return answer
+
+    def host_order(self, request: GroupRequest) -> Array:
+        """Return the hosts, best one for the next VM first; see :meth:`GroupRequest.host_order`."""
+        answer = self.decide(request)
+        if isinstance(answer, Plan):
+            return request.host_order(answer, self.claims.slot)
+        with self.decisions.planning() as limit:
+            return request.host_order(answer, self.claims.slot, limit)
 
     @property
     def room(self) -> Array:
@@ -177,6 +192,25 @@ class GroupState:
                 self.request.instance_uuid,
                 "; ".join(self.request.hpc_specs.faults),
             )
+
+    def _warn_of_unproven(self, request: GroupRequest) -> None:
+        """Report once that the time for planning was over."""
+        if self._is_unproven:
+            return
+        self._is_unproven = True
+        wanted = asdict(request.constraints).items()
+        constraints = [f"{key}={value}" for key, value in wanted if value is not None]
+        LOG.warning(
+            "The plan for instance %s is not proven best: planning took %.1f s, planning_timeout "
+            "is %g s; up to %d VMs beside %d members on %d hosts with room, %s",
+            self.request.instance_uuid,
+            self.decisions.planning_seconds,
+            self.decisions.timeout,
+            request.sizes[0],
+            int(request.members.sum()),
+            int((request.room > 0).sum()),
+            ", ".join(constraints) or "no constraints",
+        )
 
     def check_final_size(self) -> None:
         """Check that the group's final size fits its constraints on an empty cloud.
