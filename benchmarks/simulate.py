@@ -13,7 +13,7 @@ import resource
 import time
 from multiprocessing import get_context
 
-from plan import fabric_of
+from plan_shapes import fabric_of
 
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
