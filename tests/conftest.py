@@ -24,6 +24,8 @@ LONG = (
     "test_placement.py",
     "test_queries.py",
     # The slow ones.
+    "test_planner_milp.py",
+    "test_planner_brute_force.py",
     "test_streams.py",
     "test_databases.py",
     "test_parallel_creates.py",
