@@ -107,7 +107,7 @@ def searched(pods: Pods, count: int, shares: bool = False) -> Search:
     if shares:
         tree = with_shares(tree, tops)
     bounds = Bounds(5 * math.comb(count, 2), count, int(problem.capacity.sum()))
-    return Search(tree, tops_of(tree, tops, count), count, bounds.weights())
+    return Search(tree, tops_of(tree, tops), bounds.weights())
 
 
 @pytest.mark.parametrize("few", [None, 0], ids=["at once", "in blocks"])

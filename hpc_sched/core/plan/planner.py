@@ -112,11 +112,12 @@ def solve(
     if max_leaves is not None and max_leaves < 1:
         raise ValueError(f"max_leaves is {max_leaves}: expected at least 1")
     level = level_of(problem.topology, require)
-    if not len(switches_with_room(problem, count, level, max_leaves)):
+    switches = switches_with_room(problem, count, level, max_leaves)
+    if not len(switches):
         return rejected(problem, count, require=require, max_leaves=max_leaves)
     try:
         limit.check()
-        found = exact_leaf_counts(problem, count, level, max_leaves, limit)
+        found = exact_leaf_counts(problem, count, level, switches, max_leaves, limit)
     except (OverflowError, TimeLimitPassed):
         found = best_fit(problem, count, level, max_leaves)
     return _plan_of(problem, found)

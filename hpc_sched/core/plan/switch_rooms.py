@@ -38,6 +38,13 @@ def largest_branch_first(problem: Problem, hosts: Array, per_host: Array) -> Arr
     return np.lexsort(keys[::-1])
 
 
+def place_in_run(switches: Array) -> Array:
+    """Return 0, 1, 2 .. for each run of the same switch in a row. Shape of ``switches``."""
+    starts = np.flatnonzero(np.diff(switches, prepend=-2))
+    place: Array = np.arange(len(switches)) - np.repeat(starts, np.diff([*starts, len(switches)]))
+    return place
+
+
 def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> Array:
     """Return the capacity per switch of a level; 0 for others. Shape (switches,). O(hosts).
 
@@ -52,9 +59,8 @@ def rooms_below(problem: Problem, level: int, max_leaves: int | None = None) -> 
     if max_leaves is not None:
         order = np.lexsort((-room[leaf], ~here[leaf], domain))
         leaf, domain = leaf[order], domain[order]
-        starts = np.flatnonzero(np.diff(domain, prepend=-1))
-        place = np.arange(len(leaf)) - np.repeat(starts, np.diff([*starts, len(leaf)]))
-        leaf, domain = leaf[place < max_leaves], domain[place < max_leaves]
+        is_first = place_in_run(domain) < max_leaves
+        leaf, domain = leaf[is_first], domain[is_first]
     rooms = np.bincount(domain, weights=room[leaf], minlength=len(room))
     return rooms.astype(np.int64)
 

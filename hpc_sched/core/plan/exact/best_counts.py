@@ -24,18 +24,19 @@ def exact_leaf_counts(
     problem: Problem,
     count: int,
     level: int,
+    switches: Array,
     max_leaves: int | None = None,
     limit: TimeLimit = NO_LIMIT,
 ) -> LeafCounts:
-    """Return the first new VMs per leaf in the order of plans; a switch must have room for all.
+    """Return the first new VMs per leaf in the order of plans.
 
     :param level: of the switch that must hold all VMs, members included
+    :param switches: those with room for all, at least one
     :param max_leaves: the most leaves of the group, the members' leaves included
     :raises TimeLimitPassed: if the limit passes before any plan is found
     :raises OverflowError: if scores do not fit into 62 bits: more than 30,000 VMs on as many leaves
     """
     topology = problem.topology
-    switches = switches_with_room(problem, count, level, max_leaves)
     if not count:
         return LeafCounts(int(switches[np.argmin(problem.tie[switches])]), {})
     everyone = int(problem.members.sum()) + count
@@ -50,7 +51,7 @@ def exact_leaf_counts(
         tree = GroupTree.of(room, count, effort)
         if max_leaves is None or max_leaves > len(with_members):
             tree = with_shares(tree, below)
-        return Search(tree, tops_of(tree, below, count), count, bounds.weights())
+        return Search(tree, tops_of(tree, below), bounds.weights())
 
     def among(leaves: Iterable[int]) -> Search | None:
         is_allowed = np.isin(topology.leaf_index, [*leaves, *with_members])

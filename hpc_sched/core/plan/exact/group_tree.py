@@ -7,7 +7,12 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.exact.effort import Effort
-from hpc_sched.core.plan.exact.leaves.leaf_kinds import Leaves, leaves_by_switch, saving
+from hpc_sched.core.plan.exact.leaves.leaf_kinds import (
+    Leaves,
+    leaves_by_switch,
+    saved_by,
+    saving,
+)
 from hpc_sched.core.plan.exact.nodes import Above, Node, Siblings
 from hpc_sched.core.plan.exact.order import LeafOrder, Rank, ScoreWeights
 from hpc_sched.core.plan.problem import Problem
@@ -79,7 +84,7 @@ class GroupTree:
         total, most = np.zeros(self.path.shape[1], dtype=np.int64), 0
         for below, upper in itertools.pairwise(self.path):
             rise = np.where(below == self.path[0], 0, levels[upper] - levels[below])
-            saved = rise * self.count * (self.count + 2 * self.members[below] - 1)
+            saved = saved_by(self.count, self.members[below], rise)
             total += saved
             most += int(saved.max())
         return total, most

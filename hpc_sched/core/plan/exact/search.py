@@ -26,9 +26,10 @@ class Top:
     less: int  # what all pairs cost through the switch
 
 
-def tops_of(tree: GroupTree, switches: Array, count: int) -> list[Top]:
+def tops_of(tree: GroupTree, switches: Array) -> list[Top]:
     """Return switches as tops; of leaves that save alike only the first in the order of plans."""
     problem, levels = tree.problem, tree.problem.topology.switches
+    count = tree.count
     pairs = math.comb(int(problem.members.sum()) + count, 2)
     among = set(switches.tolist())
     tops = [
@@ -54,20 +55,18 @@ class Search:
     The score of a plan is that of its new VMs, less what all pairs cost through its top.
     """
 
-    def __init__(
-        self, tree: GroupTree, tops: Sequence[Top], count: int, weights: ScoreWeights
-    ) -> None:
+    def __init__(self, tree: GroupTree, tops: Sequence[Top], weights: ScoreWeights) -> None:
         """Make the tables. O(bent points * VMs) for each pair of nodes, see maxplus.maxplus."""
-        self.tree, self.count, self.weights = tree, count, weights
+        self.tree, self.count, self.weights = tree, tree.count, weights
         self._nodes: list[tuple[Top, Node]] = []
         found: list[tuple[int, Top, Node]] = []
         for top in tops:
             node: Node = top.leaf.node(weights) if top.leaf else tree.node(top.switch, weights)
-            if node.most < count:
+            if node.most < self.count:
                 # Plans that fill it were left out of the tree: others are better.
                 continue
             self._nodes.append((top, node))
-            found.append((node.score(count) - weights.saving * top.less, top, node))
+            found.append((node.score(self.count) - weights.saving * top.less, top, node))
         self._found = found  # plans with one score a top, or all those near the best
         self.best = max(score for score, _, _ in found)
 
@@ -83,7 +82,7 @@ class Search:
                 tops.append(top)
                 if isinstance(node, Siblings):
                     tree = trimmed(tree, top.switch, node, least + less)
-        return Search(tree, tops, self.count, weights)
+        return Search(tree, tops, weights)
 
     def leaves(self, score: int) -> int:
         """Return the new leaves of a plan."""

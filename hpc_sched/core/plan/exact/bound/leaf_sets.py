@@ -7,6 +7,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.best_fit import filled, saved_hops
 from hpc_sched.core.plan.exact.group_tree import GroupTree
+from hpc_sched.core.plan.switch_rooms import place_in_run
 
 _SWITCHES = 8  # on each level below which leaves are tried
 
@@ -64,9 +65,7 @@ def _roomiest(switches: Array, rooms: Array, limit: int) -> list[int]:
     :param switches: above each leaf; the roomiest leaves come first
     """
     order = np.argsort(switches, kind="stable")
-    starts = np.flatnonzero(np.diff(switches[order], prepend=-2))
-    place = np.arange(len(order)) - np.repeat(starts, np.diff([*starts, len(order)]))
-    order = order[place < limit]
+    order = order[place_in_run(switches[order]) < limit]
     sums = np.bincount(switches[order], weights=rooms[order])
     found = np.lexsort((np.arange(len(sums)), -sums))
     return [int(switch) for switch in found[:_SWITCHES] if sums[switch]]

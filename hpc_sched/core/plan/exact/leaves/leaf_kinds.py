@@ -16,13 +16,18 @@ from hpc_sched.core.plan.problem import Problem
 Leaves = Leaf | ConvexLeaves | EqualLeaves
 
 
+def saved_by(vms: Array | int, members: Array | int, rise: Array | int) -> Array:
+    """Return the hops that VMs save below switches with some members; ``rise``: see saving."""
+    saved: Array = np.asarray(rise * vms * (vms + 2 * members - 1))
+    return saved
+
+
 def saving(members: int, rise: int, count: int) -> Array:
     """Return the hops that 0, 1 .. ``count`` VMs save below a switch with its members.
 
     :param rise: levels from the switch to the one above it
     """
-    vms = np.arange(count + 1)
-    return rise * vms * (vms + 2 * members - 1)
+    return saved_by(np.arange(count + 1), members, rise)
 
 
 def leaves_by_switch(
