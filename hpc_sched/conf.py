@@ -282,7 +282,7 @@ OPTS = [
         "decision is recorded as not proven best. A group is refused only if it is proven that it "
         "does not fit.\n\n"
         "It is a last resort. Most plans on 10,000 hosts take less than 0.5 s of CPU time, and up "
-        "to 2 s for large groups whose hpc:max_leaves excludes the best plan; ten times that on "
+        "to 5 s for large groups whose hpc:max_leaves excludes the best plan; ten times that on "
         "100,000 hosts.",
     ),
     cfg.StrOpt(
