@@ -1,0 +1,179 @@
+"""The allocation candidates of one VM on one host, as Placement enumerates them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hpc_sched.core.room.provider_tree import Provider, ProviderTree
+from hpc_sched.core.room.providers import Amounts, Inventory
+from hpc_sched.core.room.resource_request import RequestGroup, ResourceRequest
+
+# Candidates of one host; Nova requests this number for all (``max_placement_results``).
+MOST = 1000
+# Providers that are tried for parts of candidates before the enumeration ends.
+_TRIES = 100 * MOST
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationCandidate:
+    """One way to allocate what a VM requests."""
+
+    amounts: Amounts
+    mappings: Mapping[str, tuple[str, ...]]  # suffix of the request group to its providers
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What must come from one provider: a group with a suffix, or one class of the other group."""
+
+    group: RequestGroup
+    resources: Mapping[str, int]
+    providers: Sequence[Provider]
+    # Whether the part before it requests the same: their providers are tried in one order only.
+    is_like_last: bool = False
+
+
+def candidates(
+    tree: ProviderTree, request: ResourceRequest, most: int = MOST
+) -> list[AllocationCandidate]:
+    """Return the candidates of different amounts that fit now, at most a number of them.
+
+    Each class of the group without a suffix comes from one provider of the tree or a shared one,
+    whose traits count together; each other group comes from one provider as a whole. The root
+    has the traits that are required of it. Empty where Placement refuses the query: traits
+    without resources, or several groups with suffixes without a policy.
+
+    In the order of the tree's providers, for the groups in their order. As in ``GET
+    /allocation_candidates`` (1.36) of Placement; its order is arbitrary.
+    """
+    suffixed = sum(bool(group.suffix) for group in request.groups)
+    is_refused = suffixed > 1 and request.group_policy is None
+    if is_refused or not request.root.fulfils([tree.root]):
+        return []
+    if any(not group.resources and not group.suffix for group in request.groups):
+        return []
+    found: dict[frozenset[tuple[Inventory, int]], AllocationCandidate] = {}
+    parts = _parts(tree, request)
+    if not parts:
+        return []
+    for chosen, amounts in _combinations(parts, request.group_policy == "isolate", _TRIES):
+        if not _is_valid(tree, request, parts, chosen):
+            continue
+        key = frozenset(amounts.items())
+        if key not in found:
+            found[key] = AllocationCandidate(amounts, _mappings(parts, chosen))
+            if len(found) == most:
+                break
+    return list(found.values())
+
+
+def _parts(tree: ProviderTree, request: ResourceRequest) -> list[_Part]:
+    parts: list[_Part] = []
+    last: tuple[object, ...] | None = None
+    for group in request.groups:
+        split = [group.resources]
+        if not group.suffix:
+            split = [{name: amount} for name, amount in sorted(group.resources.items())]
+        subtrees = tuple(group.suffix in suffixes for suffixes in request.same_subtree)
+        kind = (dict(group.resources), group.required, group.forbidden, subtrees)
+        for resources in split:
+            providers = [
+                provider
+                for provider in tree.all
+                if all(
+                    name in provider.inventories and provider.inventories[name].takes(amount)
+                    for name, amount in resources.items()
+                )
+                and group.forbidden.isdisjoint(provider.traits)
+                and (not group.suffix or group.fulfils([provider]))
+            ]
+            is_like_last = bool(group.suffix) and kind == last
+            parts.append(_Part(group, resources, providers, is_like_last))
+        last = kind if group.suffix else None
+    return parts
+
+
+def _combinations(
+    parts: Sequence[_Part], is_isolated: bool, tries: int
+) -> Iterator[tuple[list[Provider], dict[Inventory, int]]]:
+    """Yield a provider for each part, and the amounts of them all, as far as they fit together."""
+    chosen: list[int] = []  # positions in the providers of each part
+    taken: list[dict[Inventory, int]] = [{}]  # before each part
+    number = 0
+    while tries > 0:
+        depth = len(chosen)
+        if depth == len(parts):
+            yield [part.providers[i] for part, i in zip(parts, chosen, strict=True)], taken[-1]
+        elif number < len(parts[depth].providers):
+            tries -= 1
+            part, provider = parts[depth], parts[depth].providers[number]
+            is_taken = is_isolated and any(
+                one.group.suffix and one.providers[i].uuid == provider.uuid
+                for one, i in zip(parts, chosen, strict=False)
+            )
+            after = None
+            if not (is_taken and part.group.suffix):
+                after = _with(taken[-1], part.resources, provider)
+            if after is None:
+                number += 1
+                continue
+            chosen.append(number)
+            taken.append(after)
+            is_alike = depth + 1 < len(parts) and parts[depth + 1].is_like_last
+            number = number if is_alike else 0
+            continue
+        if not chosen:
+            return
+        number = chosen.pop() + 1
+        taken.pop()
+
+
+def _with(
+    taken: Mapping[Inventory, int], resources: Mapping[str, int], provider: Provider
+) -> dict[Inventory, int] | None:
+    """Return the amounts with those of one more part, or None if they do not fit together."""
+    after = dict(taken)
+    for name, amount in resources.items():
+        key = provider.uuid, name
+        after[key] = after.get(key, 0) + amount
+        if after[key] > provider.inventories[name].most:
+            return None
+    return after
+
+
+def _is_valid(
+    tree: ProviderTree,
+    request: ResourceRequest,
+    parts: Sequence[_Part],
+    chosen: Sequence[Provider],
+) -> bool:
+    pairs = list(zip(parts, chosen, strict=True))
+    for group in request.groups:
+        used = [provider for part, provider in pairs if part.group is group]
+        if not group.suffix and not group.fulfils(used):
+            return False
+    for suffixes in request.same_subtree:
+        uuids = {provider.uuid for part, provider in pairs if part.group.suffix in suffixes}
+        if not _is_subtree(tree, uuids):
+            return False
+    return True
+
+
+def _is_subtree(tree: ProviderTree, uuids: set[str]) -> bool:
+    """True if one of some providers is above all others."""
+    parents = {provider.uuid: provider.parent for provider in tree.all}
+    common = set(uuids)
+    for uuid in uuids:
+        above: set[str] = set()
+        at: str | None = uuid
+        while at is not None and at not in above:
+            above.add(at)
+            at = parents.get(at)
+        common &= above
+    return bool(common) or not uuids
+
+
+def _mappings(parts: Sequence[_Part], chosen: Sequence[Provider]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for part, provider in zip(parts, chosen, strict=True):
+        found.setdefault(part.group.suffix, {})[provider.uuid] = None
+    return {suffix: tuple(uuids) for suffix, uuids in found.items()}
