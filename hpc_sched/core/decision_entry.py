@@ -1,4 +1,4 @@
-"""One decision on a group: the fields of one line of the decision log."""
+"""The lines of the decision log: a decision on a group, and where the VMs of its request landed."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
@@ -37,9 +37,35 @@ class LoggedRejection:
     largest: tuple[Gang, ...] = ()  # largest group on each level, bottom up
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedShunned:
+    """The candidates that are shunned for one reason."""
+
+    count: int = 0
+    hosts: tuple[str, ...] = ()  # the first of them
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedLanding:
+    """Where the VMs of a request were claimed."""
+
+    leaves: Mapping[str, int] = field(default_factory=dict)  # leaf to VMs
+    hosts: Mapping[str, int] = field(default_factory=dict)  # host to VMs
+    hop_bytes: float | None = None  # of members plus these VMs; None: on several islands
+    planned: Mapping[str, int] | None = None  # leaf to VMs of the logged plan; None without one
+    as_planned: bool | None = None  # whether each VM is on a planned host; None without a plan
+    released: bool = False  # whether the request has failed and Nova has released the claims
+
+
+LANDED = "landed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionEntry:
-    """One decision. A field with its default value is not written."""
+    """One decision, or its outcome. A field with its default value is not written.
+
+    Both lines have the same request_id, instance, instances and group.
+    """
 
     time: str  # UTC, ISO 8601
     request_id: str | None
@@ -54,12 +80,16 @@ class DecisionEntry:
     members: Mapping[str, int] | None = None  # leaf to VMs of the group with a place
     candidates: Mapping[str, LeafCandidates] | None = None  # per leaf
     removed: Mapping[str, int] | None = None  # reason to hosts that were removed for it
-    decision: str  # "planned", "no plan" or "refused"
+    # Reason to the candidates that a weigher of Nova puts behind all others.
+    shunned: Mapping[str, LoggedShunned] | None = None
+    uses_shunned: bool = False  # whether the plan has VMs on them
+    decision: str  # "planned", "no plan", "refused" or LANDED
     seconds: float | None = None  # time that the decision took
     plan: LoggedPlan | None = None
     proven: bool = True  # False if the plan is not proven best
     rejection: LoggedRejection | None = None
     reason: str | None = None  # of a refusal
+    landed: LoggedLanding | None = None  # with LANDED alone
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object."""

@@ -1,8 +1,7 @@
 """The decisions on one group, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Self
 
 import numpy as np
 
@@ -13,22 +12,16 @@ from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.pruning import permitted_hosts
-from hpc_sched.core.plan.ranking import plan_order, spare_order
+from hpc_sched.core.plan.ranking import plan_order, planned_counts, spare_order
 from hpc_sched.core.plan.rejection import largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
+from hpc_sched.core.room.scarcity import scarcest
 from hpc_sched.topology import plurals
 
-Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessorChoice(Generic[Answer]):
-    """The processor type that a group is placed on."""
-
-    name: str
-    hypervisors: Mask  # shape (hypervisors,)
-    answer: Answer  # the plan or the places on these hypervisors
+# Plans that are verified for one decision. Each lowers the room of a hypervisor at least, and
+# mostly those of all alike.
+MAX_CHECKS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +29,6 @@ class GroupRequest(PlacementInput):
     """A group to place; each method is one decision about it.
 
     decide              the plan of the group, or a Rejection
-    choose_processor    the same on one processor type (Gupta2012, homogeneity)
     host_order          the hosts in the order in which one VM tries them
     refusal             the reason of a Rejection, for operator and tenant
     """
@@ -44,13 +36,44 @@ class GroupRequest(PlacementInput):
     def decide(self, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:
         """Return the plan of least Hop-Byte within the constraints, or a Rejection.
 
+        Where :attr:`room` is a bound, the hypervisors of the plan are verified, and the group is
+        planned again with the lower rooms until the plan holds.
+
+        Shunned hosts are used only if there is no plan without them. With soft-anti-affinity,
+        hosts take the fewest VMs of the group with which it fits, see :meth:`spread`.
+
         A plan made after the limit may not be the best (``is_proven``). A Rejection is always
         proven: if the plans made after the limit break the policy, all are made again without it.
 
         :param limit: of all plans that are made for this decision
         :raises exceptions.RequestError: for a level that the topology does not have
         """
-        answer = solve_sizes(self.problem(), self.sizes, self.active, limit)
+        request, answer = self, self._decide(limit)
+        if self.check is None:
+            return answer
+        for _ in range(MAX_CHECKS):
+            if not isinstance(answer, Plan):
+                return answer
+            # Several hypervisors may be one host of the topology.
+            planned = np.minimum(request.per_hypervisor(answer), request.room)
+            rooms = self.check.verified(planned)
+            if (planned <= rooms).all():
+                return answer
+            request = replace(request, room=np.minimum(request.room, rooms))
+            answer = request._decide(limit)
+        return replace(answer, is_proven=False) if isinstance(answer, Plan) else answer
+
+    def _decide(self, limit: TimeLimit) -> Plan | Rejection:
+        """Return the answer of :meth:`decide` as if all rooms were exact."""
+        for request in self.candidate_sets():
+            answer = request._plan(limit)
+            if isinstance(answer, Plan):
+                break
+        return answer
+
+    def _plan(self, limit: TimeLimit) -> Plan | Rejection:
+        """Return the answer of :meth:`_decide` on all candidates, shunned or not."""
+        answer = solve_sizes(self.spread().problem(), self.sizes, self.active, limit)
         if isinstance(answer, Rejection) or self._keeps_policy(answer):
             return answer
         is_proven = answer.is_proven
@@ -72,18 +95,51 @@ class GroupRequest(PlacementInput):
             return replace(best, is_proven=is_proven)
         if not is_proven and self.server_group_policy == "anti-affinity":
             # The best plan may keep the policy where another one does not.
-            return self.decide()
+            return self._plan(NO_LIMIT)
         if isinstance(answer, Plan):
             # No service takes all VMs; the Rejection lists what fits.
             return rejected(self.problem(), self.sizes[-1], require=None, max_leaves=None)
         return answer
 
     def unconstrained(self, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:
-        """Return the plan of least Hop-Byte of ``count`` VMs without constraints."""
+        """Return the plan of least Hop-Byte of ``count`` VMs without constraints, on any host."""
         bare = replace(
-            self, constraints=NO_CONSTRAINTS, left=count, awaiting=count, orphans=0, missing=0
+            self,
+            constraints=NO_CONSTRAINTS,
+            left=count,
+            awaiting=count,
+            orphans=0,
+            missing=0,
+            shunned=None,
         )
         return bare.decide(limit)
+
+    def spread(self) -> Self:
+        """Return the request with soft-anti-affinity as a bound on the group's VMs per host.
+
+        The smallest bound with which the group fits under its constraints, orphans left
+        out. The request itself for other policies, and if the group does not fit.
+        """
+        if self.server_group_policy != "soft-anti-affinity":
+            return self
+        sizes = [size for size in self.sizes if size <= self.active]
+        bound = server_group_policy.fewest_per_host(self.problem(), sizes)
+        return replace(self, most_per_host=bound)
+
+    def as_planned(self, plan: Plan) -> Self:
+        """Return the request without what the plan avoids, for a VM that needs another host.
+
+        Without shunned hosts if the plan has none, and with soft-anti-affinity as the plan's own
+        bound on the group's VMs per host.
+        """
+        request = self
+        if self.shunned is not None and not self.uses_shunned(plan):
+            request = self.among(~self.shunned)
+        if self.server_group_policy == "soft-anti-affinity":
+            planned = planned_counts(self.problem(), plan)
+            most = (self.members + planned).max(initial=1, where=planned > 0)
+            request = replace(request, most_per_host=int(most))
+        return request
 
     def host_order(self, answer: Plan | Rejection, slot: int, limit: TimeLimit = NO_LIMIT) -> Array:
         """Return all hosts of the topology in the order in which one VM tries them, best first.
@@ -95,56 +151,14 @@ class GroupRequest(PlacementInput):
         :param slot: which of the plan's places belongs to the VM, from 0
         :param limit: of the plan of the largest number
         """
+        if isinstance(answer, Plan):
+            return plan_order(self.as_planned(answer).problem(), answer, slot=slot)
         problem = self.problem()
-        if not isinstance(answer, Plan):
-            answer = solve_most(problem, self.awaiting, limit)
+        answer = solve_most(problem, self.awaiting, limit)
         if not isinstance(answer, Plan):
             # Members are on several islands: order hosts by their distance to all members.
             return spare_order(problem, None)
         return plan_order(problem, answer, slot=slot)
-
-    def by_processor(self) -> Iterator[tuple[str, "GroupRequest"]]:
-        """Yield each processor type, or the members', and the request on it; the best first."""
-        if self.processors is not None:
-            for name in self.processors.best_first():
-                yield name, self.among(self.processors.hypervisors[name])
-
-    def choose_processor(
-        self,
-        decide: Callable[["GroupRequest"], Answer | Rejection],
-        planned: Callable[[Answer], int],
-    ) -> "ProcessorChoice[Answer] | Refusal | None":
-        """Return the processor type of the group, as HPCHomogeneityFilter chooses it (Gupta2012).
-
-        The best type, or a later one that holds a larger of :attr:`sizes`. If no type holds the
-        group: the Refusal if one type is required, else None.
-
-        :param decide: returns the plan, or the places, on the hypervisors of one type
-        :param planned: returns the number of VMs in an answer of ``decide``
-        """
-        processors = self.processors
-        if processors is None or self.homogeneous == "false":
-            return None
-        is_required = self.homogeneous == "true"
-        if is_required and (fault := processors.fault_of_members()):
-            return fault
-        best: ProcessorChoice[Answer] | None = None
-        most = 0  # the largest gang that fits on one type
-        for name, request in self.by_processor():
-            answer = decide(request)
-            if isinstance(answer, Rejection):
-                most = max(most, answer.best.vms if answer.best is not None else 0)
-            elif best is None or planned(answer) > planned(best.answer):
-                best = ProcessorChoice(name, processors.hypervisors[name], answer)
-                if planned(answer) == self.sizes[0]:
-                    break
-        if best is not None or not is_required:
-            return best
-        anywhere = decide(self)
-        if isinstance(anywhere, Rejection):
-            # Processors are not the reason.
-            return self.refusal(anywhere)
-        return processors.refusal(self.sizes[-1], most)
 
     def contradiction(self, empty: Array) -> str | None:
         """Return why the final size can never fit in ``max_leaves`` leaf switches, or None.
@@ -191,6 +205,8 @@ class GroupRequest(PlacementInput):
                 )
         size = self.constraints.group_size
         why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
+        if scarce := self._scarcest(answer):
+            why += f"; {scarce} runs out first"
         operator, tenant = answer.operator + why, answer.tenant + why
         if self.full_hosts:
             whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.full_hosts.items()))
@@ -205,7 +221,7 @@ class GroupRequest(PlacementInput):
         """
         if not self.constraints.bind_place and len(self.topology.roots) == 1:
             return np.ones(len(self.room), dtype=np.bool_)
-        return permitted_hosts(self.problem(), plan)[self.hosts_of_rows]
+        return permitted_hosts(self.as_planned(plan).problem(), plan)[self.hosts_of_rows]
 
     def is_refused(self, answer: Rejection, *, is_move: bool = False) -> bool:
         """True if a request without a plan is refused, False if it is placed without one.
@@ -221,6 +237,16 @@ class GroupRequest(PlacementInput):
     def _keeps_policy(self, plan: Plan) -> bool:
         policy = self.hard_policy
         return policy is None or server_group_policy.keeps(policy, self.per_hypervisor(plan))
+
+    def _scarcest(self, answer: Rejection) -> str | None:
+        """Return the resource that keeps the group from fitting, where one does."""
+        if self.check is None or answer.conflict or not answer.count:
+            return None
+        among = np.ones(len(self.room), dtype=np.bool_)
+        if answer.require is not None and answer.best is not None:
+            switch = self.topology.switch_index(answer.best.switch)
+            among = self.switches(self.topology.switches[switch].level) == switch
+        return scarcest(self.check.by_resource(), among & (self.room > 0), answer.count)
 
     def _most_on_one_service(self) -> int:
         """Return the most VMs that one service takes; only the members' service if it has any."""

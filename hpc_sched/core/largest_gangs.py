@@ -9,6 +9,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import conflict_of, largest_gang
 from hpc_sched.core.plan.result import Gang
+from hpc_sched.core.processor_choice import by_processor
 
 
 def gangs(request: GroupRequest) -> list[Gang]:
@@ -22,7 +23,7 @@ def gangs(request: GroupRequest) -> list[Gang]:
         is_known = request.processors.fault_of_members() is None
         # Without a type no hypervisor may be used: every level has room for none.
         none = request.among(np.zeros(len(request.room), dtype=np.bool_))
-        kinds = [kind for _, kind in request.by_processor() if is_known] or [none]
+        kinds = [kind for _, kind in by_processor(request) if is_known] or [none]
     found = (_largest(level, kinds) for level in range(1, request.topology.depth + 1))
     return [gang for gang in found if gang is not None]
 

@@ -1,6 +1,6 @@
 """The input of every decision about placement: a group, and the hypervisors of one moment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
@@ -11,9 +11,10 @@ from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.extra_specs import HPCSpecs
-from hpc_sched.core.plan.problem import Problem, tie_order
+from hpc_sched.core.plan.problem import Problem, host_counts, tie_order
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.processors import HostProcessors
+from hpc_sched.core.room.verification import RoomCheck
 from hpc_sched.core.server_group_policy import HardPolicy
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.topology.model import Topology
@@ -51,6 +52,12 @@ class PlacementInput:
     processors: HostProcessors | None = None  # read by choose_processor alone
     # Reason to number of hosts that are full because of VMs of others; part of a refusal.
     full_hosts: Mapping[str, int] | None = None
+    check: RoomCheck | None = None  # of rooms that are bounds only; None if all are exact
+    # Hypervisors that a weigher of Nova puts behind all others, whatever hpc_sched's weighers
+    # say; shape (hypervisors,). None without any.
+    shunned: Mask | None = None
+    # Most VMs of the group, members included, on a host of the topology; None: unbounded.
+    most_per_host: int | None = None
 
     @classmethod
     def of(
@@ -71,6 +78,8 @@ class PlacementInput:
         is_move: bool = False,
         packing: MDOBPInput | None = None,
         processors: HostProcessors | None = None,
+        check: RoomCheck | None = None,
+        shunned: Mask | None = None,
     ) -> Self:
         """Return the request of a group by the ``hpc:`` values of its flavor and its server group.
 
@@ -105,6 +114,8 @@ class PlacementInput:
             packing=packing,
             homogeneous=hpc_specs.homogeneous,
             processors=processors,
+            check=check,
+            shunned=shunned,
         )
 
     def after(self, placed: Array) -> Self:
@@ -131,6 +142,25 @@ class PlacementInput:
         :param candidates: shape (hypervisors,)
         """
         return replace(self, room=np.where(candidates, self.room, 0))
+
+    def candidate_sets(self) -> Iterator[Self]:
+        """Yield the request without shunned hosts if any of them has room, then on all hosts."""
+        if self.shunned is not None and self.room[self.shunned].any():
+            yield self.among(~self.shunned)
+        yield self
+
+    def uses_shunned(self, plan: Plan) -> bool:
+        """True if a plan has VMs on shunned hosts."""
+        if self.shunned is None:
+            return False
+        room = self.per_host(self.among(~self.shunned).room)
+        return bool((host_counts(self.topology, plan.hosts) > room).any())
+
+    @property
+    def is_bounded_by_room(self) -> bool:
+        """True if more room on hosts could hold more VMs of the group."""
+        policy = self.hard_policy
+        return policy is None or policy.policy == "affinity" or policy.max_per_service > 1
 
     @property
     def active(self) -> int:
@@ -192,7 +222,7 @@ class PlacementInput:
         if packing is not None:
             free, usable = self.per_host(packing.free), self.per_host(packing.usable)
             packing = replace(packing, free=free, usable=usable)
-        return Problem(
+        problem = Problem(
             topology=self.topology,
             capacity=self.per_host(capacity),
             members=self.members,
@@ -202,6 +232,7 @@ class PlacementInput:
             pack_hosts=self.pack_hosts,
             packing=packing,
         )
+        return problem if self.most_per_host is None else problem.bounded(self.most_per_host)
 
     def per_hypervisor(self, plan: Plan) -> Array:
         """Return the VMs that a plan has on each hypervisor. Shape (hypervisors,)."""

@@ -1,8 +1,9 @@
-"""The room on hosts under a server group's hard policy.
+"""The room on hosts under a server group's policy: affinity, anti-affinity, soft anti-affinity.
 
 Nova checks hard policies per service host. On bare metal, one service host owns many nodes.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,9 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.constraints import level_of
+from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.switch_rooms import switches_with_room
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,6 +177,33 @@ def open_room(policy: HardPolicy | None, room: Array) -> Array:
     if policy.policy == "anti-affinity":
         return np.where(policy.allowed[policy.service] > 0, room, 0)
     return policy.with_members(room) if policy.members.any() else room
+
+
+def fewest_per_host(problem: Problem, sizes: Sequence[int]) -> int | None:
+    """Return the smallest bound on the group's VMs per host with which it fits, for soft policies.
+
+    Members count. The bound of the first size that fits at all; None if none does.
+    O(hosts * log of the bound) for each size.
+
+    :param sizes: numbers of VMs to plan for, largest first
+    """
+    constraints = problem.constraints
+    level = level_of(problem.topology, constraints.require)
+    for size in sizes:
+
+        def fits(bound: int, size: int = size) -> bool:
+            bounded = problem.bounded(bound)
+            return len(switches_with_room(bounded, size, level, constraints.max_leaves)) > 0
+
+        takes = np.minimum(problem.capacity, size)
+        most = int((problem.members + takes).max(initial=1, where=takes > 0))
+        bound = 1
+        while bound < most and not fits(bound):
+            bound = min(2 * bound, most)
+        if bound < most or fits(most):
+            # Half of it was too small: the group fits with any larger bound that it fits with.
+            return bisect_left(range(bound), True, bound // 2 + 1, bound, key=fits)
+    return None
 
 
 def _shared_out(policy: HardPolicy, room: Array, part: Array) -> Array:

@@ -12,6 +12,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.rejection import rejected
 from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.processor_choice import choose_processor
 from hpc_sched.core.processors import HostProcessors, Processor, best_first, type_names
 from hpc_sched.topology import Topology
 
@@ -201,7 +202,7 @@ def test_no_gang_fits_on_a_type_whose_members_break_a_wish_themselves():
             return request.left
         return rejected(request.problem(), request.left, require=None, max_leaves=1)
 
-    refusal = group.choose_processor(places, lambda count: count)
+    refusal = choose_processor(group, places, lambda count: count)
     assert refusal is not None
     assert refusal.tenant == (
         "no single processor type holds 6 VMs: largest gang that fits on the type of the members: 0"

@@ -1,10 +1,13 @@
 """Clusters that are generated, stated, or taken from a saved cloud."""
 
 import pytest
+from msgspec.structs import replace
 
 from hpc_sched import exceptions
+from hpc_sched.core.room.provider_tree import Provider, ProviderInventory
 from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
 from hpc_sched.sim.cluster.cluster import HostType, host_types, uniform
+from hpc_sched.sim.cluster.cluster_state import ClusterState
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.snapshot.cloud import Cloud
@@ -144,3 +147,26 @@ def test_hosts_that_are_down_or_unknown_take_no_job():
     assert "n03" not in found.starts[0]
     # 14 hosts are all in use; the two others count for nothing.
     assert found.simulation.measures.series.leaves[0] == [1.0, 1.0, 1.0, 1.0]
+
+
+def test_a_job_s_vm_gets_no_more_of_a_host_than_one_provider_gives_it():
+    stocks = {"VCPU": ProviderInventory(64, max_unit=16), "MEMORY_MB": ProviderInventory(1 << 16)}
+    taken = snapshots.snapshot(capacity={"VCPU": 64, "MEMORY_MB": 1 << 16})
+    nodes = [
+        replace(node, providers=(Provider(node.nodename, None, stocks),))
+        for node in taken.hypervisors
+    ]
+    half = {"MEMORY_MB": ProviderInventory(1 << 15), "VCPU": ProviderInventory(32)}
+    parts = tuple(Provider(f"numa{n}", "root", half) for n in (0, 1))
+    nodes[0] = replace(nodes[0], providers=(Provider("root"), *parts))
+    fabric = YamlFileDriver(path="x").parse(Text(snapshots.FABRIC.encode(), "x"))
+    changed = replace(taken, hypervisors=tuple(nodes))
+    there, notes = snapshot_cluster.cluster_of(Cloud.of(changed, fabric))
+    state = ClusterState(there)
+    assert state.capacity(16, 1024)[:2].tolist() == [4, 4]
+    assert state.capacity(17, 1024)[:2].tolist() == [3, 0]
+    assert state.capacity(33, 1024)[:2].tolist() == [0, 0]
+    assert notes == (
+        "1 hosts have vcpus or memory in several resource providers: a VM may take parts of "
+        "several in the simulation",
+    )

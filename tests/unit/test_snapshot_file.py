@@ -9,6 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_sched import exceptions
+from hpc_sched.core.room.provider_tree import SHARES, Provider, ProviderInventory
+from hpc_sched.core.room.recorded_devices import RecordedDevices
 from hpc_sched.snapshot.model import Aggregate, Snapshot
 from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import flavor, group, server, snapshot
@@ -27,6 +29,24 @@ FULL = snapshot(
     interference={"WRF": {"LU": 0.5}},
     decisions=({"time": "now", "plan": {"hosts": {"n01": 1}}},),
     notes=("a cell does not answer",),
+    shared_providers=(
+        Provider("pool", None, {"DISK_GB": ProviderInventory(9)}, (SHARES,), ("a",)),
+    ),
+    pci_aliases=('{"name": "gpu"}',),
+)
+FULL = replace(
+    FULL,
+    hypervisors=(
+        replace(
+            FULL.hypervisors[0],
+            providers=(
+                Provider("root", None, {"VCPU": ProviderInventory(16, 2, max_unit=8)}),
+                Provider("gpu", "root", {"VGPU": ProviderInventory(4)}, ("CUSTOM_RED",)),
+            ),
+            devices=RecordedDevices(numa_topology="{}", cpu_allocation_ratio=2.0),
+        ),
+        *FULL.hypervisors[1:],
+    ),
 )
 
 
@@ -34,6 +54,29 @@ FULL = snapshot(
 def test_what_is_written_is_read_again(tmp_path, name):
     snapshot_file.write(tmp_path / name, FULL)
     assert snapshot_file.read(tmp_path / name) == FULL
+
+
+def test_a_file_of_version_1_is_read_with_a_note_on_what_it_lacks(tmp_path):
+    document = json.loads(broken(lambda d: d.update(version=1)))
+    for part in ("shared_providers", "pci_aliases", "pci_in_placement"):
+        del document[part]
+    for node in document["hypervisors"]:
+        del node["providers"], node["devices"]
+    (tmp_path / "old").write_text(json.dumps(document))
+    found = snapshot_file.read(tmp_path / "old")
+    assert found.notes[:-1] == FULL.notes
+    assert "version 1 of the file" in found.notes[-1]
+    bare = replace(
+        FULL,
+        hypervisors=tuple(replace(n, providers=(), devices=None) for n in FULL.hypervisors),
+        shared_providers=(),
+        pci_aliases=None,
+        notes=found.notes,
+    )
+    assert found == bare
+    # The note stays in a file that is written from it.
+    snapshot_file.write(tmp_path / "new", found)
+    assert snapshot_file.read(tmp_path / "new") == found
 
 
 def test_what_is_read_is_written_again_to_the_byte(tmp_path):
@@ -67,8 +110,11 @@ def broken(change) -> str:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda d: d.update(version=2), "version: expected 1, found 2: a newer hpc-sched wrote it"),
-        (lambda d: d.update(version=True), "version: expected 1, found True"),
+        (
+            lambda d: d.update(version=3),
+            "version: expected 1 to 2, found 3: a newer hpc-sched wrote it",
+        ),
+        (lambda d: d.update(version=True), "version: expected 1 to 2, found True"),
         (lambda d: d.update(format="x"), "expected a file of hpc-sched snapshot save"),
         (lambda d: d.pop("taken"), "Object missing required field `taken`"),
         (lambda d: d.update(more=1), "Object contains unknown field `more`"),

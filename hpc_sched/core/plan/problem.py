@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,6 +62,10 @@ class Problem:
             awaiting=awaiting,
             tie=tie_order(fabric, group_id),
         )
+
+    def bounded(self, most: int) -> "Problem":
+        """Return the problem with at most ``most`` VMs of the group, members included, a host."""
+        return replace(self, capacity=np.minimum(self.capacity, np.maximum(most - self.members, 0)))
 
 
 def host_counts(topology: Topology, counts: Mapping[str, int]) -> Array:

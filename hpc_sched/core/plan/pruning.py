@@ -48,7 +48,7 @@ def hosts_with_spares(
     ``max_leaves`` permit. Shape (hosts,). O(hosts log hosts).
 
     :param open_hosts: hosts that could take a VM, by default those with capacity. Shape (hosts,)
-    :param used: hosts that already have VMs of the request. Shape (hosts,)
+    :param used: hosts that are no spares, as they have VMs of the request. Shape (hosts,)
     :param places: capacity that the kept leaves must have together
     :param hosts: hosts with room, without the used ones, that they must have together
     """
