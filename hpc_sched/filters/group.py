@@ -27,10 +27,17 @@ class HPCGroupFilter(GroupFilter):
     Without a plan, a move without such constraints is not refused, nor is a group whose members
     are on several islands.
 
-    Nova runs it for the first VM of a request only; it never raises once a VM is placed.
+    It checks and plans for the first VM of a request only, and never raises once a VM is placed.
+    For the others it puts first, on each host, the allocation candidate that a VM shall claim:
+    weighers could, but Nova calls none where one host is left.
     """
 
+    run_filter_once_per_request = False
+
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
+        if not served_requests.begin_check(spec):
+            _arrange_candidates(states, spec)
+            return states
         state = served_requests.get_state(spec, states)
         if state is None:
             _check_without_group(spec)
@@ -39,6 +46,9 @@ class HPCGroupFilter(GroupFilter):
         positions = state.positions(states)
         group = state.group_request(positions)
         answer = state.decide(group)
+        if isinstance(answer, Rejection) and state.finds_more_room(group):
+            group = state.group_request(positions)
+            answer = state.decide(group)
         if isinstance(answer, Rejection):
             if not group.is_refused(answer, is_move=state.group.is_move):
                 decision_record.log(state, answer)
@@ -48,10 +58,15 @@ class HPCGroupFilter(GroupFilter):
         state.count_removed(
             "outside the required switch, the leaves allowed or the island", len(states) - len(kept)
         )
+        state.arrange_candidates(kept)
         if len(kept) == 1:
             # With one host Nova calls no weigher, which would log the decision otherwise.
             decision_record.log(state, answer)
         return kept
+
+    def _needs_proof(self, spec: objects.RequestSpec) -> bool:
+        # The hosts kept for the first VM keep the guarantee.
+        return not served_requests.count_placed(spec) and super()._needs_proof(spec)
 
     def _refuse(
         self, states: States, spec: objects.RequestSpec, refusal: exceptions.RefusedError
@@ -60,6 +75,16 @@ class HPCGroupFilter(GroupFilter):
         if served_requests.count_placed(spec):
             return nothing
         raise exception.NoValidHost(reason=refusal.tenant)
+
+
+def _arrange_candidates(states: States, spec: objects.RequestSpec) -> None:
+    state = served_requests.find_state(spec)
+    # To look at the claims of all hosts takes a while, and most hosts have one candidate.
+    if state is None or not state.rooms.has_choices:
+        return
+    state = served_requests.get_state(spec, states)
+    if state is not None:
+        state.arrange_candidates(states)
 
 
 def _check(state: GroupState) -> None:

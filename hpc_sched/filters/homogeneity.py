@@ -7,6 +7,7 @@ from dataclasses import replace
 from nova import objects
 
 from hpc_sched.core.plan.result import Refusal
+from hpc_sched.core.processor_choice import choose_processor
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import host_processors
@@ -34,7 +35,10 @@ class HPCHomogeneityFilter(GroupFilter):
             state.candidates, positions, state.group.members, state.group.cells, state.fabric
         )
         group = replace(group, processors=processors)
-        choice = group.choose_processor(state.decide, lambda plan: plan.count)
+        choice = choose_processor(group, state.decide, lambda plan: plan.count)
+        if isinstance(choice, Refusal) and state.finds_more_room(group):
+            group = replace(state.group_request(positions), processors=processors)
+            choice = choose_processor(group, state.decide, lambda plan: plan.count)
         if isinstance(choice, Refusal):
             raise refused(choice)
         if choice is None:

@@ -53,6 +53,8 @@ class HPCRackCapacityFilter(GroupFilter):
         if state.decisions.revised:
             return states
         if isinstance(answer, Rejection) and hpc_specs.constraints.bind_place:
+            if state.finds_more_room(group):
+                return self._keep(states, spec)
             raise refused(group.refusal(answer))
         if isinstance(answer, Rejection) or hpc_specs.is_flat:
             decision_record.log(state, answer)
@@ -64,11 +66,13 @@ class HPCRackCapacityFilter(GroupFilter):
         wanted = max(answer.count, group.left)
         spares = max(wanted, VMS_A_RUN) if state.claims.number else wanted
         retries = CONF.scheduler.max_attempts - 1
+        problem = group.as_planned(answer).problem()
+        is_avoided = (problem.capacity <= 0) & (group.problem().capacity > 0)
         mask = hosts_with_spares(
-            group.problem(),
+            problem,
             answer,
             group.open_hosts(),
-            group.per_host(state.claims.placed) > 0,
+            is_avoided | (group.per_host(state.claims.placed) > 0),
             places=wanted + spares + retries,
             hosts=spares + retries,
         )

@@ -16,6 +16,7 @@ from hpc_sched.core.extra_specs import Defaults, HPCSpecs
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.nova_glue.room.nova_fitting import NovaFitting
 
 CONF = nova.conf.CONF
 
@@ -33,6 +34,7 @@ class RequestedGroup:
     demand: dict[str, int]  # resource class to the amount of one VM
     hpc_specs: HPCSpecs
     request_id: str | None = None  # of the API request, req-...
+    fitting: NovaFitting | None = None  # None without NUMA cells and PCI devices
 
     @property
     def group_id(self) -> str:
@@ -80,6 +82,7 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         demand=demand(spec),
         hpc_specs=hpc_specs,
         request_id=request_id_of(spec),
+        fitting=NovaFitting.of(spec),
     )
 
 

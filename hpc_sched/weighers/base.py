@@ -14,7 +14,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
 from hpc_sched import conf
-from hpc_sched.core.arrays import Array
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests
@@ -98,6 +98,7 @@ class GroupWeigher(weights.BaseHostWeigher):
                 if state is None:
                     return []
                 state.claims.remember(weighed_obj_list)
+                state.arrange_candidates(states)
                 answer: list[float] = []
                 if self._places(state):
                     state.warn_of_faults()
@@ -142,13 +143,23 @@ class TopologyWeigher(GroupWeigher):
         group = state.group_request(positions)
         keys = host_keys(state, positions, self._order(state, group))
         if state.request.by_mdobp:
-            # All hosts with room of a leaf get the key of the best of them.
+            # All hosts with room of a leaf that the plan does not avoid get the key of the best.
             leaf = state.topology.leaf_index[state.host_index[positions]]
             least = np.full(len(state.topology.switches), keys.max(initial=0))
             np.minimum.at(least, leaf, keys)
-            behind = keys // len(state.topology.hosts)
+            behind = np.maximum(keys // len(state.topology.hosts), ~self._open(state, positions))
             keys = np.where(behind == 0, least[leaf], behind * len(state.topology.hosts))
         return [float(rank) for rank in dense_ranks(keys)]
+
+    def _open(self, state: GroupState, positions: Array) -> Mask:
+        """Return which candidates have room that the plan does not avoid. Shape (positions,)."""
+        group = self._limited(state, state.group_request(positions))
+        has_room = group.capacity[positions] > 0
+        return np.logical_and(has_room, group.problem().capacity[state.host_index[positions]] > 0)
+
+    def _limited(self, state: GroupState, group: GroupRequest) -> GroupRequest:
+        """Return the request on the hosts that come before the others."""
+        return group.spread()
 
 
 def host_keys(state: GroupState, positions: Array, order: Array) -> Array:

@@ -1,5 +1,8 @@
 """HopByteWeigher: follows the exact plan; the recommended topology weigher."""
 
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import TopologyWeigher
 
 
@@ -13,3 +16,7 @@ class HopByteWeigher(TopologyWeigher):
     """
 
     multiplier = "hop_byte_weight_multiplier"
+
+    def _limited(self, state: GroupState, group: GroupRequest) -> GroupRequest:
+        answer = state.decisions.answer
+        return group.as_planned(answer) if isinstance(answer, Plan) else group

@@ -1,6 +1,7 @@
 """RackCapacityWeigher: the build plan of Gupta et al. 2012."""
 
 import nova.conf
+import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.classic.build_plan import build_plan
@@ -22,6 +23,8 @@ class RackCapacityWeigher(TopologyWeigher):
     multiplier = "rack_capacity_weight_multiplier"
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
+        problem = group.spread().problem()
         if state.rack_order is None:
-            state.rack_order = build_plan(group.problem(), CONF.hpc_sched.rack_selection)
-        return state.rack_order
+            state.rack_order = build_plan(problem, CONF.hpc_sched.rack_selection)
+        is_full = problem.capacity[state.rack_order] <= 0
+        return state.rack_order[np.argsort(is_full, kind="stable")]

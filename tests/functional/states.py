@@ -1,10 +1,12 @@
 """Real HostStates and RequestSpecs without a cloud, taken through filters and weighers."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import nova.conf
 import pytest
@@ -13,6 +15,7 @@ from nova.scheduler import filters, host_manager, weights
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import conf
+from hpc_sched.core.decision_entry import LANDED
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
@@ -20,7 +23,8 @@ from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
-from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.io import loaded_topology, placement
+from hpc_sched.nova_glue.request import landed_record
 
 CONF = nova.conf.CONF
 
@@ -139,6 +143,8 @@ def databases_say(
         orphans=orphans,
     )
     monkeypatch.setattr(group_members, "read", lambda *_: read)
+    # Nor is there a Placement: HostStates have the last word.
+    monkeypatch.setattr(placement, "_read", lambda *_: placement.ProviderStocks())
     hosts_have(monkeypatch, {})
 
 
@@ -230,8 +236,22 @@ def begin(
 
 
 def read_decisions(path: Path) -> list[dict]:
-    """Return the lines of a decision log, each one JSON object."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """Return the decisions of a decision log, each one JSON object."""
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    return [record for record in found if record.get("decision") != LANDED]
+
+
+def read_landings(path: Path, number: int = 1) -> list[dict]:
+    """Return where the VMs of requests landed, once there are so many of these lines."""
+    for _ in range(200):
+        with mock.patch.object(landed_record, "QUIET", 0.0):
+            landed_record.write_all()
+        found = [json.loads(line) for line in path.read_text().splitlines()]
+        found = [record for record in found if record.get("decision") == LANDED]
+        if len(found) >= number:
+            return found
+        time.sleep(0.1)
+    raise TimeoutError(f"{len(found)} landings are logged, expected {number}")
 
 
 def ours(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -19,7 +19,7 @@ from nova.scheduler.client import report
 from oslo_utils import timeutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue.instances import in_flight_instances
+from hpc_sched.nova_glue.io import placement
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import leaves_used
@@ -159,7 +159,7 @@ def test_many_requests_at_once_leave_few_threads_in_look_ups_that_hang(
     group, _leaf = in_flight
     with faults.silent_server() as port, faults.look_ups_at(monkeypatch, port):
         requests = [outcomes.group_request(group, 1, vcpus=1) for _ in range(16)]
-        with faults.watched_reads(in_flight_instances.PLACEMENT) as reads:
+        with faults.watched_reads(placement.PLACEMENT) as reads:
             found = outcomes.place_at_once(claims, requests)
         assert 1 <= max(reads) <= 8
         assert max(outcome.waited for outcome in found) < TIMEOUT + CROWD

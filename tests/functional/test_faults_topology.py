@@ -14,7 +14,7 @@ import pytest
 from oslo_utils import uuidutils
 
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.nova_glue.io import loaded_topology, watched_file
+from hpc_sched.nova_glue.io import loaded_topology, periodic_thread
 from hpc_sched.topology import Topology
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
@@ -71,7 +71,7 @@ def placing(two_pods: Path, group, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """Schedule in sixteen threads as long as the test lasts; look at the file every 50 ms."""
     group(left=4)
     placing = Placing()
-    watch = watched_file.TopologyWatch(loaded_topology.reload, lambda: 0.05)
+    watch = periodic_thread.PeriodicThread(loaded_topology.reload, lambda: 0.05)
     monkeypatch.setattr(loaded_topology, "watch", watch)
     with ThreadPoolExecutor(THREADS) as pool:
         placing.running = [pool.submit(placing.run) for _ in range(THREADS)]

@@ -10,6 +10,8 @@ import nova.conf
 import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
+from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
@@ -90,12 +92,25 @@ def test_no_host_in_means_no_host_out(filter_class):
     assert filter_class().filter_all(iter([]), request) == []
 
 
-@pytest.mark.parametrize("filter_class", FILTERS)
+@pytest.mark.parametrize("filter_class", [HPCHomogeneityFilter, HPCRackCapacityFilter])
 def test_a_filter_runs_for_the_first_vm_of_a_request_only(filter_class, group):
     group(left=40)
     states = states_of()
     request = spec(count=40, extra_specs=wishing(require="leaf"))
     assert run(states, request, filter_class(), index=1) == states
+
+
+def test_the_group_filter_checks_the_first_vm_of_a_request_only(group):
+    group(left=4)
+    states, only = states_of(), HPCGroupFilter()
+    request = spec(count=4, extra_specs=wishing(require="leaf"))
+    kept = run(states, request, only)
+    assert len(kept) == 4
+    for state in kept[1:]:
+        state.vcpus_used = 16
+    kept[0].num_instances += 1
+    # Three VMs do not fit any more, which refuses nothing once a place has been claimed.
+    assert run(states, request, only, index=1) == states
 
 
 @pytest.mark.parametrize("filter_class", FILTERS)

@@ -6,6 +6,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import nova.conf
 import numpy as np
@@ -22,7 +23,7 @@ from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.nova_glue.request import landed_record, served_requests
 from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.weighers import bunch
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -396,6 +397,8 @@ def test_what_is_known_of_a_request_goes_in_the_garbage_collection_that_takes_it
     weigh(HopByteWeigher(), states, request)
     state = weakref.ref(served_requests.find_state(request))
     hosts_ = [weakref.ref(host) for host in states]
+    with mock.patch.object(landed_record, "QUIET", 0.0):
+        landed_record.write_all()
     gc.collect()
     del request, states
     gc.collect()

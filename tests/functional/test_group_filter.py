@@ -45,7 +45,12 @@ def test_a_group_that_fits_passes_with_all_hosts_in_their_order(group):
 @pytest.mark.parametrize(
     ("constraints", "count", "text"),
     [
-        pytest.param({}, 33, "group of 33 does not fit: largest gang that fits: 32$", id="room"),
+        pytest.param(
+            {},
+            33,
+            "group of 33 does not fit: largest gang that fits: 32; VCPU runs out first$",
+            id="room",
+        ),
         pytest.param(
             {"require": "leaf"},
             5,

@@ -154,8 +154,8 @@ def test_the_size_of_the_group_is_named_where_more_than_this_request_must_fit(gr
     states = states_of("leaf1", "leaf5")
     constraints = wishing(require="leaf", group_size=5)
     operator, tenant = refusal(state_of(states, extra_specs=constraints), states)
-    assert operator.endswith(" (hpc:group_size=5)")
-    assert tenant.endswith(" (hpc:group_size=5)")
+    assert operator.endswith(" (hpc:group_size=5); VCPU runs out first")
+    assert tenant.endswith(" (hpc:group_size=5); VCPU runs out first")
     group(left=9)
     told = why_refused(states, spec(count=9, extra_specs=wishing(group_size=9)))
     assert "group of 9 does not fit" in told

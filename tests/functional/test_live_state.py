@@ -27,7 +27,7 @@ from hpc_sched.cli import main
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
-from hpc_sched.snapshot.source import connection, live, snapshot_file
+from hpc_sched.snapshot.source import connection, live, placement_providers, snapshot_file
 from hpc_sched.topology import Topology
 from tests.functional import cloud_file
 from tests.functional.clouds import SAMPLE_CONF, write_topology
@@ -153,6 +153,16 @@ def test_providers_below_a_host_are_added_up(taken):
     assert (host.capacity["PCPU"], host.capacity["VGPU"], host.capacity["VCPU"]) == (10, 2, 16)
 
 
+def test_the_tree_of_a_host_has_its_providers_with_the_root_first(taken):
+    root, *below = hypervisor(taken, "n6").providers
+    assert root.inventories.keys() == {"DISK_GB", "MEMORY_MB", "VCPU"}
+    assert {provider.parent for provider in below} == {root.uuid}
+    amounts = [{name: s.capacity for name, s in p.inventories.items()} for p in below]
+    assert sorted(amounts, key=len) == [{"PCPU": 6}, {"PCPU": 4, "VGPU": 2}]
+    assert "COMPUTE_NODE" in root.traits
+    assert taken.shared_providers == ()
+
+
 def test_servers_of_all_projects_have_their_place_and_their_flavor(made, taken):
     vm = server(taken, made.vms[0])
     assert (vm.status, vm.host) == ("ACTIVE", vm.nodename)
@@ -183,10 +193,10 @@ def test_pages_and_bulk_answers_say_the_same_as_one_by_one(made, taken, monkeypa
     monkeypatch.setattr(live, "PAGE", 2)
     assert same(live.take("test"))
     # Every host by itself, then all by lists.
-    monkeypatch.setattr(live, "ASKED", ())
+    monkeypatch.setattr(placement_providers, "ASKED", ())
     assert same(live.take("test"))
-    monkeypatch.setattr(live, "ASKED", ("PCPU:1", "VCPU:1", "DISK_GB:1"))
-    monkeypatch.setattr(live, "FEW", 0)
+    monkeypatch.setattr(placement_providers, "ASKED", ("PCPU:1", "VCPU:1", "DISK_GB:1"))
+    monkeypatch.setattr(placement_providers, "FEW", 0)
     assert same(live.take("test"))
 
 
@@ -201,8 +211,8 @@ def test_the_calls_do_not_grow_with_hosts_that_have_room(made, monkeypatch):
     monkeypatch.setattr(connection.Api, "get", counted)
     live.take("test")
     single = [path for path in paths if path.startswith("/resource_providers/")]
-    assert len(single) == 2  # the full host
-    assert len(paths) - len(single) <= 9
+    assert len(single) == 3 + 1  # the full host, and the one kind of several virtual GPUs
+    assert len(paths) - len(single) <= 10
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ def test_the_leaves_of_the_plan_stay_with_as_much_again_for_lost_claims(group):
     group({"n05": 1}, left=3)
     states = states_of()
     kept = run(states, spec(count=3), HPCRackCapacityFilter())
-    # 2 * 3 places and two retries: the member's leaf and another of its pod.
+    # 2 * 3 places and two retries on hosts without a member: its leaf and two more of its pod.
     assert hosts_below("leaf2") <= names(kept) <= hosts_below("pod1")
-    assert len(kept) == 8
+    assert len(kept) == 12
     assert kept == [state for state in states if state in kept]
 
 
@@ -172,15 +172,16 @@ def test_spares_that_are_not_needed_any_more_go(group, often, count, leaves):
         assert run(after, request, HPCRackCapacityFilter(), index=placed + 1) == after
 
 
-def test_hosts_that_the_request_uses_stay_and_are_no_spare_hosts(group, often):
+def test_hosts_with_a_vm_of_a_group_with_soft_anti_affinity_are_no_spares(group, often):
     """What is used up there HostState may not tell, and as alternates Nova skips them."""
     CONF.set_override("max_attempts", 1, "scheduler")
     group(queue=queue_of(6), left=6)
     request = spec(count=6, uuid=uuids.vm000, vcpus=4)
     before = _begun(states_of(), request, 4)
-    # A leaf of 16 places, of which 12 are free, and a leaf without a VM.
-    assert [sum(state.num_instances == n for state in before) for n in (0, 1)] == [4, 4]
-    assert run(before, request, HPCRackCapacityFilter(), index=4) == before
+    # A leaf with a VM on each host, and two leaves without a VM.
+    assert [sum(state.num_instances == n for state in before) for n in (0, 1)] == [8, 4]
+    after = run(before, request, HPCRackCapacityFilter(), index=4)
+    assert after == [state for state in before if not state.num_instances]
 
 
 @pytest.mark.parametrize("losing", range(4))

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from hpc_sched.nova_glue import nova_release
-from hpc_sched.nova_glue.io import watched_file
+from hpc_sched.nova_glue.io import periodic_thread
 from hpc_sched.topology.readers import text_driver
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,11 +105,11 @@ def test_a_command_that_prints_the_fabric_keeps_no_green_thread_waiting():
 
 def test_the_look_for_changes_is_a_green_thread_where_nova_runs_on_those():
     code = GREEN + (
-        f"from {watched_file.__name__} import TopologyWatch\n"
+        f"from {periodic_thread.__name__} import PeriodicThread\n"
         "looks = []\n"
         "def look():\n"
         "    looks.append(threading.current_thread().name)\n"
-        "watch = TopologyWatch(look, lambda: 0.05)\n"
+        "watch = PeriodicThread(look, lambda: 0.05)\n"
         "watch.start()\n"
         "while len(looks) < 3:\n"
         "    eventlet.sleep(0.01)\n"

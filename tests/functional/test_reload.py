@@ -15,7 +15,7 @@ from nova import context as nova_context
 from nova import objects
 
 from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue.io import loaded_topology, watched_file
+from hpc_sched.nova_glue.io import loaded_topology, periodic_thread
 from hpc_sched.nova_glue.io.aggregates_driver import AggregatesDriver
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
@@ -179,7 +179,7 @@ def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_
     monkeypatch.setattr(
         loaded_topology,
         "watch",
-        watched_file.TopologyWatch(loaded_topology.reload, loaded_topology.reload_interval),
+        periodic_thread.PeriodicThread(loaded_topology.reload, loaded_topology.reload_interval),
     )
     caplog.clear()
     nova_conf.write_text(f"[hpc_sched]\n{option} = {value}\n")
@@ -252,7 +252,7 @@ def test_a_command_that_fails_is_one_error_whatever_process_it_names(path, caplo
 
 
 def test_a_change_is_seen_in_the_background_while_requests_go_on(change, monkeypatch):
-    watch = watched_file.TopologyWatch(loaded_topology.reload, lambda: 0.05)
+    watch = periodic_thread.PeriodicThread(loaded_topology.reload, lambda: 0.05)
     monkeypatch.setattr(loaded_topology, "watch", watch)
     loaded_topology.current()
     change(MOVED)
@@ -264,7 +264,7 @@ def test_a_change_is_seen_in_the_background_while_requests_go_on(change, monkeyp
 
 def test_the_watch_looks_once_at_its_start_and_then_only_when_it_is_woken():
     looks: list[float] = []
-    watch = watched_file.TopologyWatch(lambda: looks.append(0), lambda: 3600)
+    watch = periodic_thread.PeriodicThread(lambda: looks.append(0), lambda: 3600)
     assert not watch.wake()
     watch.start()
     watch.start()
@@ -277,7 +277,7 @@ def test_the_watch_looks_once_at_its_start_and_then_only_when_it_is_woken():
 
 def test_without_an_interval_the_watch_looks_only_when_it_is_woken():
     looks: list[float] = []
-    watch = watched_file.TopologyWatch(lambda: looks.append(0), lambda: 0)
+    watch = periodic_thread.PeriodicThread(lambda: looks.append(0), lambda: 0)
     watch.start()
     time.sleep(0.2)
     assert looks == []
@@ -292,16 +292,16 @@ def test_the_watch_goes_on_after_an_error(caplog):
         looks.append(0)
         raise ZeroDivisionError("boom")
 
-    watch = watched_file.TopologyWatch(look, lambda: 0.05)
+    watch = periodic_thread.PeriodicThread(look, lambda: 0.05)
     watch.start()
     faults.wait_until(lambda: len(looks) >= 3)
     watch.interval = lambda: 0
-    assert "Looking for changes of the fabric failed" in caplog.text
+    assert "The thread 'hpc_sched reload' failed" in caplog.text
 
 
 def test_many_threads_start_one_watch():
     before = threading.active_count()
-    watch = watched_file.TopologyWatch(lambda: None, lambda: 0)
+    watch = periodic_thread.PeriodicThread(lambda: None, lambda: 0)
     threads = [threading.Thread(target=watch.start) for _ in range(16)]
     for thread in threads:
         thread.start()
@@ -312,12 +312,12 @@ def test_many_threads_start_one_watch():
 
 def test_a_request_is_served_where_no_thread_can_be_started(monkeypatch, caplog):
     looks: list[float] = []
-    watch = watched_file.TopologyWatch(lambda: looks.append(0), lambda: 3600)
+    watch = periodic_thread.PeriodicThread(lambda: looks.append(0), lambda: 3600)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
         watch.start()
         assert not watch.wake()
-    assert "No thread that looks for changes of the fabric: can't start" in caplog.text
+    assert "The thread 'hpc_sched reload' cannot be started: can't start" in caplog.text
     watch.start()
     faults.wait_until(lambda: len(looks) == 1)
 
@@ -326,9 +326,9 @@ def test_a_worker_that_is_forked_has_a_watch_of_its_own(tmp_path):
     """Nova builds weighers in the parent and forks its workers."""
     code = """
 import os, sys, time
-from hpc_sched.nova_glue.io.watched_file import TopologyWatch
+from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 looks = []
-watch = TopologyWatch(lambda: looks.append(os.getpid()), lambda: 0.05)
+watch = PeriodicThread(lambda: looks.append(os.getpid()), lambda: 0.05)
 watch.start()
 while not looks: time.sleep(0.01)
 child = os.fork()
@@ -372,7 +372,9 @@ def test_aggregates_that_change_take_effect_without_a_restart(start_cloud, monke
     assert "n04" not in known
 
     monkeypatch.setattr(
-        loaded_topology, "watch", watched_file.TopologyWatch(loaded_topology.reload, lambda: 0.1)
+        loaded_topology,
+        "watch",
+        periodic_thread.PeriodicThread(loaded_topology.reload, lambda: 0.1),
     )
     loaded_topology.current()
     api.add_host_to_aggregate(second, "n04")

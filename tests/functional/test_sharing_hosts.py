@@ -22,7 +22,9 @@ from hpc_sched import exceptions, files
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
+from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue.instances import colocated_instances
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
@@ -35,6 +37,7 @@ from tests.functional.states import (
     databases_say,
     hosts_have,
     ours,
+    place,
     queue_of,
     run,
     schedule,
@@ -488,6 +491,32 @@ def test_mdobp_leaves_dedicated_hosts_and_others_alone(monkeypatch, app_class: s
     weighed = [weights.WeighedHost(state, 0) for state in states_of("leaf1")]
     request = asks(app_class, group="group")
     assert MDOBPWeigher().weigh_objects(weighed, request) == []
+
+
+@pytest.mark.usefixtures("by_mdobp")
+@pytest.mark.parametrize("losing", [(), (0,), (3, 4)], ids=["no claim is lost", "one", "two"])
+@pytest.mark.parametrize("app_class", ["sync", "async"])
+def test_soft_anti_affinity_takes_a_host_for_each_vm_where_mdobp_chooses(
+    monkeypatch, app_class: str, losing: tuple[int, ...]
+):
+    """Ten VMs on twelve hosts, also where a leaf has no other host left than those in use."""
+    queue = queue_of(10)
+    databases_say(monkeypatch, members={("n01", "n01"): 1}, queue=queue, left=10)
+    request = spec(count=10, vcpus=4, uuid=queue[0], extra_specs=wishing(app_class=app_class))
+    states, handler = states_of("leaf1", "leaf2", "leaf3", "leaf4"), weights.HostWeightHandler()
+    chain = [HPCHomogeneityFilter(), HPCGroupFilter(), HPCRackCapacityFilter()]
+    placed: list[str] = []
+    lost: set[str] = set()
+    for index, uuid in enumerate(queue):
+        request.instance_uuid = uuid
+        states = run(states, request, *chain, index=index)
+        weighers = [HopByteWeigher(), MDOBPWeigher()]
+        weighed = handler.get_weighed_objects(weighers, states, request)
+        order = [host.obj.nodename for host in weighed]
+        if index in losing:
+            lost.add(order[0])
+        placed.append(place(states, order, request, lose=lost))
+    assert len({*placed, "n01"}) == 11
 
 
 @pytest.mark.usefixtures("by_mdobp")

@@ -10,6 +10,7 @@ from typing import Any
 
 import nova.conf
 import pytest
+from nova import context as nova_context
 from nova.scheduler import weights
 from oslo_upgradecheck.upgradecheck import Code
 
@@ -19,6 +20,7 @@ from hpc_sched.status import inspected_cloud as cloud_module
 from hpc_sched.status import upgrade_check
 from hpc_sched.status.checks import (
     app_classes,
+    failed_builds,
     filters,
     installation,
     multipliers,
@@ -522,6 +524,35 @@ def test_a_multiplier_not_below_that_of_build_failures_is_a_warning(set_):
     assert "is not below the multiplier of BuildFailureWeigher, 1000000" in text
     assert "is not below the multiplier of CrossCellWeigher, 1000000" in text
     assert "VMs go to hosts on which builds fail. Lower it" in text
+
+
+def test_hosts_with_failed_builds_are_a_warning_with_the_way_out(cloud, set_):
+    trackers = {host: cloud.computes[host].manager.rt for host in COMPUTES}
+    # n4 is not enabled: no group would be placed there.
+    for host in ("n2", "n2", "n4", "n5"):
+        trackers[host].build_failed(host)
+        trackers[host].update_available_resource(nova_context.get_admin_context(), host)
+    assert judged(failed_builds.check) == (
+        Code.SUCCESS,
+        "BuildFailureWeigher does not outvote the weighers of hpc_sched.",
+    )
+    set_("filter_scheduler", build_failure_weight_multiplier=1000000.0)
+    code, text = judged(failed_builds.check)
+    assert code == Code.WARNING
+    assert text.startswith("Builds have failed on 2 hosts: n2 (2), n5 (1). ")
+    assert "restart its nova-compute" in text
+    set_("hpc_sched", hop_byte_weight_multiplier=2000000.0)
+    assert judged(failed_builds.check)[0] == Code.SUCCESS
+    set_("hpc_sched", hop_byte_weight_multiplier=100000.0)
+    for host, tracker in trackers.items():
+        tracker.build_succeeded(host)
+        tracker.update_available_resource(nova_context.get_admin_context(), host)
+    assert judged(failed_builds.check)[1] == "No build has failed on any enabled compute."
+
+
+@pytest.mark.parametrize("stats", [None, "", "{}", "[]", "{", '{"failed_builds": null}'])
+def test_statistics_without_failed_builds_count_none(stats):
+    assert cloud_module._failed_builds(stats) == 0
 
 
 def test_listing_1_as_published_has_much_smaller_steps(set_):

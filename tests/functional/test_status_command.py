@@ -89,7 +89,7 @@ def test_a_cloud_that_is_set_up_as_the_sample_says_passes_every_check(tmp_path, 
     assert lines[1].strip("| ") == "Upgrade Check Results"
     results = [line.strip("| ") for line in lines if "Result: " in line]
     assert set(results) == {"Result: Success"}
-    assert len(results) == 13
+    assert len(results) == 14
     assert "| Check: Topology " in done.stdout
     assert "All 3 enabled computes are in it." in done.stdout
 
@@ -137,6 +137,7 @@ def test_without_databases_the_other_checks_still_run(checks, tmp_path, topology
     assert failed == {
         "Topology",
         "Multipliers",
+        "Failed builds",
         "Application classes",
         "Server groups",
         "Placement results",

@@ -7,14 +7,11 @@ from collections.abc import Mapping, Sequence
 import nova.conf
 import pytest
 
-from hpc_sched.core.plan.planner import plan
-from hpc_sched.core.plan.result import Plan
-from hpc_sched.topology import Topology
+from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from hpc_sched.weighers.rack_capacity import RackCapacityWeigher
 from tests.functional.pods import (
     FABRIC,
-    TREE,
     add_island,
     hop_bytes,
     hosts_below,
@@ -63,35 +60,11 @@ def test_hosts_that_take_several_vms_reach_the_optimum_too(group, policy):
     group(queue=queue, left=16)
     request = spec(count=16, uuid=queue[0], vcpus=4, group_policy=policy)
     placed, _ = schedule(states, request, queue, HopByteWeigher(), [made() for made in FILTERS])
-    if policy == "anti-affinity":
+    if policy != "soft-affinity":
         free = {host: min(room, 1) for host, room in free.items()}
     by_leaf = Counter(FABRIC.leaf_of(host) for host in placed)
     assert all(count <= free[host] for host, count in Counter(placed).items())
-    if policy == "soft-anti-affinity":
-        # Hosts are no level of such a plan: what counts is how many VMs each leaf gets.
-        pairs = sum(
-            FABRIC.hops(a, b) if a != b else 1
-            for i, a in enumerate(placed)
-            for b in placed[i + 1 :]
-        )
-        spread = {f"{host}-{n}": 1 for host in free for n in range(free[host])}
-        slots = Topology.from_tree(
-            {
-                "spine": {
-                    pod: {
-                        leaf: [f"{host}-{n}" for host in hosts for n in range(free[host])]
-                        for leaf, hosts in leaves.items()
-                        if any(free[host] for host in hosts)
-                    }
-                    for pod, leaves in TREE["spine"].items()
-                }
-            }
-        )
-        best = plan(topology=slots, capacity=spread, members={}, count=16)
-        assert isinstance(best, Plan)
-        assert pairs == best.hop_bytes
-    else:
-        assert hop_bytes(placed) == least(free, 16)
+    assert hop_bytes(placed) == least(free, 16)
     assert sum(by_leaf.values()) == 16
 
 
@@ -203,3 +176,27 @@ def test_requests_without_a_group_to_place_weigh_all_hosts_alike(weigher_class):
     ):
         # Nova sorts stably: equal weights leave the order as it was.
         assert weigh(weigher_class(), states_of(), request) == list(FABRIC.hosts)
+
+
+@pytest.mark.parametrize("chain", [(), FILTERS], ids=["the weigher alone", "behind the filters"])
+@pytest.mark.parametrize("losing", [[], [0], [2, 5]], ids=["no claim is lost", "one", "two"])
+@pytest.mark.parametrize("made", [HopByteWeigher, BunchWeigher, RackCapacityWeigher])
+def test_soft_anti_affinity_takes_a_host_for_each_vm_where_a_leaf_would_hold_all(
+    group, made, losing, chain
+):
+    queue = queue_of(12)
+    group({"n01": 1}, queue=queue, left=12)
+    request = spec(count=12, uuid=queue[0], vcpus=4)
+    weighed = made()
+    placed, _ = schedule(states_of(), request, queue, weighed, [cls() for cls in chain], losing)
+    assert len({*placed, "n01"}) == 13
+
+
+def test_soft_anti_affinity_fills_hosts_evenly_where_the_group_needs_them_twice(group):
+    queue = queue_of(40)
+    group(queue=queue, left=40)
+    request = spec(count=40, uuid=queue[0], vcpus=4)
+    placed, _ = schedule(
+        states_of(), request, queue, HopByteWeigher(), [cls() for cls in FILTERS], [30]
+    )
+    assert max(Counter(placed).values()) == 2

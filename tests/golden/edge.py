@@ -28,7 +28,8 @@ from hpc_sched.nova_glue.instances import (
 )
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.io import loaded_topology, placement
+from hpc_sched.nova_glue.request import landed_record
 from hpc_sched.nova_glue.room import host_processors, host_state_room
 from hpc_sched.weighers import all_weighers
 from tests.functional import states
@@ -109,6 +110,10 @@ def databases_of(scene: Scene) -> Iterator[None]:
             host_state_room, "empty_capacities", lambda demand: _sizes(scene, demand)
         ),
         mock.patch.object(host_processors, "read_processors", return_value=_processors(scene)),
+        # Nor is there a Placement: HostStates have the last word.
+        mock.patch.object(placement, "_read", return_value=placement.ProviderStocks()),
+        # A thread would log it seconds later, among the lines of another case.
+        mock.patch.object(landed_record, "follow"),
     ):
         yield
 
@@ -162,7 +167,7 @@ def state_of(host: Host, *, is_offered: bool) -> host_manager.HostState:
             for i, metadata in enumerate(host.metadata)
         ],
     )
-    state.allocation_candidates = ["an offer"] if is_offered else []
+    state.allocation_candidates = [{"allocations": {}, "mappings": {}}] if is_offered else []
     return state
 
 

@@ -53,18 +53,18 @@ class GroupClaims:
         self.hosts = ClaimObserver(states)
         self.placed: Array = np.zeros(len(states), dtype=np.int64)  # shape (HostStates,)
         self._queue = list(queue)
-        self._current_uuid: str | None = None
+        self.current_uuid: str | None = None  # the VM to place next
         self._weighed: Sequence[Any] = ()
         self._lost: set[int] = set()
 
     def observe(self, instance_uuid: str) -> None:
         """Update the claims; ``instance_uuid`` is the VM to place next."""
         placed = self.hosts.placed()
-        if placed.sum() > self.number and self._current_uuid in self._queue:
-            self._queue.remove(self._current_uuid)
+        if placed.sum() > self.number and self.current_uuid in self._queue:
+            self._queue.remove(self.current_uuid)
         self._note_lost(placed)
         self.placed = placed
-        self._current_uuid = instance_uuid
+        self.current_uuid = instance_uuid
 
     def remember(self, weighed: Sequence[Any]) -> None:
         """Keep Nova's own list of weighed hosts until the next VM.
@@ -87,7 +87,7 @@ class GroupClaims:
     @property
     def slot(self) -> int:
         """Number of the plan's place that belongs to the current VM, from 0."""
-        return self._queue.index(self._current_uuid) if self._current_uuid in self._queue else 0
+        return self._queue.index(self.current_uuid) if self.current_uuid in self._queue else 0
 
     def _note_lost(self, placed: Array) -> None:
         """Add the hosts that Nova tried before the one that took the last VM to :attr:`lost`."""

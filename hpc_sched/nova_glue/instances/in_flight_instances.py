@@ -14,17 +14,12 @@ from nova.scheduler.client import report
 
 from hpc_sched import exceptions, masking
 from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io.placement import MAX_READS, PART_OF_TIME, PLACEMENT
 
 CONF = nova.conf.CONF
 
 # Resource classes of a hypervisor or node itself, as opposed to its devices or a shared disk.
 _OF_THE_HOST = {orc.VCPU, orc.PCPU, orc.MEMORY_MB}
-PLACEMENT = "Placement"
-# Requests that look up allocations concurrently. Placement serves all requests of Nova; if it
-# hangs, Nova waits for it too.
-MAX_SEARCHES = 8
-# Fraction of the timeout after which no new look-up starts.
-_PART_OF_TIME = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +55,7 @@ def places_of(
     place_of = {state.uuid: (state.host, state.nodename) for state in states}
     host_of = {state.nodename: state.host for state in states}
     done = 0
-    until = time.monotonic() + _PART_OF_TIME * circuit_breaker.remaining()
+    until = time.monotonic() + PART_OF_TIME * circuit_breaker.remaining()
 
     def search() -> None:
         """Look up consumers, in a thread that may be abandoned."""
@@ -83,7 +78,7 @@ def places_of(
 
     problem = None
     try:
-        circuit_breaker.ask_one(PLACEMENT, search, MAX_SEARCHES)
+        circuit_breaker.ask_one(PLACEMENT, search, MAX_READS)
         if done < len(wanted):
             problem = f"{PLACEMENT}: {done} of {len(wanted)} look-ups in time"
         elif len(asked) > done:

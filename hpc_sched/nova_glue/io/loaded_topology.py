@@ -12,7 +12,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue.io.watched_file import TopologyWatch, fingerprint
+from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
+from hpc_sched.nova_glue.io.watched_file import fingerprint
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.host_names import HostNames
@@ -177,7 +178,7 @@ def reload_interval() -> float:
         return float(conf.TOPOLOGY_RELOAD_INTERVAL)
 
 
-watch = TopologyWatch(reload, reload_interval)
+watch = PeriodicThread(reload, reload_interval)
 
 
 def current() -> Fabric:

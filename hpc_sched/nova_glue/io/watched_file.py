@@ -1,4 +1,4 @@
-"""Files that are read again when they change, and the thread that reloads the topology."""
+"""Files that are read again when they change."""
 
 import math
 import os
@@ -86,60 +86,6 @@ class WatchedFile(Generic[Content]):
             return _ReadFile(path, seen, kept, text, again_at)
         LOG.info("Read %s %s", self._what, path)
         return _ReadFile(path, seen, content)
-
-
-class TopologyWatch:
-    """Calls a function periodically in a thread of its own.
-
-    Nova builds filters and weighers before it forks its workers, and threads do not survive a
-    fork: the first request of each worker starts the thread.
-    """
-
-    def __init__(self, check: Callable[[], object], interval: Callable[[], float]) -> None:
-        # Returns the seconds until the next call, 0 to wait for wake(); must not raise.
-        self.interval = interval
-        self._check = check  # what it raises is logged
-        self._lock = threading.Lock()
-        self._pid = 0
-        self._woken = threading.Event()
-
-    def start(self) -> None:
-        """Start the thread unless this process has it already."""
-        if self._pid == os.getpid():
-            return
-        with self._lock:
-            if self._pid == os.getpid():
-                return
-            # An event that a thread waited for during the fork may stay locked.
-            self._woken = threading.Event()
-            try:
-                threading.Thread(target=self._run, name="hpc_sched reload", daemon=True).start()
-            except RuntimeError as error:
-                # The request continues with the loaded topology; the next one tries again.
-                LOG.error("No thread that looks for changes of the fabric: %s", error)
-                return
-            self._pid = os.getpid()
-
-    def wake(self) -> bool:
-        """Call the function soon; return False if this process has no thread for it."""
-        if self._pid != os.getpid():
-            return False
-        self._woken.set()
-        return True
-
-    def _run(self) -> None:
-        woken = self._woken
-        # The topology was loaded before the fork, which may be long ago.
-        is_due = True
-        while True:
-            interval = self.interval()
-            if woken.is_set() or (is_due and interval):
-                woken.clear()
-                try:
-                    self._check()
-                except Exception:
-                    LOG.exception("Looking for changes of the fabric failed")
-            is_due = not woken.wait(interval or None)
 
 
 def fingerprint(path: str | None) -> Fingerprint | None:

@@ -47,6 +47,10 @@ class DecisionCache:
         self.seconds += time.perf_counter() - began
         return answer
 
+    def forget(self) -> None:
+        """Decide anew at the next call: hosts have more room than the last answer knew."""
+        self.answer = None
+
     @contextmanager
     def planning(self) -> Iterator[TimeLimit]:
         """Charge the time spent in this block to the time for the request's plans."""

@@ -12,20 +12,27 @@ from oslo_log import log as logging
 from oslo_utils import timeutils
 
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan, LoggedRejection
+from hpc_sched.core.decision_entry import (
+    DecisionEntry,
+    LeafCandidates,
+    LoggedPlan,
+    LoggedRejection,
+    LoggedShunned,
+)
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.nova_glue.io.decision_log import append
-from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request_spec import request_id_of, server_group_of
+from hpc_sched.nova_glue.request.group_state import GroupState, LoggedDecision
+from hpc_sched.nova_glue.request_spec import RequestedGroup, request_id_of, server_group_of
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # The most uuids of VMs in a record: a line must be short enough for one atomic append.
 MAX_INSTANCES = 256
+MAX_SHUNNED = 64  # names of shunned hosts for one reason
 
 
 def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None) -> None:
@@ -42,10 +49,13 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
     try:
         request, made = state.group_request(), _logged(state, answer)
         is_proven = not isinstance(answer, Plan) or answer.is_proven
+        path: str | None = CONF.hpc_sched.decision_log
+        state.logged = LoggedDecision(made, path, is_refused=refused is not None)
         LOG.info("%s", _sentence(state, request, made, refused, is_proven))
-        if CONF.hpc_sched.decision_log:
-            entry = replace(_entry(state, request, made, refused), proven=is_proven)
-            append(CONF.hpc_sched.decision_log, entry.as_json())
+        if path:
+            uses_shunned = isinstance(answer, Plan) and request.uses_shunned(answer)
+            entry = _entry(state, request, made, refused)
+            append(path, replace(entry, proven=is_proven, uses_shunned=uses_shunned).as_json())
     except Exception:
         LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
 
@@ -85,11 +95,15 @@ def _logged(state: GroupState, answer: Plan | Rejection) -> LoggedPlan | LoggedR
     # With all candidates of the first call and without constraints.
     free: Plan | Rejection = answer
     specs = state.request.hpc_specs
-    if not specs.is_flat and (state.is_bounded or specs.group_keys):
+    is_bounded = state.is_bounded or bool(state.shunned)
+    if not specs.is_flat and (is_bounded or specs.group_keys):
         with state.decisions.planning() as limit:
             free = state.group_request().unconstrained(answer.count, limit)
     best = free if isinstance(free, Plan) else answer
     least = best.hop_bytes if best.is_proven else None
+    if least is not None and state.request.policy == "soft-anti-affinity":
+        # Without constraints the group may have more hosts, which costs more.
+        least = min(least, answer.hop_bytes)
     return LoggedPlan(dict(answer.leaves), dict(answer.hosts), answer.hop_bytes, least)
 
 
@@ -100,8 +114,6 @@ def _sentence(
     refused: str | None,
     is_proven: bool,
 ) -> str:
-    group = state.request.group_uuid
-    name = f"group {group}" if group else "implicit group"
     if refused is not None:
         what = f"refused: {refused}"
     elif isinstance(made, LoggedRejection):
@@ -114,10 +126,19 @@ def _sentence(
             f"Hop-Byte {made.hop_bytes:.0f}{'' if is_proven else ', not proven best'}, "
             f"least possible {least}"
         )
+    if state.shunned:
+        hosts = (f"{mask.sum()} for {why}" for why, mask in sorted(state.shunned.items()))
+        what += f"; hosts shunned: {', '.join(hosts)}"
     return (
-        f"{name}, instance {state.request.instance_uuid}: {request.awaiting} awaiting, "
+        f"{name_of(state.request)}: {request.awaiting} awaiting, "
         f"{int(request.members.sum())} members; {what}; {1000 * state.decisions.seconds:.1f} ms"
     )
+
+
+def name_of(request: RequestedGroup) -> str:
+    """Return the name of a request in log lines."""
+    group = f"group {request.group_uuid}" if request.group_uuid else "implicit group"
+    return f"{group}, instance {request.instance_uuid}"
 
 
 def _entry(
@@ -158,12 +179,21 @@ def _entry(
             for leaf, number in hosts.items()
         },
         removed={**state.removed, **(request.full_hosts or {}), **+full},
+        shunned=_shunned(state) or None,
         decision=planned if refused is None else "refused",
         seconds=round(state.decisions.seconds, 6),
         plan=plan,
         rejection=rejection,
         reason=refused,
     )
+
+
+def _shunned(state: GroupState) -> dict[str, LoggedShunned]:
+    hosts, found = state.topology.hosts, {}
+    for why, mask in state.shunned.items():
+        names = [hosts[i] for i in state.host_index[mask].tolist()]
+        found[why] = LoggedShunned(len(names), tuple(sorted(names)[:MAX_SHUNNED]))
+    return found
 
 
 def _by_leaf(problem: Problem, counts: Array) -> dict[str, int]:

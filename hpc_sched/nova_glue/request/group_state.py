@@ -1,8 +1,9 @@
 """One group during one request: the values read at the first call, and its claims since."""
 
+import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import nova.conf
 import numpy as np
@@ -10,8 +11,10 @@ from nova.scheduler import host_manager
 from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
+from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.decision_entry import LoggedPlan, LoggedRejection
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue import request_spec
@@ -21,10 +24,20 @@ from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request.decision_cache import DecisionCache
 from hpc_sched.nova_glue.room import host_state_room
+from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedDecision:
+    """What was logged of the first decision on a request."""
+
+    made: LoggedPlan | LoggedRejection
+    path: str | None  # of the decision log
+    is_refused: bool
 
 
 class GroupState:
@@ -41,10 +54,12 @@ class GroupState:
         states: Sequence[host_manager.HostState],
         fabric: loaded_topology.Fabric,
         colocated: ColocatedInstances | None = None,
+        shunned: Mapping[str, Mask] | None = None,
     ) -> None:
         """Build the GroupRequest before the first claim.
 
         :param colocated: the VMs that run on the hosts; None if they are not needed
+        :param shunned: reason to the HostStates that are shunned, see :mod:`shunned_hosts`
         """
         self.request = request
         self.colocated = colocated
@@ -54,12 +69,16 @@ class GroupState:
         self.decisions = DecisionCache(conf.number(CONF, "planning_timeout"))
         # Hosts in the order of RackCapacityWeigher; indices in topology.hosts, shape (hosts,).
         self.rack_order: Array | None = None
-        self.is_logged = False  # whether the decision is logged
+        self.is_logged = False  # whether the decision is logged, or could not be
+        self.logged: LoggedDecision | None = None
+        self.observed_at = time.monotonic()
         self.removed: Counter[str] = Counter()  # reason to hosts that hpc_sched removed
+        self.shunned: Mapping[str, Mask] = shunned or {}
         self.is_bounded = False  # whether the plan was made without these hosts
         self._is_warned = False  # of faults
         self._is_unproven = False  # whether that was reported
         self._now: GroupRequest | None = None
+        self._arranged_for: str | None = None  # the VM whose candidates are in order
 
         states = self.candidates
         places = [(state.host, state.nodename) for state in states]
@@ -76,8 +95,11 @@ class GroupState:
             if request.hpc_specs.is_flat
             else fabric.topology.including(hosts)
         )
-        self._room = np.array(
-            [host_state_room.capacity(state, request.demand) for state in states], dtype=np.int64
+        self.rooms = HostRooms(
+            states,
+            request.demand,
+            request.fitting,
+            most_per_host=server_group_policy.most_per_host(request.max_per_host),
         )
         # Shape (HostStates,): VMs that each takes next to those of others.
         self._colocation_room = np.full(len(states), UNBOUNDED, dtype=np.int64)
@@ -94,14 +116,18 @@ class GroupState:
             max_per_host=request.max_per_host,
             places=places,
             names=names,
-            room=np.maximum(np.minimum(self._room, self._colocation_room), 0),
+            room=self.room,
             members=members,
             left=group.left,
             awaiting=group.awaiting,
             orphans=group.orphans,
             is_move=group.is_move,
             packing=mdobp_input.packing(request, states, colocated) if request.by_mdobp else None,
+            check=self.rooms,
+            shunned=np.logical_or.reduce(list(shunned.values())) if shunned else None,
         )
+        # Members when the request came, shape (hosts,).
+        self.members: Array = self._first.members
         # Shape (HostStates,): index in topology.hosts.
         self.host_index: Array = self._first.hosts_of_rows
 
@@ -114,9 +140,18 @@ class GroupState:
         """Return the position of each HostState in the order of the first call."""
         return self.claims.hosts.positions(states)
 
+    def arrange_candidates(self, states: Sequence[host_manager.HostState]) -> None:
+        """Put first the allocation candidate that the next VM shall claim on each host."""
+        current = self.claims.current_uuid
+        if self.rooms.has_choices and self._arranged_for != current:
+            self._arranged_for = current
+            self.rooms.arrange_candidates(self.positions(states))
+
     def observe(self, instance_uuid: str) -> None:
         """Update the claims; ``instance_uuid`` is the VM to place next."""
         self.claims.observe(instance_uuid)
+        self.rooms.observe(self.claims.placed, self.claims.lost.tolist())
+        self.observed_at = time.monotonic()
         self._now = None
 
     def group_request(self, positions: Array | None = None) -> GroupRequest:
@@ -128,21 +163,37 @@ class GroupState:
         """
         if self._now is None:
             self._now = self._first.after(self.claims.placed)
-            self._now.room[self.claims.lost] = 0
-        now = replace(self._now, full_hosts=self.full_hosts)
+        room = self.room
+        room[self.claims.lost] = 0
+        now = replace(self._now, room=room, full_hosts=self.full_hosts)
         if positions is None:
             return now
-        candidates = np.zeros(len(self._room), dtype=np.bool_)
+        candidates = np.zeros(len(room), dtype=np.bool_)
         candidates[positions] = True
         return now.among(candidates)
 
     def decide(self, request: GroupRequest) -> Plan | Rejection:
         """Return the decision on the group: the rest of the last plan if that still holds."""
+        before = self.rooms.room
         answer = self.decisions.decide(request, placed=self.claims.number)
+        if (self.rooms.room > before).any():
+            room = np.where(request.room > 0, self.group_request().room, 0)
+            self.decisions.forget()
+            answer = self.decisions.decide(replace(request, room=room), placed=self.claims.number)
         has_timed_out = self.decisions.has_timed_out
         if has_timed_out and isinstance(answer, Plan) and not answer.is_proven:
             self._warn_of_unproven(request)
         return answer
+
+    def finds_more_room(self, request: GroupRequest) -> bool:
+        """True if hosts have more room than their HostStates say; asked before a refusal.
+
+        One call to Placement for all hosts, once a request, where room bounds the group.
+        """
+        if not request.is_bounded_by_room or not self.rooms.read_all():
+            return False
+        self.decisions.forget()
+        return True
 
     def host_order(self, request: GroupRequest) -> Array:
         """Return the hosts, best one for the next VM first; see :meth:`GroupRequest.host_order`."""
@@ -155,14 +206,15 @@ class GroupState:
     @property
     def room(self) -> Array:
         """VMs that each HostState takes, before the server group's policy. Shape (HostStates,)."""
-        room: Array = np.maximum(self._first.room - self.claims.placed, 0)
+        others = self._colocation_room - self.claims.placed
+        room: Array = np.maximum(np.minimum(self.rooms.left, others), 0)
         return room
 
     @property
     def full_of_others(self) -> Mask:
         """Whether each HostState is full because of the VMs of others. Shape (HostStates,)."""
         placed = self.claims.placed
-        return (self._room > placed) & (self._colocation_room <= placed)
+        return (self.rooms.room > placed) & (self._colocation_room <= placed)
 
     @property
     def full_hosts(self) -> dict[str, int]:

@@ -18,8 +18,9 @@ from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
-from hpc_sched.nova_glue.request import decision_record
+from hpc_sched.nova_glue.request import decision_record, landed_record
 from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.room import shunned_hosts
 
 
 @dataclass
@@ -33,6 +34,7 @@ class _Entry:
     is_read: bool = False
     state: GroupState | None = None
     colocated: ColocatedInstances | None = None
+    is_checked: bool = False  # whether HPCGroupFilter has checked it
     is_logged: bool = False  # whether an early refusal is logged
     # Texts for operator and tenant, see store_refusal. Not the exception: its traceback would
     # hold the RequestSpec, and so this entry, for ever.
@@ -73,7 +75,9 @@ def get_state(
             )
             in_flight = colocated.host_instances.in_flight if colocated is not None else {}
             group = group_members.read(request, states, in_flight)
-            entry.state = GroupState(request, group, states, entry.fabric, colocated)
+            shunned = shunned_hosts.find(states, spec)
+            entry.state = GroupState(request, group, states, entry.fabric, colocated, shunned)
+            landed_record.follow(entry.state)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
         entry.state.decisions.seconds += time.perf_counter() - began
@@ -98,6 +102,13 @@ def get_colocated(
 def get_hpc_specs(spec: objects.RequestSpec) -> HPCSpecs:
     """Return the ``hpc:`` values of a request, checked against the levels of its fabric."""
     return request_spec.hpc_specs_of(spec, _entry(spec).fabric.topology.levels)
+
+
+def begin_check(spec: objects.RequestSpec) -> bool:
+    """Return True at the first call for a request, False for its further VMs."""
+    entry = _entry(spec)
+    is_first, entry.is_checked = not entry.is_checked, True
+    return is_first
 
 
 def charge_waiting(

@@ -18,16 +18,25 @@ LOG = logging.getLogger(__name__)
 MB_PER_GB = 1024
 
 
-def capacity(state: host_manager.HostState, demand: Mapping[str, int]) -> int:
+def capacity(
+    state: host_manager.HostState,
+    demand: Mapping[str, int],
+    excess: Mapping[str, float] | None = None,
+) -> int:
     """Return the number of instances that a host still takes, before any policy of the group.
 
     1 for a bare-metal node, a host that reports no vcpus. At least 1 for a host that Placement
     has offered, whatever HostState says: Placement claims the resources.
+
+    :param excess: what Placement has free beyond the HostState, by resource class
     """
     if not state.vcpus_total:
         return 1
     try:
-        fits = host_capacity(free(state), demand)
+        amounts = free(state)
+        for name, amount in (excess or {}).items():
+            amounts[name] += amount
+        fits = host_capacity(amounts, demand)
     except (OverflowError, TypeError, ValueError):
         fits = 0  # missing or invalid numbers of one host must not stop the others
     return max(fits, 1) if state.allocation_candidates else fits

@@ -13,13 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 import numpy as np
 from nova import objects
 from nova.scheduler import host_manager
 
-from hpc_sched.core import group_request, processors, server_group_policy
+from hpc_sched.core import group_request, processor_choice, processors, server_group_policy
 from hpc_sched.core.plan import problem, result
+from hpc_sched.core.room import verified_rooms
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.nova_glue import nova_release, request
 from hpc_sched.nova_glue.instances import (
@@ -29,8 +31,15 @@ from hpc_sched.nova_glue.instances import (
     instance_applications,
 )
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
-from hpc_sched.nova_glue.request import served_requests
-from hpc_sched.nova_glue.room import host_processors
+from hpc_sched.nova_glue.request import landed_record, served_requests
+from hpc_sched.nova_glue.room import (
+    allocation_candidates,
+    compared_hosts,
+    host_processors,
+    host_rooms,
+    nova_fitting,
+    placement_amounts,
+)
 
 
 def _classes_of(package: ModuleType) -> Iterator[type]:
@@ -47,11 +56,17 @@ OF_REQUESTS: frozenset[type] = frozenset(
     {
         *_classes_of(request),
         colocated_instances.ColocatedInstances,
+        allocation_candidates.AllocationCandidates,
         group_members.GroupMembership,
         group_request.GroupRequest,
-        group_request.ProcessorChoice,
+        processor_choice.ProcessorChoice,
         host_instances.HostInstances,
         host_manager.HostState,
+        host_rooms.HostRooms,
+        nova_fitting.DeviceUse,
+        nova_fitting.NovaFitting,
+        placement_amounts.PlacementAmounts,
+        verified_rooms.VerifiedRooms,
         mdobp.MDOBPInput,
         objects.RequestSpec,
         problem.Problem,
@@ -100,6 +115,8 @@ def look(requests: int, vms: int) -> Sample:
         _forget_cancelled_timers()
     # What a RequestSpec kept alive goes only after it.
     for _ in range(3):
+        with mock.patch.multiple(landed_record, QUIET=0.0, IDLE=0.0):
+            landed_record.write_all()
         gc.collect()
     live: Counter[str] = Counter()
     # Not while a topology is being read: CPython takes it amiss (SystemError) when somebody else
@@ -124,6 +141,7 @@ def look(requests: int, vms: int) -> Sample:
             "creations": len(instance_applications.cache.creations),
             "processors": host_processors.parse_cpu_info.cache_info().currsize,
             "breakers": len(circuit_breaker.breakers),
+            "compared": len(compared_hosts._known),
         },
     )
 

@@ -1,0 +1,130 @@
+"""Reads of resource providers in Placement, within the request's deadline."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib import parse
+
+from nova import context as nova_context
+from nova.scheduler.client import report
+
+from hpc_sched import exceptions, masking
+from hpc_sched.nova_glue.io import circuit_breaker
+
+PLACEMENT = "Placement"
+# A source of its own: a list of all hosts may take too long where look-ups do not.
+ALL_HOSTS = "Placement, all hosts"
+# Requests that read providers concurrently. Placement serves all requests of Nova; if it hangs,
+# Nova waits for it too.
+MAX_READS = 8
+# Since 1.29 summaries hold whole trees of providers.
+_VERSION = "1.36"
+# Fraction of the timeout after which no new read starts.
+PART_OF_TIME = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """One resource class of a provider, in Placement's units."""
+
+    capacity: int  # (total - reserved) * allocation ratio, rounded down
+    used: int
+    reserved: int = 0  # 0 too where it was not read
+
+
+@dataclass(slots=True)
+class ProviderStocks:
+    """What was read before an error or a timeout."""
+
+    # Provider to resource class.
+    stocks: dict[str, Mapping[str, Stock]] = field(default_factory=dict)
+    problem: str | None = None  # why something is missing
+
+
+def read_providers(uuids: Sequence[str]) -> ProviderStocks:
+    """Return the stocks of some providers. Two calls for each; never raises.
+
+    A provider that does not exist any more has no stocks.
+    """
+
+    def read(client: report.SchedulerReportClient, found: ProviderStocks, until: float) -> None:
+        for number, uuid in enumerate(uuids):
+            if time.monotonic() >= until:
+                found.problem = f"{number} of {len(uuids)} providers read in time"
+                break
+            found.stocks[uuid] = _stocks_of(client, uuid)
+
+    return _read(read) if uuids else ProviderStocks()
+
+
+def read_trees(demands: Iterable[Mapping[str, int]]) -> ProviderStocks:
+    """Return the stocks of all trees of providers with room for each of some demands.
+
+    One call for each demand, whatever the number of hosts; never raises.
+
+    :param demands: resource class to amount, all of one provider
+    """
+
+    def read(client: report.SchedulerReportClient, found: ProviderStocks, _until: float) -> None:
+        for demand in demands:
+            wanted = ",".join(f"{name}:{amount}" for name, amount in sorted(demand.items()))
+            query = parse.urlencode({"resources": wanted})
+            answer = _get(client, f"/allocation_candidates?{query}")
+            for uuid, summary in answer["provider_summaries"].items():
+                found.stocks[uuid] = {
+                    name: Stock(int(stock["capacity"]), int(stock["used"]))
+                    for name, stock in summary["resources"].items()
+                }
+
+    return _read(read, ALL_HOSTS)
+
+
+def _read(
+    read: Callable[[report.SchedulerReportClient, ProviderStocks, float], None],
+    source: str = PLACEMENT,
+) -> ProviderStocks:
+    found = ProviderStocks()
+    until = time.monotonic() + PART_OF_TIME * circuit_breaker.remaining()
+
+    def read_in_thread() -> None:
+        """Read in a thread that may be abandoned."""
+        read(report.report_client_singleton(), found, until)
+
+    try:
+        circuit_breaker.ask_one(source, read_in_thread, MAX_READS)
+    except exceptions.UnansweredError as error:
+        problem = str(error)
+    except Exception as error:
+        problem = masking.first_line(error)
+    else:
+        problem = found.problem or ""
+    # A copy: an abandoned thread may go on.
+    return ProviderStocks(dict(found.stocks), f"{source}: {problem}" if problem else None)
+
+
+def _stocks_of(client: report.SchedulerReportClient, uuid: str) -> dict[str, Stock]:
+    path = f"/resource_providers/{uuid}"
+    inventories = _get(client, f"{path}/inventories", may_be_gone=True).get("inventories", {})
+    usages = _get(client, f"{path}/usages", may_be_gone=True).get("usages", {})
+    return {
+        name: Stock(
+            int((found["total"] - found["reserved"]) * found["allocation_ratio"]),
+            int(usages.get(name, 0)),
+            int(found["reserved"]),
+        )
+        for name, found in inventories.items()
+    }
+
+
+def _get(
+    client: report.SchedulerReportClient, url: str, *, may_be_gone: bool = False
+) -> Mapping[str, Any]:
+    context = nova_context.get_admin_context()
+    answer = client.get(url, version=_VERSION, global_request_id=context.global_id)
+    if answer.status_code == 404 and may_be_gone:
+        return {}
+    if answer.status_code != 200:
+        raise exceptions.UnansweredError(f"GET {url.partition('?')[0]}: HTTP {answer.status_code}")
+    found: Mapping[str, Any] = answer.json()
+    return found

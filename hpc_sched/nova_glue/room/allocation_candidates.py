@@ -1,0 +1,73 @@
+"""The allocation candidates of hosts, and which of them the next VM claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nova.scheduler import host_manager
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.room.providers import Amounts
+
+Candidate = dict[str, Any]  # an allocation request of Placement, as Nova hands it on
+
+
+class AllocationCandidates:
+    """The allocation candidates of the HostStates of one request.
+
+    Nova claims the first candidate of a host, whether or not an earlier VM of the request has left
+    room for it; its filters remove candidates from VM to VM.
+    """
+
+    def __init__(self, states: Sequence[host_manager.HostState]) -> None:
+        self._states = states
+        # Whether any host has more than one.
+        self.differ = any(len(state.allocation_candidates) > 1 for state in states)
+        self._orders: dict[int, list[Candidate]] = {}  # position to the claims to come
+        # Position to what the next VM claims there. Nova's filters change the lists before the
+        # claim is seen.
+        self._next = {i: state.allocation_candidates[:1] for i, state in enumerate(states)}
+
+    def amounts(self, i: int) -> list[Amounts]:
+        """Return the amounts of each candidate of a host."""
+        return [amounts_of(found) for found in self._states[i].allocation_candidates]
+
+    def next_claims(self, i: int, number: int) -> list[Amounts]:
+        """Return the amounts of the next claims on a host, as far as their order is known."""
+        order = self._orders.get(i) or self._states[i].allocation_candidates[:1] * number
+        return [amounts_of(found) for found in order[:number]]
+
+    def plan(self, i: int, order: Iterable[int]) -> None:
+        """Set the claims to come on a host, as numbers of its candidates."""
+        found = self._states[i].allocation_candidates
+        self._orders[i] = [found[number] for number in order]
+
+    def claimed(self, i: int) -> tuple[Amounts, bool]:
+        """Return what a VM has just claimed on a host, and whether that was planned."""
+        claims, order = self._next[i], self._orders.get(i)
+        if order and claims and order[0] is claims[0]:
+            del order[0]
+            return amounts_of(claims[0]), True
+        self._orders.pop(i, None)
+        return (amounts_of(claims[0]) if claims else {}), not self.differ
+
+    def arrange(self, positions: Array) -> None:
+        """Put first, on each of some hosts, the candidate that its next VM shall claim."""
+        for i in positions.tolist():
+            state, order = self._states[i], self._orders.get(i)
+            found = state.allocation_candidates
+            if order and any(one is order[0] for one in found):
+                chosen = order[0]
+                found = [chosen, *(one for one in found if one is not chosen)]
+                state.allocation_candidates = found
+            self._next[i] = found[:1]
+
+
+def amounts_of(candidate: Candidate) -> dict[tuple[str, str], int]:
+    """Return the amounts of a candidate by provider and resource class."""
+    return {
+        (provider, name): amount
+        for provider, found in candidate.get("allocations", {}).items()
+        for name, amount in found["resources"].items()
+    }

@@ -1,0 +1,153 @@
+"""What is free in Placement on the hosts of one request, as far as it has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import os_resource_classes as orc
+from nova.scheduler import host_manager
+from oslo_log import log as logging
+
+from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.room.providers import Amounts, Inventory, without
+from hpc_sched.nova_glue.io import circuit_breaker, placement
+from hpc_sched.nova_glue.room import compared_hosts
+from hpc_sched.nova_glue.room.allocation_candidates import AllocationCandidates
+
+LOG = logging.getLogger(__name__)
+
+# Classes of which a HostState has the amounts.
+HOST_CLASSES = frozenset({orc.VCPU, orc.PCPU, orc.MEMORY_MB, orc.DISK_GB})
+# Providers that are read one by one; of more, all of a resource class are read at once.
+FEW = 8
+# Hosts of one plan beyond which all hosts are read at once.
+MANY = 32
+
+
+class PlacementAmounts:
+    """The free amounts of providers, read at most once a request, less its claims since."""
+
+    def __init__(
+        self,
+        states: Sequence[host_manager.HostState],
+        demand: Mapping[str, int],
+        candidates: AllocationCandidates,
+    ) -> None:
+        self._states = states
+        self._demand = demand
+        self._candidates = candidates
+        self._free: dict[Inventory, int] = {}
+        self._read: set[str] = set()  # providers
+        self._sharing: set[str] = set()  # those in candidates of several hosts
+        self.is_all_read = False  # whether all hosts were read, or could not be
+        self._has_failed = False  # whether Placement has not answered: it is not asked again
+        # Whether a host has more or less than its HostState says, and not for instances in flight.
+        self.differ_from_reports = False
+
+    def free(self, candidates: Iterable[Amounts]) -> dict[Inventory, int]:
+        """Return what is free for some candidates; more than enough where it was not read."""
+        return {
+            key: self._free.get(key, 0) if key[0] in self._read else UNBOUNDED * amount
+            for found in candidates
+            for key, amount in found.items()
+        }
+
+    @property
+    def has_read(self) -> bool:
+        """True if any provider was read."""
+        return bool(self._read)
+
+    def knows(self, provider: str) -> bool:
+        """True if a provider was read."""
+        return provider in self._read
+
+    def is_shared(self, provider: str) -> bool:
+        """True if a provider was read and several hosts have candidates with it."""
+        return provider in self._read and provider in self._sharing
+
+    def is_known(self, i: int) -> bool:
+        """True if the amounts of a host were read, or compared with its HostState."""
+        state = self._states[i]
+        return state.uuid in self._read or compared_hosts.find(state) is not None
+
+    def claim(self, claimed: Amounts) -> None:
+        """Subtract a claim of the request."""
+        self._free = without(self._free, claimed)
+
+    def read_beyond_hosts(self) -> bool:
+        """Read the providers of devices and shared disks; return whether any are demanded.
+
+        No call if a HostState has the amounts of all that is demanded. Else two calls for each
+        provider, if these are few, or one for each resource class.
+        """
+        real = [state for state in self._states if state.vcpus_total]
+        if HOST_CLASSES.issuperset(self._demand) and not any(
+            len(state.allocation_candidates[0].get("allocations", ())) > 1
+            for state in real
+            if state.allocation_candidates
+        ):
+            return False
+        least: dict[str, int] = {}  # resource class to the least amount of a candidate
+        elsewhere: dict[str, str] = {}  # provider to a host
+        for i, state in enumerate(self._states):
+            for (provider, name), amount in (
+                item for found in self._candidates.amounts(i) for item in found.items()
+            ):
+                if state.vcpus_total and (provider != state.uuid or name not in HOST_CLASSES):
+                    if elsewhere.setdefault(provider, state.uuid) != state.uuid:
+                        self._sharing.add(provider)
+                    least[name] = min(least.get(name, amount), amount)
+        if len(elsewhere) <= FEW:
+            self._keep(placement.read_providers(sorted(elsewhere)))
+            return bool(elsewhere)
+        self._keep(placement.read_trees({name: amount} for name, amount in sorted(least.items())))
+        if not self._has_failed:
+            self._keep(placement.read_providers(sorted(elsewhere.keys() - self._read)[:FEW]))
+        return True
+
+    def read_hosts(self, positions: Iterable[int]) -> None:
+        """Read hosts that were not compared with their HostStates.
+
+        Two calls for each, or one for all hosts if there are many.
+        """
+        if self.is_all_read or self._has_failed:
+            return
+        unread = {
+            provider: None
+            for i in positions
+            if self._states[i].vcpus_total and compared_hosts.find(self._states[i]) is None
+            for found in self._candidates.amounts(i)
+            for provider, _ in found
+            if provider not in self._read
+        }
+        if len(unread) > MANY:
+            self.read_all()
+        else:
+            self._keep(placement.read_providers(list(unread)))
+
+    def read_all(self) -> None:
+        """Read all hosts, if that was not done. One call."""
+        if self.is_all_read:
+            return
+        self.is_all_read = True
+        classes = {name: amount for name, amount in self._demand.items() if name in HOST_CLASSES}
+        if classes and not self._has_failed:
+            self._keep(placement.read_trees([classes]))
+
+    def _keep(self, found: placement.ProviderStocks) -> None:
+        new = found.stocks.keys() - self._read
+        for provider in new:
+            for name, stock in found.stocks[provider].items():
+                self._free[provider, name] = stock.capacity - stock.used
+        self._read |= new
+        for state in self._states:
+            if state.uuid in new and state.vcpus_total:
+                compared = compared_hosts.compare(state, found.stocks[state.uuid])
+                self.differ_from_reports |= compared is not None and not (
+                    self._demand.keys().isdisjoint(compared.excess)
+                )
+        if found.problem is not None:
+            self._has_failed = True
+            if not circuit_breaker.not_yet_logged([found.problem]):
+                return
+            LOG.warning("Hosts have the room that nova-compute reports: %s", found.problem)
