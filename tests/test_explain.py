@@ -348,3 +348,117 @@ def test_many_leaves_are_not_all_listed():
     assert "500 hosts with room for 500 in 500 leaf switches" in text
     assert "and 476 more leaves" in text
     assert len(text.splitlines()) < 50
+
+
+def landed(at: str, leaves: dict[str, int], hosts: dict[str, int], **fields: Any) -> dict[str, Any]:
+    """Return the record of where the VMs of the plan of a time landed."""
+    decision = planned(at)
+    return {
+        **{key: decision[key] for key in ("request_id", "instance", "instances", "group", "left")},
+        "time": f"{at} later",
+        "decision": "landed",
+        "landed": {
+            "leaves": leaves,
+            "hosts": hosts,
+            "hop_bytes": 24.0,
+            "planned": decision["plan"]["leaves"],
+            "as_planned": False,
+            "released": False,
+            **fields,
+        },
+    }
+
+
+def written(tmp_path: Path, *records: Any) -> str:
+    path = tmp_path / "landed.json"
+    path.write_text(lines(*records))
+    return str(path)
+
+
+def landed_lines(text: str) -> list[str]:
+    found = text.splitlines()
+    first = next(i for i, line in enumerate(found) if line.startswith("  landed"))
+    return [line for line in found[first:] if line]
+
+
+def test_a_plan_and_where_its_vms_landed_are_one_answer(tmp_path, capsys):
+    hosts = {"n03": 1, "n04": 1, "n05": 1}
+    there = landed("t1", {"leaf01": 2, "leaf02": 1}, hosts, as_planned=True)
+    path = written(tmp_path, planned("t1"), planned("t2"), there)
+    _, out, _ = explain(capsys, uuid_of("job"), "--decision-log", path)
+    first, second = out.split("\n\n")
+    assert first.startswith("t1  planned")
+    assert landed_lines(first) == ["  landed      3 in leaf01 (2), leaf02 (1), as planned"]
+    assert "landed" not in second
+
+
+def test_vms_that_landed_elsewhere_are_shown_with_their_hosts_and_cost(tmp_path, capsys):
+    there = landed("t1", {"leaf01": 2, "leaf04": 1}, {"n03": 1, "n04": 1, "n20": 1})
+    path = written(tmp_path, planned("t1"), there)
+    assert landed_lines(explain(capsys, "vm-t1", "--decision-log", path)[1]) == [
+        "  landed      3 in leaf01 (2), leaf04 (1); planned 3 in leaf01 (2), leaf02 (1)",
+        "              n[03-04,20]: 1 each",
+        "              Hop-Byte 24",
+    ]
+    there = landed("t1", {"leaf01": 2, "leaf02": 1}, {"n03": 2, "n05": 1}, hop_bytes=None)
+    path = written(tmp_path, planned("t1"), there)
+    assert landed_lines(explain(capsys, "vm-t1", "--decision-log", path)[1]) == [
+        "  landed      3 in leaf01 (2), leaf02 (1), on other hosts than planned",
+        "              n03: 2",
+        "              n05: 1",
+    ]
+
+
+def test_a_request_that_failed_later_landed_nowhere(tmp_path, capsys):
+    there = landed("t1", {"leaf01": 2}, {"n03": 2}, as_planned=None, released=True)
+    path = written(tmp_path, planned("t1"), there)
+    assert landed_lines(explain(capsys, "req-t1", "--decision-log", path)[1]) == [
+        "  landed      nowhere: the request failed, Nova released its claims: 2"
+    ]
+
+
+def test_the_newest_decision_comes_with_its_landing_alone(tmp_path, capsys):
+    leaves, hosts = {"leaf01": 3}, {"n03": 3}
+    job = uuid_of("job")
+    records = [planned("t1"), planned("t2"), landed("t2", leaves, hosts)]
+    path = written(tmp_path, *records)
+    assert times(capsys, job, "--decision-log", path, "--last") == ["t2", "t2 later"]
+    path = written(tmp_path, *records[:2], landed("t1", leaves, hosts))
+    assert times(capsys, job, "--decision-log", path, "--last") == ["t2"]
+    assert times(capsys, job, "--decision-log", path) == ["t1", "t1 later", "t2"]
+
+
+def test_a_landing_whose_decision_is_gone_is_explained_alone(tmp_path, capsys):
+    path = written(tmp_path, landed("t1", {"leaf01": 3}, {"n03": 3}))
+    for last in ([], ["--last"]):
+        out = explain(capsys, "vm-t1", "--decision-log", path, *last)[1]
+        assert out.startswith("t1 later  landed: server group job-uuid\n")
+        assert "  landed      3 in leaf01 (3); planned 3 in leaf01 (2), leaf02 (1)\n" in out
+
+
+def test_shunned_hosts_are_named_with_the_reason_and_whether_the_plan_uses_them(tmp_path, capsys):
+    shunned = {
+        "failed builds (BuildFailureWeigher)": {"count": 70, "hosts": ["n01", "n02"]},
+        "SiteWeigher": {"count": 1, "hosts": ["n09"]},
+    }
+    path = written(
+        tmp_path, planned("t1", shunned=shunned), planned("t2", shunned=shunned, uses_shunned=True)
+    )
+    for name, uses in (("t1", "avoids them"), ("t2", "has to use some of them")):
+        out = explain(capsys, f"req-{name}", "--decision-log", path)[1]
+        assert (
+            "  shunned     SiteWeigher: 1 host: n09\n"
+            "              failed builds (BuildFailureWeigher): 70 hosts: n[01-02] and 68 more\n"
+            f"              the plan {uses}\n"
+        ) in out
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"shunned": {"why": 3}}, {"shunned": {"why": {"count": "x"}}}, {"landed": [1]}]
+)
+def test_damaged_fields_of_newer_records_are_left_out(tmp_path, capsys, wrong):
+    path = written(tmp_path, planned("t1", **wrong))
+    code, out, _ = explain(capsys, "req-t1", "--decision-log", path)
+    assert code == 0
+    assert "shunned" not in out
+    assert "landed" not in out

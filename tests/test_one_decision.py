@@ -22,7 +22,7 @@ DECIDING = {
     "plan.ranking": {"plan_order", "spare_order", "added_hops"},
     "plan.pruning": {"hosts_with_spares", "permitted_hosts"},
     "plan.problem": {"Problem"},
-    "server_group_policy": {"apply", "by_service", "keeps", "open_room"},
+    "server_group_policy": {"apply", "by_service", "fewest_per_host", "keeps", "open_room"},
     "processors": {"best_first"},
     "sharing.mdobp": {"order", "places"},
     "classic.listing_1": {"leaf_weights", "host_order", "group_places", "listing1"},

@@ -34,6 +34,7 @@ from oslo_upgradecheck import upgradecheck
 
 import hpc_sched
 from hpc_sched import conf, exceptions, masking
+from hpc_sched.nova_glue import service_setup
 from hpc_sched.status.upgrade_check import UpgradeCommands
 
 CONF = nova.conf.CONF
@@ -87,10 +88,7 @@ def _read_configuration(arguments: Sequence[str]) -> None:
         "codes: 0 all checks passed, 1 a warning, 2 a failure, 255 an error.",
         **conf.nova_conf_files(),
     )
-    # A service tries databases that do not answer much more often.
-    for group in ("database", "api_database"):
-        CONF.set_default("max_retries", 1, group)
-        CONF.set_default("retry_interval", 1, group)
+    service_setup.limit_retries()
 
 
 def _add_parsers(parsers: Any, commands: UpgradeCommands) -> None:

@@ -1,5 +1,6 @@
 """What several checks read: the compute nodes in Nova's databases, and the topology."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -26,6 +27,7 @@ class InspectedCompute:
     host: str
     nodename: str
     enabled: bool  # whether its compute service takes new instances
+    failed_builds: int = 0  # since the last one that succeeded
 
 
 class InspectedCloud:
@@ -81,12 +83,23 @@ def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list
         service.host == node.host, service.binary == "nova-compute", service.deleted == 0
     )
     query = (
-        sa.select(node.host, node.hypervisor_hostname, service.disabled)
+        sa.select(node.host, node.hypervisor_hostname, service.disabled, node.stats)
         .join(service, same_host)
         .where(node.deleted == 0)
     )
     rows = databases.cell_rows(context, query)
-    return [InspectedCompute(host, nodename, not disabled) for host, nodename, disabled in rows]
+    return [
+        InspectedCompute(host, nodename, not disabled, _failed_builds(stats))
+        for host, nodename, disabled, stats in rows
+    ]
+
+
+def _failed_builds(stats: str | None) -> int:
+    """Return the number of failed builds in a compute node's statistics; 0 if unreadable."""
+    try:
+        return int(json.loads(stats or "{}")["failed_builds"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return 0
 
 
 def described_topology() -> Topology:

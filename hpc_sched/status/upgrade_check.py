@@ -12,6 +12,7 @@ from hpc_sched import exceptions
 from hpc_sched.status import finding
 from hpc_sched.status.checks import (
     app_classes,
+    failed_builds,
     filters,
     installation,
     multipliers,
@@ -30,6 +31,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("Filters", filters.check),
     ("Weighers", weighers.check),
     ("Multipliers", multipliers.check),
+    ("Failed builds", failed_builds.check),
     ("Application classes", app_classes.check_flavors),
     ("Server groups", app_classes.check_groups),
     ("Placement results", options.check_placement_results),
