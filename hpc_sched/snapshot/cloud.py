@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from hpc_sched import exceptions, terminal_text
 from hpc_sched.snapshot.model import Group, Hypervisor, Server, Snapshot
+from hpc_sched.snapshot.room.device_fitting import FittingMaker
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 
@@ -29,6 +30,7 @@ class Cloud:
     servers_on: Mapping[str, tuple[Server, ...]]
     group_of: Mapping[str, Group]  # uuid of a server to its group
     drained: frozenset[str] = frozenset()  # hosts that take no new VMs
+    fittings: FittingMaker | None = None  # of NUMA cells and PCI devices; None without Nova
 
     @classmethod
     def of(cls, snapshot: Snapshot, fabric: Topology) -> "Cloud":

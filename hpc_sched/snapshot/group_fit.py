@@ -3,9 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from hpc_sched.core.group_request import GroupRequest, ProcessorChoice
+from hpc_sched.core import largest_gangs
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
-from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.plan.result import Gang, Plan, Refusal, Rejection
+from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor
 from hpc_sched.snapshot.request_builder import SnapshotRequest
 
 
@@ -28,7 +30,7 @@ def fit(state: SnapshotRequest) -> Fit:
     if fault := state.fault:
         return Fit(None, fault, None, None)
     group = state.group
-    choice = group.choose_processor(GroupRequest.decide, lambda plan: plan.count)
+    choice = choose_processor(group, GroupRequest.decide, lambda plan: plan.count)
     if isinstance(choice, Refusal):
         return Fit(None, choice.operator, None, None)
     if isinstance(choice, ProcessorChoice):
@@ -53,6 +55,39 @@ def least(state: SnapshotRequest, count: int | None = None) -> float | None:
     free = replace(state.on_fabric, packing=None, pack_hosts=packs)
     answer = free.unconstrained(state.request.count if count is None else count)
     return None if isinstance(answer, Rejection) else answer.hop_bytes
+
+
+def largest(state: SnapshotRequest) -> list[Gang]:
+    """Return the largest group that fits under one switch of each level, bottom up.
+
+    Where the room of a hypervisor depends on the plan, each is lowered until its plan holds: by
+    halves, some 15 plans for each level at most.
+    """
+    found = largest_gangs.gangs(state.group)
+    return found if state.rooms.is_exact else [_verified(state.group, gang) for gang in found]
+
+
+def _verified(group: GroupRequest, gang: Gang) -> Gang:
+    constraints = replace(group.constraints, require=gang.level, group_size=None)
+    fits, unsure = 0, gang.vms
+    best: Plan | None = None
+    number = unsure  # which most often fits
+    while fits < unsure:
+        wanted = replace(
+            group, constraints=constraints, left=number, awaiting=number, orphans=0, missing=0
+        )
+        choice = choose_processor(wanted, GroupRequest.decide, lambda plan: plan.count)
+        answer = choice.answer if isinstance(choice, ProcessorChoice) else wanted.decide()
+        if isinstance(choice, Refusal) or isinstance(answer, Rejection):
+            unsure = number - 1
+        else:
+            fits, best = number, answer
+        number = (fits + unsure + 1) // 2
+    if best is None or fits == gang.vms:
+        return replace(gang, vms=fits)
+    topology = group.topology
+    [level] = [i for i, name in enumerate(topology.levels) if name == gang.level]
+    return replace(gang, vms=fits, switch=topology.ancestors(next(iter(best.hosts)))[level])
 
 
 def _fitting(state: SnapshotRequest, plan: Plan, processor: str | None) -> Fit:

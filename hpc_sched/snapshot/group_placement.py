@@ -33,10 +33,12 @@ def of(cloud: Cloud, group: Group) -> GroupPlacement:
     leaves = Counter(map(cloud.topology.leaf_of, hosts))
     now = hop_bytes_of_counts(topology=cloud.topology, counts=counts)
     least = now
+    notes: list[str] = []
     if (request := server_groups.as_request(cloud, group)) is not None:
-        found = group_fit.least(request_builder.of(cloud, request))
+        state = request_builder.of(cloud, request)
+        notes += state.notes
+        found = group_fit.least(state)
         least = now if found is None else min(now, found)
-    notes = []
     kinds = server_groups.kinds_of(placed)
     if len(kinds) > 1:
         notes.append(

@@ -9,8 +9,9 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, get_type_hints
@@ -18,7 +19,14 @@ from typing import Any, BinaryIO, get_type_hints
 import msgspec
 
 from hpc_sched import exceptions, files, terminal_text
-from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan
+from hpc_sched.core.decision_entry import (
+    LANDED,
+    DecisionEntry,
+    LeafCandidates,
+    LoggedLanding,
+    LoggedPlan,
+    LoggedShunned,
+)
 from hpc_sched.topology import hostlist, plurals
 
 # As JSON has it: fields of newer releases pass through to a snapshot and to explain --json.
@@ -45,15 +53,46 @@ def found_in(
     """Return the records whose entries are wanted, oldest first.
 
     Only lines that contain the needle are parsed. Linear in the log; with ``last`` reading ends
-    at the newest record found.
+    at the newest decision found.
 
     :param needle: text that the line of every wanted record contains
     :raises exceptions.SnapshotError: if the file cannot be read
     """
     # An argument of the command line need not be valid text; no record contains such bytes.
     sought = needle.encode(errors="surrogateescape")
-    wanted = (record for record in _records(path, sought) if is_wanted(entry_of(record)))
-    return list(islice(wanted, 1 if last else None))[::-1]
+    found = []
+    for record in _records(path, sought):
+        entry = entry_of(record)
+        if is_wanted(entry):
+            found.append(record)
+            if last and entry.decision != LANDED:
+                break
+    return found[::-1]
+
+
+def with_landings(
+    records: Sequence[Record], *, last: bool = False
+) -> list[tuple[Record, Record | None]]:
+    """Return each decision with the record of where its VMs landed, or None; in their order.
+
+    :param records: oldest first; a landing without its decision is an item of its own
+    :param last: only the newest decision
+    """
+    found: list[tuple[Record, Record | None]] = []
+    decided: dict[object, int] = {}  # request to the index of its decision
+    for record in records:
+        entry = entry_of(record)
+        key = (entry.request_id, entry.instance)
+        if entry.decision == LANDED and key in decided:
+            at = decided.pop(key)
+            found[at] = (found[at][0], record)
+            continue
+        if entry.decision != LANDED:
+            decided[key] = len(found)
+        found.append((record, None))
+    if not last:
+        return found
+    return [pair for pair in found if entry_of(pair[0]).decision != LANDED][-1:] or found[-1:]
 
 
 def entry_of(record: Record) -> DecisionEntry:
@@ -70,9 +109,14 @@ def entry_of(record: Record) -> DecisionEntry:
     return DecisionEntry(**found)
 
 
-def text_of(record: Record) -> str:
-    """Return a record as lines of text; fields that it lacks are left out."""
+def text_of(record: Record, landing: Record | None = None) -> str:
+    """Return a record as lines of text; fields that it lacks are left out.
+
+    :param landing: the record of where its VMs landed
+    """
     entry = entry_of(record)
+    if landing is not None:
+        entry = replace(entry, landed=entry_of(landing).landed)
     group = f"server group {entry.group}" if entry.group else "a request without a server group"
     lines = [f"{entry.time or '?'}  {entry.decision or '?'}: {group}"]
     lines += [f"  {title:<12}{line}" for title, line in _lines(entry)]
@@ -162,6 +206,11 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
         yield from _candidates(entry.candidates)
     for i, (why, count) in enumerate(sorted((entry.removed or {}).items())):
         yield "" if i else "left out", f"{count} hosts: {why}"
+    if entry.shunned:
+        yield from _shunned(entry.shunned)
+        if entry.plan is not None:
+            uses = "has to use some of them" if entry.uses_shunned else "avoids them"
+            yield "", f"the plan {uses}"
     if entry.plan is not None:
         yield from _plan(entry.plan, is_proven=entry.proven)
     rejection = entry.rejection
@@ -172,6 +221,8 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
         yield "" if i else "would fit", f"{gang.vms} under one {gang.level} ({gang.switch})"
     if entry.seconds is not None:
         yield "took", f"{1000 * entry.seconds:.1f} ms"
+    if entry.landed is not None:
+        yield from _landed(entry.landed)
 
 
 def _candidates(leaves: Mapping[str, LeafCandidates]) -> Iterator[tuple[str, str]]:
@@ -199,6 +250,34 @@ def _plan(plan: LoggedPlan, *, is_proven: bool) -> Iterator[tuple[str, str]]:
         if not is_proven:
             line += "; not proven best"
         yield "cost", line
+
+
+def _shunned(reasons: Mapping[str, LoggedShunned]) -> Iterator[tuple[str, str]]:
+    for i, (why, found) in enumerate(sorted(reasons.items())):
+        names = hostlist.fold(found.hosts)
+        more = found.count - len(found.hosts)
+        others = f" and {more} more" if more > 0 else ""
+        yield "" if i else "shunned", f"{why}: {plurals.text(found.count, 'host')}: {names}{others}"
+
+
+def _landed(landed: LoggedLanding) -> Iterator[tuple[str, str]]:
+    if landed.released:
+        number = sum(landed.hosts.values())
+        yield "landed", f"nowhere: the request failed, Nova released its claims: {number}"
+        return
+    text, planned = _counts(landed.leaves), landed.planned
+    if landed.as_planned:
+        text += ", as planned"
+    elif planned == landed.leaves:
+        text += ", on other hosts than planned"
+    elif planned is not None:
+        text += f"; planned {_counts(planned)}"
+    yield "landed", text
+    if not landed.as_planned:
+        for line in hostlist.fold_counts(landed.hosts):
+            yield "", line
+        if landed.hop_bytes is not None:
+            yield "", f"Hop-Byte {landed.hop_bytes:.0f}"
 
 
 def _counts(leaves: Mapping[str, int]) -> str:

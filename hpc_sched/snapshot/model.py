@@ -1,21 +1,20 @@
 """The state of a cloud at one moment, in the fields of the saved file.
 
 The classes are msgspec's Structs, which refuse keys that they do not know: a file of a newer
-release is an error, not a loss. Change copies with ``msgspec.structs.replace``.
+release is an error, not a loss. Change copies with ``msgspec.structs.replace``. Resource providers
+and recorded devices are values of core, whose unknown keys are ignored.
 """
 
-import re
-from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
+from hpc_sched.core.room.provider_tree import Provider
+from hpc_sched.core.room.recorded_devices import RecordedDevices
+
 # A finite number; whole ones stay whole, also on the screen.
 Amount = Annotated[int, Meta(le=(1 << 63) - 1)] | float
-
-_RESOURCES = re.compile(r"resources([a-zA-Z0-9_-]{1,64})?:(.+)")
-_PART = re.compile(r"\s*(\^?)\s*([0-9]{1,6})\s*(?:-\s*([0-9]{1,6})\s*)?")
 
 
 class Flavor(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +40,9 @@ class Hypervisor(Struct, frozen=True, forbid_unknown_fields=True):
     capacity: Mapping[str, Amount]  # (total - reserved) * allocation ratio
     used: Mapping[str, Amount]  # by VMs
     cpu_info: Mapping[str, Any] | None = None  # vendor, model, topology, features, if reported
+    # The tree in Placement, the root first; empty if it was not read.
+    providers: tuple[Provider, ...] = ()
+    devices: RecordedDevices | None = None  # None: not read
 
 
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,53 +102,7 @@ class Snapshot(Struct, frozen=True, forbid_unknown_fields=True):
     interference: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     decisions: tuple[Mapping[str, Any], ...] = ()  # the newest records of the decision log
     notes: tuple[str, ...] = ()  # sentences on data that could not be read
-
-
-def demand_of(flavor: Flavor, *, boots_from_volume: bool = False) -> dict[str, int]:
-    """Return resource class to amount, without zeros.
-
-    Extra specs ``resources:CLASS`` and ``resources<N>:CLASS`` are summed; ``hw:cpu_policy`` adds
-    to them; the flavor's own numbers count for classes without an extra spec. Requests of images,
-    ports, accelerators, encrypted and persistent memory are not counted.
-    """
-    wanted = Counter(_pinned(flavor))
-    for key, value in flavor.extra_specs.items():
-        found = _RESOURCES.fullmatch(key)
-        if found and value.isascii() and value.isdecimal():
-            wanted[found[2]] += int(value)
-    if "VCPU" not in wanted and "PCPU" not in wanted:
-        wanted["VCPU"] = flavor.vcpus
-    wanted.setdefault("MEMORY_MB", flavor.memory_mb)
-    if "DISK_GB" not in wanted:
-        swap_gb = -(-flavor.swap_mb // 1024)
-        root_gb = 0 if boots_from_volume else flavor.root_gb
-        wanted["DISK_GB"] = root_gb + flavor.ephemeral_gb + swap_gb
-    return {name: amount for name, amount in sorted(wanted.items()) if amount > 0}
-
-
-def _pinned(flavor: Flavor) -> dict[str, int]:
-    """Return the processors that ``hw:cpu_policy`` requests; empty for shared ones only."""
-    specs = flavor.extra_specs
-    policy = specs.get("hw:cpu_policy")
-    emulator = 1 if specs.get("hw:emulator_threads_policy") == "isolate" else 0
-    if policy == "dedicated":
-        return {"PCPU": flavor.vcpus + emulator}
-    if policy == "mixed":
-        mask = specs.get("hw:cpu_dedicated_mask") or specs.get("hw:cpu_realtime_mask")
-        own = _masked(mask, flavor)
-        return {"VCPU": flavor.vcpus - own, "PCPU": own + emulator}
-    return {}
-
-
-def _masked(mask: str | None, flavor: Flavor) -> int:
-    """Return the number of processors in a mask such as ``0-3,^2``; ``^0`` is all others."""
-    text = mask or ""
-    dropped: set[int] = set()
-    chosen = set(range(flavor.vcpus if text.strip().startswith("^") else 0))
-    for part in text.split(","):
-        found = _PART.fullmatch(part)
-        if found:
-            low, high = int(found[2]), int(found[3] or found[2])
-            numbers = range(low, min(high, flavor.vcpus - 1) + 1)
-            (dropped if found[1] else chosen).update(numbers)
-    return len(chosen - dropped)
+    shared_providers: tuple[Provider, ...] = ()  # those that share via aggregates, by uuid
+    # [pci] alias, each a JSON object; None without a readable nova.conf.
+    pci_aliases: tuple[str, ...] | None = None
+    pci_in_placement: bool = False  # [filter_scheduler] pci_in_placement

@@ -1,21 +1,22 @@
 """The GroupRequest of a group on a snapshot, as the scheduler would build it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hpc_sched.core import extra_specs
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.capacity import UNBOUNDED, host_capacity
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.room.resource_request import ResourceRequest
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocation, hypervisor_processors, nova_options
 from hpc_sched.snapshot.cloud import Cloud
-from hpc_sched.snapshot.model import Flavor, Hypervisor, Server, demand_of
+from hpc_sched.snapshot.model import Flavor, Server, Snapshot
+from hpc_sched.snapshot.room import device_fitting, flavor_request, pci_aliases, provider_trees
+from hpc_sched.snapshot.room.snapshot_rooms import SnapshotRooms
 from hpc_sched.topology.model import Topology
 
 
@@ -32,11 +33,6 @@ class GroupQuery:
     boots_from_volume: bool = False
     moves: tuple[Server, ...] = ()  # existing VMs that the query places again
 
-    @property
-    def demand(self) -> dict[str, int]:
-        """Resource class to amount of one VM."""
-        return demand_of(self.flavor, boots_from_volume=self.boots_from_volume)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SnapshotRequest:
@@ -46,6 +42,7 @@ class SnapshotRequest:
     request: GroupQuery
     hpc_specs: HPCSpecs
     group: GroupRequest  # rows are the hypervisors of the snapshot
+    rooms: SnapshotRooms  # what is free; the check of the group
 
     @property
     def is_flat(self) -> bool:
@@ -58,31 +55,55 @@ class SnapshotRequest:
         if not self.is_flat:
             return self.group
         return _group_request(
-            self.cloud, self.request, self.hpc_specs, self.cloud.topology, self.group.room
+            self.cloud,
+            self.request,
+            self.hpc_specs,
+            self.cloud.topology,
+            self.group.room,
+            self.rooms,
         )
 
     @property
     def fault(self) -> str | None:
         """Why HPCGroupFilter refuses the request whatever is free, or None."""
-        specs, nodes = self.hpc_specs, self.cloud.snapshot.hypervisors
-        is_checked = nova_options.enabled(self.cloud.snapshot).has_filter(GROUP_FILTER)
+        specs, snapshot = self.hpc_specs, self.cloud.snapshot
+        is_checked = nova_options.enabled(snapshot).has_filter(GROUP_FILTER)
         is_new = is_checked and not self.request.moves
         if specs.is_unclear or (is_new and specs.faults):
             return "; ".join(specs.faults)
         if not is_new or not self.group.constraints.bound_final_size:
             return None
         empty = np.zeros(len(self.group.topology.hosts), dtype=np.int64)
-        empty[self.group.hosts_of_rows] = [
-            _room(node, self.request.demand, node.capacity) for node in nodes
-        ]
+        empty[self.group.hosts_of_rows] = SnapshotRooms(
+            snapshot.hypervisors,
+            provider_trees.empty(provider_trees.of(snapshot)),
+            _requested(snapshot, self.request.flavor, self.request.boots_from_volume),
+            among=np.ones(len(snapshot.hypervisors), dtype=np.bool_),
+            least=np.zeros(len(snapshot.hypervisors), dtype=np.int64),
+        ).room
         return self.group.contradiction(empty)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what of the request the room does not count."""
+        flavor, snapshot = self.request.flavor, self.cloud.snapshot
+        found = pci_aliases.notes(flavor, snapshot)
+        if profile := flavor.extra_specs.get("accel:device_profile"):
+            found.append(f"the accelerators of device profile {profile} are not counted")
+        unfitted = device_fitting.requested(flavor, snapshot)
+        if unfitted and not self.rooms.are_devices_fitted:
+            found.append(
+                f"{' and '.join(unfitted)} are not checked: that takes Nova, and a snapshot that "
+                "was saved where nova.conf names its databases"
+            )
+        return found
 
 
 def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     """Return a query on a cloud. Linear in hypervisors and VMs.
 
-    Room, policy, services and the VMs on hosts are taken into account; availability zones,
-    traits, images and networks are not.
+    Room, traits, policy, services and the VMs on hosts are taken into account; availability
+    zones, images and networks are not.
     """
     hpc_specs = extra_specs.read(
         request.flavor.extra_specs, {}, cloud.levels, nova_options.defaults(cloud.snapshot)
@@ -94,19 +115,23 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     runs, _ = extra_specs.application(
         request.flavor.extra_specs, {}, nova_options.defaults(cloud.snapshot), in_group=True
     )
-    room = np.minimum(
-        _rooms(cloud, request),
-        colocation.rooms(cloud, replace(runs, group=request.group_id or None), gone),
-    )
     # They can stay on their hosts, even if these take no other VMs.
     own = Counter(vm.place for vm in request.moves)
-    room = np.maximum(room, [own[node.host, node.nodename] for node in cloud.snapshot.hypervisors])
-    group = _group_request(cloud, request, hpc_specs, topology, room)
-    return SnapshotRequest(cloud, request, hpc_specs, group)
+    least = np.array([own[node.host, node.nodename] for node in cloud.snapshot.hypervisors])
+    rooms = _rooms(cloud, request, least)
+    beside = colocation.rooms(cloud, replace(runs, group=request.group_id or None), gone)
+    room = np.maximum(np.minimum(rooms.room, beside), least)
+    group = _group_request(cloud, request, hpc_specs, topology, room, rooms)
+    return SnapshotRequest(cloud, request, hpc_specs, group, rooms)
 
 
 def _group_request(
-    cloud: Cloud, request: GroupQuery, hpc_specs: HPCSpecs, topology: Topology, room: Array
+    cloud: Cloud,
+    request: GroupQuery,
+    hpc_specs: HPCSpecs,
+    topology: Topology,
+    room: Array,
+    rooms: SnapshotRooms,
 ) -> GroupRequest:
     snapshot = cloud.snapshot
     enabled = nova_options.enabled(snapshot)
@@ -131,13 +156,14 @@ def _group_request(
         awaiting=request.count,
         packing=_packing(cloud, request) if by_mdobp else None,
         processors=hypervisor_processors.of(cloud, request.members, room) if by_type else None,
+        check=rooms,
     )
 
 
 def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
     nodes = cloud.snapshot.hypervisors
     return MDOBPInput.of(
-        request.demand,
+        flavor_request.demand_of(request.flavor, boots_from_volume=request.boots_from_volume),
         [
             {name: most - node.used.get(name, 0.0) for name, most in node.capacity.items()}
             for node in nodes
@@ -148,26 +174,26 @@ def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
     )
 
 
-def _rooms(cloud: Cloud, request: GroupQuery) -> Array:
-    """Return the VMs that fit into each hypervisor's free resources. Shape (hypervisors,)."""
-    held: defaultdict[tuple[str, str] | None, Counter[str]] = defaultdict(Counter)
+def _rooms(cloud: Cloud, request: GroupQuery, least: Array) -> SnapshotRooms:
+    """Return the VMs that fit into each hypervisor's free resources."""
+    snapshot = cloud.snapshot
+    held: defaultdict[tuple[str, str], list[ResourceRequest]] = defaultdict(list)
     for vm in request.moves:
-        held[vm.place].update(demand_of(vm.flavor, boots_from_volume=vm.boots_from_volume))
-    demand, rooms = request.demand, []
-    for node in cloud.snapshot.hypervisors:
-        own = held[node.host, node.nodename]
-        free = {
-            name: most - max(node.used.get(name, 0.0) - own[name], 0.0)
-            for name, most in node.capacity.items()
-        }
-        rooms.append(_room(node, demand, free) if cloud.takes_vms(node) else 0)
-    return np.array(rooms, dtype=np.int64)
+        if vm.place is not None:
+            held[vm.place].append(_requested(snapshot, vm.flavor, vm.boots_from_volume))
+    return SnapshotRooms(
+        snapshot.hypervisors,
+        provider_trees.of(snapshot, held),
+        _requested(snapshot, request.flavor, request.boots_from_volume),
+        among=np.array([cloud.takes_vms(node) for node in snapshot.hypervisors], dtype=np.bool_),
+        least=least,
+        fitting=None if cloud.fittings is None else cloud.fittings(request.flavor, snapshot),
+    )
 
 
-def _room(node: Hypervisor, demand: Mapping[str, int], free: Mapping[str, float]) -> int:
-    # Disk may come from a shared provider. A host without any other demanded resource class is
-    # not among Placement's candidates.
-    if any(name not in node.capacity for name in demand if name != "DISK_GB"):
-        return 0
-    is_bare_metal = not (node.capacity.get("VCPU") or node.capacity.get("PCPU"))
-    return min(host_capacity(free, demand), 1 if is_bare_metal else UNBOUNDED)
+def _requested(snapshot: Snapshot, flavor: Flavor, boots_from_volume: bool) -> ResourceRequest:
+    return flavor_request.resource_request(
+        flavor,
+        boots_from_volume=boots_from_volume,
+        devices=pci_aliases.groups_of(flavor, snapshot),
+    )

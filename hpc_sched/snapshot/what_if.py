@@ -9,6 +9,7 @@ from msgspec import structs
 
 from hpc_sched import exceptions
 from hpc_sched.snapshot.cloud import Cloud, similar
+from hpc_sched.snapshot.room import provider_trees
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 
@@ -65,13 +66,16 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     nodes = list(cloud.snapshot.hypervisors)
     for addition in additions:
         like = cloud.hosts[_like(cloud, addition)][0]
-        unused = structs.replace(like, enabled=True, up=True, used=dict.fromkeys(like.used, 0))
+        unused = structs.replace(
+            like, enabled=True, up=True, used=dict.fromkeys(like.used, 0), devices=None
+        )
         leaf = _leaf(tree, switches, addition)
         for host in addition.hosts:
             if host in old or any(host == node.nodename for node in nodes):
                 raise _error(f"{addition.leaf}: host {host!r} is there already")
             leaf.append(host)
-            nodes.append(structs.replace(unused, host=host, nodename=host))
+            providers = provider_trees.copied(like, host)
+            nodes.append(structs.replace(unused, host=host, nodename=host, providers=providers))
     try:
         fabric = Topology.from_tree(
             tree,
@@ -84,7 +88,8 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
         raise _error(f"--add: {failure}") from failure
     nodes.sort(key=lambda node: (node.nodename, node.host))
     snapshot = structs.replace(cloud.snapshot, hypervisors=tuple(nodes))
-    return replace(Cloud.of(snapshot, fabric), drained=cloud.drained, unknown=cloud.unknown)
+    found = Cloud.of(snapshot, fabric)
+    return replace(found, drained=cloud.drained, unknown=cloud.unknown, fittings=cloud.fittings)
 
 
 def _names(cloud: Cloud, text: str) -> list[str]:

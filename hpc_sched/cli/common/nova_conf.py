@@ -11,6 +11,9 @@ from hpc_sched.cli.common import output
 from hpc_sched.core.sharing import interference_file
 from hpc_sched.snapshot.model import Snapshot
 
+# The option's name before Nova 15, which still counts.
+_ALIAS_BEFORE = [cfg.DeprecatedOpt("pci_alias", group="DEFAULT")]
+
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the arguments that name the files of nova.conf."""
@@ -59,19 +62,27 @@ def read_if_any(args: argparse.Namespace) -> cfg.ConfigOpts | None:
 
 
 def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
-    """Return a snapshot with [hpc_sched], filters, weighers and the index of nova.conf.
+    """Return a snapshot with [hpc_sched], filters, weighers, index and PCI aliases of nova.conf.
 
     :raises exceptions.ConfigError: for an option with a value that cannot be used
     """
     # Registered here to do without Nova. Its defaults name no filter or weigher of hpc_sched.
     options.register_opts(
-        [cfg.ListOpt("enabled_filters", default=[]), cfg.ListOpt("weight_classes", default=[])],
+        [
+            cfg.ListOpt("enabled_filters", default=[]),
+            cfg.ListOpt("weight_classes", default=[]),
+            cfg.BoolOpt("pci_in_placement", default=False),
+        ],
         group="filter_scheduler",
     )
+    alias = cfg.MultiStrOpt("alias", default=[], deprecated_opts=_ALIAS_BEFORE)
+    options.register_opts([alias], group="pci")
     try:
         section = {opt.dest: getattr(options.hpc_sched, opt.dest) for opt in conf.OPTS}
         filters = tuple(options.filter_scheduler.enabled_filters)
         weighers = tuple(options.filter_scheduler.weight_classes)
+        pci_in_placement = options.filter_scheduler.pci_in_placement
+        pci_aliases = tuple(options.pci.alias)
     except (cfg.Error, ValueError) as error:
         raise exceptions.ConfigError(str(error)) from error
     interference: dict[str, dict[str, float]] = {}
@@ -83,5 +94,11 @@ def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
         except exceptions.InterferenceError as error:
             output.say(f"note: the interference index is left out: {error}")
     return replace(
-        snapshot, options=section, filters=filters, weighers=weighers, interference=interference
+        snapshot,
+        options=section,
+        filters=filters,
+        weighers=weighers,
+        interference=interference,
+        pci_aliases=pci_aliases,
+        pci_in_placement=pci_in_placement,
     )

@@ -1,10 +1,13 @@
 """What a command reads: a topology, and a cloud from its APIs or a snapshot, with its nova.conf."""
 
 import argparse
+import dataclasses
 import sys
 
+from oslo_config import cfg
+
 from hpc_sched import conf, exceptions, files
-from hpc_sched.cli.common import nova_conf, output
+from hpc_sched.cli.common import nova_conf, nova_devices, output
 from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.host_usage import FabricUsage
@@ -147,11 +150,20 @@ def cloud_of(args: argparse.Namespace) -> Cloud:
     if args.snapshot is None or nova_conf.is_named(args):
         options = nova_conf.read_if_any(args)
         if options is not None:
-            snapshot = nova_conf.with_options(snapshot, options)
+            snapshot = with_configuration(args, snapshot, options)
     found = Cloud.of(snapshot, fabric_of(args, args.topology, snapshot))
+    found = dataclasses.replace(found, fittings=nova_devices.fitting_of)
     if found.unknown:
         output.say(f"note: {unknown_hosts(found)}")
     return found
+
+
+def with_configuration(
+    args: argparse.Namespace, snapshot: Snapshot, options: cfg.ConfigOpts
+) -> Snapshot:
+    """Return a snapshot with what nova.conf says, and for a cloud the devices in its databases."""
+    found = nova_conf.with_options(snapshot, options)
+    return found if args.snapshot is not None else nova_devices.with_devices(found, options)
 
 
 def unknown_hosts(cloud: Cloud) -> str:

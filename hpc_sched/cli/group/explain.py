@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Callable, Collection, Iterator
+from itertools import starmap
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
@@ -18,7 +19,7 @@ class Explain(HPCSchedCommand):
     """Explain why VMs were placed where they are, or were refused.
 
     Shows the request, the candidate hosts, the hosts that each filter of hpc_sched removed, the
-    plan with its cost and the least possible, or what would have fitted.
+    plan with its cost and the least possible, or what would have fitted, and where the VMs landed.
     """
 
     EPILOG = """\
@@ -56,10 +57,12 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
             raise exceptions.SnapshotError(
                 f"no decision on {parsed_args.id!r} in {search.source}{search.hint}"
             )
+        pairs = logged_decisions.with_landings(found, last=parsed_args.last)
         if parsed_args.json:
-            text = "\n".join(json.dumps(record, separators=(",", ":")) for record in found)
+            records = (record for pair in pairs for record in pair if record is not None)
+            text = "\n".join(json.dumps(record, separators=(",", ":")) for record in records)
         else:
-            text = "\n\n".join(map(logged_decisions.text_of, found))
+            text = "\n\n".join(starmap(logged_decisions.text_of, pairs))
         self.app.stdout.write(f"{text}\n")
         return 0
 
@@ -83,7 +86,7 @@ class _Search:
         self.source = self._path or f"{args.snapshot}"
 
     def run(self) -> list[logged_decisions.Record]:
-        """Return the decisions, oldest first."""
+        """Return the records of decisions and landings, oldest first."""
         wanted: str = self._args.id
         found = self._records(wanted, _subjects)
         if found or wanted.startswith("req-"):
@@ -100,15 +103,13 @@ class _Search:
     def _records(
         self, uuid: str, uuids_of: Callable[[DecisionEntry], Collection[str | None]]
     ) -> list[logged_decisions.Record]:
-        last: bool = self._args.last
         if self._path is not None:
             return logged_decisions.found_in(
-                self._path, uuid, lambda e: uuid in uuids_of(e), last=last
+                self._path, uuid, lambda e: uuid in uuids_of(e), last=self._args.last
             )
         assert self._snapshot is not None
         every = self._snapshot.decisions
-        found = [record for record in every if uuid in uuids_of(logged_decisions.entry_of(record))]
-        return found[-1:] if last else found
+        return [record for record in every if uuid in uuids_of(logged_decisions.entry_of(record))]
 
     def _state(self) -> Snapshot | None:
         """Return the state of the cloud, or None if it cannot be read and no cloud is named."""

@@ -4,9 +4,8 @@ import math
 
 from hpc_sched import terminal_text
 from hpc_sched.cli.common.base_command import Table
-from hpc_sched.core import largest_gangs
-from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan
+from hpc_sched.snapshot import group_fit
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.group_fit import Fit
 from hpc_sched.snapshot.request_builder import SnapshotRequest
@@ -74,9 +73,9 @@ def places(found: Cloud, plan: Plan) -> Table:
     return PLACES, rows
 
 
-def largest(group: GroupRequest) -> Table:
+def largest(state: SnapshotRequest) -> Table:
     """Return a row for each level: the largest group that fits under one switch of it."""
-    found = largest_gangs.gangs(group)
+    found = group_fit.largest(state)
     rows = [(gang.level, gang.vms, gang.switch if gang.vms else None) for gang in found]
     return ("Level", "VMs", "Switch"), rows
 

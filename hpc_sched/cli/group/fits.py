@@ -44,10 +44,12 @@ examples:
   In a script:
     hpc-sched fits --flavor hpc.large --count 64 --summary -f value -c Hop-Byte || echo no
 
-The answer depends on what the scheduler reads: free resources in Placement, the state of compute
-services, the group's policy, the flavor's hpc: extra specs, and the VMs on the hosts if nova.conf
-(or the snapshot) enables HPCDedicatedHostFilter, HPCInterferenceFilter or HPCHomogeneityFilter.
-It ignores Nova's other filters: availability zones, traits, images, aggregates of flavors, quotas.
+The answer depends on what the scheduler reads: free resources and traits in Placement, the state
+of compute services, the group's policy, the flavor's hpc: extra specs, and the VMs on the hosts if
+nova.conf (or the snapshot) enables HPCDedicatedHostFilter, HPCInterferenceFilter or
+HPCHomogeneityFilter. NUMA cells and PCI devices count where Nova is installed and its databases
+were read. It ignores Nova's other filters: availability zones, images, aggregates of flavors,
+quotas.
 
 exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} it does not fit
 """
@@ -124,7 +126,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         state = request_builder.of(found, _request(parsed_args, found))
         _say_notes(state)
         if parsed_args.count is None:
-            return fit_rows.largest(state.group)
+            return fit_rows.largest(state)
         fit = group_fit.fit(state)
         if fit.plan is None:
             self.exit_code = DOES_NOT_FIT
@@ -139,7 +141,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
                 output.say(why)
             return fit_rows.PLACES, []
         self.above = [why, "", "largest groups that fit:"]
-        return fit_rows.largest(state.group)
+        return fit_rows.largest(state)
 
 
 def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQuery:
@@ -188,8 +190,8 @@ def _flavor(name: str, found: Cloud) -> Flavor:
 
 
 def _say_notes(state: request_builder.SnapshotRequest) -> None:
-    for fault in state.hpc_specs.faults:
-        output.say(f"note: {fault}")
+    for note in (*state.hpc_specs.faults, *state.notes):
+        output.say(f"note: {note}")
     if state.is_flat:
         output.say(
             f"note: class {state.hpc_specs.app_class} is not placed by topology: what is shown is "

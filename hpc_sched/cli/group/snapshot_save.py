@@ -31,10 +31,11 @@ examples:
   hpc-sched fits --snapshot state.json.gz --flavor hpc.large --count 64
   hpc-sched explain --snapshot state.json.gz 2b4ab4ae-3b44-4a3c-9d3f-36c1c4a1b0e1
 
-The file holds hosts and their resources, the servers, groups, flavors and host aggregates of all
-projects, the topology, [hpc_sched] of nova.conf and the newest records of the decision log. Where
-the scheduler's nova.conf is missing, give a copy of it with --config-file, or the topology with
---topology.
+The file holds hosts and their resource providers, the servers, groups, flavors and host
+aggregates of all projects, the topology, [hpc_sched] and the PCI aliases of nova.conf, and the
+newest records of the decision log. Where the scheduler's nova.conf is missing, give a copy of it
+with --config-file, or the topology with --topology. NUMA cells and PCI devices are read from
+Nova's databases, where nova.conf names them and Nova is installed.
 
 exit codes: 0 saved, 1 failed, 2 wrong usage
 """
@@ -58,7 +59,7 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
         count = parsed_args.decisions
         options = nova_conf.read_if_any(parsed_args)
         if options is not None:
-            found = nova_conf.with_options(found, options)
+            found = sources.with_configuration(parsed_args, found, options)
             found = replace(found, decisions=_decisions(options, count))
         else:
             # The records of the snapshot that is the source.

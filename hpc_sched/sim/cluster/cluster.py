@@ -41,6 +41,8 @@ class Cluster:
     cores: Array | None = None  # per host; None: equal to vcpus
     # Taken from the start to the end by VMs that are no jobs. Shape (hosts, 2); None: nothing.
     used: Array | None = None
+    # vcpus and MB that one VM gets of each host at most. Shape (hosts, 2); None: all of them.
+    most_of_vm: Array | None = None
     running: Mapping[int, Sequence[Application]] = field(default_factory=dict)
     down: frozenset[int] = frozenset()  # hosts that take no VM
 

@@ -67,6 +67,8 @@ class ClusterState:
                 self._known.clear()
             room = capacities(self.free, (vcpus, memory_mb))
             room[~self.up] = 0
+            if self.cluster.most_of_vm is not None:
+                room[(self.cluster.most_of_vm < (vcpus, memory_mb)).any(axis=1)] = 0
             room.setflags(write=False)  # shared by all policies
             known = self._known[vcpus, memory_mb] = self._changes, room
         return known[1]

@@ -12,21 +12,23 @@ from hpc_sched.snapshot.hypervisor_processors import per_hypervisor
 
 # Placement's resource classes: shared processors, or pinned ones if there are none.
 _PROCESSORS = ("VCPU", "PCPU")
+_MOST = (1 << 63) - 1
 
 
 def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
     """Return the cluster, and notes on what was left out. Linear in hosts and instances.
 
     Running instances stay to the end. Hosts whose service is down or disabled take no VM, and
-    neither do bare-metal nodes, which have no vcpus.
+    neither do bare-metal nodes, which have no vcpus. Jobs request vcpus and memory alone: devices,
+    traits and disks of a host do not count.
     """
     topology, nodes = cloud.topology, cloud.snapshot.hypervisors
     total = np.zeros((len(topology.hosts), 2), dtype=np.int64)
-    used = np.zeros_like(total)
+    used, most = np.zeros_like(total), np.zeros_like(total)
     processors: list[str | None] = [None] * len(total)
     running: dict[int, list[Application]] = {}
     down = set(range(len(total)))
-    without_vcpus = 0
+    without_vcpus = divided = 0
     there = colocation.running(cloud)
     cores = np.zeros(len(total), dtype=np.int64)
     for node, processor, reported in zip(nodes, *per_hypervisor(cloud), strict=True):
@@ -35,9 +37,18 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
         if kind is None:
             without_vcpus += 1
             continue
+        # Jobs are placed by sums: exact where one provider has what a VM takes of a host.
+        parts = (
+            kind in one.inventories or "MEMORY_MB" in one.inventories for one in node.providers
+        )
+        divided += sum(parts) > 1
         for column, name in ((VCPUS, kind), (MEMORY_MB, "MEMORY_MB")):
             total[host, column] += math.floor(node.capacity.get(name, 0))
             used[host, column] += math.ceil(node.used.get(name, 0))
+            stocks = [one.inventories[name] for one in node.providers if name in one.inventories]
+            bounds = [min(stock.capacity, stock.max_unit or stock.capacity) for stock in stocks]
+            bound = max(bounds, default=math.floor(node.capacity.get(name, 0)))
+            most[host, column] = max(int(most[host, column]), min(bound, _MOST))
         processors[host] = processor
         cores[host] = reported.all_cores if reported else total[host, VCPUS]
         running.setdefault(host, []).extend(there.get((node.host, node.nodename), ()))
@@ -46,6 +57,11 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
     notes = []
     if without_vcpus:
         notes.append(f"{without_vcpus} hosts without vcpus take no VM in the simulation")
+    if divided:
+        notes.append(
+            f"{divided} hosts have vcpus or memory in several resource providers: a VM may take "
+            "parts of several in the simulation"
+        )
     if down:
         notes.append(f"{len(down)} hosts of the fabric take no VM: down, disabled or unknown")
     cluster = Cluster(
@@ -54,6 +70,7 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
         processors=tuple(processors),
         cores=cores,
         used=used,
+        most_of_vm=most,
         running={host: tuple(vms) for host, vms in running.items() if vms},
         down=frozenset(down),
     )

@@ -13,6 +13,7 @@ from hpc_sched.core.classic.build_plan import Selection, build_plan
 from hpc_sched.core.classic.listing_1 import group_places
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.processor_choice import choose_processor
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.sim.policies import nova_default
 from hpc_sched.sim.policies.base import Place, PlacementRequest, Places, Policy, filled, refused
@@ -30,7 +31,7 @@ def on_one_type(place: Place) -> Place:
                 return refused(group.problem())
             return place(replace(request, group=group))
 
-        choice = request.group.choose_processor(on, len)
+        choice = choose_processor(request.group, on, len)
         if isinstance(choice, Refusal):
             return refused(request.problem)
         return place(request) if choice is None else choice.answer

@@ -1,36 +1,24 @@
 """The live state of a cloud, read from its APIs.
 
-Calls: lists of hypervisors, servers, flavors and server groups in pages of 1,000, one list each
-of aggregates and of Placement's providers, one to three for the usage of providers, and two for
-each provider that is in none of these answers.
+Calls: lists of hypervisors, servers, flavors and server groups in pages of 1,000, one list of
+aggregates, and those of :mod:`placement_providers`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from hpc_sched import exceptions
+from hpc_sched.core.room.provider_tree import Provider
 from hpc_sched.snapshot.model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
-from hpc_sched.snapshot.source import connection
+from hpc_sched.snapshot.source import connection, placement_providers
 from hpc_sched.snapshot.source.connection import Api
+from hpc_sched.snapshot.source.placement_providers import Progress
 
-Progress = Callable[[str], None]
 Json = Mapping[str, Any]
 
 PAGE = 1000
-
-# Allocation candidates come with all resources of each provider that has room for the request.
-# Nearly every host has room for one of these, requested in turn while hosts are missing.
-ASKED = ("VCPU:1", "MEMORY_MB:1", "PCPU:1")
-# For fewer missing hosts, calls for each of them are faster than one more list.
-FEW = 32
-_THREADS = 8
-
-# Resource class to capacity and usage.
-_Resources = Mapping[str, tuple[float, float]]
-# Resource class to amount, summed over all providers of a host: capacity, usage.
-_Amounts = tuple[Mapping[str, float], Mapping[str, float]]
 
 
 def take(cloud: str | None = None, progress: Progress = lambda _text: None) -> Snapshot:
@@ -65,8 +53,10 @@ def _read(nova: Api, placement: Api, progress: Progress) -> Snapshot:
     flavors = [_flavor(flavor) for flavor in found]
     progress("aggregates")
     aggregates = [_aggregate(one) for one in nova.get("/os-aggregates")["aggregates"]]
-    amounts = _amounts(placement, [str(node["id"]) for node in nodes], progress)
-    hypervisors = [_hypervisor(node, *amounts.get(str(node["id"]), ({}, {}))) for node in nodes]
+    providers = placement_providers.read(
+        placement, {str(node["id"]): _totals(node) for node in nodes}, progress
+    )
+    hypervisors = [_hypervisor(n, providers.trees.get(str(n["id"]), ())) for n in nodes]
     unknown = sorted(node.nodename for node in hypervisors if not node.capacity)
     if unknown:
         notes.append(
@@ -80,6 +70,7 @@ def _read(nova: Api, placement: Api, progress: Progress) -> Snapshot:
         flavors=tuple(sorted(flavors, key=lambda flavor: flavor.name)),
         aggregates=tuple(sorted(aggregates, key=lambda found: (found.name, found.hosts))),
         notes=tuple(sorted(set(notes))),
+        shared_providers=providers.shared,
     )
 
 
@@ -103,17 +94,27 @@ def _paged(api: Api, path: str, key: str, progress: Progress, **query: str) -> I
         place = {"offset": str(count)} if is_counted else {"marker": str(found[-1]["id"])}
 
 
-def _hypervisor(
-    found: Json, capacity: Mapping[str, float], used: Mapping[str, float]
-) -> Hypervisor:
+def _totals(found: Json) -> dict[str, int]:
+    sizes = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "local_gb"}
+    return {name: int(found[size]) for name, size in sizes.items() if found.get(size)}
+
+
+def _hypervisor(found: Json, providers: tuple[Provider, ...]) -> Hypervisor:
+    capacity: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    for provider in providers:
+        for name, stock in provider.inventories.items():
+            capacity[name] += stock.capacity
+            used[name] += stock.used
     return Hypervisor(
         host=str(found["service"]["host"]),
         nodename=str(found["hypervisor_hostname"]),
         enabled=found["status"] == "enabled",
         up=found["state"] == "up",
-        capacity=capacity,
-        used=used,
+        capacity=dict(sorted(capacity.items())),
+        used=dict(sorted(used.items())),
         cpu_info=found.get("cpu_info") or None,
+        providers=providers,
     )
 
 
@@ -172,59 +173,3 @@ def _aggregate(found: Json) -> Aggregate:
 
 def _texts(found: Json | None) -> dict[str, str]:
     return {str(key): str(value) for key, value in sorted((found or {}).items())}
-
-
-def _amounts(api: Api, hosts: Sequence[str], progress: Progress) -> dict[str, _Amounts]:
-    """Return the amounts of each host by its uuid, without hosts that Placement does not have."""
-    progress("resource providers")
-    wanted = set(hosts)
-    # NUMA nodes with PCPU and physical GPUs are providers below that of the compute node.
-    below: dict[str, list[str]] = {}
-    for provider in api.get("/resource_providers")["resource_providers"]:
-        root = provider.get("root_provider_uuid") or provider["uuid"]
-        if root in wanted:
-            below.setdefault(root, []).append(provider["uuid"])
-    parts: dict[str, list[_Resources]] = {}
-    for asked in ASKED:
-        missing = below.keys() - parts.keys()
-        if len(missing) <= (0 if asked == ASKED[0] else FEW):
-            break
-        progress(f"what is used: {len(parts)}/{len(below)} hosts")
-        summaries = api.get("/allocation_candidates", resources=asked)["provider_summaries"]
-        for summary in summaries.values():
-            root = summary["root_provider_uuid"]
-            if root in missing:
-                resources = summary["resources"].items()
-                amounts = {name: (found["capacity"], found["used"]) for name, found in resources}
-                parts.setdefault(root, []).append(amounts)
-    # Full hosts and bare metal have no room: they are read one by one.
-    left = sorted(below.keys() - parts.keys())
-    providers = [(root, uuid) for root in left for uuid in sorted(below[root])]
-    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        answers = pool.map(lambda provider: _of_provider(api, provider[1]), providers)
-        for number, ((root, _), resources) in enumerate(zip(providers, answers, strict=True), 1):
-            parts.setdefault(root, []).append(resources)
-            if number % FEW == 0:
-                progress(f"what full hosts have: {number}/{len(providers)}")
-    return {root: _sum(resources) for root, resources in sorted(parts.items())}
-
-
-def _of_provider(api: Api, uuid: str) -> _Resources:
-    inventories = api.get(f"/resource_providers/{uuid}/inventories")["inventories"]
-    usages = api.get(f"/resource_providers/{uuid}/usages")["usages"]
-    return {
-        # Rounded as in Placement.
-        name: (
-            int((stock["total"] - stock["reserved"]) * stock["allocation_ratio"]),
-            usages.get(name, 0),
-        )
-        for name, stock in inventories.items()
-    }
-
-
-def _sum(parts: Sequence[_Resources]) -> _Amounts:
-    names = sorted({name for part in parts for name in part})
-    return (
-        {name: sum(part[name][0] for part in parts if name in part) for name in names},
-        {name: sum(part[name][1] for part in parts if name in part) for name in names},
-    )

@@ -20,7 +20,12 @@ from hpc_sched.snapshot.model import Group, Server, Snapshot
 
 FORMAT = "hpc-sched snapshot"
 # Incremented with every change of the file that an older reader would misread.
-VERSION = 1
+VERSION = 2
+# What files of earlier versions do not have, if it matters for answers.
+_LACKS = {
+    1: "nested and shared resource providers, traits, NUMA cells and PCI devices are not in it: "
+    "hosts are taken for the sums of their resources",
+}
 # 10,000 hosts with 20 VMs each are some 150 MB.
 MAX_BYTES = 1_000_000_000
 
@@ -63,6 +68,8 @@ def write(path: files.Path, snapshot: Snapshot) -> None:
 def read(path: files.Path) -> Snapshot:
     """Return the snapshot in a file. Linear in its length.
 
+    A file of an older version has a note on what cannot be answered from it.
+
     :raises exceptions.SnapshotError: naming file, place in the document and what was expected
     """
     name = os.fspath(path)
@@ -83,7 +90,12 @@ def read(path: files.Path) -> Snapshot:
         "hypervisors", [(node.host, node.nodename) for node in document.hypervisors], name
     )
     _check_unique("servers", [server.uuid for server in document.servers], name)
-    return Snapshot(**{field: getattr(document, field) for field in Snapshot.__struct_fields__})
+    found = Snapshot(**{field: getattr(document, field) for field in Snapshot.__struct_fields__})
+    lacks = _LACKS.get(document.version)
+    if lacks is None:
+        return found
+    note = f"saved by an older hpc-sched (version {document.version} of the file): {lacks}"
+    return replace(found, notes=(*found.notes, note))
 
 
 def _check_unique(part: str, keys: Sequence[Any], name: str) -> None:
@@ -96,10 +108,10 @@ def _check(header: _Header, name: str) -> None:
     found = header.version
     if header.format != FORMAT:
         raise _error(f"{name}: expected a file of hpc-sched snapshot save, found another one")
-    if type(found) is not int or found != VERSION:
+    if type(found) is not int or not 1 <= found <= VERSION:
         newer = type(found) is int and found > VERSION
         raise _error(
-            f"{name}: version: expected {VERSION}, found {reprlib.repr(found)}"
+            f"{name}: version: expected 1 to {VERSION}, found {reprlib.repr(found)}"
             + (": a newer hpc-sched wrote it" if newer else "")
         )
 

@@ -1,0 +1,96 @@
+"""The PCI devices that a flavor requests by alias, with those of ``[pci] alias``."""
+
+import json
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from hpc_sched.core.room.resource_request import RequestGroup
+from hpc_sched.snapshot.model import Flavor, Snapshot
+from hpc_sched.snapshot.room.flavor_request import CUSTOM, STANDARD_CLASSES, custom_name
+
+EXTRA_SPEC = "pci_passthrough:alias"
+
+
+def requested(flavor: Flavor) -> list[tuple[str, int]]:
+    """Return the aliases of a flavor and their numbers of devices; invalid ones are left out."""
+    found = []
+    for part in flavor.extra_specs.get(EXTRA_SPEC, "").split(","):
+        name, _, number = part.partition(":")
+        if name.strip() and number.strip().isascii() and number.strip().isdecimal():
+            found.append((name.strip(), min(int(number[:6]), 64)))
+    return found
+
+
+def request_id(number: int) -> str:
+    """Return the id of the request for the devices of a flavor's alias, by its position."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{EXTRA_SPEC}/{number}"))
+
+
+def groups_of(flavor: Flavor, snapshot: Snapshot) -> list[RequestGroup]:
+    """Return a request group for each device; none if Placement does not have the devices."""
+    if not snapshot.pci_in_placement:
+        return []
+    aliases = {name: alias for alias in _aliases(snapshot) if (name := alias.get("name"))}
+    groups = []
+    for number, (name, count) in enumerate(requested(flavor)):
+        if name in aliases:
+            alias = aliases[name]
+            resources = {_resource_class(alias): 1}
+            required = _traits(alias, snapshot)
+            groups += [
+                RequestGroup(f"{request_id(number)}-{device}", resources, required)
+                for device in range(count)
+            ]
+    return groups
+
+
+def notes(flavor: Flavor, snapshot: Snapshot) -> list[str]:
+    """Return sentences on the aliases of a flavor that cannot be counted."""
+    wanted = requested(flavor)
+    if wanted and snapshot.pci_aliases is None:
+        return [f"{EXTRA_SPEC} is not counted: no nova.conf says what the aliases are"]
+    known = {alias.get("name") for alias in _aliases(snapshot)}
+    missing = sorted({name for name, _ in wanted} - known)
+    return [f"PCI alias {name} is not counted: [pci] alias does not have it" for name in missing]
+
+
+def _aliases(snapshot: Snapshot) -> Sequence[Mapping[str, Any]]:
+    found = []
+    for text in snapshot.pci_aliases or ():
+        try:
+            alias = json.loads(text)
+        except (RecursionError, ValueError):
+            continue  # nova-api refuses all flavors with aliases
+        if isinstance(alias, dict):
+            texts = {key: str(value) for key, value in alias.items()}
+            found.append(texts | {"name": texts.get("name", "").strip()})
+    return found
+
+
+def _resource_class(alias: Mapping[str, str]) -> str:
+    """Return the resource class of an alias (``nova/compute/pci_placement_translator.py``)."""
+    name = alias.get("resource_class", "").upper()
+    if not name:
+        return f"{CUSTOM}PCI_{alias.get('vendor_id')}_{alias.get('product_id')}".upper()
+    return name if name in STANDARD_CLASSES or name.startswith(CUSTOM) else custom_name(name)
+
+
+def _traits(alias: Mapping[str, str], snapshot: Snapshot) -> tuple[frozenset[str], ...]:
+    """Return the required traits: a name that is no trait of any provider is a custom one."""
+    known = _known_traits(snapshot)
+    found = set()
+    for name in filter(None, alias.get("traits", "").split(",")):
+        if name not in known:
+            name = name.upper() if name.upper().startswith(CUSTOM) else custom_name(name)
+        found.add(name)
+    return tuple(frozenset({trait}) for trait in sorted(found))
+
+
+def _known_traits(snapshot: Snapshot) -> Collection[str]:
+    return {
+        trait
+        for node in snapshot.hypervisors
+        for provider in node.providers
+        for trait in provider.traits
+    }
