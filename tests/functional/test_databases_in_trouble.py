@@ -199,8 +199,9 @@ def test_a_request_for_a_group_of_thousands_is_placed_as_the_truth_has_it(
         orphans=len(old),
     )
     assert found == placed_in(tmp_path, states_of(databases))
-    leaf_of = {host: leaf for leaf, hosts in population.leaves().items() for host in hosts}
-    assert len({leaf_of[host] for host in found}) == 1
+    # Its policy is soft: one VM a host, and none where the group has members.
+    there = {host for host, _ in databases.population.members("wide")}
+    assert len(set(found) - there) == 4
 
 
 def test_the_status_command_reads_a_large_cloud(populated: Cloud, tmp_path: Path):
