@@ -116,8 +116,38 @@ SHARING = Side(
 BUNCH = Side("bunch", weighers=(NOVA_WEIGHERS, "hpc_sched.weighers.bunch.BunchWeigher"))
 
 
+@dataclass
+class CannedAnswer:
+    """An answer of Placement's API."""
+
+    body: dict[str, Any]
+    status_code: int = 200
+
+    def json(self) -> dict[str, Any]:
+        """Return the body."""
+        return self.body
+
+
 class CannedPlacement:
     """What Nova's client for Placement answers: every claim is won, nobody else has any."""
+
+    def __init__(self, nodes: Sequence[objects.ComputeNode]) -> None:
+        self._nodes = {node.uuid: node for node in nodes}
+
+    def get(self, url: str, **_query: object) -> "CannedAnswer":
+        """Return inventories or usages of a host, which are those that its compute reports."""
+        _, _, uuid, what = url.split("/")
+        node = self._nodes[uuid]
+        amounts = {
+            "VCPU": (node.vcpus, node.vcpus_used),
+            "MEMORY_MB": (node.memory_mb, node.memory_mb_used),
+            "DISK_GB": (node.local_gb, node.local_gb_used),
+        }
+        if what == "usages":
+            return CannedAnswer({what: {name: used for name, (_, used) in amounts.items()}})
+        whole = {"reserved": 0, "allocation_ratio": 1.0}
+        found = {name: {"total": total, **whole} for name, (total, _) in amounts.items()}
+        return CannedAnswer({what: found})
 
     def claim_resources(self, *_args: object, **_kwargs: object) -> bool:
         """Win a claim."""
@@ -232,6 +262,7 @@ def build(folder: Path, hosts: int, seed: int = 1) -> Cloud:
         )
         for number, (pod, inside) in enumerate(pods.items(), 1)
     ]
+    report.PLACEMENTCLIENT = CannedPlacement(nodes)
     return Cloud(nodes, services, aggregates, there, cell)
 
 
@@ -286,7 +317,6 @@ def _configure(folder: Path) -> None:
     nova_config.parse_args(["benchmark", "--config-file", str(path)])
     CONF.set_override("topology_file", str(folder / "topology.yaml"), "hpc_sched")
     CONF.set_override("topology_reload_interval", 0, "hpc_sched")
-    report.PLACEMENTCLIENT = CannedPlacement()
 
 
 def _node(number: int, name: str, vms: int, dice: random.Random) -> objects.ComputeNode:
