@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from hpc_sched.core.room.providers import Amounts, Inventory, most_by_class, times, without
+from hpc_sched.core.room.providers import Amounts, most_by_class, times, without
 
 State = TypeVar("State")
 Use = TypeVar("Use")
@@ -16,9 +16,7 @@ FIT_EFFORT = 32
 MAX_FITS = 4096
 
 
-def claim_order(
-    candidates: Sequence[Amounts], free: Amounts, most: int, effort: int = EFFORT
-) -> tuple[int, ...]:
+def claim_order(candidates: Sequence[Amounts], free: Amounts, most: int) -> tuple[int, ...]:
     """Return the candidates of the largest number of VMs, up to ``most``, in order of the claims.
 
     A candidate may be named several times. If the search ends at its bound, the claims found are
@@ -27,18 +25,11 @@ def claim_order(
     :param candidates: of one VM on this host; equal demands
     :param free: free amounts of the inventories that the candidates name
     """
-
-    def claim(left: dict[Inventory, int], number: int) -> dict[Inventory, int] | None:
-        wanted = candidates[number]
-        if any(left.get(key, 0) < amount for key, amount in wanted.items()):
-            return None
-        return without(left, wanted)
-
     most = min([most, *most_by_class(free, candidates).values()])
     greedy = _greedy_order(candidates, free, most)
     if len(greedy) == most:
         return greedy
-    found = longest_order(len(candidates), dict(free), claim, most, effort)
+    found = fitted_order(candidates, free, most, (), lambda use, _: use, EFFORT)
     return max(greedy, found, key=len)
 
 
@@ -67,22 +58,24 @@ def fitted_order(
     most: int,
     use: Use,
     fit: Callable[[Use, int], Use | None],
+    effort: int = FIT_EFFORT,
 ) -> tuple[int, ...]:
     """Return what :func:`claim_order` does, of candidates that must fit in another way too.
 
     :param use: what VMs have taken before, in that other way
     :param fit: returns the use after one more VM with a candidate, or None if it does not fit
+    :param effort: claims that are tried beyond those of the first descent
     """
 
     def claim(before: tuple[Amounts, Use], number: int) -> tuple[Amounts, Use] | None:
         left, used = before
-        if any(left[key] < amount for key, amount in candidates[number].items()):
+        if any(left.get(key, 0) < amount for key, amount in candidates[number].items()):
             return None
         after = fit(used, number)
         return None if after is None else (without(left, candidates[number]), after)
 
     most = min([most, *most_by_class(free, candidates).values()])
-    return longest_order(len(candidates), (free, use), claim, most, FIT_EFFORT)
+    return longest_order(len(candidates), (free, use), claim, most, effort)
 
 
 def longest_order(
@@ -90,7 +83,7 @@ def longest_order(
     start: State,
     claim: Callable[[State, int], State | None],
     most: int,
-    effort: int = EFFORT,
+    effort: int,
 ) -> tuple[int, ...]:
     """Return the longest sequence of claims, up to ``most``; of equal ones, the first found.
 

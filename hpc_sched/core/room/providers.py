@@ -14,11 +14,11 @@ def times(free: Amounts, candidate: Amounts) -> int:
     return min((max(free.get(key, 0), 0) // amount for key, amount in candidate.items()), default=0)
 
 
-def without(free: Amounts, candidate: Amounts, number: int = 1) -> dict[Inventory, int]:
-    """Return what is free once a candidate has been claimed ``number`` times."""
+def without(free: Amounts, candidate: Amounts) -> dict[Inventory, int]:
+    """Return what is free once a candidate has been claimed."""
     left = dict(free)
     for key, amount in candidate.items():
-        left[key] = left.get(key, 0) - amount * number
+        left[key] = left.get(key, 0) - amount
     return left
 
 

@@ -28,8 +28,6 @@ class Comparison:
 
 # By uuid of the compute node. Values are immutable: threads share them without a lock.
 _known: dict[str, Comparison] = {}
-# Those with any excess: few or none in most clouds.
-_differing: dict[str, Comparison] = {}
 
 
 def find(state: host_manager.HostState) -> Comparison | None:
@@ -42,10 +40,9 @@ def find(state: host_manager.HostState) -> Comparison | None:
 
 def excess_of(state: host_manager.HostState) -> Mapping[str, float]:
     """Return what Placement has free beyond the HostState, by resource class, if it is known."""
-    if state.uuid not in _differing:
-        return {}
-    found = find(state)
-    return {} if found is None else found.excess
+    found = _known.get(state.uuid)
+    # Few or no hosts of most clouds have any: others are not compared with their totals.
+    return found.excess if found is not None and found.excess and find(state) else {}
 
 
 def compare(state: host_manager.HostState, stocks: Mapping[str, Stock]) -> Comparison | None:
@@ -76,23 +73,17 @@ def compare(state: host_manager.HostState, stocks: Mapping[str, Stock]) -> Compa
     if len(_known) >= MAX_HOSTS:
         forget_all()
     _known[state.uuid] = found
-    if excess:
-        _differing[state.uuid] = found
-    else:
-        _differing.pop(state.uuid, None)
     return found
 
 
 def forget(state: host_manager.HostState) -> None:
     """Have a host compared again: a claim was refused there."""
     _known.pop(state.uuid, None)
-    _differing.pop(state.uuid, None)
 
 
 def forget_all() -> None:
     """Have all hosts compared again, as in a scheduler that has just started."""
     _known.clear()
-    _differing.clear()
 
 
 def _totals(state: host_manager.HostState) -> tuple[object, ...]:

@@ -168,8 +168,7 @@ class HostRooms:
         """Set the rooms by the amounts that were read; claims are not searched."""
         room = self.room.copy()
         for i, state in enumerate(self._states):
-            candidates = self._candidates.amounts(i)
-            if not state.vcpus_total or not candidates:
+            if not state.vcpus_total or not state.allocation_candidates:
                 continue
             placed = int(self._placed[i])
             most = max(self._placement_bound(i), placed + (0 if placed else 1))

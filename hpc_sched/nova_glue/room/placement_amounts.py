@@ -9,7 +9,7 @@ from nova.scheduler import host_manager
 from oslo_log import log as logging
 
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.room.providers import Amounts, Inventory, without
+from hpc_sched.core.room.providers import Amounts, Inventory
 from hpc_sched.nova_glue.io import circuit_breaker, placement
 from hpc_sched.nova_glue.room import compared_hosts
 from hpc_sched.nova_glue.room.allocation_candidates import AllocationCandidates
@@ -72,7 +72,8 @@ class PlacementAmounts:
 
     def claim(self, claimed: Amounts) -> None:
         """Subtract a claim of the request."""
-        self._free = without(self._free, claimed)
+        for key, amount in claimed.items():
+            self._free[key] = self._free.get(key, 0) - amount
 
     def read_beyond_hosts(self) -> bool:
         """Read the providers of devices and shared disks; return whether any are demanded.
