@@ -65,6 +65,17 @@ def remaining() -> float:
     return float(min(timeout, 2 * timeout - deadline.waited))
 
 
+@contextmanager
+def charged() -> Iterator[None]:
+    """Charge the time of this block to the request's deadline."""
+    request = _current.get() or RequestDeadline()
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        request.waited += time.monotonic() - began
+
+
 def not_yet_logged(problems: Sequence[str]) -> list[str]:
     """Return the first problem of each source that this request has not logged; note them.
 
@@ -200,7 +211,6 @@ def ask(
     found: dict[str, Answer | Exception] = {
         source: exceptions.UnansweredError(missed) for source in reads
     }
-    request = _current.get() or RequestDeadline()
     began = time.monotonic()
     deadline = began + remaining()
     if began >= deadline:
@@ -210,7 +220,7 @@ def ask(
             source: breakers.setdefault(source, CircuitBreaker(source, max_reads))
             for source in reads
         }
-    try:
+    with charged():
         started = {source: asked[source].begin(read, 0.0) for source, read in reads.items()}
         # Busy sources come last: waiting for one of them does not delay the others.
         for source in [source for source, answer in started.items() if answer is None]:
@@ -224,8 +234,6 @@ def ask(
             else:
                 error = answer.exception()
                 found[source] = error if isinstance(error, Exception) else answer.result()
-    finally:
-        request.waited += time.monotonic() - began
     return found
 
 

@@ -68,9 +68,7 @@ def read_trees(demands: Iterable[Mapping[str, int]]) -> ProviderStocks:
 
     def read(client: report.SchedulerReportClient, found: ProviderStocks, _until: float) -> None:
         for demand in demands:
-            wanted = ",".join(f"{name}:{amount}" for name, amount in sorted(demand.items()))
-            query = parse.urlencode({"resources": wanted})
-            answer = _get(client, f"/allocation_candidates?{query}")
+            answer = _get(client, f"/allocation_candidates?{_resources(demand)}")
             for uuid, summary in answer["provider_summaries"].items():
                 found.stocks[uuid] = {
                     name: Stock(int(stock["capacity"]), int(stock["used"]))
@@ -78,6 +76,24 @@ def read_trees(demands: Iterable[Mapping[str, int]]) -> ProviderStocks:
                 }
 
     return _read(read, ALL_HOSTS)
+
+
+def read_with_room(demand: Mapping[str, int]) -> ProviderStocks:
+    """Return the providers with room for a demand, without their stocks. One call; never raises.
+
+    :param demand: resource class to amount, all of one provider
+    """
+
+    def read(client: report.SchedulerReportClient, found: ProviderStocks, _until: float) -> None:
+        answer = _get(client, f"/resource_providers?{_resources(demand)}")
+        found.stocks.update((provider["uuid"], {}) for provider in answer["resource_providers"])
+
+    return _read(read, ALL_HOSTS)
+
+
+def _resources(demand: Mapping[str, int]) -> str:
+    wanted = ",".join(f"{name}:{amount}" for name, amount in sorted(demand.items()))
+    return parse.urlencode({"resources": wanted})
 
 
 def _read(

@@ -1,0 +1,64 @@
+"""The instances of a request that are not created yet: its build requests."""
+
+import json
+
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova.db.api import models as api_models
+
+from hpc_sched.nova_glue.io import databases
+
+
+def read(context: nova_context.RequestContext, first: str, count: int) -> dict[int, str]:
+    """Return the instances of a multi-create by their number, in the order of Nova's claims.
+
+    Nova hands only one instance at a time to filters and weighers. Those of one request share
+    their reservation id; a number is missing if its instance was deleted meanwhile. Empty if the
+    first one has no build request: it moves, or was deleted. Two queries in the API database, one
+    for a single instance.
+
+    :param first: uuid of the first instance that Nova places
+    :param count: number of instances of the request
+    :raises: one of ``databases.OUTAGES``
+    """
+    row = api_models.BuildRequest
+
+    def query() -> dict[int, str]:
+        """Read in a thread that may be abandoned."""
+        own = sa.select(row.instance_uuid, row.project_id, row.instance)
+        found = databases.api_rows(context, own.where(row.instance_uuid == first))
+        if not found:
+            return {}
+        [(_, project, text)] = found
+        if count == 1:
+            return {0: first}
+        own_key = _key(text)
+        if own_key is None:
+            return {}
+        reservation, _ = own_key
+        rows = databases.api_rows(
+            context,
+            sa.select(row.instance_uuid, row.instance).where(
+                row.project_id == project, row.instance.contains(reservation, autoescape=True)
+            ),
+        )
+        keys = {uuid: _key(text) for uuid, text in rows}
+        return {
+            key[1]: uuid
+            for uuid, key in keys.items()
+            if key is not None and key[0] == reservation and 0 <= key[1] < count
+        }
+
+    return databases.read_api(query)
+
+
+def _key(text: str | None) -> tuple[str, int] | None:
+    """Return reservation id and launch index of a serialized instance, or None without them."""
+    try:
+        fields = json.loads(text or "")["nova_object.data"]
+        reservation, number = fields["reservation_id"], fields["launch_index"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    if not isinstance(reservation, str) or not reservation or not isinstance(number, int):
+        return None
+    return reservation, number

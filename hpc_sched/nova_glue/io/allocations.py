@@ -1,0 +1,143 @@
+"""Writes of allocations to Placement, and what their answers mean.
+
+Unlike reads, they are waited for as Nova waits for its own claims, which follow in the same thread:
+a transaction that was abandoned may be made at any later time. ``[placement]timeout`` limits
+both.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keystoneauth1 import exceptions as ksa_exceptions
+from nova import context as nova_context
+from nova.scheduler.client import report
+
+from hpc_sched import exceptions, masking
+from hpc_sched.nova_glue.io import circuit_breaker
+
+# As Nova's own claims: consumers have generations (1.28), but no type (1.38).
+_VERSION = "1.36"
+_CONCURRENT = "placement.concurrent_update"
+
+_BEFORE_SENDING = (
+    ksa_exceptions.DiscoveryFailure,
+    ksa_exceptions.EndpointNotFound,
+    ksa_exceptions.MissingAuthPlugin,
+    ksa_exceptions.Unauthorized,
+)
+
+# Provider to {"resources": {resource class: amount}}.
+Allocations = Mapping[str, Mapping[str, Any]]
+
+
+class Answer(enum.Enum):
+    """What Placement did with a transaction."""
+
+    DONE = "done"
+    NO_ROOM = "no room"  # a provider lacks room, or does not exist any more
+    CONFLICT = "conflict"  # others changed a provider at the same moment
+    CONSUMER_CHANGED = "consumer changed"  # a consumer does not have the expected generation
+    FAILED = "failed"  # nothing was written
+    UNKNOWN = "unknown"  # no answer: it may have been written
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The outcome of one transaction."""
+
+    answer: Answer
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """The allocations that one consumer shall have, or has."""
+
+    uuid: str
+    allocations: Allocations
+    generation: int | None  # None if Placement does not know the consumer
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The project and the user of some consumers."""
+
+    project_id: str
+    user_id: str
+
+
+def write(owner: Owner, consumers: Sequence[Consumer]) -> Written:
+    """Replace the allocations of some consumers in one transaction; never raises.
+
+    One call. Without allocations a consumer is removed.
+    """
+    # One order of providers in all transactions avoids most deadlocks in Placement's database.
+    ordered = sorted(consumers, key=lambda found: (min(found.allocations, default=""), found.uuid))
+    body = {
+        consumer.uuid: {
+            "allocations": {
+                provider: {"resources": dict(consumer.allocations[provider]["resources"])}
+                for provider in sorted(consumer.allocations)
+            },
+            "project_id": owner.project_id,
+            "user_id": owner.user_id,
+            "consumer_generation": consumer.generation,
+        }
+        for consumer in ordered
+    }
+
+    context = nova_context.get_admin_context()
+    try:
+        with circuit_breaker.charged():
+            client = report.report_client_singleton()
+            response = client.post(
+                "/allocations", body, version=_VERSION, global_request_id=context.global_id
+            )
+    except _BEFORE_SENDING as error:
+        return Written(Answer.FAILED, masking.first_line(error))
+    except Exception as error:
+        return Written(Answer.UNKNOWN, masking.first_line(error))
+    return _outcome(response)
+
+
+def read(uuid: str) -> Consumer:
+    """Return what a consumer has. One call.
+
+    :raises exceptions.UnansweredError: or any other error, if Placement does not answer
+    """
+    context = nova_context.get_admin_context()
+    with circuit_breaker.charged():
+        answer = report.report_client_singleton().get(
+            f"/allocations/{uuid}", version=_VERSION, global_request_id=context.global_id
+        )
+    if answer.status_code != 200:
+        raise exceptions.UnansweredError(f"GET /allocations: HTTP {answer.status_code}")
+    found = answer.json()
+    return Consumer(uuid, found["allocations"], found.get("consumer_generation"))
+
+
+def _outcome(response: Any) -> Written:
+    """Return what a response says."""
+    status = response.status_code
+    if status == 204:
+        return Written(Answer.DONE)
+    try:
+        error = response.json()["errors"][0]
+        code, detail = str(error.get("code", "")), str(error.get("detail", ""))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        code, detail = "", ""
+    # Placement begins with a general sentence on a line of its own.
+    detail = " ".join(f"HTTP {status}: {detail or response.text}".split())[:500]
+    if status == 409 and code != _CONCURRENT:
+        return Written(Answer.NO_ROOM, detail)
+    if status == 409:
+        changed = "consumer generation conflict" in detail
+        return Written(Answer.CONSUMER_CHANGED if changed else Answer.CONFLICT, detail)
+    if status == 400:
+        return Written(Answer.NO_ROOM, detail)
+    # A proxy answers so while Placement goes on.
+    return Written(Answer.UNKNOWN if status >= 500 else Answer.FAILED, detail)
