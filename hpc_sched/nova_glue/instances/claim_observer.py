@@ -66,6 +66,11 @@ class GroupClaims:
         self.placed = placed
         self.current_uuid = instance_uuid
 
+    def taken_since(self) -> list[int]:
+        """Return the positions of the HostStates that took a VM since the last :meth:`observe`."""
+        found: list[int] = np.flatnonzero(self.hosts.placed() > self.placed).tolist()
+        return found
+
     def remember(self, weighed: Sequence[Any]) -> None:
         """Keep Nova's own list of weighed hosts until the next VM.
 

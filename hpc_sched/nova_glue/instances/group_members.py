@@ -2,9 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
@@ -17,7 +18,11 @@ from hpc_sched.nova_glue.instances import in_flight_instances
 from hpc_sched.nova_glue.instances.placed_instance import awaits_host, exists
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+
+Place = tuple[str, str | None]  # host and nodename
 
 
 class ApiMember(NamedTuple):
@@ -51,6 +56,10 @@ class GroupMembership:
     is_partial: bool = False  # placed members may be missing
     orphans: int = 0  # at the end of the queue: members whose conductor has given up
     cells: frozenset[int] = frozenset()  # ids of the cells with members
+    # Members whose place is an allocation alone, by uuid.
+    in_flight: Mapping[str, Place] = field(default_factory=dict)
+    # Members that may be in flight and were not looked up in time.
+    unknown: frozenset[str] = frozenset()
 
     @property
     def awaiting(self) -> int:
@@ -61,18 +70,21 @@ class GroupMembership:
 def read(
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
-    in_flight: Mapping[str, tuple[str, str | None]],
+    known: Mapping[str, Place | None],
+    claimed: Collection[str] = (),
 ) -> GroupMembership:
     """Return the members of a request's group, from Nova's databases and Placement.
 
     Queries: two in the API database (one for an implicit group being created), one in each
     cell with members, and look-ups in Placement as :func:`in_flight_instances.places_of` says.
     HostState and RequestSpec substitute for a source that does not answer, with one WARNING. No
-    look-ups for ``in_flight``, which has host and nodename of instances by uuid.
+    look-ups for ``known`` instances: the place of each by uuid, None for those without one.
+
+    :param claimed: instances of the request that it has claimed itself: they await a place
     """
     context = nova_context.get_admin_context()
     try:
-        group = _read(context, request, states, in_flight)
+        group = _read(context, request, states, known, claimed)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read group %s", request.group_id)
@@ -114,7 +126,8 @@ def _read(
     context: nova_context.RequestContext,
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
-    known: Mapping[str, tuple[str, str | None]],
+    known: Mapping[str, Place | None],
+    claimed: Collection[str],
 ) -> GroupMembership:
     own = request.instance_uuid
     uuids = request.member_uuids | {own}
@@ -147,9 +160,13 @@ def _read(
     if not is_move and own not in waiting:
         waiting.append(own)
     unplaced = sorted(building) + _may_be_in_flight(waiting, own, request, is_move) + orphans
+    if claimed:
+        unplaced = [uuid for uuid in (*building, *waiting, *orphans) if uuid not in claimed]
     to_look_up = [uuid for uuid in unplaced if uuid not in known]
     looked_up = in_flight_instances.places_of(context, to_look_up, states)
-    places = looked_up.places | {uuid: known[uuid] for uuid in unplaced if uuid in known}
+    places = looked_up.places | {
+        uuid: place for uuid in unplaced if (place := known.get(uuid)) is not None
+    }
     if looked_up.problem:
         problems.append(looked_up.problem)
         # A building instance in its cell has been claimed for a host. One with a build request
@@ -164,7 +181,16 @@ def _read(
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
     queue = (*left, *last)
     return GroupMembership(
-        members, queue, request.count, False, tuple(problems), is_partial, len(last), cells
+        members,
+        queue,
+        request.count,
+        False,
+        tuple(problems),
+        is_partial,
+        len(last),
+        cells,
+        places,
+        looked_up.missed & frozenset(to_look_up[: CONF.hpc_sched.in_flight_lookups]),
     )
 
 
