@@ -124,6 +124,17 @@ def test_a_plan_that_is_not_proven_best_says_so(tmp_path, capsys):
     ]
 
 
+def test_a_claim_of_all_vms_at_once_is_said(tmp_path, capsys):
+    path = tmp_path / "claims.json"
+    held, failed = {"vms": 3, "transactions": 2}, {"transactions": 1}
+    path.write_text(lines(planned("t4", claim=held), planned("t4", claim=failed)))
+    out = explain(capsys, "req-t4", "--decision-log", str(path))[1]
+    assert [line for line in out.splitlines() if "claimed" in line] == [
+        "  claimed     3 at once, 2 transactions",
+        "  claimed     not at once: 1 transaction failed",
+    ]
+
+
 def test_a_refusal_in_words_says_what_would_have_fitted(log, capsys):
     assert explain(capsys, "vm-t9", "--decision-log", log)[1] == (
         "t9  refused: a request without a server group\n"

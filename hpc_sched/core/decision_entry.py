@@ -57,6 +57,14 @@ class LoggedLanding:
     released: bool = False  # whether the request has failed and Nova has released the claims
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedClaim:
+    """The gang claim of a request."""
+
+    vms: int = 0  # that are claimed at once, ahead of Nova; 0 if no transaction was made
+    transactions: int = 0  # that were sent to Placement
+
+
 LANDED = "landed"
 
 
@@ -86,6 +94,7 @@ class DecisionEntry:
     decision: str  # "planned", "no plan", "refused" or LANDED
     seconds: float | None = None  # time that the decision took
     plan: LoggedPlan | None = None
+    claim: LoggedClaim | None = None  # None if none was tried
     proven: bool = True  # False if the plan is not proven best
     rejection: LoggedRejection | None = None
     reason: str | None = None  # of a refusal

@@ -13,7 +13,7 @@ from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
 from hpc_sched.core.plan.pruning import permitted_hosts
 from hpc_sched.core.plan.ranking import plan_order, planned_counts, spare_order
-from hpc_sched.core.plan.rejection import largest_gang, rejected
+from hpc_sched.core.plan.rejection import conflict_of, largest_gang, rejected
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
 from hpc_sched.core.room.scarcity import scarcest
@@ -222,6 +222,31 @@ class GroupRequest(PlacementInput):
         if not self.constraints.bind_place and len(self.topology.roots) == 1:
             return np.ones(len(self.room), dtype=np.bool_)
         return permitted_hosts(self.as_planned(plan).problem(), plan)[self.hosts_of_rows]
+
+    @property
+    def conflict(self) -> str | None:
+        """How the members themselves break a constraint, or None."""
+        level = level_of(self.topology, self.constraints.require)
+        wanted = self.constraints
+        return conflict_of(self.problem(), level, wanted.require, wanted.max_leaves)
+
+    def broken_by(self, planned: Array) -> str | None:
+        """Return how planned VMs, with the members, break a constraint or the policy, or None.
+
+        None too where the members break it already. ``planned``: shape (hypervisors,).
+        """
+        problem, wanted = self.problem(), self.constraints
+        level = level_of(self.topology, wanted.require)
+        everyone = replace(problem, members=self.members + self.per_host(planned))
+        if self.conflict is None:
+            broken = conflict_of(everyone, level, wanted.require, wanted.max_leaves)
+            if broken is not None:
+                return broken
+        if self.hard_policy is not None and not server_group_policy.keeps(
+            self.hard_policy, planned
+        ):
+            return f"policy {self.hard_policy.policy} of the server group"
+        return None
 
     def is_refused(self, answer: Rejection, *, is_move: bool = False) -> bool:
         """True if a request without a plan is refused, False if it is placed without one.

@@ -15,6 +15,8 @@ from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.switch_rooms import switches_with_room
 
+HARD_POLICIES = ("affinity", "anti-affinity")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HardPolicy:
@@ -68,7 +70,7 @@ def hard_policy(
     :param places: service host and nodename of each hypervisor
     :param leaf: the leaf switch of each hypervisor, shape (hypervisors,)
     """
-    if policy not in ("affinity", "anti-affinity"):
+    if policy not in HARD_POLICIES:
         return None
     index: dict[str, int] = {}
     service = np.array([index.setdefault(host, len(index)) for host, _ in places], np.int64)

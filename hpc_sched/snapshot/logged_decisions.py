@@ -23,6 +23,7 @@ from hpc_sched.core.decision_entry import (
     LANDED,
     DecisionEntry,
     LeafCandidates,
+    LoggedClaim,
     LoggedLanding,
     LoggedPlan,
     LoggedShunned,
@@ -213,6 +214,8 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
             yield "", f"the plan {uses}"
     if entry.plan is not None:
         yield from _plan(entry.plan, is_proven=entry.proven)
+    if entry.claim is not None:
+        yield "claimed", _claimed(entry.claim)
     rejection = entry.rejection
     reason = entry.reason or (rejection.reason if rejection else "")
     if reason:
@@ -250,6 +253,11 @@ def _plan(plan: LoggedPlan, *, is_proven: bool) -> Iterator[tuple[str, str]]:
         if not is_proven:
             line += "; not proven best"
         yield "cost", line
+
+
+def _claimed(claim: LoggedClaim) -> str:
+    number = plurals.text(claim.transactions, "transaction")
+    return f"{claim.vms} at once, {number}" if claim.vms else f"not at once: {number} failed"
 
 
 def _shunned(reasons: Mapping[str, LoggedShunned]) -> Iterator[tuple[str, str]]:
