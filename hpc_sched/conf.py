@@ -285,6 +285,24 @@ OPTS = [
         "to 5 s for large groups whose hpc:max_leaves excludes the best plan; ten times that on "
         "100,000 hosts.",
     ),
+    cfg.BoolOpt(
+        "gang_claims",
+        default=True,
+        mutable=True,
+        help="Whether HPCGroupFilter claims all VMs of a request in one transaction of Placement "
+        "before Nova claims the first. Plans of other schedulers that are made at the same moment "
+        "then find the places taken and are made again, instead of splitting groups or "
+        "refusing them.\n\n"
+        "Claims are made only where Nova is certain to choose the claimed hosts: with "
+        "HPCGroupFilter and HopByteWeigher enabled, hop_byte_weight_multiplier above 0 (also in "
+        "metadata of aggregates), host_subset_size at 1 and shuffle_best_same_weighed_hosts "
+        "false. Moves and class async are not claimed. What Nova does not use is released. Without "
+        "claims HPCRackCapacityFilter keeps all hosts within the constraints of a group, so large "
+        "requests take longer.\n\n"
+        "Placement keeps its capacities under concurrent claims only if its own option "
+        "[placement] allocation_conflict_retry_count is 1; with its default, 10, hosts have been "
+        "overcommitted.",
+    ),
     cfg.StrOpt(
         "decision_log",
         help="File to which one JSON object a line is appended for every group that is planned or "

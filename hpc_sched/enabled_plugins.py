@@ -18,12 +18,13 @@ FILTER_ORDER = (
     RACK_FILTER,
 )
 MDOBP_WEIGHER = "MDOBPWeigher"
-TOPOLOGY_WEIGHERS = ("BunchWeigher", "HopByteWeigher", "RackCapacityWeigher")
+HOP_BYTE_WEIGHER = "HopByteWeigher"
+TOPOLOGY_WEIGHERS = ("BunchWeigher", HOP_BYTE_WEIGHER, "RackCapacityWeigher")
 ALL_WEIGHERS = "hpc_sched.weighers.all_weighers"
 # Weigher class to the option of [hpc_sched] with its multiplier.
-_MULTIPLIERS = {
+MULTIPLIERS = {
     "BunchWeigher": "bunch_weight_multiplier",
-    "HopByteWeigher": "hop_byte_weight_multiplier",
+    HOP_BYTE_WEIGHER: "hop_byte_weight_multiplier",
     "RackCapacityWeigher": "rack_capacity_weight_multiplier",
     MDOBP_WEIGHER: "mdobp_weight_multiplier",
 }
@@ -46,8 +47,8 @@ class EnabledPlugins:
         """Return what nova.conf enables; ``option`` reads multipliers of enabled weighers only."""
         enabled = {path.rpartition(".")[2] for path in weight_classes}
         if ALL_WEIGHERS in weight_classes:
-            enabled |= _MULTIPLIERS.keys()
-        weighers = {name: option(key) for name, key in _MULTIPLIERS.items() if name in enabled}
+            enabled |= MULTIPLIERS.keys()
+        weighers = {name: option(key) for name, key in MULTIPLIERS.items() if name in enabled}
         return cls(tuple(enabled_filters), weighers)
 
     def has_filter(self, name: str) -> bool:

@@ -10,7 +10,7 @@ from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import decision_record, served_requests
+from hpc_sched.nova_glue.request import decision_record, gang_claiming, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
@@ -30,13 +30,16 @@ class HPCGroupFilter(GroupFilter):
     It checks and plans for the first VM of a request only, and never raises once a VM is placed.
     For the others it puts first, on each host, the allocation candidate that a VM shall claim:
     weighers could, but Nova calls none where one host is left.
+
+    With ``gang_claims`` it claims the plan before Nova claims the first VM. If places are taken
+    meanwhile, the group is planned again; it is refused only if there is no plan any more.
     """
 
     run_filter_once_per_request = False
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         if not served_requests.begin_check(spec):
-            _arrange_candidates(states, spec)
+            _check_claim(states, spec)
             return states
         state = served_requests.get_state(spec, states)
         if state is None:
@@ -49,6 +52,8 @@ class HPCGroupFilter(GroupFilter):
         if isinstance(answer, Rejection) and state.finds_more_room(group):
             group = state.group_request(positions)
             answer = state.decide(group)
+        answer = gang_claiming.claim(state, spec, positions, answer)
+        group = state.group_request(positions)
         if isinstance(answer, Rejection):
             if not group.is_refused(answer, is_move=state.group.is_move):
                 decision_record.log(state, answer)
@@ -77,14 +82,23 @@ class HPCGroupFilter(GroupFilter):
         raise exception.NoValidHost(reason=refusal.tenant)
 
 
-def _arrange_candidates(states: States, spec: objects.RequestSpec) -> None:
+def _check_claim(states: States, spec: objects.RequestSpec) -> None:
+    """Keep the claims on hosts that are still candidates; arrange the allocation candidates."""
     state = served_requests.find_state(spec)
     # To look at the claims of all hosts takes a while, and most hosts have one candidate.
-    if state is None or not state.rooms.has_choices:
+    if state is None or not (state.rooms.has_choices or state.gang):
         return
     state = served_requests.get_state(spec, states)
-    if state is not None:
-        state.arrange_candidates(states)
+    if state is None:
+        return
+    place = state.claimed_place
+    if place is not None:
+        positions = state.positions(states)
+        if not state.rooms.offers(place.position, place.candidate) or (
+            place.position not in positions
+        ):
+            gang_claiming.reclaim(state, positions)
+    state.arrange_candidates(states)
 
 
 def _check(state: GroupState) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import nova.conf
+import numpy as np
 from nova import objects
 
 from hpc_sched.core.plan.pruning import hosts_with_spares
@@ -20,10 +21,12 @@ VMS_A_RUN = 64
 class HPCRackCapacityFilter(GroupFilter):
     """Keeps the hosts of the plan's leaves, and spares in the next best leaves.
 
+    Only while the places of the plan are claimed (``gang_claims``). Otherwise other requests
+    may take them, and it keeps all hosts within the group's constraints.
+
     Nova filters and weighs the kept hosts again for every further VM, which is fast for few
     hosts. Spares are for lost claims: places for the whole group once more, and hosts for all
-    retries. They keep ``hpc:require`` and ``hpc:max_leaves``. A group of class ``async``, which
-    is not placed by leaves, keeps all hosts within these constraints. A group without a plan is
+    retries. They keep ``hpc:require`` and ``hpc:max_leaves``. A group without a plan is
     refused if it has these constraints, else it keeps all hosts.
 
     It runs again after every 64 VMs of a request, and removes spare leaves that are not needed
@@ -59,8 +62,8 @@ class HPCRackCapacityFilter(GroupFilter):
         if isinstance(answer, Rejection) or hpc_specs.is_flat:
             decision_record.log(state, answer)
             return states
-        if not hpc_specs.by_topology:
-            # MDOBP chooses their hosts on any leaf, within the constraints.
+        if state.gang is None or not state.gang.is_held:
+            # Others may take the places of the plan, and what is removed now stays removed.
             decision_record.log(state, answer)
             return select(states, group.permitted(answer)[positions])
         wanted = max(answer.count, group.left)
@@ -76,7 +79,8 @@ class HPCRackCapacityFilter(GroupFilter):
             places=wanted + spares + retries,
             hosts=spares + retries,
         )
-        keep = mask[state.host_index[positions]]
+        claimed = [place.position for place in state.gang.places.values()]
+        keep = mask[state.host_index[positions]] | np.isin(positions, claimed)
         state.count_removed(
             "outside the plan's leaves and spares", int((~keep).sum()), bounds_plan=False
         )

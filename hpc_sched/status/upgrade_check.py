@@ -37,6 +37,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("Placement results", options.check_placement_results),
     ("Host subset", options.check_host_subset_size),
     ("Shuffled hosts", options.check_shuffle),
+    ("Gang claims", options.check_gang_claims),
     ("Instance tracking", options.check_instance_tracking),
     ("Extra spec validators", installation.check_validators),
 )

@@ -37,6 +37,7 @@ class _Weighing(threading.local):
 
     def __init__(self) -> None:
         self.hosts: list[host_manager.HostState] = []  # the last one first
+        self.claimed: tuple[host_manager.HostState, float] | None = None  # and its multiplier
 
 
 _weighing = _Weighing()
@@ -54,6 +55,8 @@ class GroupWeigher(weights.BaseHostWeigher):
 
     #: name of the multiplier, as an option and in metadata of aggregates
     multiplier = ""
+    #: whether a host on which the VM is claimed already comes first, whatever others weigh
+    follows_claims = False
 
     def __init__(self) -> None:
         """Load the topology; raises as :func:`loaded_topology.start` does."""
@@ -62,9 +65,15 @@ class GroupWeigher(weights.BaseHostWeigher):
 
     def weight_multiplier(self, host_state: host_manager.HostState) -> float:
         """Return the multiplier: the option, or metadata of the host's aggregates."""
-        left = _weighing.hosts
-        if left and left[-1] is host_state and _weighing.option == self.multiplier:
+        left, claimed = _weighing.hosts, _weighing.claimed
+        is_current = _weighing.option == self.multiplier
+        is_first = is_current and bool(left) and left[-1] is host_state
+        if is_first:
             left.pop()
+        if is_current and claimed is not None and claimed[0] is host_state:
+            _weighing.claimed = None
+            return claimed[1]
+        if is_first:
             return _weighing.multiplier
         default = conf.number(CONF, self.multiplier)
         value = float(scheduler_utils.get_weight_multiplier(host_state, self.multiplier, default))
@@ -90,7 +99,7 @@ class GroupWeigher(weights.BaseHostWeigher):
         Reads the databases when the request is first seen, see
         :func:`hpc_sched.nova_glue.instances.group_members.read`.
         """
-        _weighing.hosts = []
+        _weighing.hosts, _weighing.claimed = [], None
         try:
             with served_requests.charge_waiting(weight_properties):
                 states = [host.obj for host in weighed_obj_list]
@@ -103,10 +112,12 @@ class GroupWeigher(weights.BaseHostWeigher):
                 if self._places(state):
                     state.warn_of_faults()
                     answer = self._weights(state, state.positions(states))
+                    if self.follows_claims:
+                        _prefer_claimed(state, states, answer)
                 if state.decisions.answer is not None:
                     decision_record.log(state, state.decisions.answer)
+            _weighing.option = self.multiplier
             if answer and not self._differs(states):
-                _weighing.option = self.multiplier
                 _weighing.multiplier = conf.number(CONF, self.multiplier)
                 _weighing.hosts = states[::-1]
             return answer
@@ -160,6 +171,20 @@ class TopologyWeigher(GroupWeigher):
     def _limited(self, state: GroupState, group: GroupRequest) -> GroupRequest:
         """Return the request on the hosts that come before the others."""
         return group.spread()
+
+
+def _prefer_claimed(
+    state: GroupState, states: Sequence[host_manager.HostState], answer: list[float]
+) -> None:
+    """Give the host on which the current VM is claimed the greatest weight and multiplier."""
+    place = state.claimed_place
+    if place is None or state.gang is None or not answer:
+        return
+    claimed = state.candidates[place.position]
+    for i, host in enumerate(states):
+        if host is claimed:
+            answer[i] = max(answer) + 1
+            _weighing.claimed = claimed, state.gang.multiplier
 
 
 def host_keys(state: GroupState, positions: Array, order: Array) -> Array:

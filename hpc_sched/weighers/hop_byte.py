@@ -13,9 +13,12 @@ class HopByteWeigher(TopologyWeigher):
     one more VM there: so a lost claim goes to the next best host. Once a VM is placed elsewhere,
     the group is planned again. If the whole group does not fit and no filter refuses it, the
     largest part that fits is planned, without constraints.
+
+    A VM that is claimed already (``gang_claims``) goes to its host, whatever other weighers say.
     """
 
     multiplier = "hop_byte_weight_multiplier"
+    follows_claims = True
 
     def _limited(self, state: GroupState, group: GroupRequest) -> GroupRequest:
         answer = state.decisions.answer

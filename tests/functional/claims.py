@@ -8,6 +8,7 @@ VMs that have been scheduled.
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from nova import context as nova_context
@@ -15,11 +16,11 @@ from nova import objects
 from nova.scheduler import manager
 from nova.scheduler import utils as scheduler_utils
 from oslo_messaging import ExpectedException
-from oslo_utils import timeutils, uuidutils
+from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional import nova_objects
-from tests.functional.nova_objects import DISK_GB, MEMORY_MB, VCPUS
+from tests.functional import build_requests, nova_objects
+from tests.functional.nova_objects import MEMORY_MB, VCPUS
 
 # Nobody reports; the scheduler must be started with this.
 STAYS_UP = {("DEFAULT", "service_down_time"): 100000}
@@ -33,6 +34,8 @@ class ClaimsOnly:
         self.context = nova_context.get_admin_context()
         self.consumers: list[str] = []
         self.provider_of: dict[str, str] = {}
+        # Whether the API database takes build requests; without them nothing is claimed at once.
+        self.has_build_requests = True
 
     def add_hosts(
         self,
@@ -45,53 +48,20 @@ class ClaimsOnly:
         cell = self.cloud.cell_mappings["cell1"]
         with nova_context.target_cell(self.context, cell) as in_cell:
             for host, vcpus in used_vcpus.items():
-                self._add_host(in_cell, cell, host, vcpus, memory_mb, used_mb.get(host, 0))
+                node = nova_objects.stored_compute_node(
+                    in_cell,
+                    cell,
+                    host,
+                    vcpus_used=vcpus,
+                    memory_mb=memory_mb,
+                    memory_mb_used=used_mb.get(host, 0),
+                )
+                self.provider_of[host] = node.uuid
+                nova_objects.add_provider(self._send, node)
 
-    def _add_host(self, in_cell, cell, host: str, vcpus: int, memory_mb: int, used_mb: int) -> None:
-        service = objects.Service(
-            in_cell, host=host, binary="nova-compute", topic="compute", report_count=1
-        )
-        service.create()
-        service.last_seen_up = timeutils.utcnow()
-        service.save()
-        node = nova_objects.compute_node(
-            in_cell,
-            host=host,
-            service_id=service.id,
-            vcpus_used=vcpus,
-            memory_mb=memory_mb,
-            memory_mb_used=used_mb,
-        )
-        node.create()
-        objects.HostMapping(self.context, host=host, cell_mapping=cell).create()
-        self.provider_of[host] = node.uuid
-        self.cloud.placement.post(
-            "/resource_providers", version="1.20", body={"name": host, "uuid": node.uuid}
-        )
-        answer = self.cloud.placement.put(
-            f"/resource_providers/{node.uuid}/inventories",
-            version="1.26",
-            body={
-                "resource_provider_generation": 0,
-                "inventories": {
-                    # What is in use is taken off: what is reserved must be less than the whole.
-                    name: {"total": max(total - used, 1), "reserved": int(total <= used)}
-                    for name, total, used in (
-                        ("VCPU", VCPUS, vcpus),
-                        ("MEMORY_MB", memory_mb, used_mb),
-                        ("DISK_GB", DISK_GB, 0),
-                    )
-                },
-            },
-        )
-        assert answer.status == 200, answer.body
-        # Nova asks for providers of its own.
-        answer = self.cloud.placement.put(
-            f"/resource_providers/{node.uuid}/traits",
-            version="1.26",
-            body={"resource_provider_generation": 1, "traits": ["OWNER_NOVA"]},
-        )
-        assert answer.status == 200, answer.body
+    def _send(self, method: str, path: str, version: str, body: Any) -> None:
+        answer = getattr(self.cloud.placement, method)(path, version=version, body=body)
+        assert answer.status in (200, 201), answer.body
 
     def know_no_instances(self, scheduler: manager.SchedulerManager) -> None:
         """Spare a scheduler the query per host for instances, of which there are none."""
@@ -116,7 +86,14 @@ class ClaimsOnly:
             *(uuidutils.generate_uuid() for _ in range(spec.num_instances - 1)),
         ]
         self.consumers += vms
-        return ask(chosen, self.context, spec, vms, alternates)
+        written = (
+            build_requests.add(vms, f"r-{vms[0]}", spec.flavor) if self.has_build_requests else []
+        )
+        try:
+            return ask(chosen, self.context, spec, vms, alternates)
+        finally:
+            if written:
+                build_requests.remove(written)
 
     def release(self) -> None:
         """Remove all claims."""

@@ -3,12 +3,12 @@
 For :mod:`tests.functional.claims` and for ``benchmarks/choice_cloud.py``; imports Nova alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nova import context as nova_context
 from nova import objects
-from oslo_utils import uuidutils
+from oslo_utils import timeutils, uuidutils
 
 VCPUS, MEMORY_MB, DISK_GB = 16, 65536, 1000
 CPU_INFO = '{"vendor": "Intel", "model": "Icelake", "topology": {"sockets": 2, "cores": 8}}'
@@ -60,6 +60,50 @@ def compute_node(
         "mapped": 1,
     }
     return objects.ComputeNode(context, **usual | fields)
+
+
+def stored_compute_node(
+    in_cell: nova_context.RequestContext, cell: objects.CellMapping, host: str, **fields: Any
+) -> objects.ComputeNode:
+    """Return the compute node of a host, written to its cell with its service and its mapping.
+
+    :param in_cell: targeted at the cell
+    :param fields: as of :func:`compute_node`
+    """
+    service = objects.Service(
+        in_cell, host=host, binary="nova-compute", topic="compute", report_count=1
+    )
+    service.create()
+    service.last_seen_up = timeutils.utcnow()
+    service.save()
+    node = compute_node(in_cell, host=host, service_id=service.id, **fields)
+    node.create()
+    admin = nova_context.get_admin_context()
+    objects.HostMapping(admin, host=host, cell_mapping=cell).create()
+    return node
+
+
+def add_provider(send: Callable[[str, str, str, Any], None], node: objects.ComputeNode) -> None:
+    """Create the resource provider of a compute node; what is in use there is reserved.
+
+    :param send: sends a body to Placement: method, path, microversion, body
+    """
+    path = f"/resource_providers/{node.uuid}"
+    send("post", "/resource_providers", "1.20", {"name": node.host, "uuid": node.uuid})
+    inventories = {
+        # What is in use is taken off: what is reserved must be less than the whole.
+        name: {"total": max(total - used, 1), "reserved": int(total <= used)}
+        for name, total, used in (
+            ("VCPU", node.vcpus, node.vcpus_used),
+            ("MEMORY_MB", node.memory_mb, node.memory_mb_used),
+            ("DISK_GB", node.local_gb, node.local_gb_used),
+        )
+    }
+    with_rooms = {"resource_provider_generation": 0, "inventories": inventories}
+    send("put", f"{path}/inventories", "1.26", with_rooms)
+    # Nova asks for providers of its own.
+    with_trait = {"resource_provider_generation": 1, "traits": ["OWNER_NOVA"]}
+    send("put", f"{path}/traits", "1.26", with_trait)
 
 
 def flavor(

@@ -12,7 +12,7 @@ from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models as main_models
-from oslo_utils import timeutils, uuidutils
+from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional.claims import request
@@ -95,24 +95,6 @@ def add_vms(
             [{"instance_uuid": uuid, "spec": spec} for uuid in made],
         )
     return made
-
-
-def await_builds(uuids: Sequence[str], asked: objects.RequestSpec, reservation_id: str) -> None:
-    """Write the build requests of VMs that are about to be scheduled, as nova-api does."""
-    for uuid in uuids:
-        vm = objects.Instance(
-            uuid=uuid, reservation_id=reservation_id, flavor=asked.flavor, image_ref="image"
-        )
-        named = {"instance_uuid": uuid, "project_id": "project"}
-        text, now = json.dumps(vm.obj_to_primitive()), timeutils.utcnow()
-        _in_api(sa.insert(api_models.BuildRequest).values(instance=text, created_at=now, **named))
-        _in_api(sa.insert(api_models.InstanceMapping).values(**named))
-
-
-def end_builds(uuids: Sequence[str]) -> None:
-    """Remove build requests, as the conductor does once the VMs are in a cell or refused."""
-    for model in (api_models.BuildRequest, api_models.InstanceMapping):
-        _in_api(sa.delete(model).where(model.instance_uuid.in_(list(uuids))))
 
 
 def set_down(cloud: NovaCloud, host: str, down: bool) -> None:

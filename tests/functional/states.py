@@ -21,10 +21,15 @@ from hpc_sched.filters.base import GroupFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
-from hpc_sched.nova_glue.instances import colocated_instances, group_members
+from hpc_sched.nova_glue.instances import (
+    colocated_instances,
+    group_members,
+    request_instances,
+)
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
-from hpc_sched.nova_glue.io import loaded_topology, placement
-from hpc_sched.nova_glue.request import landed_record
+from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
+from hpc_sched.nova_glue.io.allocations import Answer, Written
+from hpc_sched.nova_glue.request import claim_followup, landed_record
 
 CONF = nova.conf.CONF
 
@@ -99,6 +104,8 @@ def spec(
         requested_resources=[],
         pci_requests=None,
         numa_topology=None,
+        project_id="project",
+        user_id="user",
     )
     if group:
         made.instance_group = objects.InstanceGroup(
@@ -143,9 +150,31 @@ def databases_say(
         orphans=orphans,
     )
     monkeypatch.setattr(group_members, "read", lambda *_: read)
+    # Without build requests nothing is claimed ahead of Nova.
+    monkeypatch.setattr(request_instances, "read", lambda *_: {})
     # Nor is there a Placement: HostStates have the last word.
     monkeypatch.setattr(placement, "_read", lambda *_: placement.ProviderStocks())
     hosts_have(monkeypatch, {})
+
+
+def claims_succeed(monkeypatch: pytest.MonkeyPatch, own: Sequence[str]) -> None:
+    """Let Placement accept the gang claim of a request, the edge that has no server here.
+
+    :param own: the VMs of the request
+    """
+    CONF.set_override(
+        "weight_classes", ["hpc_sched.weighers.hop_byte.HopByteWeigher"], "filter_scheduler"
+    )
+    monkeypatch.setattr(request_instances, "read", lambda *_: dict(enumerate(own)))
+    monkeypatch.setattr(allocations, "write", lambda *_: Written(Answer.DONE))
+    monkeypatch.setattr(claim_followup, "follow", lambda *_: None)
+
+
+def offered(states: States) -> States:
+    """Give hosts an allocation candidate each, without amounts."""
+    for state in states:
+        state.allocation_candidates = [{"allocations": {}, "mappings": {}}]
+    return states
 
 
 def hosts_have(

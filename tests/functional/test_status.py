@@ -806,6 +806,37 @@ def test_options_that_make_groups_less_compact_are_a_warning(set_, check, option
     assert error in text
 
 
+@pytest.fixture
+def as_recommended(set_):
+    set_("filter_scheduler", enabled_filters=["HPCGroupFilter"], weight_classes=[weighers.HOP_BYTE])
+
+
+def test_gang_claims_as_recommended_are_success(as_recommended):
+    code, text = judged(options.check_gang_claims)
+    assert code == Code.SUCCESS
+    assert "allocation_conflict_retry_count = 1" in text
+
+
+@pytest.mark.parametrize(
+    ("section", "option", "value", "why"),
+    [
+        ("filter_scheduler", "enabled_filters", [], "HPCGroupFilter is not enabled"),
+        ("filter_scheduler", "weight_classes", [], "HopByteWeigher is not enabled with a"),
+        ("filter_scheduler", "host_subset_size", 2, "host_subset_size is above 1"),
+        ("hpc_sched", "hop_byte_weight_multiplier", 0.0, "HopByteWeigher is not enabled with a"),
+    ],
+)
+def test_what_keeps_groups_from_being_claimed_at_once_is_a_warning(
+    as_recommended, set_, section, option, value, why
+):
+    set_(section, **{option: value})
+    code, text = judged(options.check_gang_claims)
+    assert code == Code.WARNING
+    assert text.startswith(why)
+    set_("hpc_sched", gang_claims=False)
+    assert judged(options.check_gang_claims)[0] == Code.SUCCESS
+
+
 # Our own options
 
 

@@ -12,6 +12,7 @@ Whatever the operator has given a name is called Secret-something here::
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
@@ -41,10 +42,12 @@ from tests.functional.clouds import ROOT
 from tests.functional.states import (
     States,
     as_hints,
+    claims_succeed,
     configured,
     databases_say,
     host_state,
     hosts_have,
+    offered,
     ours,
     queue_of,
     read_decisions,
@@ -252,6 +255,42 @@ def no_class(patch: pytest.MonkeyPatch) -> Asking:
     return group_of(patch, 2, constraints={"require": "pod"})
 
 
+def never_alone(patch: pytest.MonkeyPatch) -> Asking:
+    """Whatever is claimed, VMs of the group are claimed elsewhere at the same moment."""
+    hosts, request = group_of(patch, 2, constraints={"require": "leaf"})
+    claims_succeed(patch, queue_of(2))
+    # One of another leaf each time.
+    found = iter([*at({host: 1 for i in range(4) for host in HOSTS[i::4]})] * 5)
+
+    def read(*_: object) -> group_members.GroupMembership:
+        return group_members.GroupMembership(
+            Counter([next(found)]),
+            tuple(queue_of(2)),
+            2,
+            is_move=False,
+            in_flight={"0": ("n01", "n01")},
+        )
+
+    patch.setattr(group_members, "read", read)
+    return offered(hosts), request
+
+
+def others_not_looked_up(patch: pytest.MonkeyPatch) -> Asking:
+    """Whatever is claimed, where VMs that are claimed at the same moment are is not known."""
+    hosts, request = group_of(patch, 2, constraints={"require": "leaf"})
+    claims_succeed(patch, queue_of(2))
+    found = group_members.GroupMembership(
+        Counter(),
+        tuple(queue_of(2)),
+        2,
+        is_move=False,
+        problems=("Placement at SecretUrl is silent",),
+        unknown=frozenset("0"),
+    )
+    patch.setattr(group_members, "read", lambda *_: found)
+    return offered(hosts), request
+
+
 # Whether the operator's text has names, of switches, hosts, types, cells or applications.
 WITH_NAMES = [
     no_room,
@@ -265,6 +304,7 @@ WITH_NAMES = [
     no_more_of_the_members_type,
     members_of_two_types,
     extreme_without_proof,
+    others_not_looked_up,
     beside_others,
 ]
 WITHOUT_NAMES = [
@@ -274,6 +314,7 @@ WITHOUT_NAMES = [
     no_one_host,
     members_host_full,
     members_of_no_known_type,
+    never_alone,
     extreme_among_others,
     among_extremes,
     too_hot,

@@ -15,6 +15,7 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.decision_entry import (
     DecisionEntry,
     LeafCandidates,
+    LoggedClaim,
     LoggedPlan,
     LoggedRejection,
     LoggedShunned,
@@ -26,6 +27,7 @@ from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.request.group_state import GroupState, LoggedDecision
 from hpc_sched.nova_glue.request_spec import RequestedGroup, request_id_of, server_group_of
+from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -126,6 +128,11 @@ def _sentence(
             f"Hop-Byte {made.hop_bytes:.0f}{'' if is_proven else ', not proven best'}, "
             f"least possible {least}"
         )
+    claim = _claim(state)
+    if claim is not None and refused is None:
+        held = f"{claim.vms} claimed at once" if claim.vms else "not claimed at once"
+        number = plurals.text(claim.transactions, "transaction")
+        what += f"; {held}" + (f", {number}" if claim.transactions > 1 else "")
     if state.shunned:
         hosts = (f"{mask.sum()} for {why}" for why, mask in sorted(state.shunned.items()))
         what += f"; hosts shunned: {', '.join(hosts)}"
@@ -183,9 +190,15 @@ def _entry(
         decision=planned if refused is None else "refused",
         seconds=round(state.decisions.seconds, 6),
         plan=plan,
+        claim=_claim(state),
         rejection=rejection,
         reason=refused,
     )
+
+
+def _claim(state: GroupState) -> LoggedClaim | None:
+    gang = state.gang
+    return None if gang is None else LoggedClaim(len(gang.places), gang.transactions)
 
 
 def _shunned(state: GroupState) -> dict[str, LoggedShunned]:

@@ -18,6 +18,7 @@ from hpc_sched.core.decision_entry import LoggedPlan, LoggedRejection
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue import request_spec
+from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.instances.claim_observer import GroupClaims
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
@@ -63,9 +64,8 @@ class GroupState:
         """
         self.request = request
         self.colocated = colocated
-        self.group = group
         self.fabric = fabric
-        self.claims = GroupClaims(states, group.queue)
+        self.gang: GangClaim | None = None  # what the request has claimed ahead of Nova
         self.decisions = DecisionCache(conf.number(CONF, "planning_timeout"))
         # Hosts in the order of RackCapacityWeigher; indices in topology.hosts, shape (hosts,).
         self.rack_order: Array | None = None
@@ -77,10 +77,29 @@ class GroupState:
         self.is_bounded = False  # whether the plan was made without these hosts
         self._is_warned = False  # of faults
         self._is_unproven = False  # whether that was reported
-        self._now: GroupRequest | None = None
         self._arranged_for: str | None = None  # the VM whose candidates are in order
+        self._states = list(states)
+        self.rooms = HostRooms(
+            self._states,
+            request.demand,
+            request.fitting,
+            most_per_host=server_group_policy.most_per_host(request.max_per_host),
+        )
+        # Shape (HostStates,): VMs that each takes next to those of others.
+        self._colocation_room = np.full(len(states), UNBOUNDED, dtype=np.int64)
+        if colocated is not None:
+            for name in request.bounded_by:
+                np.minimum(
+                    self._colocation_room, colocated.room(name, states), out=self._colocation_room
+                )
+        self.set_members(group)
 
-        states = self.candidates
+    def set_members(self, group: group_members.GroupMembership) -> None:
+        """Build the GroupRequest before the first claim of Nova's."""
+        self.group = group
+        self.claims = GroupClaims(self._states, group.queue)
+        self._now: GroupRequest | None = None
+        request, fabric, states = self.request, self.fabric, self._states
         places = [(state.host, state.nodename) for state in states]
         names, unknown = fabric.names.find_all(places)
         fabric.report_unknown(unknown)
@@ -95,19 +114,8 @@ class GroupState:
             if request.hpc_specs.is_flat
             else fabric.topology.including(hosts)
         )
-        self.rooms = HostRooms(
-            states,
-            request.demand,
-            request.fitting,
-            most_per_host=server_group_policy.most_per_host(request.max_per_host),
-        )
-        # Shape (HostStates,): VMs that each takes next to those of others.
-        self._colocation_room = np.full(len(states), UNBOUNDED, dtype=np.int64)
-        if colocated is not None:
-            for name in request.bounded_by:
-                np.minimum(
-                    self._colocation_room, colocated.room(name, states), out=self._colocation_room
-                )
+        packing = mdobp_input.packing(request, states, self.colocated) if request.by_mdobp else None
+        shunned = list(self.shunned.values())
         self._first = GroupRequest.of(
             self.topology,
             request.hpc_specs,
@@ -122,9 +130,9 @@ class GroupState:
             awaiting=group.awaiting,
             orphans=group.orphans,
             is_move=group.is_move,
-            packing=mdobp_input.packing(request, states, colocated) if request.by_mdobp else None,
+            packing=packing,
             check=self.rooms,
-            shunned=np.logical_or.reduce(list(shunned.values())) if shunned else None,
+            shunned=np.logical_or.reduce(shunned) if shunned else None,
         )
         # Members when the request came, shape (hosts,).
         self.members: Array = self._first.members
@@ -142,17 +150,43 @@ class GroupState:
 
     def arrange_candidates(self, states: Sequence[host_manager.HostState]) -> None:
         """Put first the allocation candidate that the next VM shall claim on each host."""
-        current = self.claims.current_uuid
+        current, place = self.claims.current_uuid, self.claimed_place
         if self.rooms.has_choices and self._arranged_for != current:
             self._arranged_for = current
             self.rooms.arrange_candidates(self.positions(states))
+        if place is not None and self.rooms.offers(place.position, place.candidate):
+            self.rooms.put_first(place.position, place.candidate)
 
     def observe(self, instance_uuid: str) -> None:
         """Update the claims; ``instance_uuid`` is the VM to place next."""
+        self.settle()
         self.claims.observe(instance_uuid)
         self.rooms.observe(self.claims.placed, self.claims.lost.tolist())
         self.observed_at = time.monotonic()
         self._now = None
+
+    def settle(self) -> None:
+        """Note where Nova has placed the last VM, if it has; see :meth:`GangClaim.settle`."""
+        uuid = self.claims.current_uuid
+        if self.gang is None or uuid is None:
+            return
+        taken = self.claims.taken_since()
+        claimed = self.rooms.chosen(taken[0]) if len(taken) == 1 else None
+        if claimed is not None:
+            self.gang.settle(uuid, claimed["allocations"])
+
+    @property
+    def is_over(self) -> bool:
+        """True once Nova has released its claims of the request after NoValidHost."""
+        # Nova marks the HostStates so.
+        taken = np.flatnonzero(self.claims.hosts.placed() > 0).tolist()
+        return any(self.candidates[i].updated is None for i in taken)
+
+    @property
+    def claimed_place(self) -> ClaimedPlace | None:
+        """Where the current VM is claimed; None without a claim, and once Nova has placed it."""
+        uuid = self.claims.current_uuid
+        return self.gang.places.get(uuid) if self.gang is not None and uuid is not None else None
 
     def group_request(self, positions: Array | None = None) -> GroupRequest:
         """Return the group after the claims so far; built once a VM.
@@ -172,8 +206,13 @@ class GroupState:
         candidates[positions] = True
         return now.among(candidates)
 
-    def decide(self, request: GroupRequest) -> Plan | Rejection:
-        """Return the decision on the group: the rest of the last plan if that still holds."""
+    def decide(self, request: GroupRequest, *, anew: bool = False) -> Plan | Rejection:
+        """Return the decision on the group: the rest of the last plan if that still holds.
+
+        :param anew: whether the last plan is forgotten
+        """
+        if anew:
+            self.decisions.forget()
         before = self.rooms.room
         answer = self.decisions.decide(request, placed=self.claims.number)
         if (self.rooms.room > before).any():

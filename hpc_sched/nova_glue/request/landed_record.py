@@ -74,8 +74,7 @@ def _log(state: GroupState) -> bool:
     took = np.flatnonzero(placed > 0).tolist()
     if logged is None or not took:
         return idle >= IDLE or (logged is not None and logged.is_refused)
-    # Nova marks the HostStates so when it releases the claims after NoValidHost.
-    is_released = any(state.candidates[i].updated is None for i in took)
+    is_released = state.is_over
     is_over = is_released or int(placed.sum()) >= state.group.left
     if idle < (QUIET if is_over else IDLE):
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nova.scheduler import host_manager
@@ -10,7 +10,7 @@ from nova.scheduler import host_manager
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.room.providers import Amounts
 
-Candidate = dict[str, Any]  # an allocation request of Placement, as Nova hands it on
+Candidate = Mapping[str, Any]  # an allocation request of Placement, as Nova hands it on
 
 
 class AllocationCandidates:
@@ -33,10 +33,28 @@ class AllocationCandidates:
         """Return the amounts of each candidate of a host."""
         return [amounts_of(found) for found in self._states[i].allocation_candidates]
 
-    def next_claims(self, i: int, number: int) -> list[Amounts]:
-        """Return the amounts of the next claims on a host, as far as their order is known."""
+    def first_amounts(self, i: int) -> Amounts:
+        """Return the amounts of a host's first candidate; empty without any."""
+        found = self._states[i].allocation_candidates
+        return amounts_of(found[0]) if found else {}
+
+    def next_claims(self, i: int, number: int) -> list[Candidate]:
+        """Return the candidates of the next claims on a host, as far as their order is known."""
         order = self._orders.get(i) or self._states[i].allocation_candidates[:1] * number
-        return [amounts_of(found) for found in order[:number]]
+        return order[:number]
+
+    def chosen(self, i: int) -> Candidate | None:
+        """Return the candidate that Nova claims for the current VM if it chooses the host."""
+        found = self._next[i]
+        return found[0] if found else None
+
+    def put_first(self, i: int, chosen: Candidate) -> None:
+        """Put one candidate of a host first."""
+        state = self._states[i]
+        found = state.allocation_candidates
+        if found[0] is not chosen:
+            state.allocation_candidates = [chosen, *(one for one in found if one is not chosen)]
+        self._next[i] = [chosen]
 
     def plan(self, i: int, order: Iterable[int]) -> None:
         """Set the claims to come on a host, as numbers of its candidates."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,7 +17,11 @@ from hpc_sched.core.room.providers import Amounts, Inventory, most_by_class, wit
 from hpc_sched.core.room.shared_providers import shared_limits
 from hpc_sched.core.room.verified_rooms import VerifiedRooms
 from hpc_sched.nova_glue.room import compared_hosts, host_state_room
-from hpc_sched.nova_glue.room.allocation_candidates import AllocationCandidates
+from hpc_sched.nova_glue.room.allocation_candidates import (
+    AllocationCandidates,
+    Candidate,
+    amounts_of,
+)
 from hpc_sched.nova_glue.room.nova_fitting import DeviceUse, NovaFitting
 from hpc_sched.nova_glue.room.placement_amounts import PlacementAmounts
 
@@ -164,6 +169,41 @@ class HostRooms:
         self._bound_by_placement()
         return bool((self.room > before).any())
 
+    def refresh(self, positions: Sequence[int] | None, held: Sequence[Candidate]) -> bool:
+        """Read hosts again after others have claimed there; return whether Placement answered.
+
+        :param positions: of the hosts; None for all
+        :param held: what this request itself has claimed, of VMs that Nova has not placed
+        """
+        own: Counter[Inventory] = Counter()
+        for candidate in held:
+            own.update(amounts_of(candidate))
+        self._amounts.refresh(positions, own)
+        for i in range(len(self._states)) if positions is None else positions:
+            if not self._amounts.knows(self._states[i].uuid):
+                continue
+            most = self._placement_bound(i)
+            # Cells and PCI devices are not in Placement: a room that they bound stays.
+            self._rooms.room[i] = most if self._fitting is None else min(self.room[i], most)
+            self._rooms.known[i] = self._placed[i]
+        return not self._amounts.has_failed
+
+    def next_claims(self, i: int, number: int) -> list[Candidate]:
+        """Return the allocation candidates of the next VMs on a host, as far as they are known."""
+        return self._candidates.next_claims(i, number)
+
+    def chosen(self, i: int) -> Candidate | None:
+        """Return the candidate that Nova claims for the current VM if it chooses the host."""
+        return self._candidates.chosen(i)
+
+    def offers(self, i: int, candidate: Candidate) -> bool:
+        """True if a host still has an allocation candidate: filters remove some."""
+        return any(one is candidate for one in self._states[i].allocation_candidates)
+
+    def put_first(self, i: int, chosen: Candidate) -> None:
+        """Put one allocation candidate of a host first, which it still offers."""
+        self._candidates.put_first(i, chosen)
+
     def _bound_by_placement(self) -> None:
         """Set the rooms by the amounts that were read; claims are not searched."""
         room = self.room.copy()
@@ -241,7 +281,7 @@ class HostRooms:
             self._candidates.plan(i, order)
             return [candidates[n] for n in order]
         found: list[Amounts] = []
-        for claimed in self._candidates.next_claims(i, number):
+        for claimed in map(amounts_of, self._candidates.next_claims(i, number)):
             if any(free[key] < amount for key, amount in claimed.items()):
                 break
             free = without(free, claimed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import os_resource_classes as orc
@@ -40,7 +41,7 @@ class PlacementAmounts:
         self._read: set[str] = set()  # providers
         self._sharing: set[str] = set()  # those in candidates of several hosts
         self.is_all_read = False  # whether all hosts were read, or could not be
-        self._has_failed = False  # whether Placement has not answered: it is not asked again
+        self.has_failed = False  # whether Placement has not answered: it is not asked again
         # Whether a host has more or less than its HostState says, and not for instances in flight.
         self.differ_from_reports = False
 
@@ -102,7 +103,7 @@ class PlacementAmounts:
             self._keep(placement.read_providers(sorted(elsewhere)))
             return bool(elsewhere)
         self._keep(placement.read_trees({name: amount} for name, amount in sorted(least.items())))
-        if not self._has_failed:
+        if not self.has_failed:
             self._keep(placement.read_providers(sorted(elsewhere.keys() - self._read)[:FEW]))
         return True
 
@@ -111,7 +112,7 @@ class PlacementAmounts:
 
         Two calls for each, or one for all hosts if there are many.
         """
-        if self.is_all_read or self._has_failed:
+        if self.is_all_read or self.has_failed:
             return
         unread = {
             provider: None
@@ -131,9 +132,72 @@ class PlacementAmounts:
         if self.is_all_read:
             return
         self.is_all_read = True
-        classes = {name: amount for name, amount in self._demand.items() if name in HOST_CLASSES}
-        if classes and not self._has_failed:
+        classes = self._of_hosts()
+        if classes and not self.has_failed:
             self._keep(placement.read_trees([classes]))
+
+    def _of_hosts(self) -> dict[str, int]:
+        """Return the demanded classes of which a HostState has the amounts."""
+        return {name: amount for name, amount in self._demand.items() if name in HOST_CLASSES}
+
+    def refresh(self, positions: Iterable[int] | None, own: Mapping[Inventory, int]) -> None:
+        """Read hosts again: two calls for each provider of a few hosts, mostly two for all.
+
+        :param positions: of the hosts; None for all
+        :param own: amounts that Placement counts as used by the request, to be counted as free
+        """
+        few = [] if positions is None else self._providers(positions)
+        if self.has_failed:
+            return
+        if few and len(few) <= MANY:
+            self._read.difference_update(few)
+            self._keep(placement.read_providers(few))
+        else:
+            self._read.clear()
+            self.is_all_read = True
+            # Bare metal has classes of its own alone.
+            self._keep(placement.read_trees([self._of_hosts() or self._demand]))
+            self._note_full()
+        for (provider, name), amount in own.items():
+            if provider in self._read and (not few or provider in few):
+                self._free[provider, name] = self._free.get((provider, name), 0) + amount
+
+    def _providers(self, positions: Iterable[int]) -> list[str]:
+        return list(
+            dict.fromkeys(
+                provider
+                for i in positions
+                for found in self._candidates.amounts(i)
+                for provider, _ in found
+            )
+        )
+
+    def _note_full(self) -> None:
+        """Note the hosts that a list of all with room for one VM does not have.
+
+        Such a list may have been cut by a limit of Placement's: one more call for all hosts of
+        which the same is demanded.
+        """
+        alike: defaultdict[tuple[tuple[str, int], ...], list[str]] = defaultdict(list)
+        for i, state in enumerate(self._states):
+            if state.uuid not in self._read:
+                own = {
+                    name: amount
+                    for (provider, name), amount in self._candidates.first_amounts(i).items()
+                    if provider == state.uuid
+                }
+                alike[tuple(sorted(own.items()))].append(state.uuid)
+        for demand, missing in sorted(alike.items()):
+            if not demand or self.has_failed:
+                continue
+            found = placement.read_with_room(dict(demand))
+            if found.problem is not None:
+                self._keep(found)
+                continue
+            for uuid in missing:
+                if uuid not in found.stocks:
+                    self._read.add(uuid)
+                    self._free.update(((uuid, name), 0) for name, _ in demand)
 
     def _keep(self, found: placement.ProviderStocks) -> None:
         new = found.stocks.keys() - self._read
@@ -148,7 +212,7 @@ class PlacementAmounts:
                     self._demand.keys().isdisjoint(compared.excess)
                 )
         if found.problem is not None:
-            self._has_failed = True
+            self.has_failed = True
             if not circuit_breaker.not_yet_logged([found.problem]):
                 return
             LOG.warning("Hosts have the room that nova-compute reports: %s", found.problem)

@@ -59,6 +59,19 @@ def find(states: Sequence[host_manager.HostState], spec: objects.RequestSpec) ->
     return found
 
 
+def examples(states: Sequence[host_manager.HostState]) -> list[host_manager.HostState]:
+    """Return hosts that together have every multiplier that any host has. O(HostStates)."""
+    return _kinds(states)[1]
+
+
+def sum_of_multipliers(states: Sequence[host_manager.HostState]) -> float:
+    """Return the sum of the largest absolute multiplier of every weigher but hpc_sched's."""
+    return sum(
+        max(abs(float(weigher.weight_multiplier(state))) for state in states)
+        for weigher in _weighers(tuple(CONF.filter_scheduler.weight_classes))
+    )
+
+
 def _weights(
     weigher: weights.BaseWeigher,
     states: Sequence[host_manager.HostState],

@@ -11,8 +11,9 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import conf, exceptions, masking
 from hpc_sched.core.sharing.interference_file import read_index
-from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
+from hpc_sched.enabled_plugins import GROUP_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.status.finding import failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
@@ -131,6 +132,28 @@ def check_shuffle(_cloud: InspectedCloud) -> list[Result]:
         "Nova chooses at random among hosts of one weight, and groups become less compact. Set it "
         "to false.",
     )
+
+
+def check_gang_claims(_cloud: InspectedCloud) -> list[Result]:
+    """Return whether groups are claimed at once."""
+    if not CONF.hpc_sched.gang_claims:
+        return [good("gang_claims is false: Nova claims the VMs of a group one by one.")]
+    why = claim_conditions.obstacle()
+    if not configured_plugins.enabled().has_filter(GROUP_FILTER):
+        why = f"{GROUP_FILTER} is not enabled"
+    if why is None:
+        return [
+            good(
+                "The VMs of a group are claimed at once. Set allocation_conflict_retry_count = 1 "
+                "in the section [placement] of Placement's own configuration."
+            )
+        ]
+    return [
+        warning(
+            f"{why}, so the VMs of a group are not claimed at once: groups that are placed at the "
+            "same moment split each other. Change that, or set gang_claims = false."
+        )
+    ]
 
 
 def check_instance_tracking(_cloud: InspectedCloud) -> list[Result]:

@@ -1,0 +1,148 @@
+"""VMs of one group that several requests claim at the same moment.
+
+Each request reads the others after its claim. Of two that claim at once at least one so sees the
+other, and all of them judge alike which claims stay: in the order of their uuids those that keep
+the constraints of the group with the ones before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.server_group_policy import HARD_POLICIES
+from hpc_sched.nova_glue.claim.gang_claim import GangClaim
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.instances.group_members import GroupMembership, Place
+from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.request.group_turns import GroupTurn
+
+# Looks at the others until they have moved, and seconds between two looks, doubled each time.
+MAX_LOOKS, FIRST_PAUSE, LONGEST_PAUSE = 8, 0.05, 0.8
+
+# Likewise if Placement has not answered all look-ups in time.
+MAX_LOOKS_UNANSWERED = 2
+
+
+def settle(state: GroupState, gang: GangClaim, turn: GroupTurn) -> str | None:
+    """Return why the request must plan again, None if its claims stay.
+
+    Its members are then those whose claims stay. A request whose claims stay waits until
+    the others have moved; if they do not, it moves itself.
+
+    Two queries in the API database and one in each cell with members for each look, and look-ups
+    of the VMs in flight that this process has not claimed itself.
+    """
+    request = state.request
+    if request.group_uuid is None or not (
+        request.hpc_specs.constraints.bind_place or request.policy in HARD_POLICIES
+    ):
+        return None
+    conflict: str | None = None
+    for look in range(MAX_LOOKS):
+        if look and not _pause(look):
+            break
+        found = group_members.read(request, state.candidates, turn.claimed, gang.places)
+        if found.is_partial:
+            # What was known before the claim holds; what others claimed meanwhile is not known.
+            return conflict
+        _set_members(state, found)
+        turn.add_looked_up(found)
+        if found.unknown and look + 1 < MAX_LOOKS_UNANSWERED:
+            continue
+        if found.unknown and request.hpc_specs.constraints.bind_place:
+            raise exceptions.RefusedError(
+                "where VMs of the group are that are being placed at the same moment is not known: "
+                + "; ".join(found.problems),
+                "where VMs of the group are that are being placed at the same moment is not known; "
+                "try again later",
+            )
+        now = state.group_request()
+        conflict = now.conflict or now.broken_by(_planned(state, gang))
+        if conflict is None:
+            return None
+        staying = _staying(state, gang, found)
+        _set_members(state, found if staying is None else staying)
+        if staying is not None:
+            return conflict
+    return conflict
+
+
+def read_again(state: GroupState, known: Mapping[str, Place | None], look: int = 0) -> bool:
+    """Read rooms, then members again before a refusal; False if that would change nothing.
+
+    While others of the group are placed, the members that were read first may lack VMs whose
+    places the rooms, read later, lack as well. The other way round a VM may count twice, and
+    the claim decides.
+
+    Two calls to Placement for all hosts, and what :func:`group_members.read` says.
+
+    :param known: as for :func:`group_members.read`
+    :param look: how often the request has read them again
+    """
+    group = state.group
+    if group.is_move or not (group.in_flight or group.awaiting - group.orphans > group.left):
+        return False
+    if (look and not _pause(look)) or not state.rooms.refresh(None, []):
+        return False
+    found = group_members.read(state.request, state.candidates, known)
+    if found.is_partial:
+        return False
+    _set_members(state, found)
+    return True
+
+
+def _pause(look: int) -> bool:
+    """Wait between two looks; False if the request has no time left."""
+    with circuit_breaker.charged():
+        time.sleep(min(FIRST_PAUSE * 2 ** (look - 1), LONGEST_PAUSE))
+    return circuit_breaker.remaining() > 0
+
+
+def _set_members(state: GroupState, found: GroupMembership) -> None:
+    state.set_members(found)
+    state.observe(state.request.instance_uuid)
+
+
+def _staying(state: GroupState, gang: GangClaim, found: GroupMembership) -> GroupMembership | None:
+    """Return the members whose claims stay if the request's own do not, else None.
+
+    One GroupRequest for each VM in flight: O(VMs x hosts).
+    """
+    position_of = {(one.host, one.nodename): i for i, one in enumerate(state.candidates)}
+    stays = replace(found, members=found.members - Counter(found.in_flight.values()))
+    own = min(gang.places)
+    for uuid in sorted([*found.in_flight, own]):
+        place = found.in_flight.get(uuid)
+        if place is None:
+            planned = _planned(state, gang)
+        elif place in position_of:
+            planned = _counts(state, [position_of[place]])
+        else:
+            continue
+        _set_members(state, stays)
+        if state.group_request().broken_by(planned) is None:
+            if place is None:
+                return None
+            stays = replace(stays, members=stays.members + Counter([place]))
+        elif place is None:
+            return stays
+    return None
+
+
+def _planned(state: GroupState, gang: GangClaim) -> Array:
+    return _counts(state, [place.position for place in gang.places.values()])
+
+
+def _counts(state: GroupState, positions: Iterable[int]) -> Array:
+    """Return the VMs on each HostState, shape (HostStates,)."""
+    planned = np.zeros(len(state.candidates), dtype=np.int64)
+    np.add.at(planned, list(positions), 1)
+    return planned

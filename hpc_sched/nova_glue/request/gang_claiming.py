@@ -1,0 +1,205 @@
+"""The claim of a plan: all VMs of a request in one transaction, before Nova claims the first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from nova import context as nova_context
+from nova import objects
+from oslo_log import log as logging
+
+from hpc_sched import exceptions
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.nova_glue.claim import claim_conditions
+from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
+from hpc_sched.nova_glue.instances import request_instances
+from hpc_sched.nova_glue.io import circuit_breaker, databases
+from hpc_sched.nova_glue.io.allocations import Answer, Owner
+from hpc_sched.nova_glue.request import claim_conflict, claim_followup, group_turns
+from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.request.group_turns import GroupTurn
+
+LOG = logging.getLogger(__name__)
+
+# Plans that are claimed for one request until one of them holds.
+MAX_PLANS = 16
+
+
+def claim(
+    state: GroupState, spec: objects.RequestSpec, positions: Array, answer: Plan | Rejection
+) -> Plan | Rejection:
+    """Claim the plan of a request, and return the answer that holds.
+
+    Without a plan everything is read again while others of the group are placed: see
+    :func:`claim_conflict.read_again`.
+
+    If others have taken places of the plan, these are read again and the group is planned and
+    claimed again. Nothing is held afterwards if the answer is a Rejection, if claims are not
+    safe, or if Placement does not answer: then Nova claims VM by VM.
+
+    Calls to Placement: one in the quiet case; for each plan that cannot be claimed two for each of
+    its hosts, or two for all.
+
+    :param positions: of the HostStates that are candidates
+    """
+    if claim_conditions.obstacle() is not None or not _may_claim(state, spec):
+        return answer
+    with group_turns.turn(state.request.group_uuid) as turn:
+        if turn.has_waited and claim_conflict.read_again(state, turn.known):
+            answer = state.decide(state.group_request(positions), anew=True)
+        for look in range(claim_conflict.MAX_LOOKS):
+            if isinstance(answer, Plan):
+                answer = _claim(state, spec, positions, answer, turn)
+            if isinstance(answer, Plan) or not claim_conflict.read_again(state, turn.claimed, look):
+                break
+            answer = state.decide(state.group_request(positions), anew=True)
+            # Members that break a constraint while they are placed may still move.
+            if isinstance(answer, Rejection) and not answer.conflict:
+                break
+    return answer
+
+
+def _claim(
+    state: GroupState,
+    spec: objects.RequestSpec,
+    positions: Array,
+    answer: Plan,
+    turn: GroupTurn,
+) -> Plan | Rejection:
+    multiplier = claim_conditions.decisive_multiplier([state.candidates[i] for i in positions])
+    instances = _instances(state, spec) if multiplier is not None else {}
+    if multiplier is None or not instances:
+        return answer
+    gang = GangClaim(Owner(spec.project_id, spec.user_id), multiplier)
+    claim_followup.follow(gang, state, spec)
+    state.gang = gang
+    try:
+        held = _claimed(state, gang, instances, positions, answer, turn)
+    except BaseException:
+        gang.release()
+        raise
+    finally:
+        gang.is_complete = True
+    if isinstance(held, Rejection):
+        gang.release()
+    return held
+
+
+def reclaim(state: GroupState, positions: Array) -> None:
+    """Claim new places for the VMs that Nova has not placed: a host of theirs is gone.
+
+    Without such places, those on hosts that are still candidates stay claimed.
+    """
+    gang = state.gang
+    assert gang is not None
+    instances = dict(enumerate(gang.places))
+    answer = state.decide(state.group_request(positions))
+    if isinstance(answer, Plan):
+        _claimed(state, gang, instances, positions, answer, GroupTurn())
+    left = set(positions.tolist())
+    gang.release({uuid for uuid, place in gang.places.items() if place.position not in left})
+
+
+def _may_claim(state: GroupState, spec: objects.RequestSpec) -> bool:
+    """True if the request creates instances whose places follow the plan."""
+    return (
+        not state.group.is_move
+        and state.request.hpc_specs.by_topology
+        and not state.request.hpc_specs.is_flat
+        and all(name in spec and getattr(spec, name) for name in ("project_id", "user_id"))
+    )
+
+
+def _instances(state: GroupState, spec: objects.RequestSpec) -> dict[int, str]:
+    """Return the instances of the request by their number; none if they cannot be read."""
+    try:
+        return request_instances.read(
+            nova_context.get_admin_context(), spec.instance_uuid, state.request.count
+        )
+    except databases.OUTAGES as error:
+        problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
+        if circuit_breaker.not_yet_logged([problem]):
+            LOG.warning("Group %s is not claimed at once: %s", state.request.group_id, problem)
+        return {}
+
+
+def _claimed(
+    state: GroupState,
+    gang: GangClaim,
+    instances: Mapping[int, str],
+    positions: Array,
+    answer: Plan,
+    turn: GroupTurn,
+) -> Plan | Rejection:
+    """Claim plans until one holds; return it, or the answer without one."""
+    lacking = 0
+    conflict: str | None = None
+    for _ in range(MAX_PLANS):
+        places = _places(state, instances, positions, answer)
+        if not places or circuit_breaker.remaining() <= 0:
+            break
+        written = gang.claim(places)
+        if written.answer is Answer.DONE:
+            conflict = claim_conflict.settle(state, gang, turn)
+            if conflict is None:
+                hosts = [(one.host, one.nodename) for one in state.candidates]
+                turn.add_claim(gang, ((uuid, hosts[at.position]) for uuid, at in places.items()))
+                return answer
+        elif written.answer is Answer.NO_ROOM:
+            # The hosts of one plan at first; then others are at work everywhere.
+            some = None if lacking else sorted({place.position for place in places.values()})
+            lacking += 1
+            if not state.rooms.refresh(some, [place.candidate for place in gang.places.values()]):
+                break
+        else:
+            LOG.warning(
+                "Group %s is not claimed at once: %s: %s",
+                state.request.group_id,
+                written.answer.value,
+                written.detail,
+            )
+            break
+        found = state.decide(state.group_request(positions), anew=True)
+        if isinstance(found, Rejection):
+            return found
+        answer = found
+    if conflict is not None and state.request.hpc_specs.constraints.bind_place:
+        raise exceptions.RefusedError(
+            f"VMs of the group that were claimed at the same moment break a constraint: {conflict}"
+        )
+    return answer
+
+
+def _places(
+    state: GroupState, instances: Mapping[int, str], positions: Array, plan: Plan
+) -> dict[str, ClaimedPlace]:
+    """Return the places of a plan by instance; empty if they are not candidates any more."""
+    group = state.group_request(positions)
+    room = group.capacity
+    hosts = state.topology.hosts
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    for i in positions.tolist():
+        name = hosts[state.host_index[i]]
+        if name in plan.hosts:
+            rows[name] += [i] * min(int(room[i]), plan.hosts[name])
+    taken: dict[str, list[int]] = {name: found[: plan.hosts[name]] for name, found in rows.items()}
+    rows_of_places = [taken[name].pop(0) if taken.get(name) else -1 for name in plan.places]
+    first, count = state.claims.slot, len(rows_of_places)
+    if max(instances) >= count:
+        return {}
+    chosen = {
+        uuid: rows_of_places[(first + number) % count] for number, uuid in sorted(instances.items())
+    }
+    on_host: defaultdict[int, list[str]] = defaultdict(list)
+    for uuid, i in chosen.items():
+        on_host[i].append(uuid)
+    places = {}
+    for i, uuids in on_host.items():
+        candidates = state.rooms.next_claims(i, len(uuids)) if i >= 0 else []
+        if len(candidates) < len(uuids):
+            return {}
+        for uuid, candidate in zip(uuids, candidates, strict=True):
+            places[uuid] = ClaimedPlace(i, candidate)
+    return {uuid: places[uuid] for uuid in chosen}

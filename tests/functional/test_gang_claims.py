@@ -1,0 +1,448 @@
+"""Gang claims on a whole Nova: quiet, with places taken meanwhile, with faults at each step."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import nova.conf
+import pytest
+from keystoneauth1 import exceptions as ksa_exceptions
+from nova.scheduler import utils as scheduler_utils
+from nova.scheduler.client import report
+from nova.scheduler.filters import compute_filter
+from oslo_utils import uuidutils
+
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.io import allocations
+from hpc_sched.nova_glue.request import claim_followup
+from tests.functional.clouds import four_by_eight, leaves_used
+
+CONF = nova.conf.CONF
+
+LEAVES = four_by_eight()
+HOSTS = [host for hosts in LEAVES.values() for host in hosts]
+
+
+@pytest.fixture(scope="module")
+def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
+    cloud = start_cloud(LEAVES)
+    cloud.start_computes(HOSTS)
+    cloud.flavor("node", vcpus=16, memory_mb=1024)
+    cloud.flavor("half", vcpus=8, memory_mb=1024)
+    cloud.flavor("leaf", vcpus=16, memory_mb=1024, extra_specs={"hpc:require": "leaf"})
+    return cloud
+
+
+@pytest.fixture
+def sent(monkeypatch) -> list[tuple[int, str]]:
+    """Return the transactions that are sent, as numbers of consumers and answers."""
+    found = []
+    real = allocations.write
+
+    def write(owner, consumers):
+        written = real(owner, consumers)
+        found.append((len(consumers), written.answer.value))
+        return written
+
+    monkeypatch.setattr(allocations, "write", write)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(cloud: NovaCloud) -> Iterator[None]:
+    """Check afterwards, once all servers are deleted, that Placement has no allocation."""
+    yield
+    wait_until(lambda: not claim_followup._followed)
+    assert held(cloud) == {}
+
+
+def wait_until(is_true: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def held(cloud: NovaCloud) -> dict[str, list[str]]:
+    """Return the hosts on which each consumer has allocations, by Placement's API."""
+    found: dict[str, list[str]] = {}
+    listed = cloud.placement.get("/resource_providers", version="1.14").body
+    for provider in listed["resource_providers"]:
+        answer = cloud.placement.get(
+            f"/resource_providers/{provider['uuid']}/allocations", version="1.36"
+        )
+        for consumer in answer.body["allocations"]:
+            found.setdefault(consumer, []).append(provider["name"])
+    return found
+
+
+def expect_exact(cloud: NovaCloud, hosts: dict[str, str]) -> None:
+    """Check that each server has one allocation, on its host, and nothing else has any."""
+    wait_until(lambda: not claim_followup._followed)
+    assert held(cloud) == {server: [host] for server, host in hosts.items()}
+
+
+@contextmanager
+def before_post(monkeypatch, action: Callable[[int], object]) -> Iterator[None]:
+    """Call a function with the number of the transaction before each is sent."""
+    real, number = report.SchedulerReportClient.post, iter(range(1000))
+
+    def post(self, url, data, **kwargs):
+        if url == "/allocations":
+            action(next(number))
+        return real(self, url, data, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(report.SchedulerReportClient, "post", post)
+        yield
+
+
+def take(cloud: NovaCloud, host: str, vcpus: int = 16, consumer: str | None = None) -> str:
+    """Claim a host as another scheduler does; return the consumer."""
+    found = cloud.placement.get(f"/resource_providers?name={host}", version="1.14").body
+    uuid = found["resource_providers"][0]["uuid"]
+    consumer = consumer or uuidutils.generate_uuid()
+    answer = cloud.placement.put(
+        f"/allocations/{consumer}",
+        version="1.28",
+        body={
+            "allocations": {uuid: {"resources": {"VCPU": vcpus, "MEMORY_MB": 64}}},
+            "project_id": "other",
+            "user_id": "other",
+            "consumer_generation": None,
+        },
+    )
+    assert answer.status == 204, answer.body
+    return consumer
+
+
+@pytest.fixture
+def others(cloud: NovaCloud) -> Iterator[Callable[..., str]]:
+    """Return :func:`take`, undone at the end."""
+    consumers: list[str] = []
+
+    def take_(*args) -> str:
+        consumers.append(take(cloud, *args))
+        return consumers[-1]
+
+    yield take_
+    for consumer in consumers:
+        cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
+
+
+def test_a_group_is_claimed_in_one_transaction_before_its_first_vm(cloud, boot, sent):
+    group = cloud.server_group("quiet", "anti-affinity")
+    hosts = cloud.hosts_of(boot("node", count=6, group=group))
+    assert sent == [(6, "done")]
+    assert list(leaves_used(LEAVES, hosts.values()).values()) == [6]
+    expect_exact(cloud, hosts)
+    # Nothing is removed from a request that went well.
+    assert sent == [(6, "done")]
+
+
+def test_several_vms_on_a_host_and_a_single_vm_are_claimed(cloud, boot, sent):
+    group = cloud.server_group("packed", "soft-affinity")
+    hosts = cloud.hosts_of(boot("half", count=6, group=group))
+    assert sorted(Counter(hosts.values()).values()) == [2, 2, 2]
+    hosts |= cloud.hosts_of(boot("half", group=group))
+    assert sent == [(6, "done"), (1, "done")]
+    expect_exact(cloud, hosts)
+
+
+def test_places_taken_meanwhile_are_planned_around(cloud, boot, sent, monkeypatch, others):
+    # Another scheduler takes a host of whatever is planned first.
+    def steal(number):
+        if number == 0:
+            for leaf in ("leaf1", "leaf2", "leaf3"):
+                others(LEAVES[leaf][0])
+
+    group = cloud.server_group("late", "anti-affinity")
+    with before_post(monkeypatch, steal):
+        hosts = cloud.hosts_of(boot("leaf", count=8, group=group))
+    assert leaves_used(LEAVES, hosts.values()) == {"leaf4": 8}
+    assert sent[-1] == (8, "done")
+    assert {answer for _, answer in sent[:-1]} <= {"no room"}
+
+
+def test_a_group_without_room_any_more_is_refused_with_the_true_reason(
+    cloud, boot, sent, monkeypatch, others
+):
+    def steal(number):
+        if number == 0:
+            for hosts in LEAVES.values():
+                others(hosts[0])
+
+    group = cloud.server_group("none", "anti-affinity")
+    with before_post(monkeypatch, steal):
+        servers = boot("leaf", count=8, group=group)
+        shown = cloud.wait(servers)
+    assert {server["status"] for server in shown.values()} == {"ERROR"}
+    fault = cloud.api.get_server(servers[0])["fault"]["message"]
+    assert "needs one leaf: largest gang that fits under one leaf: 7" in fault
+    assert all(answer == "no room" for _, answer in sent)
+    assert len(held(cloud)) == 4
+
+
+@pytest.mark.parametrize("is_made", [True, False], ids=["made", "not made"])
+def test_a_lost_answer_is_read_back(cloud, boot, sent, monkeypatch, is_made):
+    real = report.SchedulerReportClient.post
+
+    def post(self, url, data, **kwargs):
+        if url != "/allocations":
+            return real(self, url, data, **kwargs)
+        if is_made:
+            real(self, url, data, **kwargs)
+        raise ksa_exceptions.ConnectFailure("reset by peer")
+
+    group = cloud.server_group("lost", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(report.SchedulerReportClient, "post", post)
+        patch.setattr(claim_followup, "LATE", 0.5)
+        hosts = cloud.hosts_of(boot("node", count=4, group=group))
+        assert len(hosts) == 4
+        expect_exact(cloud, hosts)
+
+
+def test_a_transaction_that_is_made_late_is_removed(cloud, boot, sent, monkeypatch):
+    """The answer is lost, and Placement makes the transaction while Nova claims elsewhere."""
+    real_post, real_claim = report.SchedulerReportClient.post, scheduler_utils.claim_resources
+    late = []
+
+    def post(self, url, data, **kwargs):
+        if url == "/allocations" and not late:
+            late.append(lambda: real_post(self, url, data, **kwargs))
+            raise ksa_exceptions.ConnectTimeout("no answer")
+        return real_post(self, url, data, **kwargs)
+
+    def claim(*args, **kwargs):
+        if len(late) == 1:
+            late.append(late[0]())
+            assert late[1].status_code == 204
+        return real_claim(*args, **kwargs)
+
+    group = cloud.server_group("too late", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(report.SchedulerReportClient, "post", post)
+        patch.setattr(scheduler_utils, "claim_resources", claim)
+        patch.setattr(claim_followup, "LATE", 0.5)
+        hosts = cloud.hosts_of(boot("node", count=4, group=group))
+        assert len(late) == 2
+        assert len(hosts) == 4
+        expect_exact(cloud, hosts)
+
+
+def test_a_request_that_dies_at_a_later_vm_holds_nothing(cloud, boot, sent, monkeypatch):
+    """Nova's filters leave no host for the third VM: it cleans up the first two, we the rest."""
+    seen = set()
+
+    def passes(self, state, spec):
+        seen.add(spec.instance_uuid)
+        return len(seen) < 3
+
+    group = cloud.server_group("dies", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
+        patch.setattr(compute_filter.ComputeFilter, "run_filter_once_per_request", False)
+        shown = cloud.wait(boot("node", count=6, group=group))
+    assert {server["status"] for server in shown.values()} == {"ERROR"}
+    wait_until(lambda: not claim_followup._followed, 3)
+    assert held(cloud) == {}
+    assert sent == [(6, "done"), (4, "done")]
+
+
+def test_a_release_that_placement_does_not_answer_is_repeated(cloud, boot, sent, monkeypatch):
+    real = report.SchedulerReportClient.post
+    seen, lost = set(), []
+
+    def passes(self, state, spec):
+        seen.add(spec.instance_uuid)
+        return len(seen) < 3
+
+    def post(self, url, data, **kwargs):
+        is_release = not all(consumer["allocations"] for consumer in data.values())
+        if url == "/allocations" and is_release and len(lost) < 6:
+            lost.append(len(data))
+            raise ksa_exceptions.ConnectFailure("reset by peer")
+        return real(self, url, data, **kwargs)
+
+    group = cloud.server_group("unanswered", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(report.SchedulerReportClient, "post", post)
+        patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
+        patch.setattr(compute_filter.ComputeFilter, "run_filter_once_per_request", False)
+        cloud.wait(boot("node", count=6, group=group))
+        wait_until(lambda: not claim_followup._followed)
+    # All four at once, each by itself, and one of these once more.
+    assert lost[:2] == [4, 1]
+    assert held(cloud) == {}
+
+
+def test_a_request_that_ends_with_an_exception_releases_what_nova_has_not_claimed(
+    cloud, boot, sent, monkeypatch
+):
+    claimed = []
+    real = scheduler_utils.claim_resources
+
+    def claim(ctx, client, spec, uuid, *args, **kwargs):
+        if len(claimed) == 2:
+            raise ksa_exceptions.ConnectTimeout("no answer")
+        claimed.append(uuid)
+        return real(ctx, client, spec, uuid, *args, **kwargs)
+
+    group = cloud.server_group("exception", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler_utils, "claim_resources", claim)
+        shown = cloud.wait(boot("node", count=6, group=group))
+    assert {server["status"] for server in shown.values()} == {"ERROR"}
+    wait_until(lambda: not claim_followup._followed, 5)
+    # As in stock Nova, what it has claimed itself stays until the servers are deleted.
+    assert held(cloud).keys() == set(claimed)
+
+
+def test_a_vm_that_nova_places_elsewhere_has_one_allocation(cloud, boot, sent, monkeypatch):
+    """Nova's claims on the claimed host of the second VM fail: it takes the next one."""
+    real = scheduler_utils.claim_resources
+    first = {}
+
+    def claim(ctx, client, spec, uuid, alloc_req, **kwargs):
+        [provider] = alloc_req["allocations"]
+        first.setdefault(uuid, provider)
+        if len(first) == 2 and first[uuid] == provider:
+            return False
+        return real(ctx, client, spec, uuid, alloc_req, **kwargs)
+
+    group = cloud.server_group("elsewhere", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler_utils, "claim_resources", claim)
+        hosts = cloud.hosts_of(boot("node", count=6, group=group))
+    assert len(set(hosts.values())) == 6
+    expect_exact(cloud, hosts)
+
+
+@pytest.mark.parametrize("position", [0, 2, 5], ids=["first", "third", "last"])
+def test_a_claimed_host_that_a_filter_removes_later_is_replaced(
+    cloud, boot, sent, monkeypatch, position
+):
+    """A filter of Nova's passes every host for the plan, then one of them no more."""
+    removed, seen = [], []
+
+    def passes(self, state, spec):
+        if spec.instance_uuid not in seen:
+            seen.append(spec.instance_uuid)
+        claims = claim_followup._followed
+        if not removed and len(seen) == position + 1 and claims:
+            gang, state_of = claims[-1].gang, claims[-1].state
+            place = gang.places.get(spec.instance_uuid)
+            if place is not None:
+                removed.append(state_of.candidates[place.position].host)
+        return state.host not in removed
+
+    group = cloud.server_group("removed", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
+        patch.setattr(compute_filter.ComputeFilter, "run_filter_once_per_request", False)
+        hosts = cloud.hosts_of(boot("node", count=6, group=group))
+    assert len(set(hosts.values())) == 6
+    # The first filter run of a request comes before its claim.
+    assert bool(removed) == (position > 0)
+    assert not set(removed) & set(hosts.values())
+    expect_exact(cloud, hosts)
+
+
+@pytest.mark.parametrize(
+    ("section", "option", "value"),
+    [
+        ("filter_scheduler", "host_subset_size", 2),
+        ("filter_scheduler", "shuffle_best_same_weighed_hosts", True),
+        ("hpc_sched", "hop_byte_weight_multiplier", 0.0),
+        ("hpc_sched", "gang_claims", False),
+    ],
+)
+def test_nothing_is_claimed_where_nova_may_choose_other_hosts(
+    cloud, boot, sent, section, option, value
+):
+    CONF.set_override(option, value, section)
+    try:
+        group = cloud.server_group("unsafe", "anti-affinity")
+        hosts = cloud.hosts_of(boot("node", count=6, group=group))
+    finally:
+        CONF.clear_override(option, section)
+    assert len(hosts) == 6
+    assert sent == []
+    expect_exact(cloud, hosts)
+
+
+def test_an_aggregate_that_ignores_the_topology_has_no_claims(cloud, boot, sent):
+    metadata = {"hop_byte_weight_multiplier": "0"}
+    aggregate = cloud.api.post_aggregate({"aggregate": {"name": "flat"}})["id"]
+    cloud.api.add_host_to_aggregate(aggregate, HOSTS[0])
+    cloud.api.post_aggregate_action(aggregate, {"set_metadata": {"metadata": metadata}})
+    try:
+        hosts = cloud.hosts_of(boot("node", group=cloud.server_group("flat", "anti-affinity")))
+    finally:
+        cloud.api.api_post(
+            f"/os-aggregates/{aggregate}/action", {"remove_host": {"host": HOSTS[0]}}
+        )
+        cloud.api.delete_aggregate(aggregate)
+    assert len(hosts) == 1
+    assert sent == []
+
+
+def test_a_claimed_host_wins_against_every_weigher(cloud, boot, sent, monkeypatch):
+    """BuildFailureWeigher puts a claimed host behind all others after the plan was made."""
+    weighers = cloud.scheduler.manager.host_manager.weighers
+    [failures] = [one for one in weighers if type(one).__name__ == "BuildFailureWeigher"]
+    CONF.set_override("build_failure_weight_multiplier", 1e6, "filter_scheduler")
+
+    def weigh(state, spec):
+        claims = claim_followup._followed
+        claimed = {place.position for one in claims for place in one.gang.places.values()}
+        found = [one.state.candidates[i] for one in claims for i in claimed]
+        return float(any(one is state for one in found))
+
+    group = cloud.server_group("pushed", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(failures, "_weigh_object", weigh)
+        try:
+            hosts = cloud.hosts_of(boot("node", count=6, group=group))
+        finally:
+            CONF.clear_override("build_failure_weight_multiplier", "filter_scheduler")
+    assert list(leaves_used(LEAVES, hosts.values()).values()) == [6]
+    assert sent == [(6, "done")]
+    expect_exact(cloud, hosts)
+
+
+def test_moves_are_not_claimed(cloud, boot, sent):
+    group = cloud.server_group("moves", "anti-affinity")
+    [server] = boot("node", group=group)
+    before = cloud.hosts_of([server])[server]
+    sent.clear()
+    cloud.api.post_server_action(server, {"migrate": None})
+    cloud._wait_for_state_change({"id": server}, "VERIFY_RESIZE")
+    cloud.api.post_server_action(server, {"confirmResize": None})
+    cloud._wait_for_state_change({"id": server}, "ACTIVE")
+    assert sent == []
+    assert cloud.hosts_of([server])[server] != before
+
+
+def test_a_consumer_that_others_have_changed_is_left_alone(cloud, boot, sent, monkeypatch):
+    """A VM of the group gets an allocation from elsewhere before the claim: Nova adds to it."""
+    foreign = {}
+
+    def interfere(number):
+        if not foreign:
+            gang = claim_followup._followed[-1]
+            spec = gang.spec()
+            foreign[spec.instance_uuid] = take(cloud, HOSTS[-1], 1, spec.instance_uuid)
+
+    group = cloud.server_group("consumer", "anti-affinity")
+    with before_post(monkeypatch, interfere):
+        hosts = cloud.hosts_of(boot("node", count=2, group=group))
+    assert sent == [(2, "consumer changed")]
+    wait_until(lambda: not claim_followup._followed)
+    [changed] = foreign
+    found = held(cloud)
+    assert {uuid: set(on) for uuid, on in found.items()} == {
+        uuid: {host} | ({HOSTS[-1]} if uuid == changed else set()) for uuid, host in hosts.items()
+    }
