@@ -27,7 +27,10 @@ LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in ran
 
 @pytest.fixture(scope="module")
 def claims(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
-    return outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES)
+    claims = outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES)
+    # They were written before the database failed, and cannot be read since.
+    claims.has_build_requests = False
+    return claims
 
 
 @pytest.fixture(params=LEAVES)

@@ -81,8 +81,9 @@ def test_a_group_of_ten_thousand_entries_counts_those_that_have_a_place(
     with believed(monkeypatch) as seen:
         outcome = outcomes.place(claims, group, 4, require="leaf")
     assert outcome.seconds < SECONDS
-    [read] = seen
+    read, after_the_claim = seen
     assert nodes(read) == Counter({"n17": 367, "n18": 367, "n19": 366})
+    assert nodes(after_the_claim) == nodes(read)
     assert read.awaiting == 4
     assert leaves_used(LEAVES, outcome.hosts) == {"leaf2": 4}
     assert faults.said(caplog) == []

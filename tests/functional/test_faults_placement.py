@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
+import nova.conf
 import pytest
 from nova import context as nova_context
 from nova import objects
@@ -24,6 +25,8 @@ from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import leaves_used
 from tests.functional.outcomes import CROWD, TIMEOUT, WORK
+
+CONF = nova.conf.CONF
 
 LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(2)}
 
@@ -45,8 +48,28 @@ def claims(started: ClaimsOnly) -> Iterator[ClaimsOnly]:
     faults.forget()
 
 
-def test_a_group_stays_under_its_switch_though_every_second_claim_is_lost(
+@pytest.fixture
+def without_gang_claims() -> Iterator[None]:
+    """Have Nova alone claim, VM by VM."""
+    CONF.set_override("gang_claims", False, "hpc_sched")
+    yield
+    CONF.clear_override("gang_claims", "hpc_sched")
+
+
+def test_a_claimed_group_stays_under_its_switch_though_novas_claims_are_lost(
     claims, caplog, monkeypatch
+):
+    group = claims.cloud.server_group("group", "soft-anti-affinity")
+    with faults.every_second_claim_lost(monkeypatch, claims.cloud) as lost:
+        outcome = outcomes.place(claims, group, 4, require="leaf")
+    assert lost
+    assert len(leaves_used(LEAVES, outcome.hosts)) == 1
+    assert len(set(outcome.hosts)) == 4
+    assert faults.said(caplog) == []
+
+
+def test_a_group_stays_under_its_switch_though_every_second_claim_is_lost(
+    claims, without_gang_claims, caplog, monkeypatch
 ):
     group = claims.cloud.server_group("group", "soft-anti-affinity")
     with faults.every_second_claim_lost(monkeypatch, claims.cloud) as lost:
@@ -58,7 +81,7 @@ def test_a_group_stays_under_its_switch_though_every_second_claim_is_lost(
 
 
 def test_a_group_that_lost_too_many_claims_is_refused_and_leaves_nothing_behind(
-    claims, caplog, monkeypatch
+    claims, without_gang_claims, caplog, monkeypatch
 ):
     """Six of eight hosts, and as many would have done: five were lost."""
     group = claims.cloud.server_group("group", "soft-anti-affinity")

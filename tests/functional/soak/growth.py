@@ -24,6 +24,7 @@ from hpc_sched.core.plan import problem, result
 from hpc_sched.core.room import verified_rooms
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.nova_glue import nova_release, request
+from hpc_sched.nova_glue.claim import gang_claim
 from hpc_sched.nova_glue.instances import (
     colocated_instances,
     group_members,
@@ -31,7 +32,7 @@ from hpc_sched.nova_glue.instances import (
     instance_applications,
 )
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
-from hpc_sched.nova_glue.request import landed_record, served_requests
+from hpc_sched.nova_glue.request import claim_followup, landed_record, served_requests
 from hpc_sched.nova_glue.room import (
     allocation_candidates,
     compared_hosts,
@@ -55,6 +56,8 @@ def _classes_of(package: ModuleType) -> Iterator[type]:
 OF_REQUESTS: frozenset[type] = frozenset(
     {
         *_classes_of(request),
+        gang_claim.GangClaim,
+        gang_claim.ClaimedPlace,
         colocated_instances.ColocatedInstances,
         allocation_candidates.AllocationCandidates,
         group_members.GroupMembership,
@@ -117,6 +120,8 @@ def look(requests: int, vms: int) -> Sample:
     for _ in range(3):
         with mock.patch.multiple(landed_record, QUIET=0.0, IDLE=0.0):
             landed_record.write_all()
+        with mock.patch.object(claim_followup, "LATE", 0.0):
+            claim_followup.look()
         gc.collect()
     live: Counter[str] = Counter()
     # Not while a topology is being read: CPython takes it amiss (SystemError) when somebody else

@@ -14,7 +14,7 @@ import nova.conf
 from nova import exception, objects
 
 from hpc_sched.nova_glue.io import loaded_topology
-from tests.functional import rows
+from tests.functional import build_requests, rows
 from tests.functional.claims import ClaimsOnly, ask, hosts_of
 from tests.functional.soak import fabrics
 from tests.functional.soak.events import Event
@@ -106,7 +106,7 @@ class Life:
         is_new = event.kind in ("create", "grow")
         self.count(event, "refused" if attempt.hosts is None else "placed")
         if is_new:
-            rows.end_builds(uuids)
+            build_requests.remove(uuids)
         if attempt.hosts is None:
             for vm in attempt.vms:
                 self.fleet.stay(vm)
@@ -192,7 +192,7 @@ class Life:
                 self.nova.context, group.uuid, [vm.uuid for vm in vms]
             )
         spec = self.fleet.spec(vms[0], size)
-        rows.await_builds([vm.uuid for vm in vms], spec, job)
+        build_requests.add([vm.uuid for vm in vms], job, spec.flavor)
         return Attempt(event, vms, spec)
 
     def _move(self, event: Event, dice: random.Random) -> Attempt | None:
