@@ -1,0 +1,118 @@
+"""Run as ``python -m tests.contention``; ``tox -e contention`` is the long run."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hpc_sched.nova_glue import nova_release
+
+# Nova wants its threads chosen before anything else of it is imported.
+nova_release.choose_threads()
+
+import pytest
+from nova import config, objects
+
+objects.register_all()
+
+from tests.contention import bursts, deployment, results, rounds, timeline
+from tests.contention.cloud import Cloud
+
+SHOWN = 20  # broken invariants that are listed
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    found = argparse.ArgumentParser(
+        prog="python -m tests.contention",
+        description="Several schedulers place seeded bursts of requests on one Placement; what "
+        "they leave is checked after each burst. Exit code 1: gang claims broke an invariant; "
+        "2: no database server answers.",
+    )
+    add = found.add_argument
+    add("--scenario", choices=sorted(bursts.SCENARIOS), default="mixed")
+    add("--rounds", type=int, default=10, help="bursts of each side (default: 10)")
+    add("--first-round", type=int, default=0, help="number of the first one, to repeat it")
+    add("--seed", type=int, default=23)
+    add("--schedulers", type=int, default=3, help="processes (default: 3)")
+    add(
+        "--sides",
+        default="claims",
+        help=f"comma-separated, of {', '.join(deployment.SIDES)} (default: claims)",
+    )
+    add("--database", choices=("mariadb", "postgresql"), default="mariadb")
+    add(
+        "--conflict-retries",
+        type=int,
+        default=1,
+        help="Placement's allocation_conflict_retry_count (default: 1; Placement's own: 10)",
+    )
+    add("--keep", type=Path, help="folder for logs, which must not exist yet")
+    return found
+
+
+def main() -> int:
+    """Run all sides; return the exit code."""
+    # Nova says of its pools of threads that they are busy, Placement's client that hosts are full.
+    logging.disable(logging.WARNING)
+    chosen = parser().parse_args()
+    sides = chosen.sides.split(",")
+    if unknown := set(sides) - deployment.SIDES.keys():
+        parser().error(f"--sides: unknown {', '.join(sorted(unknown))}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        if chosen.keep is not None:
+            path = chosen.keep
+            path.mkdir(parents=True)
+        try:
+            found = _run(chosen, sides, path)
+        except pytest.skip.Exception as reason:
+            print(reason, file=sys.stderr)
+            return 2
+    print(results.table(found))
+    for side, result in found.items():
+        for detail in result.findings.details[:SHOWN]:
+            print(f"{side}: {detail}")
+    return int("claims" in found and bool(found["claims"].findings.broken))
+
+
+def _run(chosen: argparse.Namespace, sides: list[str], folder: Path) -> dict[str, results.Result]:
+    """Return the results of each side."""
+    found: dict[str, results.Result] = {}
+    with deployment.deployed(chosen.database, folder, chosen.conflict_retries) as deployed:
+        config.parse_args(["contention", "--config-file", str(deployed.conf)])
+        cloud = Cloud(deployed)
+        cloud.add_hosts()
+        log = timeline.CallLog(deployed.placement_log)
+        for side in sides:
+            result = found[side] = results.Result()
+            with deployed.schedulers(side, chosen.schedulers) as schedulers:
+                for number in range(chosen.first_round, chosen.first_round + chosen.rounds):
+                    seed = f"{chosen.seed} {chosen.scenario} {number}"
+                    burst = bursts.SCENARIOS[chosen.scenario](random.Random(seed))
+                    began = time.monotonic()
+                    one = rounds.run(cloud, log, schedulers, burst, seed)
+                    result.add(one)
+                    _show(side, number, one, time.monotonic() - began)
+    return found
+
+
+def _show(side: str, number: int, found: rounds.Round, seconds: float) -> None:
+    """Print one line of progress."""
+    placed = sum(bool(outcome.hosts) for outcome in found.outcomes)
+    broken = ", ".join(f"{count} {what}" for what, count in sorted(found.findings.broken.items()))
+    print(
+        f"{side} {number}: {placed} of {len(found.outcomes)} placed, {seconds:.1f} s"
+        + (f"; {broken}" if broken else ""),
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Databases, Placement and schedulers, each a process of its own; nova.conf for all of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nova import objects
+
+from tests.contention import fabric
+from tests.functional import engines, servers
+from tests.functional.database_files import write_conf
+from tests.functional.trees import write_tree
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE_CONF = ROOT / "etc" / "nova.conf.sample"
+CELL_TIMEOUT = 20  # seconds
+# What differs between the sides that are compared.
+SIDES: Mapping[str, str] = {
+    "claims": "",
+    "plans": "[hpc_sched]\ngang_claims = false\n",
+    "stock": "[filter_scheduler]\nenabled_filters = ComputeFilter,ComputeCapabilitiesFilter,"
+    "ImagePropertiesFilter,ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter\n"
+    "weight_classes = nova.scheduler.weights.all_weighers\n",
+}
+
+
+class SchedulerDiedError(Exception):
+    """The scheduler ended before it answered, as the conductor sees by a timeout."""
+
+
+@dataclass
+class Scheduler:
+    """A scheduler's process, which serves many requests at a time."""
+
+    command: Sequence[str]
+    decisions: Path  # its decision log
+    pending: dict[str, Future[Mapping[str, Any]]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self) -> None:
+        """Start the process and wait until it takes requests."""
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True
+        )
+        assert self.process.stdout is not None
+        if json.loads(self.process.stdout.readline() or "null") != "ready":
+            raise SystemExit(f"a scheduler did not start: {' '.join(map(str, self.command))}")
+        threading.Thread(target=self._read, args=(self.process,), daemon=True).start()
+
+    def ask(self, spec: objects.RequestSpec, uuids: Sequence[str]) -> Mapping[str, Any]:
+        """Return the answer to a request.
+
+        :raises SchedulerDiedError: if the process ends before
+        """
+        asked = {"spec": spec.obj_to_primitive(), "uuids": list(uuids), "alternates": True}
+        future: Future[Mapping[str, Any]] = Future()
+        with self.lock:
+            if self.process.poll() is not None:
+                raise SchedulerDiedError
+            self.pending[uuids[0]] = future
+            assert self.process.stdin is not None
+            try:
+                self.process.stdin.write(json.dumps(asked) + "\n")
+                self.process.stdin.flush()
+            except BrokenPipeError:
+                raise SchedulerDiedError from None
+        return future.result()
+
+    def kill(self) -> None:
+        """End the process at once, wherever it is."""
+        self.process.kill()
+        self.process.wait()
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            answer = json.loads(line)
+            with self.lock:
+                future = self.pending.pop(answer["first"])
+            future.set_result(answer)
+        process.wait()
+        with self.lock:
+            left, self.pending = self.pending, {}
+        for future in left.values():
+            future.set_exception(SchedulerDiedError())
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What all sides share."""
+
+    databases: engines.Databases
+    placement_url: str  # of its database
+    placement_log: Path
+    conf: Path  # nova.conf
+    folder: Path
+
+    @contextmanager
+    def schedulers(self, side: str, count: int) -> Iterator[list[Scheduler]]:
+        """Yield schedulers of one side that have started; they end afterwards."""
+        found = []
+        for number in range(count):
+            name = f"{side}{number}"
+            decisions = self.folder / f"{name}.jsonl"
+            own = self.folder / f"{name}.conf"
+            own.write_text(f"{SIDES[side]}\n[hpc_sched]\ndecision_log = {decisions}\n")
+            files = ("--config-file", str(self.conf), "--config-file", str(own))
+            log = ("--log-file", str(self.folder / f"{name}.log"))
+            process = (sys.executable, "-m", "tests.functional.scheduler_process")
+            found.append(Scheduler((*process, *files, *log), decisions))
+        with ExitStack() as stack:
+            for scheduler in found:
+                scheduler.start()
+                stack.callback(scheduler.kill)
+            yield found
+
+
+@contextmanager
+def deployed(engine: str, folder: Path, conflict_retries: int) -> Iterator[Deployment]:
+    """Yield an empty deployment on databases of its own, which are dropped afterwards.
+
+    :param conflict_retries: Placement's ``allocation_conflict_retry_count``
+    """
+    with ExitStack() as stack:
+        databases = stack.enter_context(engines.migrated(engine))
+        url = stack.enter_context(servers.databases_on(engine))("placement")
+        log = folder / "placement.jsonl"
+        placement = write_conf(
+            folder / "placement.conf",
+            {
+                "api": {"auth_strategy": "noauth2"},
+                "placement": {"allocation_conflict_retry_count": str(conflict_retries)},
+                "placement_database": {"connection": url, "sync_on_startup": "true"},
+            },
+        )
+        errors = stack.enter_context((folder / "placement.log").open("w"))
+        served = subprocess.Popen(
+            [sys.executable, "-m", "tests.contention.placement_server", placement, log],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=ROOT,
+            text=True,
+        )
+        stack.callback(served.wait)
+        stack.callback(served.kill)
+        assert served.stdout is not None
+        port = served.stdout.readline().strip()
+        if not port:
+            raise SystemExit("Placement did not start")
+        conf = write_conf(
+            folder / "nova.conf",
+            {
+                # Nobody reports.
+                "DEFAULT": {"transport_url": "fake://", "service_down_time": "1000000"},
+                "api_database": {"connection": databases.urls["api"]},
+                "database": {"connection": databases.urls["cell1"]},
+                "placement": {
+                    "auth_type": "none",
+                    "endpoint_override": f"http://127.0.0.1:{port}/",
+                },
+                "hpc_sched": {
+                    # All processes share the cores of one machine.
+                    "cell_timeout": str(CELL_TIMEOUT),
+                    "topology_file": str(write_tree(folder / "topology.yaml", fabric.TREE)),
+                },
+            },
+            text=SAMPLE_CONF.read_text().partition("[hpc_sched]")[0],
+        )
+        yield Deployment(databases, url, log, conf, folder)

@@ -1,0 +1,87 @@
+"""The table of what the sides did."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tests.contention.bursts import Outcome
+from tests.contention.rounds import Round
+from tests.contention.verification import Broken, Findings
+
+
+@dataclass
+class Result:
+    """All rounds of one side."""
+
+    rounds: int = 0
+    clean: int = 0  # rounds without a refusal
+    findings: Findings = field(default_factory=Findings)
+    calls: Counter[str] = field(default_factory=Counter)
+    audited: int = 0
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def add(self, found: Round) -> None:
+        """Add a round."""
+        self.rounds += 1
+        self.clean += not any(outcome.refused for outcome in found.outcomes)
+        self.findings.broken.update(found.findings.broken)
+        self.findings.details += found.findings.details
+        self.findings.split_by_plain += found.findings.split_by_plain
+        self.findings.late += found.findings.late
+        self.calls.update(found.calls)
+        self.audited += found.audited
+        self.outcomes += found.outcomes
+
+
+def table(results: Mapping[str, Result]) -> str:
+    """Return the results, a column a side."""
+    columns = {side: dict(_rows(result)) for side, result in results.items()}
+    names = list(dict.fromkeys(name for rows in columns.values() for name in rows))
+    lines = [["", *columns]] + [[n, *(rows.get(n, "") for rows in columns.values())] for n in names]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(
+            [
+                line[0].ljust(widths[0]),
+                *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)),
+            ]
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _rows(result: Result) -> Iterable[tuple[str, str]]:
+    groups = [o for o in result.outcomes if o.request.group is not None]
+    plain = [o for o in result.outcomes if o.request.group is None]
+    yield "rounds", str(result.rounds)
+    yield "rounds with all placed", str(result.clean)
+    for name, found in (("groups", groups), ("plain VMs", plain)):
+        if found:
+            placed = sum(bool(outcome.hosts) for outcome in found)
+            dead = sum(outcome.is_dead for outcome in found)
+            yield f"{name}: placed", f"{placed} of {len(found)}"
+            if dead:
+                yield f"{name}: scheduler killed", str(dead)
+    for what in Broken:
+        yield what, str(result.findings.broken[what])
+    yield "split after a plain VM's claim", str(result.findings.split_by_plain)
+    yield "refused after their deadline", str(result.findings.late)
+    if result.audited:
+        yield "removed by the audit", str(result.audited)
+    by_size: dict[int, list[float]] = {}
+    for outcome in result.outcomes:
+        if outcome.hosts:
+            by_size.setdefault(len(outcome.request.vms), []).append(outcome.answered - outcome.sent)
+    everything = sorted(seconds for found in by_size.values() for seconds in found)
+    if everything:
+        yield "seconds, median", f"{statistics.median(everything):.2f}"
+        yield "seconds, 95 %", f"{everything[int(0.95 * (len(everything) - 1))]:.2f}"
+    if len(by_size) <= 4:
+        for size, found in sorted(by_size.items()):
+            yield f"seconds of {size} VMs, median", f"{statistics.median(found):.2f}"
+    if result.outcomes:
+        calls = sum(result.calls.values()) / len(result.outcomes)
+        yield "calls of Placement a request", f"{calls:.1f}"

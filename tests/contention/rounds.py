@@ -1,0 +1,133 @@
+"""Rounds: a burst, its answers, the checks, and the end of its servers."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.contention import timeline, verification
+from tests.contention.bursts import Burst, Outcome
+from tests.contention.cloud import Cloud
+from tests.contention.deployment import Scheduler
+from tests.contention.verification import Broken, Findings
+
+# Seconds for schedulers to release what they claimed in vain.
+SETTLED_IN, LOOK_EVERY = 3.0, 0.1
+
+
+@dataclass
+class Round:
+    """What came of a burst."""
+
+    outcomes: list[Outcome]
+    findings: Findings
+    calls: Counter[str] = field(default_factory=Counter)  # to Placement, for the burst itself
+    audited: int = 0  # consumers that only an audit removed
+
+
+def run(
+    cloud: Cloud, log: timeline.CallLog, schedulers: Sequence[Scheduler], burst: Burst, seed: str
+) -> Round:
+    """Send a burst, check what came of it and delete its servers."""
+    cloud.set_use(burst.used)
+    cloud.deleted.clear()
+    for request in burst.requests:
+        if request.group is not None and request.group not in cloud.groups:
+            assert request.policy is not None
+            cloud.add_group(request.group, request.policy)
+    log.skip()
+    numbers = random.Random(seed)
+    victim = numbers.choice(list(schedulers)) if burst.kill_after is not None else None
+    outcomes = _send(cloud, schedulers, burst, victim)
+    end = time.monotonic()
+    findings = _settled(cloud, outcomes, burst)
+    writes, calls = log.read(cloud.providers())
+    line = timeline.timeline(burst.used, writes)
+    verification.check_wishes(findings, outcomes)
+    verification.check_refusals(findings, outcomes, line, end)
+    verification.check_splits(findings, outcomes, _plans(schedulers, outcomes), line)
+    cloud.delete_all(outcomes)
+    found = Round(outcomes, findings, calls)
+    left = cloud.allocations()
+    if left and cloud.deleted >= left.keys():
+        found.audited = len(left)
+        _audit(cloud.deployment.conf)
+        left = cloud.allocations()
+    for consumer, places in left.items():
+        findings.add(Broken.LEFT, f"{consumer} holds {places} after all servers were deleted")
+        cloud.placement.delete_allocation_for_instance(cloud.context, consumer, force=True)
+    if victim is not None:
+        victim.start()
+    return found
+
+
+def _send(
+    cloud: Cloud, schedulers: Sequence[Scheduler], burst: Burst, victim: Scheduler | None
+) -> list[Outcome]:
+    begin = threading.Barrier(len(burst.requests))
+    timers = [
+        threading.Timer(request.deleted_after, cloud.delete_before_claim, [request.vms[-1]])
+        for request in burst.requests
+        if request.deleted_after is not None
+    ]
+    if victim is not None:
+        assert burst.kill_after is not None
+        timers.append(threading.Timer(burst.kill_after, victim.kill))
+
+    def send(number: int) -> Outcome:
+        request = burst.requests[number]
+        begin.wait()
+        time.sleep(request.delay)
+        return cloud.create(request, schedulers[number % len(schedulers)])
+
+    for timer in timers:
+        timer.start()
+    with ThreadPoolExecutor(len(burst.requests)) as pool:
+        outcomes = list(pool.map(send, range(len(burst.requests))))
+    for timer in timers:
+        timer.join()
+    return outcomes
+
+
+def _settled(cloud: Cloud, outcomes: Sequence[Outcome], burst: Burst) -> Findings:
+    """Return what is wrong with allocations once schedulers had time to release theirs."""
+    until = time.monotonic() + SETTLED_IN
+    while True:
+        findings = Findings()
+        held = cloud.allocations()
+        verification.check_allocations(findings, outcomes, held, burst.used, cloud.deleted)
+        if not findings.broken or time.monotonic() > until:
+            return findings
+        time.sleep(LOOK_EVERY)
+
+
+def _plans(schedulers: Sequence[Scheduler], outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
+    """Return the leaves of the last plan of each request, by its first VM."""
+    wanted = {outcome.request.vms[0] for outcome in outcomes}
+    plans = {}
+    for scheduler in schedulers:
+        if not scheduler.decisions.exists():
+            continue
+        for line in scheduler.decisions.read_text().splitlines():
+            entry = json.loads(line)
+            if entry["instance"] in wanted and entry["decision"] == "planned":
+                plans[entry["instance"]] = list(entry["plan"]["leaves"])
+        scheduler.decisions.write_text("")
+    return plans
+
+
+def _audit(conf: Path) -> None:
+    """Run ``nova-manage placement audit --delete``."""
+    command = ("from nova.cmd.manage import main; main()", "--config-file", str(conf))
+    audit = ("placement", "audit", "--delete")
+    # The exit code says what was found.
+    subprocess.run([sys.executable, "-c", *command, *audit], capture_output=True, check=False)

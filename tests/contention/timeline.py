@@ -1,0 +1,140 @@
+"""What was held of the hosts at every moment, by the log of what Placement was sent."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.contention.fabric import VCPUS
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write of one consumer's allocations that succeeded."""
+
+    consumer: str
+    vcpus: Mapping[str, int]  # by host; empty where all is removed
+    began: float  # time.monotonic()
+    ended: float
+
+
+@dataclass(frozen=True)
+class Held:
+    """VCPUs of a host that a consumer held, at most from the first to the last moment."""
+
+    consumer: str
+    host: str
+    vcpus: int
+    first: float
+    last: float
+
+
+@dataclass
+class Timeline:
+    """The calls of one round."""
+
+    used: Mapping[str, int]  # host to VCPUs that others use
+    held: list[Held] = field(default_factory=list)
+
+    def lowest_room(self, first: float, last: float, without: Iterable[str] = ()) -> dict[str, int]:
+        """Return the least VCPUs that were free on each host between two moments.
+
+        A place counts as taken from the beginning of the call that takes it to the end of the one
+        that gives it back.
+
+        :param without: consumers whose places count as free
+        """
+        ignored = set(without)
+        room = {}
+        by_host: defaultdict[str, list[Held]] = defaultdict(list)
+        for found in self.held:
+            if found.first <= last and found.last >= first and found.consumer not in ignored:
+                by_host[found.host].append(found)
+        for host, used in self.used.items():
+            # What is held at once is most where something begins.
+            most = max(
+                (
+                    sum(h.vcpus for h in by_host[host] if h.first <= moment <= h.last)
+                    for moment in (first, *(h.first for h in by_host[host] if h.first > first))
+                ),
+                default=0,
+            )
+            room[host] = VCPUS - used - most
+        return room
+
+    def taken(self, hosts: Iterable[str], first: float, last: float) -> set[str]:
+        """Return the consumers that took places of some hosts between two moments."""
+        wanted = set(hosts)
+        return {h.consumer for h in self.held if h.host in wanted and first <= h.first <= last}
+
+
+class CallLog:
+    """Reads a log that is being written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+
+    def skip(self) -> None:
+        """Forget what has been written so far."""
+        self.offset = self.path.stat().st_size
+
+    def read(self, hosts: Mapping[str, str]) -> tuple[list[Write], Counter[str]]:
+        """Return the writes since the last call, and how many calls there were by method and path.
+
+        :param hosts: of the providers
+        """
+        with self.path.open() as file:
+            file.seek(self.offset)
+            lines = file.read()
+            self.offset = file.tell()
+        calls = [json.loads(line) for line in lines.splitlines()]
+        writes = [
+            write
+            for call in sorted(calls, key=lambda found: float(found["ended"]))
+            if call["status"] in (200, 204)
+            for write in _writes(call, hosts)
+        ]
+        kinds = Counter(f"{call['method']} /{call['path'].split('/')[1]}" for call in calls)
+        return writes, kinds
+
+
+def timeline(used: Mapping[str, int], writes: Iterable[Write]) -> Timeline:
+    """Return the timeline of the writes of one round."""
+    found = Timeline(used)
+    last: dict[str, Write] = {}
+    for write in writes:
+        if before := last.get(write.consumer):
+            found.held += _held(before, write.ended)
+        last[write.consumer] = write
+    for write in last.values():
+        found.held += _held(write, float("inf"))
+    return found
+
+
+def _held(write: Write, until: float) -> list[Held]:
+    return [
+        Held(write.consumer, host, vcpus, write.began, until) for host, vcpus in write.vcpus.items()
+    ]
+
+
+def _writes(call: Mapping[str, Any], hosts: Mapping[str, str]) -> Iterable[Write]:
+    parts = call["path"].strip("/").split("/")
+    if parts[0] != "allocations":
+        return
+    moments = (call["began"], call["ended"])
+    if call["method"] == "DELETE":
+        yield Write(parts[1], {}, *moments)
+    elif call["method"] == "PUT":
+        yield Write(parts[1], _vcpus(call["body"]["allocations"], hosts), *moments)
+    elif call["method"] == "POST":
+        for consumer, body in call["body"].items():
+            yield Write(consumer, _vcpus(body["allocations"], hosts), *moments)
+
+
+def _vcpus(allocations: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, int]:
+    return {hosts[p]: found["resources"].get("VCPU", 0) for p, found in allocations.items()}
