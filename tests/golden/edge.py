@@ -25,11 +25,13 @@ from hpc_sched.nova_glue.instances import (
     group_members,
     host_instances,
     instance_applications,
+    request_instances,
 )
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.io import loaded_topology, placement
-from hpc_sched.nova_glue.request import landed_record
+from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
+from hpc_sched.nova_glue.io.allocations import Answer, Written
+from hpc_sched.nova_glue.request import claim_followup, landed_record
 from hpc_sched.nova_glue.room import host_processors, host_state_room
 from hpc_sched.weighers import all_weighers
 from tests.functional import states
@@ -112,8 +114,11 @@ def databases_of(scene: Scene) -> Iterator[None]:
         mock.patch.object(host_processors, "read_processors", return_value=_processors(scene)),
         # Nor is there a Placement: HostStates have the last word.
         mock.patch.object(placement, "_read", return_value=placement.ProviderStocks()),
-        # A thread would log it seconds later, among the lines of another case.
+        mock.patch.object(request_instances, "read", return_value=_created(scene)),
+        mock.patch.object(allocations, "write", return_value=Written(Answer.DONE)),
+        # Threads would log seconds later, among the lines of another case.
         mock.patch.object(landed_record, "follow"),
+        mock.patch.object(claim_followup, "follow"),
     ):
         yield
 
@@ -189,6 +194,11 @@ def request_of(scene: Scene) -> objects.RequestSpec:
         made.instance_group.uuid = scene.group
         made.instance_group.policy = wanted.policy
     return made
+
+
+def _created(scene: Scene) -> dict[int, str]:
+    """Return the VMs of which there are build requests; a move has none."""
+    return {} if scene.is_move else dict(enumerate(scene.own))
 
 
 def _occupants(scene: Scene) -> Mapping[tuple[str, str | None], list[PlacedInstance]]:

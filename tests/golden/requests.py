@@ -52,7 +52,7 @@ class Claims:
         """Return what Placement offers."""
         drawn = self._scene
         return [
-            edge.state_of(host, is_offered=node in self._offered)
+            edge.state_of(host, is_offered=self._free[node] > 0)
             for node, host in drawn.hosts.items()
             if host.offered and (drawn.with_full or self._free[node])
         ]
