@@ -34,6 +34,8 @@ pytestmark = pytest.mark.usefixtures("two_pods")
 @pytest.fixture(autouse=True)
 def followed(monkeypatch):
     """Return the requests that are followed, for a thread that never looks at them by itself."""
+    # A thread that an earlier test has started goes on.
+    monkeypatch.setattr(landed_record._thread, "_function", int)
     sleeping = periodic_thread.PeriodicThread(int, lambda: 0)
     monkeypatch.setattr(landed_record, "_thread", sleeping)
     monkeypatch.setattr(landed_record, "_followed", type(landed_record._followed)())
