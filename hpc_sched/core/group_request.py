@@ -226,20 +226,15 @@ class GroupRequest(PlacementInput):
     @property
     def conflict(self) -> str | None:
         """How the members themselves break a constraint, or None."""
-        level = level_of(self.topology, self.constraints.require)
-        wanted = self.constraints
-        return conflict_of(self.problem(), level, wanted.require, wanted.max_leaves)
+        return self._conflict_of(self.members)
 
     def broken_by(self, planned: Array) -> str | None:
         """Return how planned VMs, with the members, break a constraint or the policy, or None.
 
         None too where the members break it already. ``planned``: shape (hypervisors,).
         """
-        problem, wanted = self.problem(), self.constraints
-        level = level_of(self.topology, wanted.require)
-        everyone = replace(problem, members=self.members + self.per_host(planned))
         if self.conflict is None:
-            broken = conflict_of(everyone, level, wanted.require, wanted.max_leaves)
+            broken = self._conflict_of(self.members + self.per_host(planned))
             if broken is not None:
                 return broken
         if self.hard_policy is not None and not server_group_policy.keeps(
@@ -247,6 +242,12 @@ class GroupRequest(PlacementInput):
         ):
             return f"policy {self.hard_policy.policy} of the server group"
         return None
+
+    def _conflict_of(self, members: Array) -> str | None:
+        wanted = self.constraints
+        level = level_of(self.topology, wanted.require)
+        problem = replace(self.problem(), members=members)
+        return conflict_of(problem, level, wanted.require, wanted.max_leaves)
 
     def is_refused(self, answer: Rejection, *, is_move: bool = False) -> bool:
         """True if a request without a plan is refused, False if it is placed without one.
