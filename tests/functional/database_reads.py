@@ -180,7 +180,7 @@ def _group(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         vms = on.population.by_group[group]
         own = next((vm.uuid for vm in vms if _waits(on, vm)), None)
-        found = group_members.read(request_of(group, own), (), {})
+        found = group_members.read(request_of(group, own), ())
         assert found.problems == ()
         queue = set(found.queue) - (set() if own else {found.queue[0]})
         return found.members, queue, found.orphans, found.cells, found.is_move

@@ -101,7 +101,7 @@ def test_a_group_whose_read_is_cut_off_is_placed_with_what_the_scheduler_itself_
 ):
     WIDE.ask(on_server)
     with killed_before(on_server, table) as hit:
-        found = group_members.read(request_of("wide"), (), {})
+        found = group_members.read(request_of("wide"), ())
     assert hit
     assert found.is_partial
     assert found.problems

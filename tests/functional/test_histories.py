@@ -345,7 +345,7 @@ def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(c
             demand={"VCPU": 1},
             hpc_specs=HPCSpecs("sync", Constraints(), "prefer", (), ()),
         )
-        read = group_members.read(request, [], {})
+        read = group_members.read(request, [])
     finally:
         with api_db.context_manager.writer.using(context_) as session:
             for model in (api_models.BuildRequest, api_models.InstanceMapping):

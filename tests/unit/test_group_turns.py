@@ -1,18 +1,22 @@
-"""Requests of one group take turns."""
+"""Requests of one group take turns, and share what they look up."""
 
 import threading
+from collections.abc import Iterator
 
 import nova.conf
 import pytest
 
 from hpc_sched import conf
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
-from hpc_sched.nova_glue.instances.group_members import GroupMembership
+from hpc_sched.nova_glue.instances import in_flight_instances
+from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult
 from hpc_sched.nova_glue.io import circuit_breaker
 from hpc_sched.nova_glue.io.allocations import Owner
 from hpc_sched.nova_glue.request import group_turns
+from hpc_sched.nova_glue.request.group_turns import GroupTurn
 
 CONF = nova.conf.CONF
+PLACE = ("host", "node")
 
 
 @pytest.fixture(autouse=True)
@@ -20,22 +24,46 @@ def options() -> None:
     conf.register_opts(CONF)
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collect the instances that are looked up: those whose name begins with p have a place."""
+    found: list[str] = []
+
+    def places_of(context, consumers, states):
+        wanted = list(consumers)
+        found.extend(wanted)
+        missed = frozenset(uuid for uuid in wanted if uuid.startswith("missed"))
+        return LookupResult({u: PLACE for u in wanted if u.startswith("p")}, None, missed)
+
+    monkeypatch.setattr(in_flight_instances, "places_of", places_of)
+    return found
+
+
+@pytest.fixture
+def waited() -> Iterator[None]:
+    """A request whose deadline is over."""
+    deadline = circuit_breaker.RequestDeadline(waited=2 * CONF.hpc_sched.cell_timeout)
+    with circuit_breaker.active(deadline):
+        yield
+
+
 def test_a_second_request_of_a_group_waits_for_the_first_and_others_do_not():
     entered, order = threading.Event(), []
+    turn = group_turns.turn_of("group")
 
     def second() -> None:
         entered.set()
-        with group_turns.turn("group") as turn:
-            order.append(("second", turn.has_waited))
+        with group_turns.taken(group_turns.turn_of("group"), "second") as has_waited:
+            order.append(("second", has_waited))
 
-    with group_turns.turn("group") as turn:
-        assert not turn.has_waited
+    with group_turns.taken(turn, "first") as has_waited:
+        assert not has_waited
         thread = threading.Thread(target=second)
         thread.start()
         assert entered.wait(10)
-        with group_turns.turn("another") as other, group_turns.turn(None) as implicit:
-            assert not other.has_waited
-            assert not implicit.has_waited
+        for other in ("another", None):
+            with group_turns.taken(group_turns.turn_of(other), "other") as has_waited:
+                assert not has_waited
         order.append(("first", False))
     thread.join(10)
     assert order == [("first", False), ("second", True)]
@@ -43,40 +71,106 @@ def test_a_second_request_of_a_group_waits_for_the_first_and_others_do_not():
 
 def test_a_request_waits_no_longer_than_its_deadline_and_goes_on():
     deadline = circuit_breaker.RequestDeadline(waited=2 * CONF.hpc_sched.cell_timeout - 0.1)
-    with group_turns.turn("group"), circuit_breaker.active(deadline):
-        with group_turns.turn("group") as turn:
-            assert turn.has_waited
+    turn = group_turns.turn_of("group")
+    with group_turns.taken(turn, "first"), circuit_breaker.active(deadline):
+        with group_turns.taken(turn, "second") as has_waited:
+            assert has_waited
         assert circuit_breaker.remaining() <= 0
 
 
+@pytest.mark.usefixtures("waited")
 def test_a_turn_that_was_not_got_is_not_given_back():
-    deadline = circuit_breaker.RequestDeadline(waited=2 * CONF.hpc_sched.cell_timeout)
-    with group_turns.turn("group") as held:
-        with circuit_breaker.active(deadline), group_turns.turn("group"):
+    turn = group_turns.turn_of("group")
+    with group_turns.taken(turn, "first"):
+        with group_turns.taken(turn, "second"):
             pass
-        assert held.lock.locked()
+        assert turn.claiming.locked()
 
 
 def test_nothing_is_kept_of_a_group_without_requests():
-    with group_turns.turn("group"):
-        assert "group" in group_turns._turns
+    turn = group_turns.turn_of("group")
+    assert group_turns.turn_of("group") is turn
+    del turn
     assert "group" not in group_turns._turns
 
 
-def test_claims_are_known_until_they_are_released():
-    gang = GangClaim(Owner("project", "user"), 1.0)
-    gang.places["vm"] = ClaimedPlace(0, {"allocations": {}})
-    with group_turns.turn("group") as turn:
-        turn.add_claim(gang, [("vm", ("host", "node"))])
-        turn.add_looked_up(GroupMembership({}, ("other",), 1, False))
-        assert turn.claimed == {"vm": ("host", "node")}
-        assert turn.known == {"vm": ("host", "node"), "other": None}
-        del gang.places["vm"]
-        assert turn.claimed == {}
+def test_own_claims_are_not_looked_up_until_they_are_released(asked):
+    turn, gang = GroupTurn(), GangClaim(Owner("project", "user"), 1.0)
+    gang.places["ours"] = ClaimedPlace(0, {"allocations": {}})
+    turn.add_claim(gang, [("ours", PLACE)])
+    found = turn.look_up_anew(None, ["ours", "other"], ())
+    assert (found.places, asked) == ({"ours": PLACE}, ["other"])
+    del gang.places["ours"]
+    assert turn.look_up_anew(None, ["ours"], ()).places == {}
+    assert asked == ["other", "ours"]
 
 
-def test_a_vm_without_a_place_is_looked_up_again_after_a_while(monkeypatch):
-    with group_turns.turn("group") as turn:
-        turn.add_looked_up(GroupMembership({}, ("other",), 1, False))
-        monkeypatch.setattr(group_turns, "UNPLACED_FOR", -1.0)
-        assert turn.known == {}
+@pytest.mark.usefixtures("waited")
+def test_an_instance_that_waits_for_its_turn_is_not_looked_up_and_one_that_has_it_is(asked):
+    turn, entered, done = GroupTurn(), threading.Event(), threading.Event()
+
+    def second() -> None:
+        entered.set()
+        with group_turns.taken(turn, "second"):
+            assert done.wait(10)
+
+    with group_turns.taken(turn, "first"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert entered.wait(10)
+        while not turn._waiting:
+            pass
+        assert turn.look_up_anew(None, ["second"], ()).places == {}
+        assert asked == []
+    while turn._waiting:
+        pass
+    turn.look_up_anew(None, ["second"], ())
+    done.set()
+    thread.join(10)
+    assert asked == ["second"]
+
+
+def test_what_was_looked_up_is_not_looked_up_again_for_a_while(asked, monkeypatch):
+    turn = GroupTurn()
+    for _ in range(2):
+        found = turn.look_up(None, ["placed", "waits", "told"], (), {"told": None})
+        assert found.places == {"placed": PLACE}
+    assert asked == ["placed", "waits"]
+    monkeypatch.setattr(group_turns, "RECENT", -1.0)
+    turn.look_up(None, ["placed", "waits"], ())
+    assert asked == ["placed", "waits"] * 2
+
+
+def test_what_others_have_looked_up_will_not_do_after_a_claim(asked):
+    turn = GroupTurn()
+    turn.look_up(None, ["placed"], ())
+    turn.look_up_anew(None, ["placed"], ())
+    assert asked == ["placed"] * 2
+
+
+def test_a_look_up_without_an_answer_is_repeated(asked):
+    turn = GroupTurn()
+    assert turn.look_up(None, ["missed"], ()).missed == {"missed"}
+    turn.look_up(None, ["missed"], ())
+    assert asked == ["missed"] * 2
+
+
+def test_of_two_that_look_up_at_once_one_waits_and_asks_nothing(monkeypatch):
+    turn, began, go_on = GroupTurn(), threading.Event(), threading.Event()
+    asked: list[list[str]] = []
+
+    def places_of(context, consumers, states):
+        asked.append(list(consumers))
+        began.set()
+        assert go_on.wait(10)
+        return LookupResult({})
+
+    monkeypatch.setattr(in_flight_instances, "places_of", places_of)
+    threads = [threading.Thread(target=turn.look_up, args=(None, ["vm"], ())) for _ in range(2)]
+    threads[0].start()
+    assert began.wait(10)
+    threads[1].start()
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+    assert asked == [["vm"], []]

@@ -1,11 +1,10 @@
 """The members of a group and those awaiting a place, read from Nova's databases and Placement."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
@@ -15,14 +14,16 @@ from oslo_log import log as logging
 
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import in_flight_instances
+from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult, Place
 from hpc_sched.nova_glue.instances.placed_instance import awaits_host, exists
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-
-Place = tuple[str, str | None]  # host and nodename
+# Looks up where instances are claimed, as in_flight_instances.places_of does.
+LookUp = Callable[
+    [nova_context.RequestContext, Iterable[str], Sequence[host_manager.HostState]], LookupResult
+]
 
 
 class ApiMember(NamedTuple):
@@ -70,21 +71,21 @@ class GroupMembership:
 def read(
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
-    known: Mapping[str, Place | None],
+    look_up: LookUp = in_flight_instances.places_of,
     claimed: Collection[str] = (),
 ) -> GroupMembership:
     """Return the members of a request's group, from Nova's databases and Placement.
 
     Queries: two in the API database (one for an implicit group being created), one in each
     cell with members, and look-ups in Placement as :func:`in_flight_instances.places_of` says.
-    HostState and RequestSpec substitute for a source that does not answer, with one WARNING. No
-    look-ups for ``known`` instances: the place of each by uuid, None for those without one.
+    HostState and RequestSpec substitute for a source that does not answer, with one WARNING.
 
+    :param look_up: for the members that may be in flight
     :param claimed: instances of the request that it has claimed itself: they await a place
     """
     context = nova_context.get_admin_context()
     try:
-        group = _read(context, request, states, known, claimed)
+        group = _read(context, request, states, look_up, claimed)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read group %s", request.group_id)
@@ -126,7 +127,7 @@ def _read(
     context: nova_context.RequestContext,
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
-    known: Mapping[str, Place | None],
+    look_up: LookUp,
     claimed: Collection[str],
 ) -> GroupMembership:
     own = request.instance_uuid
@@ -162,11 +163,8 @@ def _read(
     unplaced = sorted(building) + _may_be_in_flight(waiting, own, request, is_move) + orphans
     if claimed:
         unplaced = [uuid for uuid in (*building, *waiting, *orphans) if uuid not in claimed]
-    to_look_up = [uuid for uuid in unplaced if uuid not in known]
-    looked_up = in_flight_instances.places_of(context, to_look_up, states)
-    places = looked_up.places | {
-        uuid: place for uuid in unplaced if (place := known.get(uuid)) is not None
-    }
+    looked_up = look_up(context, unplaced, states)
+    places = looked_up.places
     if looked_up.problem:
         problems.append(looked_up.problem)
         # A building instance in its cell has been claimed for a host. One with a build request
@@ -190,7 +188,7 @@ def _read(
         len(last),
         cells,
         places,
-        looked_up.missed & frozenset(to_look_up[: CONF.hpc_sched.in_flight_lookups]),
+        looked_up.unanswered,
     )
 
 

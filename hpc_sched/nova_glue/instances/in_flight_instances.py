@@ -18,6 +18,8 @@ from hpc_sched.nova_glue.io.placement import MAX_READS, PART_OF_TIME, PLACEMENT
 
 CONF = nova.conf.CONF
 
+Place = tuple[str, str | None]  # host and nodename
+
 # Resource classes of a hypervisor or node itself, as opposed to its devices or a shared disk.
 _OF_THE_HOST = {orc.VCPU, orc.PCPU, orc.MEMORY_MB}
 
@@ -27,9 +29,11 @@ class LookupResult:
     """The hosts on which consumers hold allocations, as far as they were looked up."""
 
     # Consumer to host and nodename, of those that hold an allocation.
-    places: dict[str, tuple[str, str | None]]
+    places: dict[str, Place]
     problem: str | None = None  # reason why some were not looked up
     missed: frozenset[str] = frozenset()  # those consumers
+    # Those of them without an answer: the others are beyond in_flight_lookups.
+    unanswered: frozenset[str] = frozenset()
 
 
 def places_of(
@@ -51,7 +55,7 @@ def places_of(
     wanted = asked[: CONF.hpc_sched.in_flight_lookups]
     if not wanted:
         return LookupResult({})
-    places: dict[str, tuple[str, str | None]] = {}
+    places: dict[str, Place] = {}
     place_of = {state.uuid: (state.host, state.nodename) for state in states}
     host_of = {state.nodename: state.host for state in states}
     done = 0
@@ -88,8 +92,10 @@ def places_of(
     except Exception as error:
         problem = f"{PLACEMENT}: {masking.first_line(error)}"
     # The search may go on meanwhile: what it finds after this counts as missed.
-    missed = frozenset(asked[done:])
-    return LookupResult(dict(places), problem, missed)
+    number = done
+    return LookupResult(
+        dict(places), problem, frozenset(asked[number:]), frozenset(wanted[number:])
+    )
 
 
 def _is_device(allocation: Mapping[str, Any]) -> bool:

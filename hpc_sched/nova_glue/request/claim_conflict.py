@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -19,10 +19,9 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.server_group_policy import HARD_POLICIES
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.instances.group_members import GroupMembership, Place
+from hpc_sched.nova_glue.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.io import circuit_breaker
 from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request.group_turns import GroupTurn
 
 # Looks at the others until they have moved, and seconds between two looks, doubled each time.
 MAX_LOOKS, FIRST_PAUSE, LONGEST_PAUSE = 8, 0.05, 0.8
@@ -31,7 +30,7 @@ MAX_LOOKS, FIRST_PAUSE, LONGEST_PAUSE = 8, 0.05, 0.8
 MAX_LOOKS_UNANSWERED = 2
 
 
-def settle(state: GroupState, gang: GangClaim, turn: GroupTurn) -> str | None:
+def settle(state: GroupState, gang: GangClaim) -> str | None:
     """Return why the request must plan again, None if its claims stay.
 
     Its members are then those whose claims stay. A request whose claims stay waits until
@@ -49,12 +48,12 @@ def settle(state: GroupState, gang: GangClaim, turn: GroupTurn) -> str | None:
     for look in range(MAX_LOOKS):
         if look and not _pause(look):
             break
-        found = group_members.read(request, state.candidates, turn.claimed, gang.places)
+        look_up = state.turn.look_up_anew
+        found = group_members.read(request, state.candidates, look_up, gang.places)
         if found.is_partial:
             # What was known before the claim holds; what others claimed meanwhile is not known.
             return conflict
         _set_members(state, found)
-        turn.add_looked_up(found)
         if found.unknown and look + 1 < MAX_LOOKS_UNANSWERED:
             continue
         if found.unknown and request.hpc_specs.constraints.bind_place:
@@ -75,8 +74,8 @@ def settle(state: GroupState, gang: GangClaim, turn: GroupTurn) -> str | None:
     return conflict
 
 
-def read_again(state: GroupState, known: Mapping[str, Place | None], look: int = 0) -> bool:
-    """Read rooms, then members again before a refusal; False if that would change nothing.
+def read_again(state: GroupState, look: int = 0, *, anew: bool = False) -> bool:
+    """Read rooms, then members again; False if that would change nothing.
 
     While others of the group are placed, the members that were read first may lack VMs whose
     places the rooms, read later, lack as well. The other way round a VM may count twice, and
@@ -84,15 +83,16 @@ def read_again(state: GroupState, known: Mapping[str, Place | None], look: int =
 
     Two calls to Placement for all hosts, and what :func:`group_members.read` says.
 
-    :param known: as for :func:`group_members.read`
     :param look: how often the request has read them again
+    :param anew: whether what other requests have looked up a moment ago will not do
     """
     group = state.group
     if group.is_move or not (group.in_flight or group.awaiting - group.orphans > group.left):
         return False
     if (look and not _pause(look)) or not state.rooms.refresh(None, []):
         return False
-    found = group_members.read(state.request, state.candidates, known)
+    look_up = state.turn.look_up_anew if anew else state.turn.look_up
+    found = group_members.read(state.request, state.candidates, look_up)
     if found.is_partial:
         return False
     _set_members(state, found)

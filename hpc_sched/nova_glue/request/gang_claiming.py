@@ -19,7 +19,6 @@ from hpc_sched.nova_glue.io import circuit_breaker, databases
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
 from hpc_sched.nova_glue.request import claim_conflict, claim_followup, group_turns
 from hpc_sched.nova_glue.request.group_state import GroupState
-from hpc_sched.nova_glue.request.group_turns import GroupTurn
 
 LOG = logging.getLogger(__name__)
 
@@ -46,13 +45,13 @@ def claim(
     """
     if claim_conditions.obstacle() is not None or not _may_claim(state, spec):
         return answer
-    with group_turns.turn(state.request.group_uuid) as turn:
-        if turn.has_waited and claim_conflict.read_again(state, turn.known):
+    with group_turns.taken(state.turn, spec.instance_uuid) as has_waited:
+        if has_waited and claim_conflict.read_again(state):
             answer = state.decide(state.group_request(positions), anew=True)
         for look in range(claim_conflict.MAX_LOOKS):
             if isinstance(answer, Plan):
-                answer = _claim(state, spec, positions, answer, turn)
-            if isinstance(answer, Plan) or not claim_conflict.read_again(state, turn.claimed, look):
+                answer = _claim(state, spec, positions, answer)
+            if isinstance(answer, Plan) or not claim_conflict.read_again(state, look, anew=True):
                 break
             answer = state.decide(state.group_request(positions), anew=True)
             # Members that break a constraint while they are placed may still move.
@@ -66,7 +65,6 @@ def _claim(
     spec: objects.RequestSpec,
     positions: Array,
     answer: Plan,
-    turn: GroupTurn,
 ) -> Plan | Rejection:
     multiplier = claim_conditions.decisive_multiplier([state.candidates[i] for i in positions])
     instances = _instances(state, spec) if multiplier is not None else {}
@@ -76,7 +74,7 @@ def _claim(
     claim_followup.follow(gang, state, spec)
     state.gang = gang
     try:
-        held = _claimed(state, gang, instances, positions, answer, turn)
+        held = _claimed(state, gang, instances, positions, answer)
     except BaseException:
         gang.release()
         raise
@@ -97,7 +95,7 @@ def reclaim(state: GroupState, positions: Array) -> None:
     instances = dict(enumerate(gang.places))
     answer = state.decide(state.group_request(positions))
     if isinstance(answer, Plan):
-        _claimed(state, gang, instances, positions, answer, GroupTurn())
+        _claimed(state, gang, instances, positions, answer)
     left = set(positions.tolist())
     gang.release({uuid for uuid, place in gang.places.items() if place.position not in left})
 
@@ -131,7 +129,6 @@ def _claimed(
     instances: Mapping[int, str],
     positions: Array,
     answer: Plan,
-    turn: GroupTurn,
 ) -> Plan | Rejection:
     """Claim plans until one holds; return it, or the answer without one."""
     lacking = 0
@@ -142,10 +139,11 @@ def _claimed(
             break
         written = gang.claim(places)
         if written.answer is Answer.DONE:
-            conflict = claim_conflict.settle(state, gang, turn)
+            conflict = claim_conflict.settle(state, gang)
             if conflict is None:
                 hosts = [(one.host, one.nodename) for one in state.candidates]
-                turn.add_claim(gang, ((uuid, hosts[at.position]) for uuid, at in places.items()))
+                claimed = ((uuid, hosts[place.position]) for uuid, place in places.items())
+                state.turn.add_claim(gang, claimed)
                 return answer
         elif written.answer is Answer.NO_ROOM:
             # The hosts of one plan at first; then others are at work everywhere.

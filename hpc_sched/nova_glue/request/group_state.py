@@ -24,6 +24,7 @@ from hpc_sched.nova_glue.instances.claim_observer import GroupClaims
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request.decision_cache import DecisionCache
+from hpc_sched.nova_glue.request.group_turns import GroupTurn
 from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
@@ -56,15 +57,18 @@ class GroupState:
         fabric: loaded_topology.Fabric,
         colocated: ColocatedInstances | None = None,
         shunned: Mapping[str, Mask] | None = None,
+        turn: GroupTurn | None = None,
     ) -> None:
         """Build the GroupRequest before the first claim.
 
         :param colocated: the VMs that run on the hosts; None if they are not needed
         :param shunned: reason to the HostStates that are shunned, see :mod:`shunned_hosts`
+        :param turn: what the group's requests share
         """
         self.request = request
         self.colocated = colocated
         self.fabric = fabric
+        self.turn = turn or GroupTurn()
         self.gang: GangClaim | None = None  # what the request has claimed ahead of Nova
         self.decisions = DecisionCache(conf.number(CONF, "planning_timeout"))
         # Hosts in the order of RackCapacityWeigher; indices in topology.hosts, shape (hosts,).

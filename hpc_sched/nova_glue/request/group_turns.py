@@ -1,4 +1,4 @@
-"""Requests of one server group take turns within a scheduler.
+"""Requests of one server group take turns within a scheduler, and share what they look up.
 
 Parallel single creates into a group each look up all the others in Placement, and break each
 other's constraints. One at a time, each knows what those before it in this process have claimed,
@@ -10,72 +10,140 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from nova import context as nova_context
+from nova.scheduler import host_manager
 
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
-from hpc_sched.nova_glue.instances.group_members import GroupMembership, Place
+from hpc_sched.nova_glue.instances import in_flight_instances
+from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult, Place
 from hpc_sched.nova_glue.io import circuit_breaker
 
-# Seconds for which a VM that had no place is not looked up again before a claim.
-UNPLACED_FOR = 1.0
+# Seconds for which what was looked up for one request will do for the plans of others.
+RECENT = 1.0
+
+Places = Mapping[str, Place | None]  # by instance; None for those without one
 
 
-@dataclass
+@dataclass(eq=False)
 class GroupTurn:
     """What the requests of a group that are served at the same time know of each other."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    has_waited: bool = False  # whether the request whose turn it is had to wait
+    claiming: threading.Lock = field(default_factory=threading.Lock)
+    looking_up: threading.Lock = field(default_factory=threading.Lock)
+    # Instances whose requests wait for their turn to claim.
+    _waiting: set[str] = field(default_factory=set)
     _claims: dict[str, tuple[GangClaim, Place]] = field(default_factory=dict)
-    _unplaced: dict[str, float] = field(default_factory=dict)  # to a time.monotonic()
+    # What was looked up, and when that began: a time.monotonic().
+    _seen: dict[str, tuple[Place | None, float]] = field(default_factory=dict)
 
     def add_claim(self, gang: GangClaim, places: Iterable[tuple[str, Place]]) -> None:
         """Note what a request has claimed."""
         self._claims.update({uuid: (gang, place) for uuid, place in places})
 
-    def add_looked_up(self, found: GroupMembership) -> None:
-        """Note which VMs have no place yet."""
-        now = time.monotonic()
-        self._unplaced = dict.fromkeys(found.queue, now)
+    def look_up(
+        self,
+        context: nova_context.RequestContext,
+        consumers: Iterable[str],
+        states: Sequence[host_manager.HostState],
+        known: Places | None = None,
+    ) -> LookupResult:
+        """Return where instances are claimed, as of a second ago at the most.
 
-    @property
-    def claimed(self) -> dict[str, Place | None]:
-        """The places that this process has claimed for VMs of the group, as far as they hold."""
-        # A copy: a request that did not wait any longer may add its claims meanwhile.
+        Looks up those that no other request of this process has, one request after the other; see
+        :func:`in_flight_instances.places_of`.
+
+        :param known: what has been looked up already
+        """
+        with _locked(self.looking_up):
+            since = time.monotonic() - RECENT
+            seen = {uuid: place for uuid, (place, at) in list(self._seen.items()) if at >= since}
+            return self._look_up(
+                context, consumers, states, {**seen, **self._sure(), **(known or {})}
+            )
+
+    def look_up_anew(
+        self,
+        context: nova_context.RequestContext,
+        consumers: Iterable[str],
+        states: Sequence[host_manager.HostState],
+    ) -> LookupResult:
+        """Return where instances are claimed now.
+
+        Looks up those that other schedulers may have claimed.
+        """
+        return self._look_up(context, consumers, states, self._sure())
+
+    def _sure(self) -> dict[str, Place | None]:
+        """Return what this process itself has claimed, as far as that holds, and has not yet."""
+        # Copies: a request that did not wait any longer may change them meanwhile.
+        waiting = dict.fromkeys(list(self._waiting))
         claims = list(self._claims.items())
-        return {uuid: place for uuid, (gang, place) in claims if gang.has(uuid)}
+        return waiting | {uuid: place for uuid, (gang, place) in claims if gang.has(uuid)}
 
-    @property
-    def known(self) -> dict[str, Place | None]:
-        """The same, and None for VMs that had no place a moment ago."""
-        since = time.monotonic() - UNPLACED_FOR
-        return {uuid: None for uuid, at in self._unplaced.items() if at >= since} | self.claimed
+    def _look_up(
+        self,
+        context: nova_context.RequestContext,
+        consumers: Iterable[str],
+        states: Sequence[host_manager.HostState],
+        known: Places,
+    ) -> LookupResult:
+        asked = list(consumers)
+        lacking = [uuid for uuid in asked if uuid not in known]
+        began = time.monotonic()
+        found = in_flight_instances.places_of(context, lacking, states)
+        self._seen.update(
+            {uuid: (found.places.get(uuid), began) for uuid in lacking if uuid not in found.missed}
+        )
+        places = {uuid: place for uuid in asked if (place := known.get(uuid)) is not None}
+        return replace(found, places=found.places | places)
 
 
-# A turn lives as long as a request has it or waits for it.
+# They live as long as a request of the group.
 _turns: weakref.WeakValueDictionary[str, GroupTurn] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
 
-@contextmanager
-def turn(group_uuid: str | None) -> Iterator[GroupTurn]:
-    """Wait for a request's turn, at most until its deadline: then it goes on all the same.
+def turn_of(group_uuid: str | None) -> GroupTurn:
+    """Return what the requests of a group share.
 
     :param group_uuid: None for an implicit group, which has one request alone
     """
     if group_uuid is None:
-        yield GroupTurn()
-        return
+        return GroupTurn()
     with _lock:
-        own = _turns.setdefault(group_uuid, GroupTurn())
-    is_first = own.lock.acquire(blocking=False)
-    with circuit_breaker.charged():
-        has_it = is_first or own.lock.acquire(timeout=max(0.0, circuit_breaker.remaining()))
-    own.has_waited = not is_first
+        return _turns.setdefault(group_uuid, GroupTurn())
+
+
+@contextmanager
+def taken(turn: GroupTurn, instance_uuid: str) -> Iterator[bool]:
+    """Wait until it is a request's turn to claim; yield whether it had to wait.
+
+    At most until the request's deadline: then it goes on all the same.
+
+    :param instance_uuid: of the request, which has claimed nothing yet
+    """
+    turn._waiting.add(instance_uuid)
     try:
-        yield own
+        with _locked(turn.claiming) as has_waited:
+            turn._waiting.discard(instance_uuid)
+            yield has_waited
+    finally:
+        turn._waiting.discard(instance_uuid)
+
+
+@contextmanager
+def _locked(lock: threading.Lock) -> Iterator[bool]:
+    """Hold a lock, or nothing after the request's deadline; yield whether it was held by others."""
+    is_free = has_it = lock.acquire(blocking=False)
+    if not is_free:
+        with circuit_breaker.charged():
+            has_it = lock.acquire(timeout=max(0.0, circuit_breaker.remaining()))
+    try:
+        yield not is_free
     finally:
         if has_it:
-            own.lock.release()
+            lock.release()

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 
 from nova import objects
 from nova.scheduler import host_manager
@@ -18,7 +19,7 @@ from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
-from hpc_sched.nova_glue.request import decision_record, landed_record
+from hpc_sched.nova_glue.request import decision_record, group_turns, landed_record
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.nova_glue.room import shunned_hosts
 
@@ -74,9 +75,10 @@ def get_state(
                 get_colocated(spec, states) if request.bounded_by or request.by_mdobp else None
             )
             in_flight = colocated.host_instances.in_flight if colocated is not None else {}
-            group = group_members.read(request, states, in_flight)
+            turn = group_turns.turn_of(request.group_uuid)
+            group = group_members.read(request, states, partial(turn.look_up, known=in_flight))
             shunned = shunned_hosts.find(states, spec)
-            entry.state = GroupState(request, group, states, entry.fabric, colocated, shunned)
+            entry.state = GroupState(request, group, states, entry.fabric, colocated, shunned, turn)
             landed_record.follow(entry.state)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)

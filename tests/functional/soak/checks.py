@@ -213,7 +213,7 @@ def beliefs(life: Life) -> list[str]:
         request = request_spec.from_spec(spec, loaded_topology.current().topology.levels)
         if request is None:
             continue  # of class none: nothing is read
-        group = group_members.read(request, states, {})
+        group = group_members.read(request, states)
         truth = Counter(vm.host or vm.place for vm in vms if not vm.is_shelved)
         believed = Counter({node: n for (_, node), n in group.members.items()})
         if believed != truth or group.problems:
