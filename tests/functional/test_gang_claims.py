@@ -17,6 +17,7 @@ from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.request import claim_followup
 from tests.functional.clouds import four_by_eight, leaves_used
+from tests.functional.truth import held
 
 CONF = nova.conf.CONF
 
@@ -62,19 +63,6 @@ def wait_until(is_true: Callable[[], bool], seconds: float = 20) -> None:
     while not is_true():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-def held(cloud: NovaCloud) -> dict[str, list[str]]:
-    """Return the hosts on which each consumer has allocations, by Placement's API."""
-    found: dict[str, list[str]] = {}
-    listed = cloud.placement.get("/resource_providers", version="1.14").body
-    for provider in listed["resource_providers"]:
-        answer = cloud.placement.get(
-            f"/resource_providers/{provider['uuid']}/allocations", version="1.36"
-        )
-        for consumer in answer.body["allocations"]:
-            found.setdefault(consumer, []).append(provider["name"])
-    return found
 
 
 def expect_exact(cloud: NovaCloud, hosts: dict[str, str]) -> None:
@@ -147,6 +135,13 @@ def test_several_vms_on_a_host_and_a_single_vm_are_claimed(cloud, boot, sent):
     assert sorted(Counter(hosts.values()).values()) == [2, 2, 2]
     hosts |= cloud.hosts_of(boot("half", group=group))
     assert sent == [(6, "done"), (1, "done")]
+    expect_exact(cloud, hosts)
+
+
+def test_a_multi_create_without_a_server_group_is_claimed(cloud, boot, sent):
+    hosts = cloud.hosts_of(boot("node", count=8))
+    assert sent == [(8, "done")]
+    assert list(leaves_used(LEAVES, hosts.values()).values()) == [8]
     expect_exact(cloud, hosts)
 
 

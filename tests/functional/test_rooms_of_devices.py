@@ -13,7 +13,8 @@ from hpc_sched.core.hopbyte import hop_bytes
 from hpc_sched.core.plan import plan
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.demo.nova_cloud import NovaCloud, read_options
-from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.claim import gang_claim
+from hpc_sched.nova_glue.io import allocations, loaded_topology
 from hpc_sched.nova_glue.room import compared_hosts
 from tests.functional.claims import STAYS_UP, hosts_of
 from tests.functional.clouds import SAMPLE_CONF
@@ -387,3 +388,20 @@ def test_64_vms_of_4_gpus_on_1000_hosts_of_three_generations(hosts, build, monke
         placed = hosts_of(cloud.place(spec, cloud.scheduler))
     assert claims == {True: 64}
     assert hop_bytes(topology=topology, placement=dict(enumerate(placed))) == best.hop_bytes
+
+
+def test_the_candidates_of_a_group_are_claimed_in_one_transaction(build, monkeypatch):
+    found, count, wanted = CASES["two VGPUs of different providers, one with a trait"]
+    sent, real = [], allocations.write
+
+    def write(owner, consumers):
+        sent.append({consumer.uuid: consumer.allocations for consumer in consumers})
+        return real(owner, consumers)
+
+    monkeypatch.setattr(allocations, "write", write)
+    check(build, monkeypatch, found, device_request(count=count, **wanted), count)
+    # Nova's own claims have found the same devices: nothing is corrected afterwards.
+    [claimed] = sent
+    assert len(claimed) == count
+    for uuid, wanted_of_one in claimed.items():
+        assert gang_claim.same(allocations.read(uuid).allocations, wanted_of_one)

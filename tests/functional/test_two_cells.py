@@ -4,10 +4,13 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from nova.scheduler.filters import compute_filter
 
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.request import claim_followup
 from tests.functional.clouds import delete
-from tests.functional.truth import believed, nodes, true_members
+from tests.functional.faults import wait_until
+from tests.functional.truth import believed, held, nodes, true_members
 
 # leaf1: a1 a2 (cell1), b1 b2 (cell2)      leaf2: a3 (cell1), b3 (cell2)
 LEAVES = {"leaf1": ["a1", "a2", "b1", "b2"], "leaf2": ["a3", "b3"]}
@@ -46,3 +49,29 @@ def test_members_in_another_cell_count(cloud, spread_group, monkeypatch):
         assert nodes(read) == truth == Counter(LEAVES["leaf1"])
         assert read.awaiting == 2
         assert read.problems == ()
+
+
+def test_a_request_over_two_cells_that_dies_at_its_last_vm_holds_nothing(cloud, monkeypatch):
+    seen = set()
+
+    def passes(self, state, spec):
+        seen.add(spec.instance_uuid)
+        return len(seen) < 4
+
+    group = cloud.server_group("dies", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
+        patch.setattr(compute_filter.ComputeFilter, "run_filter_once_per_request", False)
+        servers = cloud.boot("rank", count=4, group=group)
+        shown = cloud.wait(servers)
+    assert {server["status"] for server in shown.values()} == {"ERROR"}
+    wait_until(lambda: not claim_followup._followed)
+    assert held(cloud) == {}
+    delete(cloud, servers)
+
+
+def test_each_vm_of_a_request_over_two_cells_has_one_allocation(cloud, spread_group):
+    _group, servers = spread_group
+    wait_until(lambda: not claim_followup._followed)
+    hosts = cloud.hosts_of(servers)
+    assert held(cloud) == {server: [host] for server, host in hosts.items()}

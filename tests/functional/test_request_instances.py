@@ -1,0 +1,70 @@
+"""The instances of a request, read from build requests as nova-api writes them."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from nova import context as nova_context
+from nova import objects
+from oslo_utils import uuidutils
+
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.instances import request_instances
+from tests.functional import build_requests
+from tests.functional.statements import collected
+
+
+@pytest.fixture(scope="module")
+def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
+    return start_cloud({"leaf1": ["n1"]})
+
+
+@pytest.fixture(autouse=True)
+def vms(cloud: NovaCloud) -> Iterator[list[str]]:
+    """Return the VMs of a request for three."""
+    vms = [uuidutils.generate_uuid() for _ in range(3)]
+    build_requests.add(vms, "r-1")
+    yield vms
+    build_requests.remove(vms)
+
+
+def read(first: str, count: int) -> tuple[dict[int, str], int]:
+    with collected() as sent:
+        found = request_instances.read(nova_context.get_admin_context(), first, count)
+    return found, len(sent)
+
+
+def test_a_multi_create_takes_two_queries_and_a_single_vm_one(vms):
+    assert read(vms[0], 3) == (dict(enumerate(vms)), 2)
+    assert read(vms[1], 1) == ({0: vms[1]}, 1)
+
+
+def test_a_vm_that_was_deleted_before_its_claim_is_missing(vms):
+    build_requests.remove([vms[1]])
+    assert read(vms[0], 3) == ({0: vms[0], 2: vms[2]}, 2)
+
+
+def test_nothing_is_found_for_a_vm_that_moves(vms):
+    assert read(uuidutils.generate_uuid(), 3) == ({}, 1)
+
+
+def test_vms_of_requests_whose_id_begins_alike_are_others(vms):
+    others = [uuidutils.generate_uuid() for _ in range(3)]
+    build_requests.add(others, "r-12")
+    assert read(vms[0], 3)[0] == dict(enumerate(vms))
+    build_requests.remove(others)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"nova_object.data": []}'])
+def test_an_instance_that_cannot_be_read_is_not_claimed(text, monkeypatch):
+    vm = uuidutils.generate_uuid()
+    with monkeypatch.context() as patch:
+        patch.setattr(build_requests, "instance_text", lambda *_: text)
+        build_requests.add([vm], "r-1")
+    assert read(vm, 3) == ({}, 1)
+    build_requests.remove([vm])
+
+
+def test_a_build_request_is_as_nova_writes_it(vms):
+    context = nova_context.get_admin_context()
+    found = objects.BuildRequest.get_by_instance_uuid(context, vms[1])
+    assert found.instance.launch_index == 1
