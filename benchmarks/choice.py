@@ -3,6 +3,7 @@
     python benchmarks/choice.py
     python benchmarks/choice.py --hosts 10000 --counts 1 16 --json choice.json
     python benchmarks/choice.py --skip-above 60        # leaves out what takes stock Nova minutes
+    python benchmarks/choice.py --hosts 2000 --sides plugin plans
     python benchmarks/choice.py --check                # exits 1 where a target is not met
 
 Each row is a request of N VMs on H hosts, measured as CPU time of the whole of
@@ -87,9 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--sides",
         nargs="+",
-        choices=("plugin", "bunch", "sharing"),
+        choices=("plugin", "plans", "bunch", "sharing"),
         default=["plugin", "bunch", "sharing"],
-        help="what is compared with stock Nova (default: all)",
+        help="what is compared with stock Nova (default: all but plans, the plugin without "
+        "gang claims)",
     )
     parser.add_argument("--pairs", type=int, default=3, help="turns of a row (default 3)")
     parser.add_argument(

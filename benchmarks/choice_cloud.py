@@ -22,7 +22,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,7 @@ class Side:
     name: str
     filters: tuple[str, ...] = NOVA_FILTERS
     weighers: tuple[str, ...] = (NOVA_WEIGHERS,)
+    has_claims: bool = True
 
     def enable(self) -> None:
         """Configure this process so."""
@@ -92,6 +93,7 @@ class Side:
             ("weight_classes", list(self.weighers)),
         ):
             CONF.set_override(name, value, "filter_scheduler")
+        CONF.set_override("gang_claims", self.has_claims, "hpc_sched")
 
 
 STOCK = Side("stock")
@@ -101,6 +103,8 @@ PLUGIN = Side(
     (*NOVA_FILTERS, "HPCHomogeneityFilter", "HPCGroupFilter", "HPCRackCapacityFilter"),
     (NOVA_WEIGHERS, "hpc_sched.weighers.hop_byte.HopByteWeigher"),
 )
+# All hosts within the constraints of a group stay, for others may take those of its plan.
+PLANS = replace(PLUGIN, name="plans", has_claims=False)
 # And as it has it where hosts are shared by applications.
 SHARING = Side(
     "sharing",
