@@ -114,8 +114,8 @@ def _queries() -> Iterator[list[str]]:
     asked: list[str] = []
 
     def note(_conn: object, _cursor: object, statement: str, *_rest: object) -> None:
-        # SQLite's driver sends one for each new connection.
-        if not statement.startswith("PRAGMA"):
+        # SQLite's driver sends one for each transaction.
+        if statement != "BEGIN":
             asked.append(statement)
 
     sa.event.listen(Engine, "before_cursor_execute", note)
