@@ -301,7 +301,7 @@ OPTS = [
         "requests take longer.\n\n"
         "Placement keeps its capacities under concurrent claims only if its own option "
         "[placement] allocation_conflict_retry_count is 1; with its default, 10, hosts have been "
-        "overcommitted.",
+        "overcommitted, more of them with gang claims than without.",
     ),
     cfg.StrOpt(
         "decision_log",
