@@ -12,8 +12,10 @@ import threading
 import time
 import types
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from nova import objects
 from oslo_log import log as logging
@@ -42,7 +44,8 @@ class _Followed:
     gang: GangClaim
     state: GroupState
     spec: weakref.ref[objects.RequestSpec]
-    thread: int  # that serves the request
+    thread: int  # that serves the request, or a greenlet
+    frame: Callable[[], types.FrameType | None]  # what that executes; None once it has ended
     is_over: bool = False
     absences: int = 0
     over_at: float | None = None  # time.monotonic()
@@ -61,7 +64,7 @@ def follow(gang: GangClaim, state: GroupState, spec: objects.RequestSpec) -> Non
         for other in _followed:
             # A thread serves one request at a time.
             other.is_over |= other.thread == thread
-        _followed.append(_Followed(gang, state, weakref.ref(spec), thread))
+        _followed.append(_Followed(gang, state, weakref.ref(spec), thread, _frame_of_this()))
     _thread.start()
     _thread.wake()
 
@@ -89,7 +92,7 @@ def look() -> None:
 
 def _is_done(one: _Followed) -> bool:
     gang, state = one.gang, one.state
-    one.absences = 0 if _may_serve(one.thread) else one.absences + 1
+    one.absences = 0 if _serves(one.frame()) else one.absences + 1
     is_over = one.is_over or one.spec() is None or state.is_over or one.absences >= ABSENCES
     state.settle()
     if gang.is_clean and gang.is_complete:
@@ -109,20 +112,27 @@ def _is_done(one: _Followed) -> bool:
     return is_last or gang.is_clean
 
 
-def _may_serve(thread: int) -> bool:
+def _serves(frame: types.FrameType | None) -> bool:
     """Return False if a thread is not in Nova's scheduler any more.
 
     After an exception the RequestSpec may live until the next garbage collection, for tracebacks
-    make cycles of references. Greenlets are not known here, and may serve.
+    make cycles of references.
     """
-    frame = _frame_of(thread)
-    if frame is None:
-        return True
     while frame is not None:
         if frame.f_globals.get("__name__") == _SCHEDULER:
             return True
         frame = frame.f_back
     return False
+
+
+def _frame_of_this() -> Callable[[], types.FrameType | None]:
+    """Return a function for what this thread, or with Nova on eventlet this greenlet, executes."""
+    patcher = sys.modules.get("eventlet.patcher")
+    if patcher is None or not patcher.is_monkey_patched("thread"):
+        return partial(_frame_of, threading.get_ident())
+    own = weakref.ref(sys.modules["greenlet"].getcurrent())
+    # The one that runs has none, and that is the one that asks.
+    return lambda: getattr(own(), "gr_frame", None)
 
 
 def _frame_of(thread: int) -> types.FrameType | None:
