@@ -22,7 +22,9 @@ objects.register_all()
 
 from tests.contention import bursts, deployment, results, rounds, timeline
 from tests.contention.cloud import Cloud
+from tests.contention.verification import Broken
 
+NO_SERVER = 77  # exit code; argparse has 2
 SHOWN = 20  # broken invariants that are listed
 
 
@@ -31,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="python -m tests.contention",
         description="Several schedulers place seeded bursts of requests on one Placement; what "
-        "they leave is checked after each burst. Exit code 1: gang claims broke an invariant; "
-        "2: no database server answers.",
+        "they leave is checked after each burst. Exit code 1: gang claims broke an invariant (with "
+        "--conflict-retries above 1 hosts may be overbooked); 77: no database server answers.",
     )
     add = found.add_argument
     add("--scenario", choices=sorted(bursts.SCENARIOS), default="mixed")
@@ -73,12 +75,13 @@ def main() -> int:
             found = _run(chosen, sides, path)
         except pytest.skip.Exception as reason:
             print(reason, file=sys.stderr)
-            return 2
+            return NO_SERVER
     print(results.table(found))
     for side, result in found.items():
         for detail in result.findings.details[:SHOWN]:
             print(f"{side}: {detail}")
-    return int("claims" in found and bool(found["claims"].findings.broken))
+    allowed = {Broken.OVERBOOKED} if chosen.conflict_retries > 1 else set()
+    return int("claims" in found and bool(found["claims"].findings.broken.keys() - allowed))
 
 
 def _run(chosen: argparse.Namespace, sides: list[str], folder: Path) -> dict[str, results.Result]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.contention import fabric
 
@@ -58,9 +58,15 @@ WISHES: tuple[Mapping[str, str | int], ...] = (
 
 
 def mixed(numbers: random.Random) -> Burst:
-    """Two to sixteen groups of 2 to 32 VMs, and plain VMs; the fabric is half full or more."""
+    """Two to sixteen groups of 2 to 32 VMs, and plain VMs; the fabric is half full or more.
+
+    Some groups are created by two requests.
+    """
     share = numbers.uniform(0.5, 1.0)
     groups = [_group(numbers) for _ in range(numbers.randint(2, 16))]
+    for group in groups[:-1:4]:
+        fewer = _vms(numbers, (len(group.vms) + 1) // 2)
+        groups.append(replace(group, vms=fewer, delay=numbers.uniform(0.0, LONGEST_DELAY)))
     plain = [_plain(numbers) for _ in range(numbers.randint(0, 8))]
     requests = numbers.sample([*groups, *plain], len(groups) + len(plain))
     return Burst(fabric.seeded_use(numbers, share), tuple(requests))
@@ -91,9 +97,7 @@ def sigkill(numbers: random.Random) -> Burst:
     """A mixed burst during which a scheduler is killed, and some VMs deleted by their users."""
     burst = mixed(numbers)
     requests = [
-        Request(**{**vars(found), "deleted_after": numbers.uniform(0.0, 2.0)})
-        if numbers.random() < 0.3
-        else found
+        replace(found, deleted_after=numbers.uniform(0.0, 2.0)) if numbers.random() < 0.3 else found
         for found in burst.requests
     ]
     return Burst(burst.used, tuple(requests), kill_after=numbers.uniform(0.0, 2.5))

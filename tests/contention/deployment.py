@@ -170,7 +170,9 @@ def deployed(engine: str, folder: Path, conflict_retries: int) -> Iterator[Deplo
                 "hpc_sched": {
                     # All processes share the cores of one machine.
                     "cell_timeout": str(CELL_TIMEOUT),
-                    "topology_file": str(write_tree(folder / "topology.yaml", fabric.TREE)),
+                    "topology_file": str(
+                        write_tree(folder / "topology.yaml", fabric.TREE, fabric.PROCESSORS)
+                    ),
                 },
             },
             text=SAMPLE_CONF.read_text().partition("[hpc_sched]")[0],

@@ -7,6 +7,7 @@
              pod1             pod2
           /    |    \\      /    |    \\
         a1    a2    a3   b1    b2    b3        8 hosts of 16 VCPUs each
+        new   new   old  new   old   old       their processors
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ TREE = {
         pod: {leaf: [f"{leaf}-{n}" for n in range(HOSTS_A_LEAF)] for leaf in leaves}
         for pod, leaves in PODS.items()
     }
+}
+# Types of which a group takes one if that can hold it (``default_homogeneous``).
+PROCESSORS = {
+    leaf: "new" if leaf in ("a1", "a2", "b1") else "old" for leaf in sum(PODS.values(), ())
 }
 LEAVES = {
     leaf: hosts

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.contention import timeline, verification
 from tests.contention.bursts import Burst, Outcome
 from tests.contention.cloud import Cloud
-from tests.contention.deployment import Scheduler
+from tests.contention.deployment import CELL_TIMEOUT, Scheduler
 from tests.contention.verification import Broken, Findings
 
 # Seconds for schedulers to release what they claimed in vain.
@@ -53,8 +53,13 @@ def run(
     writes, calls = log.read(cloud.providers())
     line = timeline.timeline(burst.used, writes)
     verification.check_wishes(findings, outcomes)
-    verification.check_refusals(findings, outcomes, line, end)
-    verification.check_splits(findings, outcomes, _plans(schedulers, outcomes), line)
+    verification.check_answers(findings, outcomes, line, end, deadline=2 * CELL_TIMEOUT)
+    if (plans := _plans(schedulers, outcomes)) is not None:
+        verification.check_plans(findings, outcomes, plans, line)
+    if not findings.broken:
+        # Nothing right was removed since.
+        held = cloud.allocations()
+        verification.check_allocations(findings, outcomes, held, burst.used, cloud.deleted)
     cloud.delete_all(outcomes)
     found = Round(outcomes, findings, calls)
     left = cloud.allocations()
@@ -110,19 +115,24 @@ def _settled(cloud: Cloud, outcomes: Sequence[Outcome], burst: Burst) -> Finding
         time.sleep(LOOK_EVERY)
 
 
-def _plans(schedulers: Sequence[Scheduler], outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
-    """Return the leaves of the last plan of each request, by its first VM."""
+def _plans(
+    schedulers: Sequence[Scheduler], outcomes: Sequence[Outcome]
+) -> dict[str, list[str] | None] | None:
+    """Return the leaves of the last plan of each request, by its first VM.
+
+    None for a request without a plan, and None altogether for schedulers without a decision log.
+    """
     wanted = {outcome.request.vms[0] for outcome in outcomes}
-    plans = {}
-    for scheduler in schedulers:
-        if not scheduler.decisions.exists():
-            continue
-        for line in scheduler.decisions.read_text().splitlines():
+    logs = [found.decisions for found in schedulers if found.decisions.exists()]
+    plans: dict[str, list[str] | None] = {}
+    for log in logs:
+        for line in log.read_text().splitlines():
             entry = json.loads(line)
-            if entry["instance"] in wanted and entry["decision"] == "planned":
-                plans[entry["instance"]] = list(entry["plan"]["leaves"])
-        scheduler.decisions.write_text("")
-    return plans
+            if entry["instance"] in wanted and entry["decision"] in ("planned", "no plan"):
+                plan = entry.get("plan")
+                plans[entry["instance"]] = list(plan["leaves"]) if plan else None
+        log.write_text("")
+    return plans if logs else None
 
 
 def _audit(conf: Path) -> None:

@@ -23,16 +23,17 @@ def group(
     refused: str | None = None,
     policy: str = "anti-affinity",
     is_dead: bool = False,
+    vms: Sequence[str] = VMS,
     **wishes: str | int,
 ) -> Outcome:
     """Return what became of a group of four that was sent at 10 s and answered at 11 s."""
-    request = Request(VMS, VCPUS, "g", policy, wishes)
+    request = Request(tuple(vms), VCPUS, "g", policy, wishes)
     return Outcome(request, tuple(hosts), refused, 10.0, 11.0, is_dead)
 
 
 def held(outcome: Outcome) -> dict[str, dict[str, int]]:
     """Return what the VMs of an outcome should hold."""
-    return {vm: {h: VCPUS} for vm, h in zip(VMS, outcome.hosts, strict=True)}
+    return {vm: {h: VCPUS} for vm, h in zip(outcome.request.vms, outcome.hosts, strict=True)}
 
 
 def broken_by(held: Mapping[str, Mapping[str, int]], outcome: Outcome) -> dict[Broken, int]:
@@ -92,11 +93,17 @@ def test_a_broken_wish_is_found(hosts, policy, wishes):
     assert dict(findings.broken) == {Broken.WISH: 1}
 
 
-def refusals(used: Mapping[str, int], writes: Sequence[Write], **wishes: str | int) -> Findings:
+def refusals(
+    used: Mapping[str, int],
+    writes: Sequence[Write],
+    refused: str | None = "No valid host was found.",
+    others: Sequence[Outcome] = (),
+    **wishes: str | int,
+) -> Findings:
     findings = Findings()
     line = timeline.timeline(used, writes)
-    outcome = group(refused="No valid host was found.", **wishes)
-    verification.check_refusals(findings, [outcome], line, 12.0)
+    outcome = group(refused=refused, **wishes)
+    verification.check_answers(findings, [outcome, *others], line, 12.0, deadline=5.0)
     return findings
 
 
@@ -121,13 +128,41 @@ def test_room_that_others_held_for_a_moment_was_not_free():
     assert refusals(FULL_BUT_A1, [*taken, *earlier], require="leaf").broken == {Broken.REFUSED: 1}
 
 
-def splits(writes: Sequence[Write], plans: Mapping[str, Sequence[str]]) -> Findings:
+def test_vms_of_another_request_of_the_group_take_room_and_bind_to_their_switch():
+    sibling = group(LEAVES["a1"][4:], vms=[f"other{n}" for n in range(4)], require="leaf")
+    writes = [Write(vm, places, 9.0, 9.1) for vm, places in held(sibling).items()]
+    assert refusals(FREE, writes, others=[sibling], require="leaf").broken == {Broken.REFUSED: 1}
+    nearly = FREE | {"a1-0": VCPUS}
+    assert refusals(nearly, writes, others=[sibling], require="leaf").broken == {}
+    assert refusals(nearly, writes, others=[sibling], max_leaves=2).broken == {Broken.REFUSED: 1}
+
+
+def test_a_place_that_is_claimed_twice_by_its_own_vm_is_taken_once():
+    twice = [Write("other", {"a1-0": 8}, at, at + 0.1) for at in (9.0, 9.5)]
+    line = timeline.timeline(FREE, twice)
+    assert line.lowest_room(9.0, 12.0)["a1-0"] == 8
+    given_back = timeline.timeline(FREE, [*twice, Write("other", {}, 9.8, 9.9)])
+    assert given_back.lowest_room(10.0, 12.0)["a1-0"] == VCPUS
+
+
+@pytest.mark.parametrize("answer", [None, "ConnectTimeout"])
+def test_an_answer_that_is_neither_hosts_nor_a_refusal_is_found(answer):
+    assert refusals(FREE, [], refused=answer).broken == {Broken.FAILED: 1}
+
+
+SPLIT = ["a1-0", "a1-1", "a1-2", "b1-0"]
+
+
+def splits(writes: Sequence[Write], plans: Mapping[str, Sequence[str] | None]) -> Findings:
     findings = Findings()
-    split = group(["a1-0", "a1-1", "a1-2", "b1-0"])
     plain = Outcome(Request(("plain",), 4), ("a1-3",), None, 10.0, 11.0)
     line = timeline.timeline(FULL_BUT_A1 | {"b1-0": 0}, writes)
-    verification.check_splits(findings, [split, plain], plans, line)
+    verification.check_plans(findings, [group(SPLIT), plain], plans, line)
     return findings
+
+
+def taken(consumer: str, hosts: Sequence[str], at: float = 10.2) -> list[Write]:
+    return [Write(f"{consumer}{n or ''}", {h: 4}, at, at + 0.1) for n, h in enumerate(hosts)]
 
 
 def test_a_group_that_was_planned_whole_and_split_is_found():
@@ -138,8 +173,35 @@ def test_a_group_that_fits_a_leaf_and_was_split_is_found_whatever_was_planned():
     assert splits([], {"vm0": ["a1", "b1"]}).broken == {Broken.SPLIT: 1}
 
 
-def test_a_split_after_a_claim_of_a_plain_vm_is_counted_apart():
-    found = splits([Write("plain", {"a1-3": 4}, 10.2, 10.3)], {"vm0": ["a1"]})
+def test_a_split_after_a_plain_vm_took_what_the_plan_needs_is_counted_apart():
+    others = taken("group", LEAVES["a1"][4:])
+    found = splits([*others, *taken("plain", ["a1-3"])], {"vm0": ["a1"]})
     assert (found.broken, found.split_by_plain) == ({}, 1)
-    before = splits([Write("plain", {"a1-3": 4}, 9.2, 9.3)], {"vm0": ["a1"]})
-    assert before.broken == {Broken.SPLIT: 1}
+    # Without the plain VM there was no room either.
+    others = taken("group", LEAVES["a1"][3:])
+    assert splits([*others, *taken("plain", ["a1-3"])], {"vm0": ["a1"]}).broken == {Broken.SPLIT: 1}
+
+
+def test_a_split_after_a_plain_vm_took_what_the_plan_can_do_without_is_found():
+    assert splits(taken("plain", ["a1-3"]), {"vm0": ["a1"]}).broken == {Broken.SPLIT: 1}
+
+
+def test_a_group_on_as_many_leaves_as_planned_is_right_where_no_leaf_has_room():
+    full = taken("other", LEAVES["a1"][3:], at=9.0)
+    assert splits(full, {"vm0": ["a1", "b1"]}).broken == {}
+    assert splits(full, {"vm0": None}).broken == {}
+
+
+def test_a_leaf_of_other_processors_is_no_better_than_two_of_the_best():
+    findings = Findings()
+    line = timeline.timeline(dict.fromkeys(HOSTS, VCPUS) | dict.fromkeys(LEAVES["b2"], 0), [])
+    plans = {"vm0": ["a1", "b1"]}
+    verification.check_plans(findings, [group(SPLIT)], plans, line)
+    assert findings.broken == {}
+    mixed = group([*SPLIT[:3], "b3-0"])
+    verification.check_plans(findings, [mixed], {"vm0": ["a1", "b3"]}, line)
+    assert findings.broken == {Broken.SPLIT: 1}
+
+
+def test_a_group_without_a_logged_decision_is_found():
+    assert splits([], {}).broken == {Broken.FAILED: 1}

@@ -66,11 +66,6 @@ class Timeline:
             room[host] = VCPUS - used - most
         return room
 
-    def taken(self, hosts: Iterable[str], first: float, last: float) -> set[str]:
-        """Return the consumers that took places of some hosts between two moments."""
-        wanted = set(hosts)
-        return {h.consumer for h in self.held if h.host in wanted and first <= h.first <= last}
-
 
 class CallLog:
     """Reads a log that is being written."""
@@ -108,7 +103,10 @@ def timeline(used: Mapping[str, int], writes: Iterable[Write]) -> Timeline:
     found = Timeline(used)
     last: dict[str, Write] = {}
     for write in writes:
-        if before := last.get(write.consumer):
+        before = last.get(write.consumer)
+        if before is not None and before.vcpus == write.vcpus:
+            continue  # Nova claims what is claimed already
+        if before is not None:
             found.held += _held(before, write.ended)
         last[write.consumer] = write
     for write in last.values():

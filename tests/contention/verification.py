@@ -8,11 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tests.contention.bursts import Outcome, Request
-from tests.contention.fabric import LEAVES, SWITCHES, VCPUS, leaves_of
+from tests.contention.fabric import LEAVES, PROCESSORS, SWITCHES, VCPUS, leaves_of
 from tests.contention.timeline import Timeline
-
-# Seconds of a request's reads and claims together: twice cell_timeout.
-DEADLINE = 40.0
 
 
 class Broken(StrEnum):
@@ -24,7 +21,7 @@ class Broken(StrEnum):
     OVERBOOKED = "host overbooked"
     WISH = "wish broken"
     REFUSED = "refused with room"
-    SPLIT = "split, planned whole"
+    SPLIT = "split against its plan"
     FAILED = "failed"
 
 
@@ -34,7 +31,7 @@ class Findings:
 
     broken: Counter[Broken] = field(default_factory=Counter)
     details: list[str] = field(default_factory=list)
-    # Groups that were split though planned whole because a plain VM took a place meanwhile.
+    # Groups on more leaves than planned because plain VMs took places meanwhile.
     split_by_plain: int = 0
     late: int = 0  # refused after their deadline
 
@@ -99,70 +96,110 @@ def check_wishes(findings: Findings, outcomes: Sequence[Outcome]) -> None:
             findings.add(Broken.WISH, text)
 
 
-def check_refusals(
-    findings: Findings, outcomes: Sequence[Outcome], line: Timeline, end: float
+def check_answers(
+    findings: Findings,
+    outcomes: Sequence[Outcome],
+    line: Timeline,
+    end: float,
+    *,
+    deadline: float,
 ) -> None:
-    """Check that no group was refused although it had room from its request to the round's end."""
+    """Check that no group was refused although it had room from its request to the round's end.
+
+    Room beside the VMs of its other requests that are placed.
+
+    :param deadline: of a request, in seconds; what is refused after it is counted apart
+    """
     for outcome in outcomes:
         request = outcome.request
-        if outcome.refused is None or outcome.is_dead:
+        siblings = _siblings(outcome, outcomes)
+        if outcome.hosts or outcome.is_dead or any(found.is_dead for found in siblings):
             continue
-        if not outcome.refused.startswith("No valid host"):
+        if not (outcome.refused or "").startswith("No valid host"):
             findings.add(Broken.FAILED, f"{request.vms[0]}: {outcome.refused}")
             continue
-        if outcome.answered - outcome.sent > DEADLINE:
+        if outcome.answered - outcome.sent > deadline:
             findings.late += 1
             continue
-        room = line.lowest_room(outcome.sent, end, request.vms)
-        if has_room(request, room):
+        members = [host for found in siblings for host in found.hosts]
+        vms = [vm for found in (outcome, *siblings) for vm in found.request.vms]
+        room = line.lowest_room(outcome.sent, end, vms)
+        for host in members:
+            room[host] -= request.vcpus
+        if has_room(request, room, members):
             text = f"{request.group} of {len(request.vms)} x {request.vcpus} VCPUs"
-            wishes = f"{request.policy}, {dict(request.wishes or {})}"
+            wishes = f"{request.policy}, {dict(request.wishes or {})}, members on {members}"
             findings.add(Broken.REFUSED, f"{text} ({wishes}): {outcome.refused}")
 
 
-def check_splits(
+def check_plans(
     findings: Findings,
     outcomes: Sequence[Outcome],
-    plans: Mapping[str, Collection[str]],
+    plans: Mapping[str, Collection[str] | None],
     line: Timeline,
 ) -> None:
-    """Check that groups are on one leaf if they were planned so, or could have been.
+    """Check that groups are on no more leaves than planned, and on one if they fitted there.
 
-    :param plans: leaves of the last plan by a request's first VM
+    :param plans: leaves of the last plan by a request's first VM; None if it was placed
+        without a plan
     """
-    plain = {vm for o in outcomes if o.request.group is None for vm in o.request.vms}
+    plain = [vm for o in outcomes if o.request.group is None for vm in o.request.vms]
     for outcome in outcomes:
-        request = outcome.request
-        if request.group is None or len(leaves_of(list(outcome.hosts))) < 2:
+        request, landed = outcome.request, leaves_of(outcome.hosts)
+        if request.group is None or not landed:
             continue
-        planned = plans.get(request.vms[0], ())
+        if request.vms[0] not in plans:
+            findings.add(Broken.FAILED, f"{request.group} is placed without a logged decision")
+            continue
+        planned = set(plans[request.vms[0]] or landed)
         own = (outcome.sent, outcome.answered)
-        whole = set(planned) if len(planned) == 1 else set()
-        if not whole and (request.policy == "anti-affinity" or request.vcpus == VCPUS):
-            # With a VM a host nothing is better than one leaf.
-            slots = _slots(request, line.lowest_room(*own, request.vms))
-            whole = {
-                leaf for leaf, hosts in LEAVES.items() if _sum(slots, hosts) >= len(request.vms)
-            }
-        if not whole:
-            continue
-        taken = line.taken((h for leaf in whole for h in LEAVES[leaf]), *own)
-        if taken & plain:
-            findings.split_by_plain += 1
-        else:
-            landed = dict(Counter(outcome.hosts))
-            findings.add(Broken.SPLIT, f"{request.group} fits {sorted(whole)}, is on {landed}")
+        slots = _slots(request, line.lowest_room(*own, request.vms))
+        on = dict(Counter(outcome.hosts))
+        if len(landed) > len(planned):
+            without_plain = _slots(request, line.lowest_room(*own, [*request.vms, *plain]))
+            if not _fit(request, slots, planned) and _fit(request, without_plain, planned):
+                findings.split_by_plain += 1
+            else:
+                text = f"{request.group} is planned on {sorted(planned)}, is on {on}"
+                findings.add(Broken.SPLIT, text)
+        elif len(landed) > 1 and _takes_whole_hosts(request) and not _siblings(outcome, outcomes):
+            # Nothing is better than one leaf, of the same processors.
+            types = {PROCESSORS[leaf] for leaf in landed}
+            whole = [x for x in LEAVES if PROCESSORS[x] in types and _fit(request, slots, [x])]
+            if whole:
+                findings.add(Broken.SPLIT, f"{request.group} fits {whole}, is on {on}")
 
 
-def has_room(request: Request, room: Mapping[str, int]) -> bool:
-    """True if a request's VMs fit, by its policy and wishes."""
+def has_room(request: Request, room: Mapping[str, int], members: Sequence[str] = ()) -> bool:
+    """True if a request's VMs fit, by its policy and wishes, beside members on some hosts."""
     slots = _slots(request, room)
+    if request.policy == "anti-affinity":
+        slots |= dict.fromkeys(members, 0)
     wishes = request.wishes or {}
-    count = int(wishes.get("group_size", len(request.vms)))
+    count = max(int(wishes.get("group_size", 0)) - len(members), len(request.vms))
     if level := wishes.get("require"):
-        return any(_sum(slots, hosts) >= count for hosts in SWITCHES[str(level)].values())
-    leaves = sorted((_sum(slots, hosts) for hosts in LEAVES.values()), reverse=True)
-    return sum(leaves[: int(wishes.get("max_leaves", len(leaves)))]) >= count
+        return any(
+            set(members) <= set(hosts) and _sum(slots, hosts) >= count
+            for hosts in SWITCHES[str(level)].values()
+        )
+    used = leaves_of(members)
+    others = sorted((_sum(slots, LEAVES[x]) for x in LEAVES if x not in used), reverse=True)
+    others = others[: max(int(wishes.get("max_leaves", len(LEAVES))) - len(used), 0)]
+    return sum(others) + sum(_sum(slots, LEAVES[leaf]) for leaf in used) >= count
+
+
+def _siblings(outcome: Outcome, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the other requests of a request's group."""
+    group = outcome.request.group
+    return [o for o in outcomes if o is not outcome and group and o.request.group == group]
+
+
+def _takes_whole_hosts(request: Request) -> bool:
+    return request.policy == "anti-affinity" or request.vcpus == VCPUS
+
+
+def _fit(request: Request, slots: Mapping[str, int], leaves: Iterable[str]) -> bool:
+    return sum(_sum(slots, LEAVES[leaf]) for leaf in leaves) >= len(request.vms)
 
 
 def _slots(request: Request, room: Mapping[str, int]) -> dict[str, int]:
