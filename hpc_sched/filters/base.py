@@ -115,13 +115,9 @@ class GroupFilter(filters.BaseHostFilter):
 def check_members(state: GroupState) -> None:
     """Check that the known members suffice to keep the group's guarantees.
 
-    One member fixes the switch and the processor type, not the number of leaves.
-
     :raises exceptions.RefusedError: if a cell or Placement has not answered
     """
-    has_members = bool(state.group.members)
-    known = has_members and state.request.hpc_specs.constraints.max_leaves is None
-    if state.group.is_partial and not known:
+    if state.group.is_partial and not state.has_known_members:
         raise exceptions.RefusedError(
             f"where the members of the group are is not known: {'; '.join(state.group.problems)}",
             "where the members of the group are is not known at the moment; try again later",

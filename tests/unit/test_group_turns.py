@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import nova.conf
 import pytest
@@ -18,6 +19,7 @@ from hpc_sched.nova_glue.request.group_turns import GroupTurn
 
 CONF = nova.conf.CONF
 PLACE = ("host", "node")
+CLAIMED = {"provider": {"resources": {"VCPU": 1}}}
 
 
 @pytest.fixture(autouse=True)
@@ -54,16 +56,16 @@ def test_a_second_request_of_a_group_waits_for_the_first_and_others_do_not():
 
     def second() -> None:
         entered.set()
-        with group_turns.taken(group_turns.turn_of("group"), "second") as has_waited:
+        with group_turns.turn_of("group").taken("second") as has_waited:
             order.append(("second", has_waited))
 
-    with group_turns.taken(turn, "first") as has_waited:
+    with turn.taken("first") as has_waited:
         assert not has_waited
         thread = threading.Thread(target=second)
         thread.start()
         assert entered.wait(10)
         for other in ("another", None):
-            with group_turns.taken(group_turns.turn_of(other), "other") as has_waited:
+            with group_turns.turn_of(other).taken("other") as has_waited:
                 assert not has_waited
         order.append(("first", False))
     thread.join(10)
@@ -73,8 +75,8 @@ def test_a_second_request_of_a_group_waits_for_the_first_and_others_do_not():
 def test_a_request_waits_no_longer_than_its_deadline_and_goes_on():
     deadline = circuit_breaker.RequestDeadline(waited=2 * CONF.hpc_sched.cell_timeout - 0.1)
     turn = group_turns.turn_of("group")
-    with group_turns.taken(turn, "first"), circuit_breaker.active(deadline):
-        with group_turns.taken(turn, "second") as has_waited:
+    with turn.taken("first"), circuit_breaker.active(deadline):
+        with turn.taken("second") as has_waited:
             assert has_waited
         assert circuit_breaker.remaining() <= 0
 
@@ -82,8 +84,8 @@ def test_a_request_waits_no_longer_than_its_deadline_and_goes_on():
 @pytest.mark.usefixtures("waited")
 def test_a_turn_that_was_not_got_is_not_given_back():
     turn = group_turns.turn_of("group")
-    with group_turns.taken(turn, "first"):
-        with group_turns.taken(turn, "second"):
+    with turn.taken("first"):
+        with turn.taken("second"):
             pass
         assert turn.claiming.locked()
 
@@ -95,15 +97,51 @@ def test_nothing_is_kept_of_a_group_without_requests():
     assert "group" not in group_turns._turns
 
 
+def claimed(turn: GroupTurn) -> GangClaim:
+    """Return a claim of this process of ``ours``, on the only HostState."""
+    gang = GangClaim(Owner("project", "user"), 1.0)
+    gang.places["ours"] = ClaimedPlace(0, {"allocations": CLAIMED})
+    turn.add_claim(gang, ["ours"], [SimpleNamespace(host=PLACE[0], nodename=PLACE[1])])
+    return gang
+
+
 def test_own_claims_are_not_looked_up_until_they_are_released(asked):
-    turn, gang = GroupTurn(), GangClaim(Owner("project", "user"), 1.0)
-    gang.places["ours"] = ClaimedPlace(0, {"allocations": {}})
-    turn.add_claim(gang, [("ours", PLACE)])
+    turn = GroupTurn()
+    gang = claimed(turn)
     found = turn.look_up_anew(None, ["ours", "other"], ())
     assert (found.places, asked) == ({"ours": PLACE}, ["other"])
     del gang.places["ours"]
     assert turn.look_up_anew(None, ["ours"], ()).places == {}
     assert asked == ["other", "ours"]
+
+
+def test_own_claims_that_nova_has_found_hold_and_those_placed_elsewhere_are_looked_up(
+    asked, monkeypatch
+):
+    monkeypatch.setattr(GangClaim, "_repair", lambda *_: None)
+    turn = GroupTurn()
+    claimed(turn).settle("ours", CLAIMED)
+    assert turn.look_up_anew(None, ["ours"], ()).places == {"ours": PLACE}
+    claimed(turn).settle("ours", {"another": {"resources": {"VCPU": 1}}})
+    assert turn.look_up_anew(None, ["ours"], ()).places == {}
+    assert asked == ["ours"]
+
+
+def test_what_nova_releases_after_no_valid_host_is_looked_up(asked):
+    turn = GroupTurn()
+    gang = claimed(turn)
+    gang.settle("ours", CLAIMED)
+    gang.forget_settled()
+    assert turn.look_up_anew(None, ["ours"], ()).places == {}
+    assert asked == ["ours"]
+
+
+def test_an_instance_that_exists_is_looked_up_whatever_was_claimed_for_it(asked):
+    turn = GroupTurn()
+    claimed(turn)
+    for look_up in (turn.look_up, turn.look_up_anew):
+        assert look_up(None, ["ours"], (), ["ours"]).places == {}
+    assert asked == ["ours"] * 2
 
 
 @pytest.mark.usefixtures("waited")
@@ -112,10 +150,10 @@ def test_an_instance_that_waits_for_its_turn_is_not_looked_up_and_one_that_has_i
 
     def second() -> None:
         entered.set()
-        with group_turns.taken(turn, "second"):
+        with turn.taken("second"):
             assert done.wait(10)
 
-    with group_turns.taken(turn, "first"):
+    with turn.taken("first"):
         thread = threading.Thread(target=second)
         thread.start()
         assert entered.wait(10)
@@ -134,7 +172,7 @@ def test_an_instance_that_waits_for_its_turn_is_not_looked_up_and_one_that_has_i
 def test_what_was_looked_up_is_not_looked_up_again_for_a_while(asked, monkeypatch):
     turn = GroupTurn()
     for _ in range(2):
-        found = turn.look_up(None, ["placed", "waits", "told"], (), {"told": None})
+        found = turn.look_up(None, ["placed", "waits", "told"], (), known={"told": None})
         assert found.places == {"placed": PLACE}
     assert asked == ["placed", "waits"]
     monkeypatch.setattr(group_turns, "RECENT", -1.0)
@@ -156,7 +194,10 @@ def test_a_look_up_without_an_answer_is_repeated(asked):
     assert asked == ["missed"] * 2
 
 
-def test_of_two_that_look_up_at_once_one_waits_and_asks_nothing(monkeypatch):
+@pytest.mark.parametrize("recent", [group_turns.RECENT, 0.0], ids=["at once", "for long"])
+def test_of_two_that_look_up_at_once_one_waits_and_asks_nothing(monkeypatch, recent):
+    """However long the look-ups of the first one take."""
+    monkeypatch.setattr(group_turns, "RECENT", recent)
     turn, began, go_on = GroupTurn(), threading.Event(), threading.Event()
     asked: list[list[str]] = []
 
@@ -166,11 +207,19 @@ def test_of_two_that_look_up_at_once_one_waits_and_asks_nothing(monkeypatch):
         assert go_on.wait(10)
         return LookupResult({})
 
+    def second() -> None:
+        waits.set()
+        turn.look_up(None, ["vm"], ())
+
+    waits = threading.Event()
     monkeypatch.setattr(in_flight_instances, "places_of", places_of)
-    threads = [threading.Thread(target=turn.look_up, args=(None, ["vm"], ())) for _ in range(2)]
+    threads = [threading.Thread(target=turn.look_up, args=(None, ["vm"], ()))]
+    threads.append(threading.Thread(target=second))
     threads[0].start()
     assert began.wait(10)
     threads[1].start()
+    assert waits.wait(10)
+    time.sleep(0.1)
     go_on.set()
     for thread in threads:
         thread.join(10)

@@ -37,15 +37,34 @@ class ClaimedPlace:
         return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Transaction:
+    """What a transaction claims, and the generation of its consumers once it is made."""
+
+    places: Mapping[str, ClaimedPlace]
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    """A change of one instance's allocations that Placement has not answered yet."""
+
+    uuid: str
+    claimed: ClaimedPlace
+    generation: int  # of the consumer when that was claimed
+    target: Allocations  # what Nova has claimed; empty: nothing
+
+
 @dataclass
 class GangClaim:
     """The claims of one request, in one transaction of Placement.
 
-    Nova later claims VM by VM, finds the same allocations and leaves them alone. If it claims
-    another host or candidate for an instance, it adds those allocations to ours: :meth:`settle`
-    takes ours away again. What Nova never claims is removed by :meth:`release`. Allocations are
-    changed only with the generation with which they were read or written, and only if they
-    are, or contain, what was claimed here.
+    Nova later claims VM by VM, finds the same allocations and leaves them alone, but for the
+    consumer's generation, which it raises. If it claims another host or candidate for an
+    instance, it adds those allocations to ours: :meth:`settle` takes ours away again. What Nova
+    never claims is removed by :meth:`release`. Allocations are removed only while the consumer
+    has the generation that the claim gave it, so nothing that Nova has found is; and changed only
+    if they are what was claimed here and what Nova has added.
 
     Used by the thread that serves the request and by the one that follows it: each method that
     writes holds the lock.
@@ -57,23 +76,23 @@ class GangClaim:
     # Instances that Nova has not claimed yet.
     places: dict[str, ClaimedPlace] = field(default_factory=dict)
     # Transactions without an answer, which may still be made.
-    unsure: list[Mapping[str, ClaimedPlace]] = field(default_factory=list)
+    unsure: list[_Transaction] = field(default_factory=list)
     transactions: int = 0  # that were sent
     is_complete: bool = False  # whether no more transactions will be sent
     lock: threading.RLock = field(default_factory=threading.RLock)
     _generation: int | None = None  # of each consumer in places
-    _settled: set[str] = field(default_factory=set)  # instances that Nova has claimed
-    # Changes that Placement did not answer: instance, what was claimed, what it shall have.
-    _repairs: list[tuple[str, ClaimedPlace, Allocations]] = field(default_factory=list)
+    # Instances that Nova has claimed, to the place if that is where they were claimed here.
+    _settled: dict[str, ClaimedPlace | None] = field(default_factory=dict)
+    _repairs: list[_Repair] = field(default_factory=list)
 
     @property
     def is_held(self) -> bool:
         """True if Nova has claims of this request still to find."""
         return bool(self.places)
 
-    def has(self, uuid: str) -> bool:
-        """True if an instance is claimed here, or has been claimed by Nova since."""
-        return uuid in self.places or uuid in self._settled
+    def place_of(self, uuid: str) -> ClaimedPlace | None:
+        """Return where an instance is claimed, and Nova has claimed it since if it has; or None."""
+        return self.places.get(uuid) or self._settled.get(uuid)
 
     @property
     def is_clean(self) -> bool:
@@ -81,26 +100,28 @@ class GangClaim:
 
         That cannot be made once Nova has claimed for its instances: their generations have changed.
         """
-        late = any(attempt.keys() - self._settled for attempt in self.unsure)
+        late = any(attempt.places.keys() - self._settled for attempt in self.unsure)
         return not (self.places or self._repairs or late)
 
     def claim(self, places: Mapping[str, ClaimedPlace]) -> Written:
         """Claim places in one transaction, instead of those held; never raises.
 
-        Held claims stay as they are unless the answer is DONE. The same instances each time.
+        Held claims stay as they are unless the answer is DONE. The instances are those held, if
+        any is.
         """
         with self.lock:
+            if self._repairs:
+                return Written(Answer.UNKNOWN, "an earlier claim may not be released yet")
             written = self._write(places)
             for retry in range(CONFLICT_RETRIES):
                 if written.answer is not Answer.CONFLICT or circuit_breaker.remaining() <= 0:
                     break
-                time.sleep(min(FIRST_PAUSE * 2**retry, LONGEST_PAUSE))
+                _pause(retry)
                 written = self._write(places)
             if written.answer in (Answer.UNKNOWN, Answer.CONSUMER_CHANGED):
                 return self._read_back(places, written)
             if written.answer is Answer.DONE:
-                self._generation = (self._generation or 0) + 1
-                self.places = dict(places)
+                self._hold(_Transaction(places, self._next_generation))
             return written
 
     def settle(self, uuid: str, claimed: Allocations) -> None:
@@ -112,26 +133,43 @@ class GangClaim:
             if uuid in self._settled:
                 return
             place = self.places.pop(uuid, None)
+            is_kept = place is not None and same(place.allocations, claimed)
+            self._settled[uuid] = place if is_kept else None
             attempts = [place] if place is not None else []
-            attempts += [attempt[uuid] for attempt in self.unsure if uuid in attempt]
-            self._settled.add(uuid)
+            attempts += [one.places[uuid] for one in self.unsure if uuid in one.places]
+            # Nova has added to what could not be removed.
+            attempts += [one.claimed for one in self._repairs if one.uuid == uuid]
+            self._repairs = [one for one in self._repairs if one.uuid != uuid]
             for attempt in attempts:
                 if not same(attempt.allocations, claimed):
                     LOG.info("Instance %s was not placed where it was claimed", uuid)
-                    self._repair(uuid, attempt, claimed)
+                    # Its generation does not matter: Nova has changed it.
+                    self._repair([_Repair(uuid, attempt, 0, claimed)])
+
+    def forget_settled(self) -> None:
+        """Forget what Nova has claimed: it has released that after NoValidHost."""
+        with self.lock:
+            self._settled = dict.fromkeys(self._settled)
 
     def release(self, uuids: set[str] | None = None) -> None:
         """Remove the claims of some instances, by default all that Nova has not claimed."""
         with self.lock:
             wanted = self.places.keys() if uuids is None else self.places.keys() & uuids
             released = {uuid: self.places.pop(uuid) for uuid in sorted(wanted)}
-            if not released:
+            generation = self._generation
+            if not released or generation is None:
                 return
-            gone = [Consumer(uuid, {}, self._generation) for uuid in released]
+            gone = [Consumer(uuid, {}, generation) for uuid in released]
             written = allocations.write(self.owner, gone)
+            if not self.places:
+                # Placement forgets a consumer without allocations.
+                self._generation = None
             if written.answer is not Answer.DONE:
-                for uuid, place in released.items():
-                    self._repair(uuid, place, {})
+                left = [_Repair(uuid, place, generation, {}) for uuid, place in released.items()]
+                if written.answer is Answer.UNKNOWN:
+                    self._repairs += left
+                else:
+                    self._repair(left)
             LOG.info("Released the claims of %d instances that were not placed", len(released))
 
     def clean(self) -> None:
@@ -139,16 +177,26 @@ class GangClaim:
         with self.lock:
             self.release()
             repairs, self._repairs = self._repairs, []
-            for uuid, place, target in repairs:
-                self._repair(uuid, place, target)
+            self._repair(repairs)
+            if self._repairs:
+                return
             for attempt in self.unsure:
-                for uuid in attempt.keys() - self._settled:
-                    self._replace(uuid, attempt[uuid], {})
+                for uuid in sorted(attempt.places.keys() - self._settled):
+                    late = _Repair(uuid, attempt.places[uuid], attempt.generation, {})
+                    if not self._replace(late):
+                        return
 
     def give_up(self) -> None:
         """Log what could not be released."""
-        for uuid, _, _ in self._repairs:
-            LOG.warning("The claim of instance %s may be left in Placement", uuid)
+        for repair in self._repairs:
+            LOG.warning("The claim of instance %s may be left in Placement", repair.uuid)
+
+    @property
+    def _next_generation(self) -> int:
+        return (self._generation or 0) + 1
+
+    def _hold(self, made: _Transaction) -> None:
+        self.places, self._generation = dict(made.places), made.generation
 
     def _write(self, places: Mapping[str, ClaimedPlace]) -> Written:
         self.transactions += 1
@@ -158,47 +206,68 @@ class GangClaim:
         )
 
     def _read_back(self, places: Mapping[str, ClaimedPlace], written: Written) -> Written:
-        """Return whether a transaction, or an earlier one, was made: all of it or nothing."""
+        """Return whether a transaction without an answer, or an earlier one, was made after all."""
+        attempt = _Transaction(places, self._next_generation)
         if written.answer is Answer.UNKNOWN:
-            self.unsure.append(places)
+            self.unsure.append(attempt)
         try:
             found = allocations.read(next(iter(places)))
         except Exception as error:
             return Written(Answer.UNKNOWN, f"{written.detail}; {error}")
-        for attempt in reversed([*self.unsure, places]):
-            if found.allocations and same(attempt[found.uuid].allocations, found.allocations):
-                self.places, self._generation = dict(attempt), found.generation
-                self.unsure = [other for other in self.unsure if other is not attempt]
+        for one in dict.fromkeys([attempt, *reversed(self.unsure)]):
+            # Claims that differ elsewhere may agree on this instance, but not on the generation.
+            if found.generation == one.generation and same(
+                one.places[found.uuid].allocations, found.allocations
+            ):
+                self._hold(one)
+                self.unsure = [other for other in self.unsure if other is not one]
                 return Written(Answer.DONE)
         return written
 
-    def _repair(self, uuid: str, claimed: ClaimedPlace, target: Allocations) -> None:
-        """Replace an instance's allocations; noted to be done again if that is not answered."""
-        if not self._replace(uuid, claimed, target):
-            self._repairs.append((uuid, claimed, target))
+    def _repair(self, repairs: list[_Repair]) -> None:
+        """Make some changes; those from the first one on that is not answered are kept for later.
 
-    def _replace(self, uuid: str, claimed: ClaimedPlace, target: Allocations) -> bool:
-        """Replace an instance's allocations by others, if they still have what was claimed.
+        Placement that does not answer costs one timeout so, not one for each instance.
+        """
+        for i, repair in enumerate(repairs):
+            if not self._replace(repair):
+                self._repairs += repairs[i:]
+                return
 
-        Without a target they are removed, and only if they are exactly what was claimed.
+    def _replace(self, repair: _Repair) -> bool:
+        """Replace an instance's allocations, if they are still what was claimed.
 
         :returns: whether Placement has answered
         """
-        is_ours = contains if target else same
-        for _ in range(CHANGES):
+        target = repair.target
+        # As Nova adds them up.
+        both = {**target, **repair.claimed.allocations}
+        for change in range(CHANGES):
+            if change:
+                _pause(change)
             try:
-                found = allocations.read(uuid)
+                found = allocations.read(repair.uuid)
             except Exception as error:
-                LOG.debug("The allocations of instance %s cannot be read: %s", uuid, error)
+                LOG.debug("The allocations of instance %s cannot be read: %s", repair.uuid, error)
                 return False
-            if not is_ours(found.allocations, claimed.allocations):
+            is_ours = same(found.allocations, both)
+            if not target:
+                # Nova raises the generation if it finds the claim, and relies on it then.
+                is_ours = is_ours and found.generation == repair.generation
+            if not is_ours or same(found.allocations, target):
                 return True
-            if same(found.allocations, target):
-                return True
-            written = allocations.write(self.owner, [Consumer(uuid, target, found.generation)])
+            written = allocations.write(
+                self.owner, [Consumer(repair.uuid, target, found.generation)]
+            )
             if written.answer is Answer.DONE:
                 return True
         return False
+
+
+def _pause(number: int) -> None:
+    """Wait before a transaction is sent again; charged to the request."""
+    with circuit_breaker.charged():
+        time.sleep(min(FIRST_PAUSE * 2**number, LONGEST_PAUSE))
 
 
 def contains(held: Allocations, claimed: Allocations) -> bool:

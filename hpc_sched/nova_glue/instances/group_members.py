@@ -20,9 +20,16 @@ from hpc_sched.nova_glue.io import circuit_breaker, databases
 
 LOG = logging.getLogger(__name__)
 
-# Looks up where instances are claimed, as in_flight_instances.places_of does.
+# Looks up where instances are claimed, as in_flight_instances.places_of does. What is known of the
+# instances that are named last, which exist or are looked up for one that does, may have changed.
 LookUp = Callable[
-    [nova_context.RequestContext, Iterable[str], Sequence[host_manager.HostState]], LookupResult
+    [
+        nova_context.RequestContext,
+        Iterable[str],
+        Sequence[host_manager.HostState],
+        Collection[str],
+    ],
+    LookupResult,
 ]
 
 
@@ -71,7 +78,7 @@ class GroupMembership:
 def read(
     request: request_spec.RequestedGroup,
     states: Sequence[host_manager.HostState],
-    look_up: LookUp = in_flight_instances.places_of,
+    look_up: LookUp | None = None,
     claimed: Collection[str] = (),
 ) -> GroupMembership:
     """Return the members of a request's group, from Nova's databases and Placement.
@@ -80,12 +87,12 @@ def read(
     cell with members, and look-ups in Placement as :func:`in_flight_instances.places_of` says.
     HostState and RequestSpec substitute for a source that does not answer, with one WARNING.
 
-    :param look_up: for the members that may be in flight
+    :param look_up: for the members that may be in flight; by default in Placement
     :param claimed: instances of the request that it has claimed itself: they await a place
     """
     context = nova_context.get_admin_context()
     try:
-        group = _read(context, request, states, look_up, claimed)
+        group = _read(context, request, states, look_up or _look_up, claimed)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read group %s", request.group_id)
@@ -163,7 +170,8 @@ def _read(
     unplaced = sorted(building) + _may_be_in_flight(waiting, own, request, is_move) + orphans
     if claimed:
         unplaced = [uuid for uuid in (*building, *waiting, *orphans) if uuid not in claimed]
-    looked_up = look_up(context, unplaced, states)
+    # What moves is not compared with others again after its claim.
+    looked_up = look_up(context, unplaced, states, unplaced if is_move else building)
     places = looked_up.places
     if looked_up.problem:
         problems.append(looked_up.problem)
@@ -190,6 +198,15 @@ def _read(
         places,
         looked_up.unanswered,
     )
+
+
+def _look_up(
+    context: nova_context.RequestContext,
+    consumers: Iterable[str],
+    states: Sequence[host_manager.HostState],
+    _changing: Collection[str],
+) -> LookupResult:
+    return in_flight_instances.places_of(context, consumers, states)
 
 
 def _may_be_in_flight(

@@ -38,6 +38,8 @@ def settle(state: GroupState, gang: GangClaim) -> str | None:
 
     Two queries in the API database and one in each cell with members for each look, and look-ups
     of the VMs in flight that this process has not claimed itself.
+
+    :raises exceptions.RefusedError: if the other VMs cannot be read, and may break a constraint
     """
     request = state.request
     if request.group_uuid is None or not (
@@ -50,19 +52,18 @@ def settle(state: GroupState, gang: GangClaim) -> str | None:
             break
         look_up = state.turn.look_up_anew
         found = group_members.read(request, state.candidates, look_up, gang.places)
+        if not found.is_partial:
+            _set_members(state, found)
+        if found.unknown or found.is_partial:
+            if look + 1 < MAX_LOOKS_UNANSWERED and circuit_breaker.remaining() > 0:
+                continue
+            if request.hpc_specs.constraints.bind_place and (
+                found.unknown or not state.has_known_members
+            ):
+                raise unproven("; ".join(found.problems))
         if found.is_partial:
             # What was known before the claim holds; what others claimed meanwhile is not known.
             return conflict
-        _set_members(state, found)
-        if found.unknown and look + 1 < MAX_LOOKS_UNANSWERED:
-            continue
-        if found.unknown and request.hpc_specs.constraints.bind_place:
-            raise exceptions.RefusedError(
-                "where VMs of the group are that are being placed at the same moment is not known: "
-                + "; ".join(found.problems),
-                "where VMs of the group are that are being placed at the same moment is not known; "
-                "try again later",
-            )
         now = state.group_request()
         conflict = now.conflict or now.broken_by(_planned(state, gang))
         if conflict is None:
@@ -72,6 +73,31 @@ def settle(state: GroupState, gang: GangClaim) -> str | None:
         if staying is not None:
             return conflict
     return conflict
+
+
+def check_unclaimed(state: GroupState, why: str) -> None:
+    """Check that a plan keeps the constraints of the group though it is not claimed.
+
+    :param why: it is not claimed
+    :raises exceptions.RefusedError: if other VMs of the group are being placed
+    """
+    if state.request.hpc_specs.constraints.bind_place and has_others(state):
+        raise unproven(why)
+
+
+def unproven(why: str) -> exceptions.RefusedError:
+    """Return the refusal of a request that may break a constraint of its group.
+
+    :param why: what is not known, for the operator
+    """
+    what = "where VMs of the group are that are being placed at the same moment is not known"
+    return exceptions.RefusedError(f"{what}: {why}", f"{what}; try again later")
+
+
+def has_others(state: GroupState) -> bool:
+    """True if other VMs of the group are being placed."""
+    group = state.group
+    return bool(group.in_flight) or group.awaiting - group.orphans > group.left
 
 
 def read_again(state: GroupState, look: int = 0, *, anew: bool = False) -> bool:
@@ -86,8 +112,7 @@ def read_again(state: GroupState, look: int = 0, *, anew: bool = False) -> bool:
     :param look: how often the request has read them again
     :param anew: whether what other requests have looked up a moment ago will not do
     """
-    group = state.group
-    if group.is_move or not (group.in_flight or group.awaiting - group.orphans > group.left):
+    if state.group.is_move or not has_others(state):
         return False
     if (look and not _pause(look)) or not state.rooms.refresh(None, []):
         return False
@@ -126,6 +151,8 @@ def _staying(state: GroupState, gang: GangClaim, found: GroupMembership) -> Grou
         elif place in position_of:
             planned = _counts(state, [position_of[place]])
         else:
+            # On a host that is full by now. It is no candidate, and stays.
+            stays = replace(stays, members=stays.members + Counter([place]))
             continue
         _set_members(state, stays)
         if state.group_request().broken_by(planned) is None:

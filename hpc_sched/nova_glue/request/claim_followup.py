@@ -47,6 +47,7 @@ class _Followed:
     thread: int  # that serves the request, or a greenlet
     frame: Callable[[], types.FrameType | None]  # what that executes; None once it has ended
     is_over: bool = False
+    has_failed: bool = False  # whether a failure to follow it was logged
     absences: int = 0
     over_at: float | None = None  # time.monotonic()
     clean_at: float = 0.0  # likewise
@@ -59,14 +60,21 @@ _lock = threading.Lock()  # of the list
 
 def follow(gang: GangClaim, state: GroupState, spec: objects.RequestSpec) -> None:
     """Release what Nova does not use of a request's claims, once the request is over."""
-    thread = threading.get_ident()
+    entry = _Followed(gang, state, weakref.ref(spec), threading.get_ident(), _frame_of_this())
     with _lock:
-        for other in _followed:
-            # A thread serves one request at a time.
-            other.is_over |= other.thread == thread
-        _followed.append(_Followed(gang, state, weakref.ref(spec), thread, _frame_of_this()))
+        _followed.append(entry)
     _thread.start()
     _thread.wake()
+
+
+def end_others() -> None:
+    """Note that the requests that this thread served before are over: it serves one at a time."""
+    if not _followed:
+        return
+    thread = threading.get_ident()
+    with _lock:
+        for one in _followed:
+            one.is_over |= one.thread == thread
 
 
 def look() -> None:
@@ -83,8 +91,10 @@ def look() -> None:
             finally:
                 one.gang.lock.release()
         except Exception:
-            LOG.exception("The claims of a request cannot be followed")
-            is_done = True
+            if not one.has_failed:
+                LOG.exception("The claims of a request cannot be followed")
+            one.has_failed = True
+            is_done = time.monotonic() - one.state.observed_at >= IDLE + LATE
         if is_done:
             with _lock, suppress(ValueError):
                 _followed.remove(one)
@@ -95,6 +105,8 @@ def _is_done(one: _Followed) -> bool:
     one.absences = 0 if _serves(one.frame()) else one.absences + 1
     is_over = one.is_over or one.spec() is None or state.is_over or one.absences >= ABSENCES
     state.settle()
+    if state.is_over:
+        gang.forget_settled()
     if gang.is_clean and gang.is_complete:
         return True
     now = time.monotonic()

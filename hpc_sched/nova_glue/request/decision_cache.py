@@ -66,6 +66,9 @@ class DecisionCache:
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
         if self.answer is None or self._problem is None:
             return None
+        if problem.topology.hosts != self._problem.topology.hosts:
+            # A member on a host that the fabric does not name was found since.
+            return None
         added = problem.members - self._problem.members
         same = sizes == self._sizes and not added.any()
         if same and np.array_equal(problem.capacity, self._problem.capacity):

@@ -17,7 +17,7 @@ from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import request_instances
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
-from hpc_sched.nova_glue.request import claim_conflict, claim_followup, group_turns
+from hpc_sched.nova_glue.request import claim_conflict, claim_followup
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 LOG = logging.getLogger(__name__)
@@ -45,19 +45,32 @@ def claim(
     """
     if claim_conditions.obstacle() is not None or not _may_claim(state, spec):
         return answer
-    with group_turns.taken(state.turn, spec.instance_uuid) as has_waited:
-        if has_waited and claim_conflict.read_again(state):
-            answer = state.decide(state.group_request(positions), anew=True)
-        for look in range(claim_conflict.MAX_LOOKS):
-            if isinstance(answer, Plan):
-                answer = _claim(state, spec, positions, answer)
-            if isinstance(answer, Plan) or not claim_conflict.read_again(state, look, anew=True):
-                break
-            answer = state.decide(state.group_request(positions), anew=True)
-            # Members that break a constraint while they are placed may still move.
-            if isinstance(answer, Rejection) and not answer.conflict:
-                break
-    return answer
+    multiplier = claim_conditions.decisive_multiplier([state.candidates[i] for i in positions])
+    if multiplier is None:
+        return answer
+    try:
+        with state.turn.taken(spec.instance_uuid) as has_waited:
+            if has_waited and claim_conflict.read_again(state):
+                answer = state.decide(state.group_request(positions), anew=True)
+            for look in range(claim_conflict.MAX_LOOKS):
+                if isinstance(answer, Plan):
+                    answer = _claim(state, spec, positions, answer, multiplier)
+                if isinstance(answer, Plan) or look + 1 == claim_conflict.MAX_LOOKS:
+                    break
+                if not claim_conflict.read_again(state, look, anew=True):
+                    break
+                answer = state.decide(state.group_request(positions), anew=True)
+                # Members that break a constraint while they are placed may still move.
+                if isinstance(answer, Rejection) and not answer.conflict:
+                    break
+            return answer
+    except BaseException:
+        if state.gang is not None:
+            state.gang.release()
+        raise
+    finally:
+        if state.gang is not None:
+            state.gang.is_complete = True
 
 
 def _claim(
@@ -65,21 +78,16 @@ def _claim(
     spec: objects.RequestSpec,
     positions: Array,
     answer: Plan,
+    multiplier: float,
 ) -> Plan | Rejection:
-    multiplier = claim_conditions.decisive_multiplier([state.candidates[i] for i in positions])
-    instances = _instances(state, spec) if multiplier is not None else {}
-    if multiplier is None or not instances:
+    instances = _instances(state, spec)
+    if not instances:
         return answer
-    gang = GangClaim(Owner(spec.project_id, spec.user_id), multiplier)
-    claim_followup.follow(gang, state, spec)
-    state.gang = gang
-    try:
-        held = _claimed(state, gang, instances, positions, answer)
-    except BaseException:
-        gang.release()
-        raise
-    finally:
-        gang.is_complete = True
+    gang = state.gang
+    if gang is None:
+        gang = state.gang = GangClaim(Owner(spec.project_id, spec.user_id), multiplier)
+        claim_followup.follow(gang, state, spec)
+    held = _claimed(state, gang, instances, positions, answer)
     if isinstance(held, Rejection):
         gang.release()
     return held
@@ -88,14 +96,15 @@ def _claim(
 def reclaim(state: GroupState, positions: Array) -> None:
     """Claim new places for the VMs that Nova has not placed: a host of theirs is gone.
 
-    Without such places, those on hosts that are still candidates stay claimed.
+    The hosts that are left keep the group's constraints. Without such places, those on hosts that
+    are still candidates stay claimed.
     """
     gang = state.gang
     assert gang is not None
     instances = dict(enumerate(gang.places))
     answer = state.decide(state.group_request(positions))
     if isinstance(answer, Plan):
-        _claimed(state, gang, instances, positions, answer)
+        _claimed(state, gang, instances, positions, answer, is_first=False)
     left = set(positions.tolist())
     gang.release({uuid for uuid, place in gang.places.items() if place.position not in left})
 
@@ -111,7 +120,10 @@ def _may_claim(state: GroupState, spec: objects.RequestSpec) -> bool:
 
 
 def _instances(state: GroupState, spec: objects.RequestSpec) -> dict[int, str]:
-    """Return the instances of the request by their number; none if they cannot be read."""
+    """Return the instances of the request by their number; none if they cannot be read.
+
+    :raises exceptions.RefusedError: if a constraint cannot be proven without a claim
+    """
     try:
         return request_instances.read(
             nova_context.get_admin_context(), spec.instance_uuid, state.request.count
@@ -120,6 +132,7 @@ def _instances(state: GroupState, spec: objects.RequestSpec) -> dict[int, str]:
         problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
         if circuit_breaker.not_yet_logged([problem]):
             LOG.warning("Group %s is not claimed at once: %s", state.request.group_id, problem)
+        claim_conflict.check_unclaimed(state, problem)
         return {}
 
 
@@ -129,21 +142,29 @@ def _claimed(
     instances: Mapping[int, str],
     positions: Array,
     answer: Plan,
+    *,
+    is_first: bool = True,
 ) -> Plan | Rejection:
-    """Claim plans until one holds; return it, or the answer without one."""
+    """Claim plans until one holds; return it, or the answer without one.
+
+    :param is_first: whether Nova has placed no VM yet, so that what others of the group have
+        claimed meanwhile can be added to the members
+    :raises exceptions.RefusedError: if a constraint is broken, or cannot be proven without a claim
+    """
     lacking = 0
+    problem = "the plan cannot be claimed in time"
     conflict: str | None = None
+    held: Plan | None = None
     for _ in range(MAX_PLANS):
         places = _places(state, instances, positions, answer)
         if not places or circuit_breaker.remaining() <= 0:
             break
         written = gang.claim(places)
         if written.answer is Answer.DONE:
-            conflict = claim_conflict.settle(state, gang)
+            held = answer
+            state.turn.add_claim(gang, places, state.candidates)
+            conflict = claim_conflict.settle(state, gang) if is_first else None
             if conflict is None:
-                hosts = [(one.host, one.nodename) for one in state.candidates]
-                claimed = ((uuid, hosts[place.position]) for uuid, place in places.items())
-                state.turn.add_claim(gang, claimed)
                 return answer
         elif written.answer is Answer.NO_ROOM:
             # The hosts of one plan at first; then others are at work everywhere.
@@ -152,12 +173,8 @@ def _claimed(
             if not state.rooms.refresh(some, [place.candidate for place in gang.places.values()]):
                 break
         else:
-            LOG.warning(
-                "Group %s is not claimed at once: %s: %s",
-                state.request.group_id,
-                written.answer.value,
-                written.detail,
-            )
+            problem = f"{written.answer.value}: {written.detail}"
+            LOG.warning("Group %s is not claimed at once: %s", state.request.group_id, problem)
             break
         found = state.decide(state.group_request(positions), anew=True)
         if isinstance(found, Rejection):
@@ -167,6 +184,11 @@ def _claimed(
         raise exceptions.RefusedError(
             f"VMs of the group that were claimed at the same moment break a constraint: {conflict}"
         )
+    if held is not None:
+        # nova-compute checks a hard policy again.
+        return held
+    if is_first:
+        claim_conflict.check_unclaimed(state, problem)
     return answer
 
 

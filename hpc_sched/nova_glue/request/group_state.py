@@ -45,8 +45,9 @@ class LoggedDecision:
 class GroupState:
     """A group during one request.
 
-    Built when a RequestSpec is first seen and kept as long as it; used by the one thread that
-    serves the request. Arrays over HostStates are in the order of the first call.
+    Built when a RequestSpec is first seen and kept as long as it. Used by the thread that serves
+    the request; :mod:`claim_followup` and :mod:`landed_record` read it from theirs. Arrays over
+    HostStates are in the order of the first call.
     """
 
     def __init__(
@@ -185,6 +186,14 @@ class GroupState:
         # Nova marks the HostStates so.
         taken = np.flatnonzero(self.claims.hosts.placed() > 0).tolist()
         return any(self.candidates[i].updated is None for i in taken)
+
+    @property
+    def has_known_members(self) -> bool:
+        """True if the known members alone determine how to keep the group's guarantees.
+
+        One member fixes the switch and the processor type, not the number of leaves.
+        """
+        return bool(self.group.members) and self.request.hpc_specs.constraints.max_leaves is None
 
     @property
     def claimed_place(self) -> ClaimedPlace | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -30,25 +30,49 @@ Places = Mapping[str, Place | None]  # by instance; None for those without one
 
 @dataclass(eq=False)
 class GroupTurn:
-    """What the requests of a group that are served at the same time know of each other."""
+    """What the requests of a group that are served at the same time know of each other.
+
+    Shared by their threads. Holds something for each instance of the group at the most.
+    """
 
     claiming: threading.Lock = field(default_factory=threading.Lock)
     looking_up: threading.Lock = field(default_factory=threading.Lock)
     # Instances whose requests wait for their turn to claim.
     _waiting: set[str] = field(default_factory=set)
-    _claims: dict[str, tuple[GangClaim, Place]] = field(default_factory=dict)
-    # What was looked up, and when that began: a time.monotonic().
+    # Claims of this process by instance, with the HostStates of their request as places.
+    _claims: dict[str, tuple[GangClaim, Sequence[Place]]] = field(default_factory=dict)
+    # What was looked up, and when that was answered: a time.monotonic().
     _seen: dict[str, tuple[Place | None, float]] = field(default_factory=dict)
 
-    def add_claim(self, gang: GangClaim, places: Iterable[tuple[str, Place]]) -> None:
-        """Note what a request has claimed."""
-        self._claims.update({uuid: (gang, place) for uuid, place in places})
+    @contextmanager
+    def taken(self, instance_uuid: str) -> Iterator[bool]:
+        """Wait until it is a request's turn to claim; yield whether it had to wait.
+
+        At most ``cell_timeout``, and until the request's deadline: then it goes on all the same.
+
+        :param instance_uuid: of the request, which has claimed nothing yet
+        """
+        self._waiting.add(instance_uuid)
+        try:
+            with _locked(self.claiming) as has_waited:
+                self._waiting.discard(instance_uuid)
+                yield has_waited
+        finally:
+            self._waiting.discard(instance_uuid)
+
+    def add_claim(
+        self, gang: GangClaim, uuids: Iterable[str], states: Sequence[host_manager.HostState]
+    ) -> None:
+        """Note what a request has claimed, and may claim again on other HostStates of it."""
+        places = [(state.host, state.nodename) for state in states]
+        self._claims.update(dict.fromkeys(uuids, (gang, places)))
 
     def look_up(
         self,
         context: nova_context.RequestContext,
         consumers: Iterable[str],
         states: Sequence[host_manager.HostState],
+        changing: Collection[str] = (),
         known: Places | None = None,
     ) -> LookupResult:
         """Return where instances are claimed, as of a second ago at the most.
@@ -56,33 +80,43 @@ class GroupTurn:
         Looks up those that no other request of this process has, one request after the other; see
         :func:`in_flight_instances.places_of`.
 
-        :param known: what has been looked up already
+        :param changing: instances of which only a look-up now will do
+        :param known: what this request itself has looked up already
         """
+        since = time.monotonic() - RECENT
         with _locked(self.looking_up):
-            since = time.monotonic() - RECENT
             seen = {uuid: place for uuid, (place, at) in list(self._seen.items()) if at >= since}
-            return self._look_up(
-                context, consumers, states, {**seen, **self._sure(), **(known or {})}
-            )
+            found = _without(seen | self._sure(), changing) | dict(known or {})
+            return self._look_up(context, consumers, states, found)
 
     def look_up_anew(
         self,
         context: nova_context.RequestContext,
         consumers: Iterable[str],
         states: Sequence[host_manager.HostState],
+        changing: Collection[str] = (),
+        known: Places | None = None,
     ) -> LookupResult:
         """Return where instances are claimed now.
 
-        Looks up those that other schedulers may have claimed.
+        Looks up those that other schedulers may have claimed. Parameters as of :meth:`look_up`.
         """
-        return self._look_up(context, consumers, states, self._sure())
+        found = _without(self._sure(), changing) | dict(known or {})
+        return self._look_up(context, consumers, states, found)
 
     def _sure(self) -> dict[str, Place | None]:
-        """Return what this process itself has claimed, as far as that holds, and has not yet."""
+        """Return what this process itself has claimed, and what waits for its turn to be claimed.
+
+        It holds for instances that are not created yet: later Nova may move them.
+        """
         # Copies: a request that did not wait any longer may change them meanwhile.
-        waiting = dict.fromkeys(list(self._waiting))
-        claims = list(self._claims.items())
-        return waiting | {uuid: place for uuid, (gang, place) in claims if gang.has(uuid)}
+        waiting: dict[str, Place | None] = dict.fromkeys(list(self._waiting))
+        claimed = {
+            uuid: places[place.position]
+            for uuid, (gang, places) in list(self._claims.items())
+            if (place := gang.place_of(uuid)) is not None
+        }
+        return waiting | claimed
 
     def _look_up(
         self,
@@ -93,16 +127,16 @@ class GroupTurn:
     ) -> LookupResult:
         asked = list(consumers)
         lacking = [uuid for uuid in asked if uuid not in known]
-        began = time.monotonic()
         found = in_flight_instances.places_of(context, lacking, states)
+        now = time.monotonic()
         self._seen.update(
-            {uuid: (found.places.get(uuid), began) for uuid in lacking if uuid not in found.missed}
+            {uuid: (found.places.get(uuid), now) for uuid in lacking if uuid not in found.missed}
         )
         places = {uuid: place for uuid in asked if (place := known.get(uuid)) is not None}
         return replace(found, places=found.places | places)
 
 
-# They live as long as a request of the group.
+# They live as long as the state of a request of the group.
 _turns: weakref.WeakValueDictionary[str, GroupTurn] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
@@ -118,21 +152,9 @@ def turn_of(group_uuid: str | None) -> GroupTurn:
         return _turns.setdefault(group_uuid, GroupTurn())
 
 
-@contextmanager
-def taken(turn: GroupTurn, instance_uuid: str) -> Iterator[bool]:
-    """Wait until it is a request's turn to claim; yield whether it had to wait.
-
-    At most until the request's deadline: then it goes on all the same.
-
-    :param instance_uuid: of the request, which has claimed nothing yet
-    """
-    turn._waiting.add(instance_uuid)
-    try:
-        with _locked(turn.claiming) as has_waited:
-            turn._waiting.discard(instance_uuid)
-            yield has_waited
-    finally:
-        turn._waiting.discard(instance_uuid)
+def _without(places: Places, uuids: Collection[str]) -> dict[str, Place | None]:
+    left_out = set(uuids)
+    return {uuid: place for uuid, place in places.items() if uuid not in left_out}
 
 
 @contextmanager

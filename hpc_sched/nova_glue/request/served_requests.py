@@ -16,10 +16,16 @@ from nova.scheduler import host_manager
 from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.nova_glue import request_spec
+from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
-from hpc_sched.nova_glue.request import decision_record, group_turns, landed_record
+from hpc_sched.nova_glue.request import (
+    claim_followup,
+    decision_record,
+    group_turns,
+    landed_record,
+)
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.nova_glue.room import shunned_hosts
 
@@ -51,6 +57,7 @@ def _entry(spec: objects.RequestSpec) -> _Entry:
     with _lock:
         found = _entries.get(spec)
         if found is None:
+            claim_followup.end_others()
             found = _entries[spec] = _Entry(loaded_topology.current())
         return found
 
@@ -76,7 +83,10 @@ def get_state(
             )
             in_flight = colocated.host_instances.in_flight if colocated is not None else {}
             turn = group_turns.turn_of(request.group_uuid)
-            group = group_members.read(request, states, partial(turn.look_up, known=in_flight))
+            # Without a claim nothing is looked at again.
+            is_claimed = claim_conditions.obstacle() is None
+            look_up = turn.look_up if is_claimed else turn.look_up_anew
+            group = group_members.read(request, states, partial(look_up, known=in_flight))
             shunned = shunned_hosts.find(states, spec)
             entry.state = GroupState(request, group, states, entry.fabric, colocated, shunned, turn)
             landed_record.follow(entry.state)
