@@ -1,7 +1,7 @@
-"""Placement in a process of its own, with a log of what it was sent.
+"""Placement over HTTP, where every request is an admin's.
 
-Run as ``python -m tests.contention.placement_server CONFIG LOG``; says its port on stdout. Every
-request is an admin's.
+Run as ``python -m tests.contention.placement_server CONFIG LOG`` it is a process of its own, which
+says its port on stdout and logs the calls that it is sent.
 """
 
 import io
@@ -39,6 +39,11 @@ class Server(simple_server.WSGIServer):
         """Serve a connection in a thread of the pool."""
         self._pool.submit(self._serve, request, client_address)
 
+    def server_close(self) -> None:
+        """Close the socket, and end the threads once they have served their connections."""
+        super().server_close()
+        self._pool.shutdown()
+
     def _serve(self, request: Any, client_address: Any) -> None:
         try:
             self.finish_request(request, client_address)
@@ -55,13 +60,22 @@ class Quiet(simple_server.WSGIRequestHandler):
         """Say nothing."""
 
 
+def make_server(application: Application) -> Server:
+    """Return a server at a free port of 127.0.0.1, to which every request is an admin's."""
+
+    def call(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        return application(environ | {"HTTP_X_AUTH_TOKEN": "admin"}, start_response)
+
+    return simple_server.make_server("127.0.0.1", 0, call, Server, Quiet)
+
+
 def logged(application: Application, log: TextIO) -> Application:
     """Return an application that logs each call as a line of JSON, when it has been answered."""
     lock = threading.Lock()
 
     def call(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         sent = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        environ |= {"HTTP_X_AUTH_TOKEN": "admin", "wsgi.input": io.BytesIO(sent)}
+        environ["wsgi.input"] = io.BytesIO(sent)
         entry: Environ = {
             "began": time.monotonic(),
             "method": environ["REQUEST_METHOD"],
@@ -93,7 +107,7 @@ def main() -> None:
     db_api.configure(config)
     application = deploy.loadapp(config)
     with Path(log).open("a") as file:
-        server = simple_server.make_server("127.0.0.1", 0, logged(application, file), Server, Quiet)
+        server = make_server(logged(application, file))
         print(server.server_port, flush=True)
         server.serve_forever()
 

@@ -137,7 +137,10 @@ def _plans(
 
 def _audit(conf: Path) -> None:
     """Run ``nova-manage placement audit --delete``."""
-    command = ("from nova.cmd.manage import main; main()", "--config-file", str(conf))
-    audit = ("placement", "audit", "--delete")
-    # The exit code says what was found.
-    subprocess.run([sys.executable, "-c", *command, *audit], capture_output=True, check=False)
+    command = ("from nova.cmd.manage import main; raise SystemExit(main())", "--config-file")
+    audit = (str(conf), "placement", "audit", "--delete")
+    done = subprocess.run(
+        [sys.executable, "-c", *command, *audit], capture_output=True, check=False
+    )
+    # It has removed something.
+    assert done.returncode == 4, done.stderr.decode()

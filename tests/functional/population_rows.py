@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from nova.compute import task_states, vm_states
 from nova.db.api import models as api_models
 from nova.db.main import models as main_models
 
+from tests.functional import build_requests
 from tests.functional.claims import request
 from tests.functional.engines import CELLS, MAIN, Databases
 from tests.functional.population import (
@@ -108,20 +110,7 @@ def _write_api(databases: Databases, population: Population) -> None:
                 for vm in population.vms
             ),
         )
-        _insert(
-            connection,
-            api_models.BuildRequest,
-            (
-                {
-                    "instance_uuid": vm.uuid,
-                    "project_id": "project",
-                    "created_at": vm.build_request,
-                    "instance": _instance_text(vm),
-                }
-                for vm in population.vms
-                if vm.build_request
-            ),
-        )
+        _insert(connection, api_models.BuildRequest, _build_requests(population))
         _insert(
             connection,
             api_models.InstanceGroup,
@@ -149,6 +138,20 @@ def _write_api(databases: Databases, population: Population) -> None:
         )
         _write_flavors(connection)
         _write_aggregates(connection)
+
+
+def _build_requests(population: Population) -> Iterator[dict[str, Any]]:
+    """Yield build requests, the VMs of each reservation numbered from 0."""
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
+    for vm in population.vms:
+        if vm.build_request:
+            number, flavor = next(numbers[vm.reservation]), _flavor(vm.flavor)
+            yield {
+                "instance_uuid": vm.uuid,
+                "project_id": "project",
+                "created_at": vm.build_request,
+                "instance": build_requests.instance_text(vm.uuid, vm.reservation, number, flavor),
+            }
 
 
 def _write_flavors(connection: sa.Connection) -> None:
@@ -351,11 +354,3 @@ def _flavors_text(flavor: str, other: str | None, is_noted: bool) -> str:
         elif is_noted:
             change = {"old": current, "new": second}
     return json.dumps({"cur": current, **change})
-
-
-def _instance_text(vm: VM) -> str:
-    """Return a VM as its build request keeps it."""
-    instance = objects.Instance(
-        uuid=vm.uuid, reservation_id=vm.reservation, image_ref=IMAGE, flavor=_flavor(vm.flavor)
-    )
-    return json.dumps(instance.obj_to_primitive())
