@@ -179,7 +179,7 @@ OPTS = [
         default="prefer",
         choices=[
             ("true", "a group that no single processor type can hold is refused"),
-            ("prefer", "one processor type if it can hold the group, else mixed"),
+            ("prefer", "one processor type as long as it can hold the group, else mixed"),
             ("false", "processor types are ignored"),
         ],
         help="Effect of HPCHomogeneityFilter on groups whose flavor has no extra spec "

@@ -39,8 +39,9 @@ class GroupRequest(PlacementInput):
         Where :attr:`room` is a bound, the hypervisors of the plan are verified, and the group is
         planned again with the lower rooms until the plan holds.
 
-        Shunned hosts are used only if there is no plan without them. With soft-anti-affinity,
-        hosts take the fewest VMs of the group with which it fits, see :meth:`spread`.
+        Shunned hosts are used only if there is no plan without them, and other processors than
+        the preferred ones only if these cannot hold the group. With soft-anti-affinity, hosts
+        take the fewest VMs of the group with which it fits, see :meth:`spread`.
 
         A plan made after the limit may not be the best (``is_proven``). A Rejection is always
         proven: if the plans made after the limit break the policy, all are made again without it.
@@ -111,6 +112,7 @@ class GroupRequest(PlacementInput):
             orphans=0,
             missing=0,
             shunned=None,
+            preferred=None,
         )
         return bare.decide(limit)
 
@@ -129,12 +131,13 @@ class GroupRequest(PlacementInput):
     def as_planned(self, plan: Plan) -> Self:
         """Return the request without what the plan avoids, for a VM that needs another host.
 
-        Without shunned hosts if the plan has none, and with soft-anti-affinity as the plan's own
-        bound on the group's VMs per host.
+        Without shunned hosts and other processors than the preferred ones if the plan has none,
+        and with soft-anti-affinity as the plan's own bound on the group's VMs per host.
         """
         request = self
-        if self.shunned is not None and not self.uses_shunned(plan):
-            request = self.among(~self.shunned)
+        for avoided in (self.shunned, None if self.preferred is None else ~self.preferred):
+            if avoided is not None and not self.uses(plan, avoided):
+                request = request.among(~avoided)
         if self.server_group_policy == "soft-anti-affinity":
             planned = planned_counts(self.problem(), plan)
             most = (self.members + planned).max(initial=1, where=planned > 0)

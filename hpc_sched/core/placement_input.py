@@ -56,6 +56,9 @@ class PlacementInput:
     # Hypervisors that a weigher of Nova puts behind all others, whatever hpc_sched's weighers
     # say; shape (hypervisors,). None without any.
     shunned: Mask | None = None
+    # Hypervisors of the processor type that is taken if it can hold the group; shape
+    # (hypervisors,). None without a preference.
+    preferred: Mask | None = None
     # Most VMs of the group, members included, on a host of the topology; None: unbounded.
     most_per_host: int | None = None
 
@@ -144,17 +147,37 @@ class PlacementInput:
         return replace(self, room=np.where(candidates, self.room, 0))
 
     def candidate_sets(self) -> Iterator[Self]:
-        """Yield the request without shunned hosts if any of them has room, then on all hosts."""
-        if self.shunned is not None and self.room[self.shunned].any():
-            yield self.among(~self.shunned)
-        yield self
+        """Yield the request on fewer candidates than all first, as far as others have room.
+
+        Without shunned hosts, of these first those of the preferred processor type.
+        """
+        for request in (self._without(self.shunned), self):
+            if request is None:
+                continue
+            if (only := request.on_preferred()) is not None:
+                yield only
+            yield request
+
+    def on_preferred(self) -> Self | None:
+        """Return the request on the preferred processor type; None if that is no difference."""
+        return None if self.preferred is None else self._without(~self.preferred)
+
+    def _without(self, left_out: Mask | None) -> Self | None:
+        """Return the request without some hypervisors; None if only they, or none, have room."""
+        if left_out is None or not self.room[left_out].any() or not self.room[~left_out].any():
+            return None
+        return self.among(~left_out)
+
+    def uses(self, plan: Plan, hypervisors: Mask | None) -> bool:
+        """True if a plan has VMs on some hypervisors. None: on none of them."""
+        if hypervisors is None:
+            return False
+        room = self.per_host(self.among(~hypervisors).room)
+        return bool((host_counts(self.topology, plan.hosts) > room).any())
 
     def uses_shunned(self, plan: Plan) -> bool:
         """True if a plan has VMs on shunned hosts."""
-        if self.shunned is None:
-            return False
-        room = self.per_host(self.among(~self.shunned).room)
-        return bool((host_counts(self.topology, plan.hosts) > room).any())
+        return self.uses(plan, self.shunned)
 
     @property
     def is_bounded_by_room(self) -> bool:

@@ -9,26 +9,34 @@ from nova import objects
 from hpc_sched.core.plan.result import Refusal
 from hpc_sched.core.processor_choice import choose_processor
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
+from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import host_processors
 
 
 class HPCHomogeneityFilter(GroupFilter):
-    """Keeps the hosts of one processor type.
+    """Keeps the hosts of one processor type, or puts them first.
 
-    It is the type of the group's members. Without members it is the best type that holds all
+    With ``hpc:homogeneous=true`` other hosts are removed. With ``prefer`` they stay, for others
+    may take places of the type meanwhile: plans and weighers use them only if the type cannot
+    hold the group. Without a topology weigher nothing would prefer the type, and they are removed.
+
+    The type is the type of the group's members. Without members it is the best type that holds all
     VMs of this request and, if any type does, those of other requests and of
-    ``hpc:group_size`` too. If no type holds the group, all hosts pass with
-    ``hpc:homogeneous=prefer``; with ``true`` the request is refused. ``true`` also refuses a
-    group whose members' type is not known.
+    ``hpc:group_size`` too. If no type holds the group, none is preferred; with ``true`` the
+    request is refused. ``true`` also refuses a group whose members' type is not known.
     """
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         state = served_requests.get_state(spec, states)
         if state is None or state.request.hpc_specs.homogeneous == "false":
             return states
-        if state.request.hpc_specs.homogeneous == "true":
+        is_required = state.request.hpc_specs.homogeneous == "true"
+        if is_required:
             check_members(state)
+        elif state.gang is not None:
+            # HPCGroupFilter, which should come later, has claimed a plan.
+            return states
         positions = state.positions(states)
         group = state.group_request(positions)
         processors = host_processors.of(
@@ -46,4 +54,7 @@ class HPCHomogeneityFilter(GroupFilter):
         keep = choice.hypervisors[positions]
         removed = len(states) - int(keep.sum())
         state.count_removed(f"processor type other than {choice.name}", removed)
-        return select(states, keep)
+        if is_required or not configured_plugins.enabled().has_topology_weigher:
+            return select(states, keep)
+        state.prefer(choice.hypervisors, group, choice.answer)
+        return states

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import nova.conf
 import numpy as np
 from nova import objects
@@ -69,14 +71,18 @@ class HPCRackCapacityFilter(GroupFilter):
         wanted = max(answer.count, group.left)
         spares = max(wanted, VMS_A_RUN) if state.claims.number else wanted
         retries = CONF.scheduler.max_attempts - 1
+        places = wanted + spares + retries
         problem = group.as_planned(answer).problem()
+        if group.preferred is not None and problem.capacity.sum() < places:
+            # Spares of other processors too.
+            problem = replace(group, preferred=None).as_planned(answer).problem()
         is_avoided = (problem.capacity <= 0) & (group.problem().capacity > 0)
         mask = hosts_with_spares(
             problem,
             answer,
             group.open_hosts(),
             is_avoided | (group.per_host(state.claims.placed) > 0),
-            places=wanted + spares + retries,
+            places=places,
             hosts=spares + retries,
         )
         claimed = [place.position for place in state.gang.places.values()]

@@ -144,14 +144,17 @@ class GroupWeigher(weights.BaseHostWeigher):
 class TopologyWeigher(GroupWeigher):
     """Orders the hosts by their leaves; their ranks are the weights.
 
-    If MDOBP chooses the host inside a leaf, all hosts of a leaf have one rank.
+    If MDOBP chooses the host inside a leaf, all hosts of a leaf have one rank. Classes that are
+    not placed by topology have two: the preferred processor type comes first.
     """
 
     def _places(self, state: GroupState) -> bool:
-        return state.request.hpc_specs.by_topology
+        return state.request.hpc_specs.by_topology or state.group_request().preferred is not None
 
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
         group = state.group_request(positions)
+        if not state.request.hpc_specs.by_topology:
+            return [float(is_open) for is_open in self._open(state, positions)]
         keys = host_keys(state, positions, self._order(state, group))
         if state.request.by_mdobp:
             # All hosts with room of a leaf that the plan does not avoid get the key of the best.
@@ -170,7 +173,7 @@ class TopologyWeigher(GroupWeigher):
 
     def _limited(self, state: GroupState, group: GroupRequest) -> GroupRequest:
         """Return the request on the hosts that come before the others."""
-        return group.spread()
+        return (group.on_preferred() or group).spread()
 
 
 def _prefer_claimed(

@@ -24,10 +24,10 @@ class BunchWeigher(TopologyWeigher):
     def _weights(self, state: GroupState, positions: Array) -> list[float]:
         if CONF.hpc_sched.bunch_weight_scale != "listing1":
             return super()._weights(state, positions)
-        problem = state.group_request(positions).spread().problem()
+        problem = self._limited(state, state.group_request(positions)).problem()
         leaf = problem.topology.leaf_index[state.host_index[positions]]
         numbers = np.where(self._open(state, positions), listing_1.leaf_weights(problem)[leaf], 0)
         return [float(number) for number in numbers]
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        return listing_1.host_order(group.spread().problem(), slot=state.claims.slot)
+        return listing_1.host_order(self._limited(state, group).problem(), slot=state.claims.slot)

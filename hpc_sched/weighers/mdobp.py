@@ -64,4 +64,8 @@ class MDOBPWeigher(GroupWeigher):
         if state.request.hpc_specs.is_flat or problem.packing is None:
             # The whole cloud is one leaf of the plan.
             return super()._order(state, group)
-        return mdobp.order(problem.packing, problem.members, problem.topology.name_rank)
+        order = mdobp.order(problem.packing, problem.members, problem.topology.name_rank)
+        if (preferred := group.on_preferred()) is None:
+            return order
+        is_other = preferred.problem().capacity[order] <= 0
+        return order[np.argsort(is_other, kind="stable")]

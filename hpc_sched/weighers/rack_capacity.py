@@ -23,7 +23,7 @@ class RackCapacityWeigher(TopologyWeigher):
     multiplier = "rack_capacity_weight_multiplier"
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
-        problem = group.spread().problem()
+        problem = self._limited(state, group).problem()
         if state.rack_order is None:
             state.rack_order = build_plan(problem, CONF.hpc_sched.rack_selection)
         is_full = problem.capacity[state.rack_order] <= 0

@@ -29,7 +29,7 @@ from hpc_sched.nova_glue.instances import (
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
 from hpc_sched.nova_glue.io.allocations import Answer, Written
-from hpc_sched.nova_glue.request import claim_followup, landed_record
+from hpc_sched.nova_glue.request import claim_followup, landed_record, served_requests
 
 CONF = nova.conf.CONF
 
@@ -193,6 +193,17 @@ def run(states: States, request: objects.RequestSpec, *chain: GroupFilter, index
     """Filter as Nova's scheduler does for the VM of this number."""
     handler = filters.HostFilterHandler()
     return handler.get_filtered_objects(list(chain), states, request, index)
+
+
+def preferred(states: States, request: objects.RequestSpec) -> set[str]:
+    """Return the hosts that HPCHomogeneityFilter puts first; all pass, in their order."""
+    weighers = ["hpc_sched.weighers.hop_byte.HopByteWeigher"]
+    CONF.set_override("weight_classes", weighers, "filter_scheduler")
+    assert run(states, request, HPCHomogeneityFilter()) == states
+    state = served_requests.get_state(request, states)
+    assert state is not None
+    mask = state.group_request().preferred
+    return {one.nodename for i, one in enumerate(states) if mask is None or mask[i]}
 
 
 def why_refused(states: States, request: objects.RequestSpec, *chain: GroupFilter) -> str:

@@ -179,6 +179,49 @@ def test_a_group_without_room_any_more_is_refused_with_the_true_reason(
     assert len(held(cloud)) == 4
 
 
+@pytest.mark.parametrize("gang_claims", [True, False])
+def test_a_group_takes_other_processors_where_the_preferred_ones_are_taken_meanwhile(
+    cloud, boot, sent, monkeypatch, others, gang_claims
+):
+    """Eight hosts are of the better type; another scheduler takes one of them after the plan."""
+    metadata = {"hpc:processor": "new"}
+    aggregate = cloud.api.post_aggregate({"aggregate": {"name": "new"}})["id"]
+    for host in LEAVES["leaf2"]:
+        cloud.api.add_host_to_aggregate(aggregate, host)
+    cloud.api.post_aggregate_action(aggregate, {"set_metadata": {"metadata": metadata}})
+    CONF.set_override("processor_order", ["new"], "hpc_sched")
+    CONF.set_override("gang_claims", gang_claims, "hpc_sched")
+    real = scheduler_utils.claim_resources
+    taken = []
+
+    def steal(*_args):
+        if not taken:
+            taken.append(others(LEAVES["leaf2"][5]))
+
+    def claim(*args, **kwargs):
+        steal()
+        return real(*args, **kwargs)
+
+    group = cloud.server_group("two types", "anti-affinity")
+    try:
+        with monkeypatch.context() as patch, before_post(monkeypatch, steal):
+            patch.setattr(scheduler_utils, "claim_resources", claim)
+            hosts = cloud.hosts_of(boot("node", count=8, group=group))
+    finally:
+        CONF.clear_override("gang_claims", "hpc_sched")
+        CONF.clear_override("processor_order", "hpc_sched")
+        for host in LEAVES["leaf2"]:
+            cloud.api.api_post(
+                f"/os-aggregates/{aggregate}/action", {"remove_host": {"host": host}}
+            )
+        cloud.api.delete_aggregate(aggregate)
+    assert len(set(hosts.values())) == 8
+    assert LEAVES["leaf2"][5] not in hosts.values()
+    if gang_claims:
+        # Planned again as a whole.
+        assert len(leaves_used(LEAVES, hosts.values())) == 1
+
+
 @pytest.mark.parametrize("is_made", [True, False], ids=["made", "not made"])
 def test_a_lost_answer_is_read_back(cloud, boot, sent, monkeypatch, is_made):
     real = report.SchedulerReportClient.post
@@ -343,6 +386,37 @@ def test_a_claimed_host_that_a_filter_removes_later_is_replaced(
     assert bool(removed) == (position > 0)
     assert not set(removed) & set(hosts.values())
     expect_exact(cloud, hosts)
+
+
+def test_a_last_vm_whose_host_is_gone_takes_the_only_one_left(
+    cloud, boot, sent, monkeypatch, others
+):
+    """Nova calls no weigher for one host, and nothing of hpc_sched after its claim."""
+    for name in ("leaf2", "leaf3", "leaf4"):
+        others(LEAVES[name][0])
+        others(LEAVES[name][1])
+    removed, seen = [], []
+
+    def passes(self, state, spec):
+        if spec.instance_uuid not in seen:
+            seen.append(spec.instance_uuid)
+        if not removed and len(seen) == 7:
+            [one] = [found for found in claim_followup._followed if found.gang.places]
+            place = one.gang.places[spec.instance_uuid]
+            removed.append(one.state.candidates[place.position].host)
+        return state.host not in removed
+
+    group = cloud.server_group("spare", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
+        patch.setattr(compute_filter.ComputeFilter, "run_filter_once_per_request", False)
+        hosts = cloud.hosts_of(boot("leaf", count=7, group=group))
+    assert removed
+    assert not set(removed) & set(hosts.values())
+    assert leaves_used(LEAVES, hosts.values()) == {"leaf1": 7}
+    wait_until(lambda: not claim_followup._followed)
+    found = held(cloud)
+    assert {uuid: found.get(uuid) for uuid in hosts} == {u: [h] for u, h in hosts.items()}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.functional.pods import (
 )
 from tests.functional.states import (
     databases_say,
+    preferred,
     run,
     spec,
     why_refused,
@@ -55,21 +56,35 @@ def test_metadata_beats_the_topology_file_and_that_beats_what_hosts_report(
     states = states_of(cpu_info=cpu())
     for state in states[:2]:
         state.aggregates = in_aggregate("from aggregate")
-    assert names(run(states, spec(count=2), HPCHomogeneityFilter())) == expected
+    assert preferred(states, spec(count=2)) == expected
 
 
 def test_without_an_order_the_type_with_most_cores_a_host_comes_first(group):
     group(left=4)
     states = two_types(["pod2"], ["pod1"])
-    kept = run(states, spec(count=4), HPCHomogeneityFilter())
+    assert preferred(states, spec(count=4)) == hosts_below("pod2")
+
+
+def test_what_must_be_homogeneous_keeps_the_hosts_of_the_type_alone_in_their_order(group):
+    group(left=4)
+    states = two_types(["pod2"], ["pod1"])
+    kept = run(
+        states, spec(count=4, extra_specs=wishing(homogeneous="true")), HPCHomogeneityFilter()
+    )
     assert names(kept) == hosts_below("pod2")
     assert kept == [state for state in states if state in kept]
 
 
+def test_without_a_topology_weigher_a_preferred_type_is_kept_alone(group):
+    group(left=4)
+    states = two_types(["pod2"], ["pod1"])
+    CONF.set_override("weight_classes", ["nova.scheduler.weights.all_weighers"], "filter_scheduler")
+    assert names(run(states, spec(count=4), HPCHomogeneityFilter())) == hosts_below("pod2")
+
+
 def test_the_best_type_that_holds_the_group_is_taken_not_the_best_of_all(group):
     group(left=12)
-    kept = run(two_types(["leaf1"], ["pod2"]), spec(count=12), HPCHomogeneityFilter())
-    assert names(kept) == hosts_below("pod2")
+    assert preferred(two_types(["leaf1"], ["pod2"]), spec(count=12)) == hosts_below("pod2")
 
 
 @pytest.mark.parametrize(
@@ -82,26 +97,23 @@ def test_the_best_type_that_holds_the_group_is_taken_not_the_best_of_all(group):
 def test_the_first_vm_of_a_group_takes_a_type_that_holds_those_to_come(group, said):
     group(queue=said.get("queue", ()), left=1)
     request = spec(extra_specs=said.get("extra_specs"))
-    kept = run(two_types(["leaf1"], ["pod2"]), request, HPCHomogeneityFilter())
-    assert names(kept) == hosts_below("pod2")
+    assert preferred(two_types(["leaf1"], ["pod2"]), request) == hosts_below("pod2")
 
 
 def test_where_no_type_holds_those_to_come_the_first_vm_takes_the_best(group):
     group(left=1)
     request = spec(extra_specs=wishing(group_size=64))
-    kept = run(two_types(["leaf1"], ["pod2"]), request, HPCHomogeneityFilter())
-    assert names(kept) == hosts_below("leaf1")
+    assert preferred(two_types(["leaf1"], ["pod2"]), request) == hosts_below("leaf1")
 
 
 def test_features_that_differ_make_two_types(group):
     group(left=4)
     states = states_of("pod1", cpu_info=cpu(features=["sse4", "avx512f"]))
     states += states_of("pod2", cpu_info=cpu(features=["sse4"]))
-    kept = run(states, spec(count=4), HPCHomogeneityFilter())
-    assert names(kept) == hosts_below("pod2")  # equal cores: by name, which is the shorter
+    # Equal cores: by name, which is the shorter.
+    assert preferred(states, spec(count=4)) == hosts_below("pod2")
     CONF.set_override("processor_order", ["Intel Icelake 2x8x2 +avx512f"], "hpc_sched")
-    kept = run(states, spec(count=4), HPCHomogeneityFilter())
-    assert names(kept) == hosts_below("pod1")
+    assert preferred(states, spec(count=4)) == hosts_below("pod1")
 
 
 def test_a_type_must_hold_the_group_with_all_its_wishes(group):
@@ -111,15 +123,15 @@ def test_a_type_must_hold_the_group_with_all_its_wishes(group):
     for state in better:
         state.cpu_info = cpu("Icelake", cores=16)
     states = better + states_of("leaf7", cpu_info=cpu("Broadwell"))
-    assert names(run(states, spec(count=4), HPCHomogeneityFilter())) == names(better)
+    assert preferred(states, spec(count=4)) == names(better)
     request = spec(count=4, extra_specs=wishing(require="leaf"))
-    assert names(run(states, request, HPCHomogeneityFilter())) == hosts_below("leaf7")
+    assert preferred(states, request) == hosts_below("leaf7")
 
 
 def test_the_type_of_the_members_is_kept_though_another_is_better(group):
     group({"n20": 1}, left=2)
     states = two_types(["pod1"], ["pod2"])
-    assert names(run(states, spec(count=2), HPCHomogeneityFilter())) == hosts_below("pod2")
+    assert preferred(states, spec(count=2)) == hosts_below("pod2")
 
 
 def test_members_of_a_type_that_is_full_leave_the_group_mixed_or_refused(group):
@@ -149,7 +161,7 @@ def test_the_type_of_members_on_hosts_that_are_no_candidates_is_looked_up(group,
 def test_members_that_run_on_two_types_leave_the_one_with_more_of_them_to_a_preference(group):
     group({"n01": 1, "n17": 1, "n18": 1}, left=2)
     states = two_types(["pod1"], ["pod2"])
-    assert names(run(states, spec(count=2), HPCHomogeneityFilter())) == hosts_below("pod2")
+    assert preferred(states, spec(count=2)) == hosts_below("pod2")
     request = spec(count=2, extra_specs=wishing(homogeneous="true"))
     assert run(states, request, HPCHomogeneityFilter()) == []
 
@@ -199,7 +211,7 @@ def test_a_member_whose_type_nobody_knows_refuses_what_must_be_homogeneous(group
     request = spec(count=2, extra_specs=wishing(homogeneous="true"))
     told = why_refused(states, request, HPCHomogeneityFilter(), HPCGroupFilter())
     assert "the processor type of 2 members of the group is not known" in told
-    assert names(run(states, spec(count=2), HPCHomogeneityFilter())) == hosts_below("pod1")
+    assert preferred(states, spec(count=2)) == hosts_below("pod1")
 
 
 def test_hosts_that_tell_nothing_pass_a_preference_and_not_a_must(group):
@@ -243,5 +255,4 @@ def test_an_entry_of_the_operators_order_without_features_names_the_types_with_t
     states = states_of("pod1", cpu_info=cpu("Icelake", cores=16))
     states += states_of("leaf5", cpu_info=cpu("Broadwell", cores=12, features=["a", "sse4"]))
     states += states_of("leaf6", cpu_info=cpu("Broadwell", cores=12, features=["b", "sse4"]))
-    kept = run(states, spec(count=4), HPCHomogeneityFilter())
-    assert names(kept) == hosts_below("leaf5")
+    assert preferred(states, spec(count=4)) == hosts_below("leaf5")

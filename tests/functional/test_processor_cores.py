@@ -12,14 +12,13 @@ import pytest
 from msgspec.structs import replace
 from nova import objects
 
-from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.sim.cluster.cluster import ProcessorTypes
 from hpc_sched.sim.cluster.snapshot_cluster import cluster_of
 from hpc_sched.snapshot import group_fit, request_builder
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Aggregate, Flavor, Hypervisor, Snapshot
-from tests.functional.pods import FABRIC, names
-from tests.functional.states import host_state, run, spec
+from tests.functional.pods import FABRIC
+from tests.functional.states import host_state, preferred, spec
 
 CONF = nova.conf.CONF
 
@@ -65,7 +64,7 @@ def test_the_cores_of_a_disabled_host_do_not_count(group):
     gold = host_state("n02", vcpus_total=8, aggregates=of_type("gold"))
     silver = host_state("n05", vcpus_total=16, aggregates=of_type("silver"))
     request = spec(count=2, vcpus=1, group_policy="soft-affinity")
-    assert names(run([gold, silver], request, HPCHomogeneityFilter())) == {"n05"}
+    assert preferred([gold, silver], request) == {"n05"}
     types = {"n01": "gold", "n02": "gold", "n05": "silver"}
     assert chosen_by_fits(snapshot({"n01": 32, "n02": 8, "n05": 16}, types, "n01")) == "silver"
 
@@ -83,7 +82,7 @@ def test_the_simulator_counts_cores_and_no_threads(group):
         host_state("n05", vcpus_total=40, cpu_info=json.dumps(found["n05"])),
     ]
     request = spec(count=2, vcpus=1, group_policy="soft-affinity")
-    assert names(run(states, request, HPCHomogeneityFilter())) == {"n05"}
+    assert preferred(states, request) == {"n05"}
     reported = snapshot({"n01": 64, "n05": 40}, {})
     nodes = [replace(node, cpu_info=found[node.host]) for node in reported.hypervisors]
     cluster, _ = cluster_of(Cloud.of(replace(reported, hypervisors=tuple(nodes)), FABRIC))

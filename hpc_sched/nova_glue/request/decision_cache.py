@@ -47,6 +47,10 @@ class DecisionCache:
         self.seconds += time.perf_counter() - began
         return answer
 
+    def keep(self, request: GroupRequest, answer: Plan) -> None:
+        """Keep a plan as the decision on a request, which would be the same."""
+        self.answer, self._problem, self._sizes = answer, request.problem(), request.sizes
+
     def forget(self) -> None:
         """Decide anew at the next call: hosts have more room than the last answer knew."""
         self.answer = None

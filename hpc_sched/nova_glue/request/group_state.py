@@ -80,6 +80,8 @@ class GroupState:
         self.removed: Counter[str] = Counter()  # reason to hosts that hpc_sched removed
         self.shunned: Mapping[str, Mask] = shunned or {}
         self.is_bounded = False  # whether the plan was made without these hosts
+        # HostStates of the processor type that comes first; shape (HostStates,).
+        self._preferred: Mask | None = None
         self._is_warned = False  # of faults
         self._is_unproven = False  # whether that was reported
         self._arranged_for: str | None = None  # the VM whose candidates are in order
@@ -139,10 +141,22 @@ class GroupState:
             check=self.rooms,
             shunned=np.logical_or.reduce(shunned) if shunned else None,
         )
+        self._first = replace(self._first, preferred=self._preferred)
         # Members when the request came, shape (hosts,).
         self.members: Array = self._first.members
         # Shape (HostStates,): index in topology.hosts.
         self.host_index: Array = self._first.hosts_of_rows
+
+    def prefer(self, hypervisors: Mask, request: GroupRequest, plan: Plan) -> None:
+        """Plan on hosts of one processor type as long as these can hold the group.
+
+        :param hypervisors: of the type; shape (HostStates,)
+        :param request: that was decided
+        :param plan: the decision, on these hosts
+        """
+        self._preferred = hypervisors
+        self._first, self._now = replace(self._first, preferred=hypervisors), None
+        self.decisions.keep(request, plan)
 
     @property
     def candidates(self) -> Sequence[host_manager.HostState]:
