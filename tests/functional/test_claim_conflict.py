@@ -1,0 +1,131 @@
+"""VMs of one group that several requests claim at the same moment: which claims stay.
+
+What the databases and Placement say of the others is set here; the processes that really compete
+are in test_faults_two_schedulers.py and tests/contention. The fabric is that of
+:mod:`tests.functional.pods`.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+
+import pytest
+
+from hpc_sched import exceptions
+from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.instances.group_members import GroupMembership
+from hpc_sched.nova_glue.io.allocations import Owner
+from hpc_sched.nova_glue.request import claim_conflict, served_requests
+from hpc_sched.nova_glue.request.group_state import GroupState
+from tests.functional.pods import states_of
+from tests.functional.states import spec, wishing
+
+pytestmark = pytest.mark.usefixtures("two_pods")
+
+OWN = "vm5"
+Settle = Callable[..., str | None]
+
+
+def membership(in_flight: Mapping[str, str] | None = None, **fields: object) -> GroupMembership:
+    """Return what is read after a claim: the hosts of VMs in flight, by uuid."""
+    places = {uuid: (host, host) for uuid, host in (in_flight or {}).items()}
+    found = {"members": Counter(places.values()), "queue": (OWN,), "left": 1, "is_move": False}
+    return GroupMembership(**(found | {"in_flight": places} | fields))
+
+
+@pytest.fixture
+def settle(group, monkeypatch) -> Settle:
+    """Return what settles the claim of a VM on a host, by what is read afterwards."""
+
+    def settle_(
+        on: str,
+        *found: GroupMembership,
+        full: Collection[str] = (),
+        members: Mapping[str, int] | None = None,
+        **wishes: object,
+    ) -> str | None:
+        """``found``: at each look, the last one again and again; ``full``: no candidates."""
+        group(members, queue=[OWN], left=1)
+        states = [one for one in states_of() if one.nodename not in full]
+        request = spec(uuid=OWN, extra_specs=wishing(**(wishes or {"require": "leaf"})))
+        state = served_requests.get_state(request, states)
+        assert isinstance(state, GroupState)
+        gang = GangClaim(Owner("project", "user"), 1.0)
+        [position] = [i for i, one in enumerate(states) if one.nodename == on]
+        gang.places[OWN] = ClaimedPlace(position, {"allocations": {}})
+        looks = itertools.chain(found, itertools.repeat(found[-1]))
+        monkeypatch.setattr(group_members, "read", lambda *_: next(looks))
+        monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
+        monkeypatch.setattr(claim_conflict, "LONGEST_PAUSE", 0.0)
+        return claim_conflict.settle(state, gang)
+
+    return settle_
+
+
+def test_a_claim_that_keeps_the_constraint_with_all_others_stays(settle):
+    assert settle("n01", membership({"vm1": "n02", "vm9": "n03"})) is None
+
+
+def test_a_claim_moves_if_an_earlier_one_is_elsewhere_and_tells_why(settle):
+    assert "leaf" in settle("n01", membership({"vm1": "n05"}))
+
+
+def test_a_claim_that_comes_first_waits_until_the_others_have_moved(settle):
+    assert settle("n01", membership({"vm9": "n05"}), membership({"vm9": "n02"})) is None
+
+
+def test_a_claim_that_comes_first_gives_way_if_the_others_do_not_move(settle):
+    assert settle("n01", membership({"vm9": "n05"})) is not None
+
+
+def test_vms_on_hosts_that_are_full_by_now_count_among_the_claims_that_stay(settle):
+    """Three are on hosts of leaf1 that are no candidates any more: vm4 has to move, not vm5."""
+    full = {"vm0": "n01", "vm1": "n02", "vm2": "n03"}
+    split, together = membership(full | {"vm4": "n05"}), membership(full)
+    assert settle("n04", split, together, full=full.values()) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"unknown": frozenset({"vm1"}), "problems": ("no answer",)}, id="look-ups"),
+        pytest.param({"is_partial": True, "problems": ("no answer",)}, id="members"),
+    ],
+)
+@pytest.mark.parametrize("wish", [{"require": "leaf"}, {"max_leaves": 1}], ids=str)
+def test_a_constraint_that_cannot_be_proven_after_the_claim_is_refused(settle, fields, wish):
+    with pytest.raises(exceptions.RefusedError, match="is not known: no answer"):
+        settle("n01", membership(**fields), **wish)
+
+
+def test_one_known_member_fixes_the_switch_and_not_the_number_of_leaves(settle):
+    found = membership(is_partial=True, problems=("a cell is down",))
+    assert settle("n01", found, members={"n02": 1}, require="leaf") is None
+    with pytest.raises(exceptions.RefusedError):
+        settle("n01", found, members={"n02": 1}, max_leaves=2)
+
+
+@pytest.mark.parametrize(
+    ("found", "wish", "is_refused"),
+    [
+        pytest.param(membership({"vm1": "n02"}), {"require": "leaf"}, True, id="in flight"),
+        pytest.param(membership(queue=(OWN, "vm9")), {"max_leaves": 1}, True, id="awaiting"),
+        pytest.param(membership(), {"require": "leaf"}, False, id="no others"),
+        pytest.param(membership({"vm1": "n02"}), {"prefer": "leaf"}, False, id="a preference"),
+    ],
+)
+def test_a_plan_that_is_not_claimed_keeps_a_constraint_only_without_others(
+    group, found, wish, is_refused
+):
+    group(left=1)
+    request = spec(uuid=OWN, extra_specs=wishing(**wish))
+    state = served_requests.get_state(request, states_of())
+    assert state is not None
+    state.set_members(found)
+    if is_refused:
+        with pytest.raises(exceptions.RefusedError, match="is not known: no answer") as refused:
+            claim_conflict.check_unclaimed(state, "no answer")
+        assert refused.value.tenant.endswith("is not known; try again later")
+    else:
+        claim_conflict.check_unclaimed(state, "no answer")
