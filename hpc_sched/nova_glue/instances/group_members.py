@@ -20,8 +20,8 @@ from hpc_sched.nova_glue.io import circuit_breaker, databases
 
 LOG = logging.getLogger(__name__)
 
-# Looks up where instances are claimed, as in_flight_instances.places_of does. What is known of the
-# instances that are named last, which exist or are looked up for one that does, may have changed.
+# Looks up where instances are claimed, as in_flight_instances.places_of does. For the instances in
+# the last argument an earlier look-up does not count: they exist already, and may have moved.
 LookUp = Callable[
     [
         nova_context.RequestContext,
