@@ -263,12 +263,9 @@ def never_alone(patch: pytest.MonkeyPatch) -> Asking:
     found = iter([*at({host: 1 for i in range(4) for host in HOSTS[i::4]})] * 5)
 
     def read(*_: object) -> group_members.GroupMembership:
+        place = next(found)
         return group_members.GroupMembership(
-            Counter([next(found)]),
-            tuple(queue_of(2)),
-            2,
-            is_move=False,
-            in_flight={"0": ("n01", "n01")},
+            Counter([place]), tuple(queue_of(2)), 2, is_move=False, in_flight={"0": place}
         )
 
     patch.setattr(group_members, "read", read)
