@@ -338,23 +338,41 @@ def test_a_request_that_ends_with_an_exception_releases_what_nova_has_not_claime
     assert held(cloud).keys() == set(claimed)
 
 
-def test_a_vm_that_nova_places_elsewhere_has_one_allocation(cloud, boot, sent, monkeypatch):
-    """Nova's claims on the claimed host of the second VM fail: it takes the next one."""
+@pytest.mark.parametrize(
+    ("count", "number", "attempts"),
+    [
+        pytest.param(6, 2, 3, id="the second one"),
+        pytest.param(6, 6, 3, id="the last one"),
+        pytest.param(6, 6, 1, id="the last one, without alternates"),
+        pytest.param(1, 1, 3, id="a single one"),
+    ],
+)
+def test_a_vm_that_nova_places_elsewhere_has_one_allocation(
+    cloud, boot, sent, monkeypatch, count, number, attempts
+):
+    """Nova's claims on the claimed host of a VM fail: it takes the next one."""
     real = scheduler_utils.claim_resources
     first = {}
 
     def claim(ctx, client, spec, uuid, alloc_req, **kwargs):
         [provider] = alloc_req["allocations"]
         first.setdefault(uuid, provider)
-        if len(first) == 2 and first[uuid] == provider:
+        if len(first) == number and first[uuid] == provider:
+            refused.append(provider)
             return False
         return real(ctx, client, spec, uuid, alloc_req, **kwargs)
 
+    refused: list[str] = []
     group = cloud.server_group("elsewhere", "anti-affinity")
-    with monkeypatch.context() as patch:
-        patch.setattr(scheduler_utils, "claim_resources", claim)
-        hosts = cloud.hosts_of(boot("node", count=6, group=group))
-    assert len(set(hosts.values())) == 6
+    CONF.set_override("max_attempts", attempts, "scheduler")
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(scheduler_utils, "claim_resources", claim)
+            hosts = cloud.hosts_of(boot("node", count=count, group=group))
+    finally:
+        CONF.clear_override("max_attempts", "scheduler")
+    assert len(refused) == 1
+    assert len(set(hosts.values())) == count
     expect_exact(cloud, hosts)
 
 
