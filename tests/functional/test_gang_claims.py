@@ -223,7 +223,7 @@ def test_a_group_takes_other_processors_where_the_preferred_ones_are_taken_meanw
 
 
 @pytest.mark.parametrize("is_made", [True, False], ids=["made", "not made"])
-def test_a_lost_answer_is_read_back(cloud, boot, sent, monkeypatch, is_made):
+def test_a_lost_answer_is_read_back(cloud, boot, sent, monkeypatch, caplog, is_made):
     real = report.SchedulerReportClient.post
 
     def post(self, url, data, **kwargs):
@@ -240,6 +240,8 @@ def test_a_lost_answer_is_read_back(cloud, boot, sent, monkeypatch, is_made):
         hosts = cloud.hosts_of(boot("node", count=4, group=group))
         assert len(hosts) == 4
         expect_exact(cloud, hosts)
+    logged = [one for one in caplog.messages if "is not claimed at once" in one]
+    assert len(logged) == (0 if is_made else 1)
 
 
 def test_a_transaction_that_is_made_late_is_removed(cloud, boot, sent, monkeypatch):
