@@ -135,7 +135,7 @@ class GroupRequest(PlacementInput):
         and with soft-anti-affinity as the plan's own bound on the group's VMs per host.
         """
         request = self
-        for avoided in (self.shunned, None if self.preferred is None else ~self.preferred):
+        for avoided in (self.shunned, self.other_processors):
             if avoided is not None and not self.uses(plan, avoided):
                 request = request.among(~avoided)
         if self.server_group_policy == "soft-anti-affinity":

@@ -83,6 +83,7 @@ class PlacementInput:
         processors: HostProcessors | None = None,
         check: RoomCheck | None = None,
         shunned: Mask | None = None,
+        preferred: Mask | None = None,
     ) -> Self:
         """Return the request of a group by the ``hpc:`` values of its flavor and its server group.
 
@@ -119,6 +120,7 @@ class PlacementInput:
             processors=processors,
             check=check,
             shunned=shunned,
+            preferred=preferred,
         )
 
     def after(self, placed: Array) -> Self:
@@ -160,7 +162,12 @@ class PlacementInput:
 
     def on_preferred(self) -> Self | None:
         """Return the request on the preferred processor type; None if that is no difference."""
-        return None if self.preferred is None else self._without(~self.preferred)
+        return self._without(self.other_processors)
+
+    @property
+    def other_processors(self) -> Mask | None:
+        """Hypervisors of other types than the preferred one; None without a preference."""
+        return None if self.preferred is None else ~self.preferred
 
     def _without(self, left_out: Mask | None) -> Self | None:
         """Return the request without some hypervisors; None if only they, or none, have room."""

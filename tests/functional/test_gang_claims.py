@@ -378,28 +378,38 @@ def test_a_vm_that_nova_places_elsewhere_has_one_allocation(
     expect_exact(cloud, hosts)
 
 
-@pytest.mark.parametrize("position", [0, 2, 5], ids=["first", "third", "last"])
-def test_a_claimed_host_that_a_filter_removes_later_is_replaced(
-    cloud, boot, sent, monkeypatch, position
-):
-    """A filter of Nova's passes every host for the plan, then one of them no more."""
-    removed, seen = [], []
+def remove_claimed_host(patch, number: int) -> list[str]:
+    """Have a filter of Nova's remove the claimed host of the VM of this number, from 1.
+
+    Returns the list that will hold it.
+    """
+    removed: list[str] = []
+    seen: list[str] = []
 
     def passes(self, state, spec):
         if spec.instance_uuid not in seen:
             seen.append(spec.instance_uuid)
         claims = claim_followup._followed
-        if not removed and len(seen) == position + 1 and claims:
+        if not removed and len(seen) == number and claims:
             gang, state_of = claims[-1].gang, claims[-1].state
             place = gang.places.get(spec.instance_uuid)
             if place is not None:
                 removed.append(state_of.candidates[place.position].host)
         return state.host not in removed
 
+    patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
+    patch.setattr(compute_filter.ComputeFilter, "run_filter_once_per_request", False)
+    return removed
+
+
+@pytest.mark.parametrize("position", [0, 2, 5], ids=["first", "third", "last"])
+def test_a_claimed_host_that_a_filter_removes_later_is_replaced(
+    cloud, boot, sent, monkeypatch, position
+):
+    """A filter of Nova's passes every host for the plan, then one of them no more."""
     group = cloud.server_group("removed", "anti-affinity")
     with monkeypatch.context() as patch:
-        patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
-        patch.setattr(compute_filter.ComputeFilter, "run_filter_once_per_request", False)
+        removed = remove_claimed_host(patch, position + 1)
         hosts = cloud.hosts_of(boot("node", count=6, group=group))
     assert len(set(hosts.values())) == 6
     # The first filter run of a request comes before its claim.
@@ -415,21 +425,9 @@ def test_a_last_vm_whose_host_is_gone_takes_the_only_one_left(
     for name in ("leaf2", "leaf3", "leaf4"):
         others(LEAVES[name][0])
         others(LEAVES[name][1])
-    removed, seen = [], []
-
-    def passes(self, state, spec):
-        if spec.instance_uuid not in seen:
-            seen.append(spec.instance_uuid)
-        if not removed and len(seen) == 7:
-            [one] = [found for found in claim_followup._followed if found.gang.places]
-            place = one.gang.places[spec.instance_uuid]
-            removed.append(one.state.candidates[place.position].host)
-        return state.host not in removed
-
     group = cloud.server_group("spare", "anti-affinity")
     with monkeypatch.context() as patch:
-        patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
-        patch.setattr(compute_filter.ComputeFilter, "run_filter_once_per_request", False)
+        removed = remove_claimed_host(patch, 7)
         hosts = cloud.hosts_of(boot("leaf", count=7, group=group))
     assert removed
     assert not set(removed) & set(hosts.values())

@@ -103,9 +103,10 @@ def look() -> None:
 def _is_done(one: _Followed) -> bool:
     gang, state = one.gang, one.state
     one.absences = 0 if _serves(one.frame()) else one.absences + 1
-    is_over = one.is_over or one.spec() is None or state.is_over or one.absences >= ABSENCES
+    is_released = state.is_over
+    is_over = one.is_over or one.spec() is None or is_released or one.absences >= ABSENCES
     state.settle()
-    if state.is_over:
+    if is_released:
         gang.forget_settled()
     if gang.is_clean and gang.is_complete:
         return True

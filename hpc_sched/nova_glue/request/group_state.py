@@ -140,8 +140,8 @@ class GroupState:
             packing=packing,
             check=self.rooms,
             shunned=np.logical_or.reduce(shunned) if shunned else None,
+            preferred=self._preferred,
         )
-        self._first = replace(self._first, preferred=self._preferred)
         # Members when the request came, shape (hosts,).
         self.members: Array = self._first.members
         # Shape (HostStates,): index in topology.hosts.
