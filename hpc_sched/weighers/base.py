@@ -193,15 +193,17 @@ def _prefer_claimed(
 def host_keys(state: GroupState, positions: Array, order: Array) -> Array:
     """Return sort keys of candidates by an order of hosts, smallest first. Shape (positions,).
 
-    A key is the place in the order. Full hosts come after all others, hosts that lost a claim
-    after these: their keys are greater by the number of hosts once and twice.
+    A key is the place in the order. Hosts that are full, or held for other VMs of the request, come
+    after all others, hosts that lost a claim after these: their keys are greater by the number of
+    hosts once and twice.
 
     :param order: indices in ``topology.hosts``, best one first; shape (hosts,)
     """
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    takes_more = state.group_request().capacity[positions] > 0
-    behind = np.where(np.isin(positions, state.claims.lost), 2, np.where(takes_more, 0, 1))
+    left = state.group_request().capacity - state.held_for_others
+    takes_more = left[positions] > 0
+    behind = np.where(np.isin(positions, state.lost), 2, np.where(takes_more, 0, 1))
     keys: Array = place[state.host_index[positions]] + len(order) * behind
     return keys
 

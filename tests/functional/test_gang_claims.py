@@ -1,5 +1,6 @@
 """Gang claims on a whole Nova: quiet, with places taken meanwhile, with faults at each step."""
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import allocations
-from hpc_sched.nova_glue.request import claim_followup
+from hpc_sched.nova_glue.request import claim_followup, gang_claiming
 from tests.functional.clouds import four_by_eight, leaves_used
 from tests.functional.truth import held
 
@@ -158,6 +159,37 @@ def test_places_taken_meanwhile_are_planned_around(cloud, boot, sent, monkeypatc
     assert leaves_used(LEAVES, hosts.values()) == {"leaf4": 8}
     assert sent[-1] == (8, "done")
     assert {answer for _, answer in sent[:-1]} <= {"no room"}
+
+
+@pytest.mark.parametrize("wish", ["node", "leaf"])
+def test_after_a_bounded_number_of_plans_nova_claims_vm_by_vm(
+    cloud, boot, sent, monkeypatch, others, wish
+):
+    """Others take a host of each plan just before it is claimed."""
+    real = report.SchedulerReportClient.post
+    names = {
+        found["uuid"]: found["name"]
+        for found in cloud.placement.get("/resource_providers", version="1.14").body[
+            "resource_providers"
+        ]
+    }
+
+    def post(self, url, data, **kwargs):
+        if url == "/allocations":
+            [provider] = next(iter(data.values()))["allocations"]
+            others(names[provider])
+        return real(self, url, data, **kwargs)
+
+    group = cloud.server_group(f"bounded {wish}", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(report.SchedulerReportClient, "post", post)
+        patch.setattr(gang_claiming, "MAX_PLANS", 3)
+        hosts = cloud.hosts_of(boot(wish, count=2, group=group))
+    assert sent == [(2, "no room")] * 3
+    assert len(leaves_used(LEAVES, hosts.values())) == 1
+    wait_until(lambda: not claim_followup._followed)
+    found = held(cloud)
+    assert {uuid: found[uuid] for uuid in hosts} == {u: [host] for u, host in hosts.items()}
 
 
 def test_a_group_without_room_any_more_is_refused_with_the_true_reason(
@@ -340,6 +372,35 @@ def test_a_request_that_ends_with_an_exception_releases_what_nova_has_not_claime
     assert held(cloud).keys() == set(claimed)
 
 
+def test_a_conductor_that_waits_no_longer_leaves_only_what_deletions_remove(
+    cloud, boot, sent, monkeypatch
+):
+    """The scheduler goes on for servers that are in error: Nova holds what it claims, as ever."""
+    is_noticed = threading.Event()
+    claimed = []
+    real = scheduler_utils.claim_resources
+
+    def claim(ctx, client, spec, uuid, *args, **kwargs):
+        if len(claimed) == 2:
+            assert is_noticed.wait(60)
+        claimed.append(uuid)
+        return real(ctx, client, spec, uuid, *args, **kwargs)
+
+    group = cloud.server_group("timeout", "anti-affinity")
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler_utils, "claim_resources", claim)
+        CONF.set_override("long_rpc_timeout", 1)
+        try:
+            shown = cloud.wait(boot("node", count=6, group=group))
+        finally:
+            CONF.clear_override("long_rpc_timeout")
+            is_noticed.set()
+        assert {server["status"] for server in shown.values()} == {"ERROR"}
+        wait_until(lambda: not claim_followup._followed)
+    assert sorted(held(cloud)) == sorted(claimed) == sorted(shown)
+    assert sent == [(6, "done")]
+
+
 @pytest.mark.parametrize(
     ("count", "number", "attempts"),
     [
@@ -352,13 +413,18 @@ def test_a_request_that_ends_with_an_exception_releases_what_nova_has_not_claime
 def test_a_vm_that_nova_places_elsewhere_has_one_allocation(
     cloud, boot, sent, monkeypatch, count, number, attempts
 ):
-    """Nova's claims on the claimed host of a VM fail: it takes the next one."""
+    """Nova's claims on the claimed host of a VM fail: it takes the next one.
+
+    Not one that is claimed for another VM of the group, where its claim would fail.
+    """
     real = scheduler_utils.claim_resources
     first = {}
+    tried = []
 
     def claim(ctx, client, spec, uuid, alloc_req, **kwargs):
         [provider] = alloc_req["allocations"]
         first.setdefault(uuid, provider)
+        tried.append(provider)
         if len(first) == number and first[uuid] == provider:
             refused.append(provider)
             return False
@@ -375,6 +441,8 @@ def test_a_vm_that_nova_places_elsewhere_has_one_allocation(
         CONF.clear_override("max_attempts", "scheduler")
     assert len(refused) == 1
     assert len(set(hosts.values())) == count
+    # As many as VMs, and what was refused; alternates are not claimed.
+    assert len(set(tried)) == len(tried) == count + 1
     expect_exact(cloud, hosts)
 
 

@@ -180,7 +180,7 @@ class GroupState:
         """Update the claims; ``instance_uuid`` is the VM to place next."""
         self.settle()
         self.claims.observe(instance_uuid)
-        self.rooms.observe(self.claims.placed, self.claims.lost.tolist())
+        self.rooms.observe(self.claims.placed, self.lost.tolist())
         self.observed_at = time.monotonic()
         self._now = None
 
@@ -215,6 +215,29 @@ class GroupState:
         uuid = self.claims.current_uuid
         return self.gang.places.get(uuid) if self.gang is not None and uuid is not None else None
 
+    @property
+    def held_for_others(self) -> Array:
+        """VMs of the request, other than the current one, claimed on each HostState ahead of Nova.
+
+        Shape (HostStates,).
+        """
+        held = np.zeros(len(self.candidates), dtype=np.int64)
+        if self.gang is not None:
+            places = list(self.gang.places.items())
+            current = self.claims.current_uuid
+            np.add.at(held, [place.position for uuid, place in places if uuid != current], 1)
+        return held
+
+    @property
+    def lost(self) -> Array:
+        """Positions of the HostStates that lost a claim to others. Shape (lost,).
+
+        Not where the request itself has claimed what another VM of it then asked for.
+        """
+        lost = self.claims.lost
+        of_others: Array = lost[self.held_for_others[lost] == 0]
+        return of_others
+
     def group_request(self, positions: Array | None = None) -> GroupRequest:
         """Return the group after the claims so far; built once a VM.
 
@@ -225,7 +248,7 @@ class GroupState:
         if self._now is None:
             self._now = self._first.after(self.claims.placed)
         room = self.room
-        room[self.claims.lost] = 0
+        room[self.lost] = 0
         now = replace(self._now, room=room, full_hosts=self.full_hosts)
         if positions is None:
             return now
