@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
@@ -15,6 +16,7 @@ from hpc_sched.core.plan.result import Plan
 from hpc_sched.demo.nova_cloud import NovaCloud, read_options
 from hpc_sched.nova_glue.claim import gang_claim
 from hpc_sched.nova_glue.io import allocations, loaded_topology
+from hpc_sched.nova_glue.request import claim_followup
 from hpc_sched.nova_glue.room import compared_hosts
 from tests.functional.claims import STAYS_UP, hosts_of
 from tests.functional.clouds import SAMPLE_CONF
@@ -405,3 +407,38 @@ def test_the_candidates_of_a_group_are_claimed_in_one_transaction(build, monkeyp
     assert len(claimed) == count
     for uuid, wanted_of_one in claimed.items():
         assert gang_claim.same(allocations.read(uuid).allocations, wanted_of_one)
+
+
+def test_another_candidate_of_the_same_host_leaves_one_allocation(build, monkeypatch):
+    """A filter behind HPCGroupFilter removes the claimed candidate of the third VM."""
+    cloud = build(everywhere(Host(children={"pgpu1": {"VGPU": 4}, "pgpu2": {"VGPU": 4}})))
+    spec = device_request(count=4, extra_specs={"resources:VGPU": "1"})
+    host_manager = cloud.scheduler.host_manager
+    real, seen, removed = host_manager.get_filtered_hosts, [], []
+
+    def filter_hosts(hosts, spec_obj, *args, **kwargs):
+        left = real(hosts, spec_obj, *args, **kwargs)
+        seen.append(spec_obj.instance_uuid)
+        if len(seen) == 3:
+            [followed] = claim_followup._followed
+            place = followed.gang.places[spec_obj.instance_uuid]
+            state = followed.state.candidates[place.position]
+            assert len(state.allocation_candidates) > 1
+            state.allocation_candidates.remove(place.candidate)
+            removed.append((spec_obj.instance_uuid, state.nodename, place.allocations))
+        return left
+
+    with monkeypatch.context() as patch:
+        patch.setattr(host_manager, "get_filtered_hosts", filter_hosts)
+        placed = cloud.place(spec, cloud.scheduler)
+    until = time.monotonic() + 20
+    while claim_followup._followed and time.monotonic() < until:
+        time.sleep(0.05)
+    [(uuid, host, claimed)] = removed
+    chosen = dict(zip(seen, placed, strict=True))
+    assert chosen[uuid][0].nodename == host
+    for vm, [selection] in chosen.items():
+        wanted = json.loads(selection.allocation_request)["allocations"]
+        held = allocations.read(vm).allocations
+        assert gang_claim.same(held, wanted)
+        assert gang_claim.same(held, claimed) is (vm != uuid and gang_claim.same(wanted, claimed))

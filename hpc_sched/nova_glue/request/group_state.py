@@ -170,9 +170,12 @@ class GroupState:
     def arrange_candidates(self, states: Sequence[host_manager.HostState]) -> None:
         """Put first the allocation candidate that the next VM shall claim on each host."""
         current, place = self.claims.current_uuid, self.claimed_place
-        if self.rooms.has_choices and self._arranged_for != current:
-            self._arranged_for = current
-            self.rooms.arrange_candidates(self.positions(states))
+        if self.rooms.has_choices:
+            if self._arranged_for != current:
+                self._arranged_for = current
+                self.rooms.arrange_candidates(self.positions(states))
+            else:
+                self.rooms.note_first(self.positions(states))
         if place is not None and self.rooms.offers(place.position, place.candidate):
             self.rooms.put_first(place.position, place.candidate)
 

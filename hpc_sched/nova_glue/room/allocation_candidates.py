@@ -81,6 +81,11 @@ class AllocationCandidates:
                 state.allocation_candidates = found
             self._next[i] = found[:1]
 
+    def note_first(self, positions: Array) -> None:
+        """Note what is first on some hosts after filters that have removed candidates."""
+        for i in positions.tolist():
+            self._next[i] = self._states[i].allocation_candidates[:1]
+
 
 def amounts_of(candidate: Candidate) -> dict[tuple[str, str], int]:
     """Return the amounts of a candidate by provider and resource class."""

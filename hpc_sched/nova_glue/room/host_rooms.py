@@ -155,6 +155,10 @@ class HostRooms:
         self._rooms.verify(positions[used_up[positions]].tolist(), placed + 1, self._count)
         self._candidates.arrange(positions)
 
+    def note_first(self, positions: Array) -> None:
+        """Note which allocation candidate is first on each host, after filters behind ours."""
+        self._candidates.note_first(positions)
+
     @property
     def has_choices(self) -> bool:
         """True if a host has several allocation candidates for a VM."""
