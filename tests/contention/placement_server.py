@@ -89,6 +89,8 @@ def logged(application: Application, log: TextIO) -> Application:
         body = list(application(environ, answered))
         if sent and entry["path"].startswith("/allocations"):
             entry["body"] = json.loads(sent)
+        if entry["status"] == 409:
+            entry["code"] = json.loads(b"".join(body))["errors"][0].get("code")
         entry["ended"] = time.monotonic()
         with lock:
             log.write(json.dumps(entry) + "\n")

@@ -50,8 +50,7 @@ def run(
     outcomes = _send(cloud, schedulers, burst, victim)
     end = time.monotonic()
     findings = _settled(cloud, outcomes, burst)
-    writes, calls = log.read(cloud.providers())
-    line = timeline.timeline(burst.used, writes)
+    line, calls = log.read(burst.used, cloud.providers())
     verification.check_wishes(findings, outcomes)
     verification.check_answers(findings, outcomes, line, end, deadline=2 * CELL_TIMEOUT)
     if (plans := _plans(schedulers, outcomes)) is not None:

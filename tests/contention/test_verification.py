@@ -3,6 +3,7 @@
 The fabric is that of :mod:`tests.contention.fabric`.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -153,10 +154,15 @@ def test_an_answer_that_is_neither_hosts_nor_a_refusal_is_found(answer):
 SPLIT = ["a1-0", "a1-1", "a1-2", "b1-0"]
 
 
-def splits(writes: Sequence[Write], plans: Mapping[str, Sequence[str] | None]) -> Findings:
+def splits(
+    writes: Sequence[Write],
+    plans: Mapping[str, Sequence[str] | None],
+    conflicts: Mapping[tuple[str, str], int] | None = None,
+) -> Findings:
     findings = Findings()
     plain = Outcome(Request(("plain",), 4), ("a1-3",), None, 10.0, 11.0)
     line = timeline.timeline(FULL_BUT_A1 | {"b1-0": 0}, writes)
+    line.conflicts.update(conflicts or {})
     verification.check_plans(findings, [group(SPLIT), plain], plans, line)
     return findings
 
@@ -184,6 +190,34 @@ def test_a_split_after_a_plain_vm_took_what_the_plan_needs_is_counted_apart():
 
 def test_a_split_after_a_plain_vm_took_what_the_plan_can_do_without_is_found():
     assert splits(taken("plain", ["a1-3"]), {"vm0": ["a1"]}).broken == {Broken.SPLIT: 1}
+
+
+@pytest.mark.parametrize(
+    ("vm", "host", "number", "is_known"),
+    [
+        pytest.param("vm3", "a1-3", 4, True, id="all attempts"),
+        pytest.param("vm3", "a1-3", 3, False, id="not all attempts"),
+        pytest.param("vm3", "b1-0", 4, False, id="elsewhere"),
+        pytest.param("vm0", "a1-3", 4, False, id="another VM"),
+    ],
+)
+def test_a_split_after_nova_gave_up_its_claim_is_counted_apart(vm, host, number, is_known):
+    found = splits([], {"vm0": ["a1"]}, {(vm, host): number})
+    assert (found.split_by_nova, found.broken[Broken.SPLIT]) == (is_known, not is_known)
+
+
+def test_nova_s_claims_that_conflict_are_read_from_the_log(tmp_path):
+    call = {"method": "PUT", "path": "/allocations/vm0", "began": 1.0, "ended": 2.0}
+    body = {"allocations": {"uuid": {"resources": {"VCPU": 4}}}}
+    conflict = {"status": 409, "code": timeline.CONCURRENT_UPDATE}
+    full = {"status": 409, "code": "placement.undefined_code"}
+    calls = [call | {"body": body} | found for found in (conflict, full, {"status": 204})]
+    path = tmp_path / "calls"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in calls))
+    line, kinds = timeline.CallLog(path).read(FREE, {"uuid": "a1-0"})
+    assert line.conflicts == {("vm0", "a1-0"): 1}
+    assert [held.host for held in line.held] == ["a1-0"]
+    assert kinds == {"PUT /allocations": 3}
 
 
 def test_a_group_on_as_many_leaves_as_planned_is_right_where_no_leaf_has_room():

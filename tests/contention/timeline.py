@@ -11,6 +11,9 @@ from typing import Any
 
 from tests.contention.fabric import VCPUS
 
+# Placement's code for a provider that others have changed at the same moment.
+CONCURRENT_UPDATE = "placement.concurrent_update"
+
 
 @dataclass(frozen=True)
 class Write:
@@ -39,6 +42,8 @@ class Timeline:
 
     used: Mapping[str, int]  # host to VCPUs that others use
     held: list[Held] = field(default_factory=list)
+    # Consumer and host to Nova's claims that failed because others changed the host.
+    conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def lowest_room(self, first: float, last: float, without: Iterable[str] = ()) -> dict[str, int]:
         """Return the least VCPUs that were free on each host between two moments.
@@ -78,9 +83,12 @@ class CallLog:
         """Forget what has been written so far."""
         self.offset = self.path.stat().st_size
 
-    def read(self, hosts: Mapping[str, str]) -> tuple[list[Write], Counter[str]]:
-        """Return the writes since the last call, and how many calls there were by method and path.
+    def read(
+        self, used: Mapping[str, int], hosts: Mapping[str, str]
+    ) -> tuple[Timeline, Counter[str]]:
+        """Return the timeline since the last call, and the number of calls by method and path.
 
+        :param used: host to VCPUs that others use
         :param hosts: of the providers
         """
         with self.path.open() as file:
@@ -95,7 +103,12 @@ class CallLog:
             for write in _writes(call, hosts)
         ]
         kinds = Counter(f"{call['method']} /{call['path'].split('/')[1]}" for call in calls)
-        return writes, kinds
+        found = timeline(used, writes)
+        for call in calls:
+            if call["method"] == "PUT" and call.get("code") == CONCURRENT_UPDATE:
+                for write in _writes(call, hosts):
+                    found.conflicts.update((write.consumer, host) for host in write.vcpus)
+        return found, kinds
 
 
 def timeline(used: Mapping[str, int], writes: Iterable[Write]) -> Timeline:

@@ -11,6 +11,9 @@ from tests.contention.bursts import Outcome, Request
 from tests.contention.fabric import LEAVES, PROCESSORS, SWITCHES, VCPUS, leaves_of
 from tests.contention.timeline import Timeline
 
+# Of nova.scheduler.client.report.retries.
+CLAIM_ATTEMPTS = 4
+
 
 class Broken(StrEnum):
     """Invariants, by what is said of a request that breaks them."""
@@ -33,6 +36,8 @@ class Findings:
     details: list[str] = field(default_factory=list)
     # Groups on more leaves than planned because plain VMs took places meanwhile.
     split_by_plain: int = 0
+    # Likewise because Nova gave up its claim of a place that was claimed for the VM already.
+    split_by_nova: int = 0
     late: int = 0  # refused after their deadline
 
     def add(self, what: Broken, text: str) -> None:
@@ -159,6 +164,8 @@ def check_plans(
             without_plain = _slots(request, line.lowest_room(*own, [*request.vms, *plain]))
             if not _fit(request, slots, planned) and _fit(request, without_plain, planned):
                 findings.split_by_plain += 1
+            elif _gave_up(outcome, planned, line):
+                findings.split_by_nova += 1
             else:
                 text = f"{request.group} is planned on {sorted(planned)}, is on {on}"
                 findings.add(Broken.SPLIT, text)
@@ -186,6 +193,18 @@ def has_room(request: Request, room: Mapping[str, int], members: Sequence[str] =
     others = sorted((_sum(slots, LEAVES[x]) for x in LEAVES if x not in used), reverse=True)
     others = others[: max(int(wishes.get("max_leaves", len(LEAVES))) - len(used), 0)]
     return sum(others) + sum(_sum(slots, LEAVES[leaf]) for leaf in used) >= count
+
+
+def _gave_up(outcome: Outcome, planned: Collection[str], line: Timeline) -> bool:
+    """True if Nova's claims of all VMs that are not on planned leaves failed there by conflicts.
+
+    Nova sends a claim that Placement refuses for a concurrent update four times in all.
+    """
+    hosts = [host for leaf in planned for host in LEAVES[leaf]]
+    outside = [
+        vm for vm, host in zip(outcome.request.vms, outcome.hosts, strict=True) if host not in hosts
+    ]
+    return all(any(line.conflicts[vm, host] >= CLAIM_ATTEMPTS for host in hosts) for vm in outside)
 
 
 def _siblings(outcome: Outcome, outcomes: Sequence[Outcome]) -> list[Outcome]:
