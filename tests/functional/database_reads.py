@@ -17,6 +17,7 @@ from hpc_sched.nova_glue.instances import (
     group_members,
     host_instances,
     instance_applications,
+    request_instances,
 )
 from hpc_sched.nova_glue.io import aggregates_driver, databases
 from hpc_sched.nova_glue.room import host_processors, host_state_room
@@ -28,6 +29,7 @@ from tests.functional.population import (
     CPU_INFO,
     FLAVORS,
     GROUP,
+    NEW,
     OLD,
     VCPUS,
     VM,
@@ -333,6 +335,15 @@ def _true_flavors(_: Cloud) -> Any:
     )
 
 
+def _requested(on: Cloud, count: int | None) -> Any:
+    vms = _coming(on)
+    return request_instances.read(_admin(), vms[-1].uuid, count or len(vms))
+
+
+def _coming(on: Cloud) -> list[VM]:
+    return [vm for vm in on.population.vms if vm.reservation == NEW]
+
+
 def _is_placed(on: Cloud) -> Any:
     waiting = next(vm for vm in on.population.vms if vm.cell is None)
     return group_members.is_placed(on.alone.uuid), group_members.is_placed(waiting.uuid)
@@ -388,6 +399,19 @@ READS: Mapping[str, Read] = {
         _group("small7"), _true_members("small7"), api=2, each_cell=1, is_small=True
     ),
     "whether two VMs exist": Read(_is_placed, lambda _: (True, False), api=2, is_small=True),
+    f"the {GROUP} VMs of a request, to claim them": Read(
+        lambda on: _requested(on, None),
+        lambda on: {number: vm.uuid for number, vm in enumerate(_coming(on))},
+        api=2,
+        # All are of one project here, by which Nova's schema has an index.
+        whole=frozenset({"build_requests"}),
+    ),
+    "the only VM of a request, to claim it": Read(
+        lambda on: _requested(on, 1),
+        lambda on: {0: _coming(on)[-1].uuid},
+        api=1,
+        is_small=True,
+    ),
     "every VM on every host": Read(
         _occupied,
         _true_occupied,

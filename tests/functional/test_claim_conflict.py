@@ -12,14 +12,15 @@ from collections.abc import Callable, Collection, Mapping
 import pytest
 
 from hpc_sched import exceptions
+from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.instances.group_members import GroupMembership
 from hpc_sched.nova_glue.io.allocations import Owner
-from hpc_sched.nova_glue.request import claim_conflict, served_requests
+from hpc_sched.nova_glue.request import claim_conflict, gang_claiming, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
-from tests.functional.pods import states_of
-from tests.functional.states import spec, wishing
+from tests.functional.pods import hosts_below, names, states_of
+from tests.functional.states import claims_succeed, offered, spec, wishing
 
 pytestmark = pytest.mark.usefixtures("two_pods")
 
@@ -129,3 +130,29 @@ def test_a_plan_that_is_not_claimed_keeps_a_constraint_only_without_others(
         assert refused.value.tenant.endswith("is not known; try again later")
     else:
         claim_conflict.check_unclaimed(state, "no answer")
+
+
+def test_a_plan_of_the_last_look_is_claimed_like_any_other(group, monkeypatch):
+    """Two VMs in flight are in different leaves until the request has looked for the last time."""
+    group(queue=[OWN], left=1)
+    claims_succeed(monkeypatch, [OWN])
+    states = offered(states_of())
+    request = spec(uuid=OWN, extra_specs=wishing(require="leaf"))
+    state = served_requests.get_state(request, states)
+    assert state is not None
+    apart, together = (membership({"vm1": "n01", "vm9": host}) for host in ("n05", "n02"))
+    state.set_members(apart)
+    state.observe(OWN)
+    looks = itertools.repeat(apart, claim_conflict.MAX_LOOKS - 2)
+    reads = itertools.chain(looks, itertools.repeat(together))
+    monkeypatch.setattr(group_members, "read", lambda *_: next(reads))
+    monkeypatch.setattr(state.rooms, "refresh", lambda *_: True)
+    monkeypatch.setattr(claim_conflict, "FIRST_PAUSE", 0.0)
+    positions = state.positions(states)
+    first = state.decide(state.group_request(positions))
+    assert isinstance(first, Rejection)
+    assert first.conflict
+    answer = gang_claiming.claim(state, request, positions, first)
+    assert isinstance(answer, Plan)
+    assert state.claimed_place is not None
+    assert names([states[state.claimed_place.position]]) <= hosts_below("leaf1")
