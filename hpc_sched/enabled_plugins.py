@@ -18,6 +18,9 @@ FILTER_ORDER = (
     RACK_FILTER,
 )
 MDOBP_WEIGHER = "MDOBPWeigher"
+# With at most this number of leaves MDOBPWeigher's weights of a leaf may go up to 1, and are less
+# than a step of the topology weigher: 180 against 100,000 / 501. With fewer they go up to more.
+MDOBP_LEAVES = 500
 HOP_BYTE_WEIGHER = "HopByteWeigher"
 TOPOLOGY_WEIGHERS = ("BunchWeigher", HOP_BYTE_WEIGHER, "RackCapacityWeigher")
 ALL_WEIGHERS = "hpc_sched.weighers.all_weighers"
@@ -28,6 +31,8 @@ MULTIPLIERS = {
     "RackCapacityWeigher": "rack_capacity_weight_multiplier",
     MDOBP_WEIGHER: "mdobp_weight_multiplier",
 }
+# The greatest weight of those that Nova does not normalise to 1: that of MDOBPWeigher on one leaf.
+LARGEST_WEIGHTS = {MDOBP_WEIGHER: (MDOBP_LEAVES + 1) / 2}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.sharing import mdobp
+from hpc_sched.enabled_plugins import MDOBP_LEAVES
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.base import GroupWeigher, dense_ranks, host_keys
@@ -12,9 +13,6 @@ from hpc_sched.weighers.base import GroupWeigher, dense_ranks, host_keys
 # Weights are not normalised. With the default multiplier of 180 a step is 9, more than the sum
 # of Nova's resource weighers.
 STEP = 0.05
-# With at most this number of leaves the weights of a leaf may go up to 1, and are less than a
-# step of the topology weigher: 180 against 100,000 / 501.
-LEAVES = 500
 
 
 class MDOBPWeigher(GroupWeigher):
@@ -54,7 +52,7 @@ class MDOBPWeigher(GroupWeigher):
         worst_first = np.lexsort((-keys, leaf))
         ranks = np.empty(len(keys), dtype=np.int64)
         ranks[worst_first] = np.arange(len(keys)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        most = (LEAVES + 1) / (len(sizes) + 1)
+        most = (MDOBP_LEAVES + 1) / (len(sizes) + 1)
         step = min(STEP, most / max(int(sizes.max()) - 1, 1))
         return [float(rank) * step for rank in ranks]
 

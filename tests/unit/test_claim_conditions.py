@@ -8,7 +8,7 @@ from nova.conf import scheduler as scheduler_options
 from oslo_config import cfg
 
 from hpc_sched import conf
-from hpc_sched.enabled_plugins import HOP_BYTE_WEIGHER
+from hpc_sched.enabled_plugins import HOP_BYTE_WEIGHER, MDOBP_WEIGHER
 from hpc_sched.nova_glue.claim import claim_conditions
 
 
@@ -60,3 +60,12 @@ def test_a_claimed_host_wins_against_the_sum_of_all_or_nothing_is_claimed(
     monkeypatch.setattr(claim_conditions.shunned_hosts, "sum_of_multipliers", lambda _: abs(others))
     monkeypatch.setattr(claim_conditions, "_multiplier", lambda *_: 10.0)
     assert claim_conditions.decisive_multiplier([object()]) == expected
+
+
+def test_a_claimed_host_wins_against_weights_above_1(own_conf, monkeypatch):
+    """Those of MDOBPWeigher go up to 250.5 where all hosts are on one leaf."""
+    has_weighers(monkeypatch, **{HOP_BYTE_WEIGHER: 10.0, MDOBP_WEIGHER: 10.0})
+    monkeypatch.setattr(claim_conditions.shunned_hosts, "examples", lambda states: states)
+    monkeypatch.setattr(claim_conditions.shunned_hosts, "sum_of_multipliers", lambda _: 0.0)
+    monkeypatch.setattr(claim_conditions, "_multiplier", lambda *_: 10.0)
+    assert claim_conditions.decisive_multiplier([object()]) == 2 * (10 + 2505) + 1

@@ -10,7 +10,7 @@ from nova.scheduler import host_manager
 from nova.scheduler import utils as scheduler_utils
 
 from hpc_sched import conf
-from hpc_sched.enabled_plugins import HOP_BYTE_WEIGHER, MULTIPLIERS
+from hpc_sched.enabled_plugins import HOP_BYTE_WEIGHER, LARGEST_WEIGHTS, MULTIPLIERS
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.room import shunned_hosts
 
@@ -46,7 +46,9 @@ def decisive_multiplier(states: Sequence[host_manager.HostState]) -> float | Non
     }
     if min(own[HOP_BYTE_WEIGHER]) <= 0:
         return None
-    total = sum(max(map(abs, values)) for values in own.values())
+    total = sum(
+        LARGEST_WEIGHTS.get(name, 1.0) * max(map(abs, values)) for name, values in own.items()
+    )
     total += shunned_hosts.sum_of_multipliers(examples)
     # One host may get the least from every weigher, another one the most.
     return 2 * total + 1 if math.isfinite(total) and total <= LARGEST_SUM else None

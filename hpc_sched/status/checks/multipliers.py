@@ -16,6 +16,7 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
 from hpc_sched.decimals import text_of
+from hpc_sched.enabled_plugins import MDOBP_LEAVES
 from hpc_sched.status.checks.weighers import LoadedWeigher, load, names
 from hpc_sched.status.finding import failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
@@ -45,7 +46,7 @@ class _Candidates:
     @property
     def mdobp_step(self) -> float:
         """The difference of MDOBP's weights between hosts next to each other in its order."""
-        most = (mdobp.LEAVES + 1) / (self.leaves + 1)
+        most = (MDOBP_LEAVES + 1) / (self.leaves + 1)
         return min(mdobp.STEP, most / max(self.largest - 1, 1))
 
     @property
