@@ -151,6 +151,23 @@ def test_a_release_that_failed_takes_nothing_of_what_nova_claims_afterwards(
     assert gang.is_clean
 
 
+def test_a_transaction_that_is_made_after_nova_has_released_its_claims_is_removed(
+    placement, gang, monkeypatch
+):
+    """NoValidHost at the third VM: Placement has forgotten the consumers of the others."""
+    placement.answers = [Answer.UNKNOWN]
+    assert gang.claim({uuid: place(uuid) for uuid in "abc"}).answer is Answer.UNKNOWN
+    for uuid in "ab":
+        placement.nova_claims(uuid, uuid)
+        gang.settle(uuid, on(uuid))
+        placement.put(uuid, {})
+    gang.forget_settled()
+    for uuid in "abc":
+        placement.put(uuid, on(uuid))
+    gang.clean()
+    assert placement.held == {}
+
+
 def test_nothing_is_claimed_again_before_a_release_is_answered(placement, gang):
     gang.claim({"a": place("x"), "b": place("y")})
     placement.answers = [Answer.UNKNOWN]

@@ -83,6 +83,8 @@ class GangClaim:
     _generation: int | None = None  # of each consumer in places
     # Instances that Nova has claimed, to the place if that is where they were claimed here.
     _settled: dict[str, ClaimedPlace | None] = field(default_factory=dict)
+    # Those of them whose claims Nova has released again.
+    _given_back: set[str] = field(default_factory=set)
     _repairs: list[_Repair] = field(default_factory=list)
 
     @property
@@ -96,12 +98,17 @@ class GangClaim:
 
     @property
     def is_clean(self) -> bool:
-        """True if nothing is left to be removed, now or when a late transaction is made.
-
-        That cannot be made once Nova has claimed for its instances: their generations have changed.
-        """
-        late = any(attempt.places.keys() - self._settled for attempt in self.unsure)
+        """True if nothing is left to be removed, now or when a late transaction is made."""
+        late = any(self._may_come(attempt) for attempt in self.unsure)
         return not (self.places or self._repairs or late)
+
+    def _may_come(self, attempt: _Transaction) -> list[str]:
+        """Return the instances for which a transaction without an answer may still be made.
+
+        Not those that Nova has claimed, whose generations have changed; but Placement forgets a
+        consumer whose claim Nova releases.
+        """
+        return sorted(attempt.places.keys() - (self._settled.keys() - self._given_back))
 
     def claim(self, places: Mapping[str, ClaimedPlace]) -> Written:
         """Claim places in one transaction, instead of those held; never raises.
@@ -150,6 +157,7 @@ class GangClaim:
         """Forget what Nova has claimed: it has released that after NoValidHost."""
         with self.lock:
             self._settled = dict.fromkeys(self._settled)
+            self._given_back.update(self._settled)
 
     def release(self, uuids: set[str] | None = None) -> None:
         """Remove the claims of some instances, by default all that Nova has not claimed."""
@@ -181,7 +189,7 @@ class GangClaim:
             if self._repairs:
                 return
             for attempt in self.unsure:
-                for uuid in sorted(attempt.places.keys() - self._settled):
+                for uuid in self._may_come(attempt):
                     late = _Repair(uuid, attempt.places[uuid], attempt.generation, {})
                     if not self._replace(late):
                         return
