@@ -107,7 +107,7 @@ class GroupWeigher(weights.BaseHostWeigher):
                 if state is None:
                     return []
                 state.claims.remember(weighed_obj_list)
-                state.arrange_candidates(states)
+                state.note_candidates(states)
                 answer: list[float] = []
                 if self._places(state):
                     state.warn_of_faults()
@@ -193,16 +193,18 @@ def _prefer_claimed(
 def host_keys(state: GroupState, positions: Array, order: Array) -> Array:
     """Return sort keys of candidates by an order of hosts, smallest first. Shape (positions,).
 
-    A key is the place in the order. Hosts that are full, or held for other VMs of the request, come
-    after all others, hosts that lost a claim after these: their keys are greater by the number of
-    hosts once and twice.
+    A key is the place in the order. Hosts that are full, or whose room is held for other VMs of the
+    request, come after all others, hosts that lost a claim after these: their keys are greater by
+    the number of hosts once and twice. With soft-anti-affinity any VM that is held fills a host.
 
     :param order: indices in ``topology.hosts``, best one first; shape (hosts,)
     """
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    left = state.group_request().capacity - state.held_for_others
-    takes_more = left[positions] > 0
+    held = state.held(for_others=True)
+    takes_more = (state.group_request().capacity > held)[positions]
+    if state.request.policy == "soft-anti-affinity":
+        takes_more &= held[positions] == 0
     behind = np.where(np.isin(positions, state.lost), 2, np.where(takes_more, 0, 1))
     keys: Array = place[state.host_index[positions]] + len(order) * behind
     return keys

@@ -114,7 +114,7 @@ def read_again(state: GroupState, look: int = 0, *, anew: bool = False) -> bool:
     """
     if state.group.is_move or not has_others(state):
         return False
-    if (look and not _pause(look)) or not state.rooms.refresh(None, []):
+    if (look and not _pause(look)) or not state.rooms.refresh(None):
         return False
     look_up = state.turn.look_up_anew if anew else state.turn.look_up
     found = group_members.read(state.request, state.candidates, look_up)

@@ -170,7 +170,7 @@ def _claimed(
             # The hosts of one plan at first; then others are at work everywhere.
             some = None if lacking else sorted({place.position for place in places.values()})
             lacking += 1
-            if not state.rooms.refresh(some, [place.candidate for place in gang.places.values()]):
+            if not state.rooms.refresh(some):
                 break
         else:
             problem = f"{written.answer.value}: {written.detail}"

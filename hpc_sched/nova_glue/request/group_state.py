@@ -26,6 +26,7 @@ from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request.decision_cache import DecisionCache
 from hpc_sched.nova_glue.request.group_turns import GroupTurn
 from hpc_sched.nova_glue.room import host_state_room
+from hpc_sched.nova_glue.room.allocation_candidates import Candidate
 from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
 
@@ -84,13 +85,16 @@ class GroupState:
         self._preferred: Mask | None = None
         self._is_warned = False  # of faults
         self._is_unproven = False  # whether that was reported
-        self._arranged_for: str | None = None  # the VM whose candidates are in order
+        # The VM whose candidates are in order, and the one that weighers have seen them for.
+        self._arranged_for: str | None = None
+        self._noted_for: str | None = None
         self._states = list(states)
         self.rooms = HostRooms(
             self._states,
             request.demand,
             request.fitting,
             most_per_host=server_group_policy.most_per_host(request.max_per_host),
+            held=self._held_candidates,
         )
         # Shape (HostStates,): VMs that each takes next to those of others.
         self._colocation_room = np.full(len(states), UNBOUNDED, dtype=np.int64)
@@ -170,14 +174,24 @@ class GroupState:
     def arrange_candidates(self, states: Sequence[host_manager.HostState]) -> None:
         """Put first the allocation candidate that the next VM shall claim on each host."""
         current, place = self.claims.current_uuid, self.claimed_place
-        if self.rooms.has_choices:
-            if self._arranged_for != current:
-                self._arranged_for = current
-                self.rooms.arrange_candidates(self.positions(states))
-            else:
-                self.rooms.note_first(self.positions(states))
+        if self.rooms.has_choices and self._arranged_for != current:
+            self._arranged_for = current
+            self.rooms.arrange_candidates(self.positions(states))
         if place is not None and self.rooms.offers(place.position, place.candidate):
             self.rooms.put_first(place.position, place.candidate)
+
+    def note_candidates(self, states: Sequence[host_manager.HostState]) -> None:
+        """Note which candidate is first on each host, after the last filter.
+
+        Filters behind those of hpc_sched may have removed some.
+        """
+        current = self.claims.current_uuid
+        if self._noted_for == current:
+            return
+        self._noted_for = current
+        if self.rooms.has_choices and self._arranged_for == current:
+            self.rooms.note_first(self.positions(states))
+        self.arrange_candidates(states)
 
     def observe(self, instance_uuid: str) -> None:
         """Update the claims; ``instance_uuid`` is the VM to place next."""
@@ -218,40 +232,44 @@ class GroupState:
         uuid = self.claims.current_uuid
         return self.gang.places.get(uuid) if self.gang is not None and uuid is not None else None
 
-    @property
-    def held_for_others(self) -> Array:
-        """VMs of the request, other than the current one, claimed on each HostState ahead of Nova.
+    def held(self, *, for_others: bool = False) -> Array:
+        """Return the VMs of the request that are claimed on each HostState ahead of Nova.
 
         Shape (HostStates,).
+
+        :param for_others: whether the current VM is left out
         """
         held = np.zeros(len(self.candidates), dtype=np.int64)
         if self.gang is not None:
             places = list(self.gang.places.items())
-            current = self.claims.current_uuid
-            np.add.at(held, [place.position for uuid, place in places if uuid != current], 1)
+            left_out = self.claims.current_uuid if for_others else None
+            np.add.at(held, [place.position for uuid, place in places if uuid != left_out], 1)
         return held
+
+    def _held_candidates(self) -> list[Candidate]:
+        places = list(self.gang.places.values()) if self.gang is not None else []
+        return [place.candidate for place in places]
 
     @property
     def lost(self) -> Array:
-        """Positions of the HostStates that lost a claim to others. Shape (lost,).
-
-        Not where the request itself has claimed what another VM of it then asked for.
-        """
+        """Positions of the HostStates that lost a claim, and hold none. Shape (lost,)."""
         lost = self.claims.lost
-        of_others: Array = lost[self.held_for_others[lost] == 0]
-        return of_others
+        without: Array = lost[self.held()[lost] == 0]
+        return without
 
     def group_request(self, positions: Array | None = None) -> GroupRequest:
         """Return the group after the claims so far; built once a VM.
 
-        Hosts that lost a claim have no room. O(hosts of the topology).
+        Hosts that lost a claim have room for what the request holds there alone. O(hosts of the
+        topology).
 
         :param positions: of the HostStates that are candidates; all by default
         """
         if self._now is None:
             self._now = self._first.after(self.claims.placed)
         room = self.room
-        room[self.lost] = 0
+        lost = self.claims.lost
+        room[lost] = np.minimum(room, self.held())[lost]
         now = replace(self._now, room=room, full_hosts=self.full_hosts)
         if positions is None:
             return now

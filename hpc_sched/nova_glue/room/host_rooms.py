@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from nova.scheduler import host_manager
@@ -49,17 +48,21 @@ class HostRooms:
         fitting: NovaFitting | None,
         *,
         most_per_host: int = UNBOUNDED,
+        held: Callable[[], Iterable[Candidate]] = tuple,
     ) -> None:
         """Bound the rooms; read Placement if HostStates do not have all that is demanded.
 
         :param most_per_host: VMs of the request that the group's policy allows on a host
+        :param held: returns what the request has claimed for VMs that Nova has not placed
         """
         self._states = states
         self._demand = demand
         self._fitting = fitting
         self._most_per_host = most_per_host
         self._candidates = AllocationCandidates(states)
-        self._amounts = PlacementAmounts(states, demand, self._candidates)
+        self._amounts = PlacementAmounts(
+            states, demand, self._candidates, lambda: map(amounts_of, held())
+        )
         self._placed: Array = np.zeros(len(states), dtype=np.int64)
         self._fits = 0
         self._has_failed = False  # whether a failure of Nova's code was logged
@@ -173,16 +176,12 @@ class HostRooms:
         self._bound_by_placement()
         return bool((self.room > before).any())
 
-    def refresh(self, positions: Sequence[int] | None, held: Sequence[Candidate]) -> bool:
+    def refresh(self, positions: Sequence[int] | None) -> bool:
         """Read hosts again after others have claimed there; return whether Placement answered.
 
         :param positions: of the hosts; None for all
-        :param held: what this request itself has claimed, of VMs that Nova has not placed
         """
-        own: Counter[Inventory] = Counter()
-        for candidate in held:
-            own.update(amounts_of(candidate))
-        self._amounts.refresh(positions, own)
+        self._amounts.refresh(positions)
         for i in range(len(self._states)) if positions is None else positions:
             if not self._amounts.knows(self._states[i].uuid):
                 continue

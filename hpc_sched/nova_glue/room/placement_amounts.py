@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import os_resource_classes as orc
 from nova.scheduler import host_manager
@@ -33,7 +33,14 @@ class PlacementAmounts:
         states: Sequence[host_manager.HostState],
         demand: Mapping[str, int],
         candidates: AllocationCandidates,
+        held: Callable[[], Iterable[Amounts]],
     ) -> None:
+        """Read nothing yet.
+
+        :param held: returns what the request has claimed for VMs that Nova has not placed:
+            Placement counts it as used, and it is free for them
+        """
+        self._held = held
         self._states = states
         self._demand = demand
         self._candidates = candidates
@@ -140,11 +147,10 @@ class PlacementAmounts:
         """Return the demanded classes of which a HostState has the amounts."""
         return {name: amount for name, amount in self._demand.items() if name in HOST_CLASSES}
 
-    def refresh(self, positions: Iterable[int] | None, own: Mapping[Inventory, int]) -> None:
+    def refresh(self, positions: Iterable[int] | None) -> None:
         """Read hosts again: two calls for each provider of a few hosts, mostly two for all.
 
         :param positions: of the hosts; None for all
-        :param own: amounts that Placement counts as used by the request, to be counted as free
         """
         few = [] if positions is None else self._providers(positions)
         if self.has_failed:
@@ -158,9 +164,6 @@ class PlacementAmounts:
             # Bare metal has classes of its own alone.
             self._keep(placement.read_trees([self._of_hosts() or self._demand]))
             self._note_full()
-        for (provider, name), amount in own.items():
-            if provider in self._read and (not few or provider in few):
-                self._free[provider, name] = self._free.get((provider, name), 0) + amount
 
     def _providers(self, positions: Iterable[int]) -> list[str]:
         return list(
@@ -194,16 +197,24 @@ class PlacementAmounts:
             if found.problem is not None:
                 self._keep(found)
                 continue
-            for uuid in missing:
-                if uuid not in found.stocks:
-                    self._read.add(uuid)
-                    self._free.update(((uuid, name), 0) for name, _ in demand)
+            full = set(missing) - found.stocks.keys()
+            self._free.update(((uuid, name), 0) for uuid in full for name, _ in demand)
+            self._add_held(full)
+            self._read |= full
+
+    def _add_held(self, providers: Collection[str]) -> None:
+        """Add to what is free on providers that have just been read what the request holds."""
+        for amounts in self._held() if providers else ():
+            for (provider, name), amount in amounts.items():
+                if provider in providers:
+                    self._free[provider, name] = self._free.get((provider, name), 0) + amount
 
     def _keep(self, found: placement.ProviderStocks) -> None:
         new = found.stocks.keys() - self._read
         for provider in new:
             for name, stock in found.stocks[provider].items():
                 self._free[provider, name] = stock.capacity - stock.used
+        self._add_held(new)
         self._read |= new
         for state in self._states:
             if state.uuid in new and state.vcpus_total:
