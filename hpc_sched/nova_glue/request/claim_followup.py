@@ -7,15 +7,12 @@ of each worker looks at the requests with claims several times a second while th
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 import time
-import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from nova import objects
 from oslo_log import log as logging
@@ -29,9 +26,9 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 0.2  # seconds between two looks
 # Seconds without a call of Nova after which a request is over whatever else there is to see.
 IDLE = 600.0
-# Looks in succession that must not find a thread in the scheduler.
-ABSENCES = 2
-_SCHEDULER = "nova.scheduler.manager"
+# Seconds without a call of Nova after which ended requests are looked for among young objects, at
+# each look, and among all objects, the latter again after four times as long.
+YOUNG_AFTER, ALL_AFTER = 0.4, 5.0
 # Seconds after a request for which a transaction without an answer may still be made, and for
 # which what Placement did not answer is tried again.
 LATE = 120.0
@@ -45,10 +42,9 @@ class _Followed:
     state: GroupState
     spec: weakref.ref[objects.RequestSpec]
     thread: int  # that serves the request, or a greenlet
-    frame: Callable[[], types.FrameType | None]  # what that executes; None once it has ended
     is_over: bool = False
     has_failed: bool = False  # whether a failure to follow it was logged
-    absences: int = 0
+    all_after: float = ALL_AFTER
     over_at: float | None = None  # time.monotonic()
     clean_at: float = 0.0  # likewise
     pause: float = FIRST_PAUSE
@@ -60,7 +56,7 @@ _lock = threading.Lock()  # of the list
 
 def follow(gang: GangClaim, state: GroupState, spec: objects.RequestSpec) -> None:
     """Release what Nova does not use of a request's claims, once the request is over."""
-    entry = _Followed(gang, state, weakref.ref(spec), threading.get_ident(), _frame_of_this())
+    entry = _Followed(gang, state, weakref.ref(spec), threading.get_ident())
     with _lock:
         _followed.append(entry)
     _thread.start()
@@ -81,6 +77,7 @@ def look() -> None:
     """Settle all claims that Nova has made, and release those of requests that are over."""
     with _lock:
         found = list(_followed)
+    _free_ended(found)
     for one in found:
         try:
             # The request's own thread may wait for Placement; the others' claims need not.
@@ -102,9 +99,8 @@ def look() -> None:
 
 def _is_done(one: _Followed) -> bool:
     gang, state = one.gang, one.state
-    one.absences = 0 if _serves(one.frame()) else one.absences + 1
     is_released = state.is_over
-    is_over = one.is_over or one.spec() is None or is_released or one.absences >= ABSENCES
+    is_over = one.is_over or one.spec() is None or is_released
     state.settle()
     if is_released:
         gang.forget_settled()
@@ -125,42 +121,22 @@ def _is_done(one: _Followed) -> bool:
     return is_last or gang.is_clean
 
 
-def _serves(frame: types.FrameType | None) -> bool:
-    """Return False if a thread is not in Nova's scheduler any more.
+def _free_ended(followed: Sequence[_Followed]) -> None:
+    """Free the RequestSpecs of requests that have ended with an exception.
 
-    After an exception the RequestSpec may live until the next garbage collection, for tracebacks
-    make cycles of references.
+    The traceback refers to frames that refer to it and to the RequestSpec: a cycle, which lives
+    until it is garbage-collected. It is young, mostly: that takes a millisecond. To look which
+    threads are still in the scheduler instead is not safe: Python 3.11 has crashed where the
+    frames of a running thread were followed.
     """
-    while frame is not None:
-        if frame.f_globals.get("__name__") == _SCHEDULER:
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _frame_of_this() -> Callable[[], types.FrameType | None]:
-    """Return a function for what this thread, or with Nova on eventlet this greenlet, executes."""
-    patcher = sys.modules.get("eventlet.patcher")
-    if patcher is None or not patcher.is_monkey_patched("thread"):
-        return partial(_frame_of, threading.get_ident())
-    own = weakref.ref(sys.modules["greenlet"].getcurrent())
-    # The one that runs has none, and that is the one that asks.
-    return lambda: getattr(own(), "gr_frame", None)
-
-
-def _frame_of(thread: int) -> types.FrameType | None:
-    """Return what a thread executes.
-
-    Before Python 3.12 a garbage collection within sys._current_frames() may deadlock the process
-    (CPython issue 106883): it would need the lock of all threads' states, which is held meanwhile.
-    """
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return sys._current_frames().get(thread)
-    finally:
-        if is_enabled:
-            gc.enable()
+    now = time.monotonic()
+    idle = [(one, now - one.state.observed_at) for one in followed if not one.is_over]
+    if waiting := [one for one, seconds in idle if seconds >= one.all_after]:
+        gc.collect()
+        for one in waiting:
+            one.all_after *= 4
+    elif any(seconds >= YOUNG_AFTER for _, seconds in idle):
+        gc.collect(1)
 
 
 def _interval() -> float:
