@@ -1,21 +1,25 @@
 """How the end of a request with gang claims is noticed."""
 
+import gc
+
 import pytest
+from nova import objects
 from oslo_utils import uuidutils
 
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
 from hpc_sched.nova_glue.request import claim_followup, served_requests
+from hpc_sched.nova_glue.request.group_state import GroupState
 from tests.functional.pods import states_of
 from tests.functional.states import spec
 
+pytestmark = pytest.mark.usefixtures("two_pods")
 
-@pytest.mark.usefixtures("two_pods")
-def test_the_next_request_of_a_thread_ends_the_one_before_that_something_still_refers_to(
-    group, monkeypatch
-):
-    """Nova's logging, for instance, may keep the traceback of an exception."""
+
+@pytest.fixture
+def released(group, monkeypatch) -> list[str]:
+    """Collect the VMs whose claims are released; Placement accepts what it is sent."""
     written: list[str] = []
 
     def write(_owner, consumers):
@@ -23,18 +27,73 @@ def test_the_next_request_of_a_thread_ends_the_one_before_that_something_still_r
         return Written(Answer.DONE)
 
     monkeypatch.setattr(allocations, "write", write)
+    # Nothing else looks meanwhile.
+    monkeypatch.setattr(claim_followup._thread, "wake", lambda: True)
+    monkeypatch.setattr(claim_followup._thread, "start", lambda: None)
     group()
-    kept = spec(uuid=uuidutils.generate_uuid())
-    state = served_requests.get_state(kept, states_of())
+    return written
+
+
+def claimed(request: objects.RequestSpec) -> GroupState:
+    """Claim the VM of a request ahead of Nova, and follow that."""
+    state = served_requests.get_state(request, states_of())
+    assert state is not None
     state.gang = GangClaim(Owner("project", "user"), 1.0)
-    claim_followup.follow(state.gang, state, kept)
-    claimed = {"provider": {"resources": {"VCPU": 16}}}
-    state.gang.claim({kept.instance_uuid: ClaimedPlace(0, {"allocations": claimed})})
+    claim_followup.follow(state.gang, state, request)
+    amounts = {"provider": {"resources": {"VCPU": 16}}}
+    state.gang.claim({request.instance_uuid: ClaimedPlace(0, {"allocations": amounts})})
     state.gang.is_complete = True
+    return state
+
+
+def test_the_next_request_of_a_thread_ends_the_one_before_that_something_still_refers_to(released):
+    kept = spec(uuid=uuidutils.generate_uuid())
+    claimed(kept)
     claim_followup.look()
-    assert written == []
+    assert released == []
     another = spec(uuid=uuidutils.generate_uuid())
     served_requests.get_state(another, states_of())
     claim_followup.look()
-    assert written == [kept.instance_uuid]
+    assert released == [kept.instance_uuid]
     assert claim_followup._followed == []
+
+
+def test_a_request_that_only_the_traceback_of_its_exception_refers_to_is_over(
+    released, monkeypatch
+):
+    monkeypatch.setattr(claim_followup, "YOUNG_AFTER", 0.0)
+
+    def fail() -> str:
+        request = spec(uuid=uuidutils.generate_uuid())
+        claimed(request)
+        try:
+            raise RuntimeError
+        except RuntimeError as error:
+            # A cycle: its traceback refers to this frame.
+            kept = error
+        return request.instance_uuid if kept else ""
+
+    gc.disable()
+    try:
+        uuid = fail()
+        claim_followup.look()
+    finally:
+        gc.enable()
+    assert released == [uuid]
+
+
+def test_all_objects_are_searched_seldom_however_many_requests_wait(released, monkeypatch):
+    searched: list[int] = []
+    monkeypatch.setattr(claim_followup.gc, "collect", lambda number=2: searched.append(number))
+    monkeypatch.setattr(claim_followup, "_all_at", -claim_followup.ALL_EVERY)
+    specs = [spec(uuid=uuidutils.generate_uuid()) for _ in range(3)]
+    monkeypatch.setattr(claim_followup, "end_others", lambda: None)
+    for request in specs:
+        claimed(request).observed_at -= claim_followup.ALL_AFTER
+    for _ in range(3):
+        claim_followup.look()
+    assert searched == [2, 1, 1]
+    for one in claim_followup._followed:
+        one.is_over = True
+    claim_followup.look()
+    assert len(released) == len(specs)
