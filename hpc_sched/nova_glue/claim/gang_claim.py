@@ -96,6 +96,10 @@ class GangClaim:
         """Return where an instance is claimed, and Nova has claimed it since if it has; or None."""
         return self.places.get(uuid) or self._settled.get(uuid)
 
+    def candidates(self) -> list[Mapping[str, Any]]:
+        """Return the allocation candidates of the instances that Nova has not claimed yet."""
+        return [place.candidate for place in list(self.places.values())]
+
     @property
     def is_clean(self) -> bool:
         """True if nothing is left to be removed, now or when a late transaction is made."""

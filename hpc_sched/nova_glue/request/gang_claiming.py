@@ -86,6 +86,7 @@ def _claim(
     gang = state.gang
     if gang is None:
         gang = state.gang = GangClaim(Owner(spec.project_id, spec.user_id), multiplier)
+        state.rooms.hold(gang.candidates)
         claim_followup.follow(gang, state, spec)
     held = _claimed(state, gang, instances, positions, answer)
     if isinstance(held, Rejection):

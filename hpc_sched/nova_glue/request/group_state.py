@@ -26,7 +26,6 @@ from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request.decision_cache import DecisionCache
 from hpc_sched.nova_glue.request.group_turns import GroupTurn
 from hpc_sched.nova_glue.room import host_state_room
-from hpc_sched.nova_glue.room.allocation_candidates import Candidate
 from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
 
@@ -94,7 +93,6 @@ class GroupState:
             request.demand,
             request.fitting,
             most_per_host=server_group_policy.most_per_host(request.max_per_host),
-            held=self._held_candidates,
         )
         # Shape (HostStates,): VMs that each takes next to those of others.
         self._colocation_room = np.full(len(states), UNBOUNDED, dtype=np.int64)
@@ -245,10 +243,6 @@ class GroupState:
             left_out = self.claims.current_uuid if for_others else None
             np.add.at(held, [place.position for uuid, place in places if uuid != left_out], 1)
         return held
-
-    def _held_candidates(self) -> list[Candidate]:
-        places = list(self.gang.places.values()) if self.gang is not None else []
-        return [place.candidate for place in places]
 
     @property
     def lost(self) -> Array:

@@ -48,21 +48,17 @@ class HostRooms:
         fitting: NovaFitting | None,
         *,
         most_per_host: int = UNBOUNDED,
-        held: Callable[[], Iterable[Candidate]] = tuple,
     ) -> None:
         """Bound the rooms; read Placement if HostStates do not have all that is demanded.
 
         :param most_per_host: VMs of the request that the group's policy allows on a host
-        :param held: returns what the request has claimed for VMs that Nova has not placed
         """
         self._states = states
         self._demand = demand
         self._fitting = fitting
         self._most_per_host = most_per_host
         self._candidates = AllocationCandidates(states)
-        self._amounts = PlacementAmounts(
-            states, demand, self._candidates, lambda: map(amounts_of, held())
-        )
+        self._amounts = PlacementAmounts(states, demand, self._candidates)
         self._placed: Array = np.zeros(len(states), dtype=np.int64)
         self._fits = 0
         self._has_failed = False  # whether a failure of Nova's code was logged
@@ -175,6 +171,10 @@ class HostRooms:
         self._amounts.read_all()
         self._bound_by_placement()
         return bool((self.room > before).any())
+
+    def hold(self, held: Callable[[], Iterable[Candidate]]) -> None:
+        """Set what returns the candidates that are claimed for VMs that Nova has not placed."""
+        self._amounts.held = held
 
     def refresh(self, positions: Sequence[int] | None) -> bool:
         """Read hosts again after others have claimed there; return whether Placement answered.

@@ -13,7 +13,11 @@ from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.room.providers import Amounts, Inventory
 from hpc_sched.nova_glue.io import circuit_breaker, placement
 from hpc_sched.nova_glue.room import compared_hosts
-from hpc_sched.nova_glue.room.allocation_candidates import AllocationCandidates
+from hpc_sched.nova_glue.room.allocation_candidates import (
+    AllocationCandidates,
+    Candidate,
+    amounts_of,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -33,14 +37,10 @@ class PlacementAmounts:
         states: Sequence[host_manager.HostState],
         demand: Mapping[str, int],
         candidates: AllocationCandidates,
-        held: Callable[[], Iterable[Amounts]],
     ) -> None:
-        """Read nothing yet.
-
-        :param held: returns what the request has claimed for VMs that Nova has not placed:
-            Placement counts it as used, and it is free for them
-        """
-        self._held = held
+        # Returns what the request has claimed for VMs that Nova has not placed: Placement counts
+        # it as used, and it is free for them.
+        self.held: Callable[[], Iterable[Candidate]] = tuple
         self._states = states
         self._demand = demand
         self._candidates = candidates
@@ -204,8 +204,8 @@ class PlacementAmounts:
 
     def _add_held(self, providers: Collection[str]) -> None:
         """Add to what is free on providers that have just been read what the request holds."""
-        for amounts in self._held() if providers else ():
-            for (provider, name), amount in amounts.items():
+        for candidate in self.held() if providers else ():
+            for (provider, name), amount in amounts_of(candidate).items():
                 if provider in providers:
                     self._free[provider, name] = self._free.get((provider, name), 0) + amount
 
