@@ -42,7 +42,16 @@ ALLOWED = {
         "exceptions",
         "masking",
     },
-    "weighers": {"weighers", "nova_glue", "core", "topology", "conf", "exceptions", "extensions"},
+    "weighers": {
+        "weighers",
+        "nova_glue",
+        "core",
+        "topology",
+        "conf",
+        "enabled_plugins",
+        "exceptions",
+        "extensions",
+    },
     "status": {
         "status",
         "enabled_plugins",
