@@ -389,7 +389,8 @@ def test_a_request_that_ends_with_an_exception_releases_what_nova_has_not_claime
         patch.setattr(scheduler_utils, "claim_resources", claim)
         shown = cloud.wait(boot("node", count=6, group=group))
     assert {server["status"] for server in shown.values()} == {"ERROR"}
-    wait_until(lambda: not claim_followup._followed, 5)
+    # By a search of all objects at the latest.
+    wait_until(lambda: not claim_followup._followed, 2 * claim_followup.ALL_EVERY)
     # As in stock Nova, what it has claimed itself stays until the servers are deleted.
     assert held(cloud).keys() == set(claimed)
 
