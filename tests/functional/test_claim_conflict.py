@@ -52,7 +52,7 @@ def settle(group, monkeypatch) -> Settle:
         request = spec(uuid=OWN, extra_specs=wishing(**(wishes or {"require": "leaf"})))
         state = served_requests.get_state(request, states)
         assert isinstance(state, GroupState)
-        gang = GangClaim(Owner("project", "user"), 1.0)
+        gang = state.gang = GangClaim(Owner("project", "user"), 1.0)
         [position] = [i for i, one in enumerate(states) if one.nodename == on]
         gang.places[OWN] = ClaimedPlace(position, {"allocations": {}})
         looks = itertools.chain(found, itertools.repeat(found[-1]))

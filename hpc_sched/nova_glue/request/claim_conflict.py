@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from hpc_sched import exceptions
-from hpc_sched.core.arrays import Array
 from hpc_sched.core.server_group_policy import HARD_POLICIES
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.instances import group_members
@@ -65,7 +63,7 @@ def settle(state: GroupState, gang: GangClaim) -> str | None:
             # What was known before the claim holds; what others claimed meanwhile is not known.
             return conflict
         now = state.group_request()
-        conflict = now.conflict or now.broken_by(_planned(state, gang))
+        conflict = now.conflict or now.broken_by(state.held())
         if conflict is None:
             return None
         staying = _staying(state, gang, found)
@@ -147,9 +145,10 @@ def _staying(state: GroupState, gang: GangClaim, found: GroupMembership) -> Grou
     for uuid in sorted([*found.in_flight, own]):
         place = found.in_flight.get(uuid)
         if place is None:
-            planned = _planned(state, gang)
+            planned = state.held()
         elif place in position_of:
-            planned = _counts(state, [position_of[place]])
+            planned = np.zeros(len(state.candidates), dtype=np.int64)
+            planned[position_of[place]] = 1
         else:
             # On a host that is full by now. It is no candidate, and stays.
             stays = replace(stays, members=stays.members + Counter([place]))
@@ -162,14 +161,3 @@ def _staying(state: GroupState, gang: GangClaim, found: GroupMembership) -> Grou
         elif place is None:
             return stays
     return None
-
-
-def _planned(state: GroupState, gang: GangClaim) -> Array:
-    return _counts(state, [place.position for place in gang.places.values()])
-
-
-def _counts(state: GroupState, positions: Iterable[int]) -> Array:
-    """Return the VMs on each HostState, shape (HostStates,)."""
-    planned = np.zeros(len(state.candidates), dtype=np.int64)
-    np.add.at(planned, list(positions), 1)
-    return planned
