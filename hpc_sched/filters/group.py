@@ -10,7 +10,12 @@ from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import decision_record, gang_claiming, served_requests
+from hpc_sched.nova_glue.request import (
+    decision_record,
+    final_size,
+    gang_claiming,
+    served_requests,
+)
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
@@ -108,7 +113,7 @@ def _check(state: GroupState) -> None:
     if hpc_specs.faults and (hpc_specs.is_unclear or not state.group.is_move):
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))
     state.warn_of_faults()
-    state.check_final_size()
+    final_size.check(state)
     if hpc_specs.needs_proof:
         check_members(state)
 

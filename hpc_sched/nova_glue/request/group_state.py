@@ -10,7 +10,7 @@ import numpy as np
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import conf, exceptions
+from hpc_sched import conf
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
@@ -25,7 +25,6 @@ from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request.decision_cache import DecisionCache
 from hpc_sched.nova_glue.request.group_turns import GroupTurn
-from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
 
@@ -367,32 +366,3 @@ class GroupState:
             int((request.room > 0).sum()),
             ", ".join(constraints) or "no constraints",
         )
-
-    def check_final_size(self) -> None:
-        """Check that the group's final size fits its constraints on an empty cloud.
-
-        Reads the sizes of all hosts before a request is refused, nothing else.
-
-        :raises exceptions.RefusedError: if the constraints contradict each other
-        """
-        if self.group.is_move or not self._first.constraints.bound_final_size:
-            return
-        group, demand = self.group_request(), self.request.demand
-        own = [host_state_room.empty_capacity(state, demand) for state in self.candidates]
-        # Hosts that are no candidates count as the largest candidate.
-        capacity = np.full(len(self.topology.hosts), max(own, default=0), dtype=np.int64)
-        capacity[self.host_index] = own
-        if group.contradiction(capacity) is None:
-            return
-        # Those that are full now may be larger than all candidates.
-        sizes = host_state_room.empty_capacities(demand)
-        if sizes is None:
-            return
-        capacity[:] = 0
-        for (host, node), size in sizes.items():
-            name = self.fabric.name_of(host, node)
-            if name in self.topology:
-                capacity[self.topology.index_of(name)] = size
-        capacity[self.host_index] = own
-        if found := group.contradiction(capacity):
-            raise exceptions.RefusedError(found)
