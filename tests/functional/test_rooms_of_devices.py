@@ -2,7 +2,6 @@
 
 import json
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
@@ -28,6 +27,7 @@ from tests.functional.device_hosts import (
     device_request,
     gpus,
 )
+from tests.functional.faults import wait_until
 from tests.functional.room_oracle import Oracle
 from tests.functional.trees import write_tree
 
@@ -431,9 +431,7 @@ def test_another_candidate_of_the_same_host_leaves_one_allocation(build, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(host_manager, "get_filtered_hosts", filter_hosts)
         placed = cloud.place(spec, cloud.scheduler)
-    until = time.monotonic() + 20
-    while claim_followup._followed and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_until(lambda: not claim_followup._followed)
     [(uuid, host, claimed)] = removed
     chosen = dict(zip(seen, placed, strict=True))
     assert chosen[uuid][0].nodename == host

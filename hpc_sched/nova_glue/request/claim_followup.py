@@ -29,7 +29,7 @@ IDLE = 600.0
 # Seconds without a call of Nova after which ended requests are looked for among young objects, at
 # each look, and among all objects, the latter again after four times as long. With 10,000 hosts
 # that takes 8 ms and 0.3 s at most.
-YOUNG_AFTER, ALL_AFTER = 0.4, 5.0
+YOUNG_AFTER, ALL_AFTER = 0.4, 2.0
 # Seconds between two searches among all objects, whatever the number of requests.
 ALL_EVERY = 10.0
 # Seconds after a request for which a transaction without an answer may still be made, and for
