@@ -151,9 +151,7 @@ def test_a_release_that_failed_takes_nothing_of_what_nova_claims_afterwards(
     assert gang.is_clean
 
 
-def test_a_transaction_that_is_made_after_nova_has_released_its_claims_is_removed(
-    placement, gang, monkeypatch
-):
+def test_a_transaction_that_is_made_after_nova_has_released_its_claims_is_removed(placement, gang):
     """NoValidHost at the third VM: Placement has forgotten the consumers of the others."""
     placement.answers = [Answer.UNKNOWN]
     assert gang.claim({uuid: place(uuid) for uuid in "abc"}).answer is Answer.UNKNOWN
