@@ -6,7 +6,7 @@ VMs that have been scheduled.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -95,11 +95,11 @@ class ClaimsOnly:
             if written:
                 build_requests.remove(written)
 
-    def release(self) -> None:
-        """Remove all claims."""
-        for consumer in self.consumers:
+    def release(self, consumers: Iterable[str] | None = None) -> None:
+        """Remove claims, all by default."""
+        for consumer in list(self.consumers if consumers is None else consumers):
             self.cloud.placement.delete(f"/allocations/{consumer}", version="1.28")
-        self.consumers.clear()
+            self.consumers.remove(consumer)
 
 
 def ask(

@@ -29,7 +29,7 @@ from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import connection, live, placement_providers, snapshot_file
 from hpc_sched.topology import Topology
-from tests.functional import cloud_file
+from tests.functional import cloud_file, faults
 from tests.functional.clouds import SAMPLE_CONF, write_topology
 
 LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "n6"]}
@@ -67,6 +67,18 @@ class Made:
         )
         self._add_child("n6", "n6_numa0", {"PCPU": 6})
         self._add_child("n6", "n6_numa1", {"PCPU": 4, "VGPU": 2})
+
+    def wait_for_landing(self, request_id: str) -> None:
+        """Wait for the record of where the VMs of a request went, written once it is over."""
+
+        def is_written() -> bool:
+            records = map(json.loads, self.log.read_text().splitlines())
+            return any(
+                record["decision"] == "landed" and record["request_id"] == request_id
+                for record in records
+            )
+
+        faults.wait_until(is_written)
 
     def _add_child(self, host: str, name: str, inventory: dict[str, int]) -> None:
         """Add a provider below a host, as libvirt does for NUMA nodes and GPUs."""
@@ -403,6 +415,7 @@ def test_the_request_id_is_the_one_that_the_api_tells_its_user(made, capsys):
         detail=False, search_opts={"name": "asked", "all_tenants": True}
     )
     made.cloud.wait([vm["id"] for vm in listed])
+    made.wait_for_landing(request)
     code, out, _ = command(capsys, "explain", request, "--decision-log", str(made.log))
     assert code == 0
     assert f"request     {request}" in out
