@@ -56,6 +56,7 @@ class Made:
         cloud.server_group("empty", "soft-affinity")
         self.vms = cloud.boot(two, count=3, group=self.group, name="worker")
         cloud.wait(self.vms)
+        self.wait_for_landing(self.group)
         self.nowhere = cloud.boot(whole, count=9, group=self.group, name="nowhere")
         cloud.wait(self.nowhere)
         services = cloud.api.get_services(host="n5", binary="nova-compute")
@@ -68,13 +69,13 @@ class Made:
         self._add_child("n6", "n6_numa0", {"PCPU": 6})
         self._add_child("n6", "n6_numa1", {"PCPU": 4, "VGPU": 2})
 
-    def wait_for_landing(self, request_id: str) -> None:
-        """Wait for the record of where the VMs of a request went, written once it is over."""
+    def wait_for_landing(self, sought: str) -> None:
+        """Wait for the record of where the VMs of a request or group went, once it is over."""
 
         def is_written() -> bool:
             records = map(json.loads, self.log.read_text().splitlines())
             return any(
-                record["decision"] == "landed" and record["request_id"] == request_id
+                record["decision"] == "landed" and sought in (record["request_id"], record["group"])
                 for record in records
             )
 
