@@ -16,7 +16,8 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.instances.group_members import GroupMembership
-from hpc_sched.nova_glue.io.allocations import Owner
+from hpc_sched.nova_glue.io import allocations
+from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
 from hpc_sched.nova_glue.request import claim_conflict, gang_claiming, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
 from tests.functional.pods import hosts_below, names, states_of
@@ -156,3 +157,53 @@ def test_a_plan_of_the_last_look_is_claimed_like_any_other(group, monkeypatch):
     assert isinstance(answer, Plan)
     assert state.claimed_place is not None
     assert names([states[state.claimed_place.position]]) <= hosts_below("leaf1")
+
+
+@pytest.fixture
+def claim(group, monkeypatch) -> Callable[..., tuple[GroupState, Plan | Rejection]]:
+    """Return what has a VM claimed beside vm9 of its group, of which nothing is known yet."""
+
+    def claim_(
+        found: GroupMembership, answers: Collection[Answer], **wishes: object
+    ) -> tuple[GroupState, Plan | Rejection]:
+        """``found``: what is read later; ``answers``: of Placement to each claim."""
+        group(queue=[OWN, "vm9"], left=1)
+        claims_succeed(monkeypatch, [OWN])
+        written = iter(answers)
+        monkeypatch.setattr(allocations, "write", lambda *_: Written(next(written)))
+        # Two VMs go to leaf1; n06 is the only place beside n05.
+        states = offered(
+            [s for s in states_of("leaf1", "leaf2") if s.host <= "n04" or s.host == "n06"]
+        )
+        request = spec(uuid=OWN, extra_specs=wishing(**wishes))
+        state = served_requests.get_state(request, states)
+        assert state is not None
+        state.observe(OWN)
+        monkeypatch.setattr(group_members, "read", lambda *_: found)
+        monkeypatch.setattr(state.rooms, "refresh", lambda *_: True)
+        positions = state.positions(states)
+        first = state.decide(state.group_request(positions))
+        return state, gang_claiming.claim(state, request, positions, first)
+
+    return claim_
+
+
+def claimed_host(state: GroupState) -> str:
+    assert state.claimed_place is not None
+    return state.candidates[state.claimed_place.position].host
+
+
+def test_places_that_others_of_the_group_have_taken_are_found_to_be_theirs(claim):
+    answers = [Answer.NO_ROOM, Answer.DONE]
+    state, answer = claim(membership({"vm9": "n05"}), answers, prefer="leaf")
+    assert isinstance(answer, Plan)
+    assert claimed_host(state) == "n06"
+
+
+def test_the_plan_that_is_logged_is_the_one_that_is_claimed(claim):
+    """n06 would be better, but the claim keeps all constraints."""
+    state, answer = claim(membership({"vm9": "n05"}), [Answer.DONE], require="pod")
+    assert isinstance(answer, Plan)
+    assert claimed_host(state) in hosts_below("leaf1")
+    assert dict(answer.hosts) == {claimed_host(state): 1}
+    assert state.decide(state.group_request()) is answer

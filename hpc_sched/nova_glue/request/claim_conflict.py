@@ -114,8 +114,19 @@ def read_again(state: GroupState, look: int = 0, *, anew: bool = False) -> bool:
         return False
     if (look and not _pause(look)) or not state.rooms.refresh(None):
         return False
+    return read_members(state, anew=anew)
+
+
+def read_members(state: GroupState, *, anew: bool) -> bool:
+    """Read the members of the group again; False, and nothing changed, if they cannot be read.
+
+    What :func:`group_members.read` says.
+
+    :param anew: whether what other requests have looked up a moment ago will not do
+    """
     look_up = state.turn.look_up_anew if anew else state.turn.look_up
-    found = group_members.read(state.request, state.candidates, look_up)
+    own = state.gang.places if state.gang is not None else ()
+    found = group_members.read(state.request, state.candidates, look_up, own)
     if found.is_partial:
         return False
     _set_members(state, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 
 from nova import context as nova_context
 from nova import objects
@@ -39,7 +40,8 @@ def claim(
     safe, or if Placement does not answer: then Nova claims VM by VM.
 
     Calls to Placement: one in the quiet case; for each plan that cannot be claimed two for each of
-    its hosts, or two for all.
+    its hosts, or two for all, and while others of the group are placed what
+    :func:`claim_conflict.read_members` needs.
 
     :param positions: of the HostStates that are candidates
     """
@@ -164,15 +166,19 @@ def _claimed(
         if written.answer is Answer.DONE:
             held = answer
             state.turn.add_claim(gang, places, state.candidates)
+            known = state.group.members
             conflict = claim_conflict.settle(state, gang) if is_first else None
             if conflict is None:
-                return answer
+                return answer if state.group.members == known else _as_claimed(state, answer)
         elif written.answer is Answer.NO_ROOM:
             # The hosts of one plan at first; then others are at work everywhere.
             some = None if lacking else sorted({place.position for place in places.values()})
             lacking += 1
             if not state.rooms.refresh(some):
                 break
+            if is_first and not state.group.is_move and claim_conflict.has_others(state):
+                # Who took the places may be of the group.
+                claim_conflict.read_members(state, anew=True)
         else:
             problem = f"{written.answer.value}: {written.detail}"
             LOG.warning("Group %s is not claimed at once: %s", state.request.group_id, problem)
@@ -191,6 +197,24 @@ def _claimed(
     if is_first:
         claim_conflict.check_unclaimed(state, problem)
     return answer
+
+
+def _as_claimed(state: GroupState, answer: Plan) -> Plan:
+    """Return the plan on the places that are claimed, and keep it as the decision.
+
+    Members that were found after the claim may make other places better. It stays: see
+    :mod:`claim_conflict`.
+
+    :param answer: the plan that was claimed, for the case that there is no such plan: a final size
+        needs more places than the request claims
+    """
+    now = state.group_request()
+    with state.decisions.planning() as limit:
+        found = replace(now, room=state.held(), check=None).decide(limit)
+    if not isinstance(found, Plan):
+        return answer
+    state.decisions.keep(now, found)
+    return found
 
 
 def _places(
