@@ -51,7 +51,7 @@ def run(
     end = time.monotonic()
     findings = _settled(cloud, outcomes, burst)
     line, calls = log.read(burst.used, cloud.providers())
-    verification.check_wishes(findings, outcomes)
+    verification.check_wishes(findings, outcomes, cloud.deleted)
     verification.check_answers(findings, outcomes, line, end, deadline=2 * CELL_TIMEOUT)
     if (plans := _plans(schedulers, outcomes)) is not None:
         verification.check_plans(findings, outcomes, plans, line)

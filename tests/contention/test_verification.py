@@ -94,6 +94,14 @@ def test_a_broken_wish_is_found(hosts, policy, wishes):
     assert dict(findings.broken) == {Broken.WISH: 1}
 
 
+def test_a_vm_that_its_user_deleted_before_it_had_a_host_breaks_no_wish():
+    findings = Findings()
+    hosts = ["a1-0", "a1-1", "a1-2", "a1-2"]
+    outcome = group(hosts, policy="anti-affinity")
+    verification.check_wishes(findings, [outcome], outcome.request.vms[-1:])
+    assert dict(findings.broken) == {}
+
+
 def refusals(
     used: Mapping[str, int],
     writes: Sequence[Write],

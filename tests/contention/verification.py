@@ -87,17 +87,25 @@ def check_allocations(
             findings.add(Broken.OVERBOOKED, f"{host} has {vcpus} of {VCPUS} VCPUs in use")
 
 
-def check_wishes(findings: Findings, outcomes: Sequence[Outcome]) -> None:
-    """Check that the VMs of each group keep its policy and its wishes together."""
+def check_wishes(
+    findings: Findings, outcomes: Sequence[Outcome], deleted: Collection[str] = ()
+) -> None:
+    """Check that the VMs of each group keep its policy and its wishes together.
+
+    :param deleted: VMs that users deleted before they had a host; they bind nobody
+    """
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.request.group is not None and outcome.hosts:
             groups.setdefault(outcome.request.group, []).append(outcome)
     for name, found in sorted(groups.items()):
-        hosts = [host for outcome in found for host in outcome.hosts]
         request = found[0].request
-        if not _keeps(request, hosts):
-            text = f"{name} ({request.policy}, {dict(request.wishes or {})}) is on {Counter(hosts)}"
+        places = [
+            [h for vm, h in zip(o.request.vms, o.hosts, strict=True) if vm not in deleted]
+            for o in found
+        ]
+        if not _keeps(request, [host for hosts in places for host in hosts]):
+            text = f"{name} ({request.policy}, {dict(request.wishes or {})}) is on {places}"
             findings.add(Broken.WISH, text)
 
 
