@@ -177,7 +177,7 @@ def _claimed(
             if not state.rooms.refresh(some):
                 break
             if is_first and not state.group.is_move and claim_conflict.has_others(state):
-                # Who took the places may be of the group.
+                # What took the places may belong to the group.
                 claim_conflict.read_members(state, anew=True)
         else:
             problem = f"{written.answer.value}: {written.detail}"
