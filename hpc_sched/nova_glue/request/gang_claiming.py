@@ -176,7 +176,7 @@ def _claimed(
             lacking += 1
             if not state.rooms.refresh(some):
                 break
-            if is_first and not state.group.is_move and claim_conflict.has_others(state):
+            if is_first and claim_conflict.has_others(state):
                 # What took the places may belong to the group.
                 claim_conflict.read_members(state, anew=True)
         else:
@@ -200,13 +200,11 @@ def _claimed(
 
 
 def _as_claimed(state: GroupState, answer: Plan) -> Plan:
-    """Return the plan on the places that are claimed, and keep it as the decision.
+    """Return the plan on the claimed places with all members known by now; keep it as decision.
 
-    Members that were found after the claim may make other places better. It stays: see
-    :mod:`claim_conflict`.
+    Such members may make other places better: the claim stays, and no other plan is logged.
 
-    :param answer: the plan that was claimed, for the case that there is no such plan: a final size
-        needs more places than the request claims
+    :param answer: the plan before; returned if a final size needs more places than are claimed
     """
     now = state.group_request()
     with state.decisions.planning() as limit:
