@@ -65,10 +65,8 @@ def check_allocations(
     for outcome in outcomes:
         if outcome.is_dead:
             unknown.update(outcome.request.vms)
-        if outcome.hosts:
-            for vm, host in zip(outcome.request.vms, outcome.hosts, strict=True):
-                if vm not in deleted:
-                    wanted[vm] = {host: outcome.request.vcpus}
+        for vm, host in _placed(outcome, deleted).items():
+            wanted[vm] = {host: outcome.request.vcpus}
     for vm in sorted(held.keys() | wanted.keys()):
         has, wants = held.get(vm, {}), wanted.get(vm, {})
         if has == wants or (vm in unknown and len(has) == 1):
@@ -100,10 +98,7 @@ def check_wishes(
             groups.setdefault(outcome.request.group, []).append(outcome)
     for name, found in sorted(groups.items()):
         request = found[0].request
-        places = [
-            [h for vm, h in zip(o.request.vms, o.hosts, strict=True) if vm not in deleted]
-            for o in found
-        ]
+        places = [list(_placed(outcome, deleted).values()) for outcome in found]
         if not _keeps(request, [host for hosts in places for host in hosts]):
             text = f"{name} ({request.policy}, {dict(request.wishes or {})}) is on {places}"
             findings.add(Broken.WISH, text)
@@ -213,6 +208,14 @@ def _gave_up(outcome: Outcome, planned: Collection[str], line: Timeline) -> bool
         vm for vm, host in zip(outcome.request.vms, outcome.hosts, strict=True) if host not in hosts
     ]
     return all(any(line.conflicts[vm, host] >= CLAIM_ATTEMPTS for host in hosts) for vm in outside)
+
+
+def _placed(outcome: Outcome, deleted: Collection[str]) -> dict[str, str]:
+    """Return the host of each VM of a request; none of those that were deleted before."""
+    if not outcome.hosts:
+        return {}
+    placed = zip(outcome.request.vms, outcome.hosts, strict=True)
+    return {vm: host for vm, host in placed if vm not in deleted}
 
 
 def _siblings(outcome: Outcome, outcomes: Sequence[Outcome]) -> list[Outcome]:

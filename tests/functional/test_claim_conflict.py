@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 import pytest
+from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Plan, Rejection
@@ -20,8 +21,8 @@ from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
 from hpc_sched.nova_glue.request import claim_conflict, gang_claiming, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
-from tests.functional.pods import hosts_below, names, states_of
-from tests.functional.states import claims_succeed, offered, spec, wishing
+from tests.functional.pods import hosts_below, states_of
+from tests.functional.states import States, claims_succeed, offered, spec, wishing
 
 pytestmark = pytest.mark.usefixtures("two_pods")
 
@@ -34,6 +35,19 @@ def membership(in_flight: Mapping[str, str] | None = None, **fields: object) -> 
     places = {uuid: (host, host) for uuid, host in (in_flight or {}).items()}
     found = {"members": Counter(places.values()), "queue": (OWN,), "left": 1, "is_move": False}
     return GroupMembership(**(found | {"in_flight": places} | fields))
+
+
+def asked(states: States, **wishes: object) -> tuple[objects.RequestSpec, GroupState]:
+    """Return the request of a VM, and what is kept of it."""
+    request = spec(uuid=OWN, extra_specs=wishing(**wishes))
+    state = served_requests.get_state(request, states)
+    assert isinstance(state, GroupState)
+    return request, state
+
+
+def claimed_host(state: GroupState) -> str:
+    assert state.claimed_place is not None
+    return state.candidates[state.claimed_place.position].host
 
 
 @pytest.fixture
@@ -50,9 +64,7 @@ def settle(group, monkeypatch) -> Settle:
         """``found``: at each look, the last one again and again; ``full``: no candidates."""
         group(members, queue=[OWN], left=1)
         states = [one for one in states_of() if one.nodename not in full]
-        request = spec(uuid=OWN, extra_specs=wishing(**(wishes or {"require": "leaf"})))
-        state = served_requests.get_state(request, states)
-        assert isinstance(state, GroupState)
+        _, state = asked(states, **(wishes or {"require": "leaf"}))
         gang = state.gang = GangClaim(Owner("project", "user"), 1.0)
         [position] = [i for i, one in enumerate(states) if one.nodename == on]
         gang.places[OWN] = ClaimedPlace(position, {"allocations": {}})
@@ -121,9 +133,7 @@ def test_a_plan_that_is_not_claimed_keeps_a_constraint_only_without_others(
     group, found, wish, is_refused
 ):
     group(left=1)
-    request = spec(uuid=OWN, extra_specs=wishing(**wish))
-    state = served_requests.get_state(request, states_of())
-    assert state is not None
+    _, state = asked(states_of(), **wish)
     state.set_members(found)
     if is_refused:
         with pytest.raises(exceptions.RefusedError, match="is not known: no answer") as refused:
@@ -138,9 +148,7 @@ def test_a_plan_of_the_last_look_is_claimed_like_any_other(group, monkeypatch):
     group(queue=[OWN], left=1)
     claims_succeed(monkeypatch, [OWN])
     states = offered(states_of())
-    request = spec(uuid=OWN, extra_specs=wishing(require="leaf"))
-    state = served_requests.get_state(request, states)
-    assert state is not None
+    request, state = asked(states, require="leaf")
     apart, together = (membership({"vm1": "n01", "vm9": host}) for host in ("n05", "n02"))
     state.set_members(apart)
     state.observe(OWN)
@@ -155,8 +163,7 @@ def test_a_plan_of_the_last_look_is_claimed_like_any_other(group, monkeypatch):
     assert first.conflict
     answer = gang_claiming.claim(state, request, positions, first)
     assert isinstance(answer, Plan)
-    assert state.claimed_place is not None
-    assert names([states[state.claimed_place.position]]) <= hosts_below("leaf1")
+    assert claimed_host(state) in hosts_below("leaf1")
 
 
 @pytest.fixture
@@ -175,9 +182,7 @@ def claim(group, monkeypatch) -> Callable[..., tuple[GroupState, Plan | Rejectio
         states = offered(
             [s for s in states_of("leaf1", "leaf2") if s.host <= "n04" or s.host == "n06"]
         )
-        request = spec(uuid=OWN, extra_specs=wishing(**wishes))
-        state = served_requests.get_state(request, states)
-        assert state is not None
+        request, state = asked(states, **wishes)
         state.observe(OWN)
         monkeypatch.setattr(group_members, "read", lambda *_: found)
         monkeypatch.setattr(state.rooms, "refresh", lambda *_: True)
@@ -186,11 +191,6 @@ def claim(group, monkeypatch) -> Callable[..., tuple[GroupState, Plan | Rejectio
         return state, gang_claiming.claim(state, request, positions, first)
 
     return claim_
-
-
-def claimed_host(state: GroupState) -> str:
-    assert state.claimed_place is not None
-    return state.candidates[state.claimed_place.position].host
 
 
 def test_places_that_others_of_the_group_have_taken_are_found_to_be_theirs(claim):

@@ -29,8 +29,9 @@ from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import connection, live, placement_providers, snapshot_file
 from hpc_sched.topology import Topology
-from tests.functional import cloud_file, faults
+from tests.functional import cloud_file
 from tests.functional.clouds import SAMPLE_CONF, write_topology
+from tests.functional.states import read_landings
 
 LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "n6"]}
 HOSTS = [*LEAVES["leaf1"], *LEAVES["leaf2"], "n7"]
@@ -56,7 +57,7 @@ class Made:
         cloud.server_group("empty", "soft-affinity")
         self.vms = cloud.boot(two, count=3, group=self.group, name="worker")
         cloud.wait(self.vms)
-        self.wait_for_landing(self.group)
+        read_landings(self.log)
         self.nowhere = cloud.boot(whole, count=9, group=self.group, name="nowhere")
         cloud.wait(self.nowhere)
         services = cloud.api.get_services(host="n5", binary="nova-compute")
@@ -68,18 +69,6 @@ class Made:
         )
         self._add_child("n6", "n6_numa0", {"PCPU": 6})
         self._add_child("n6", "n6_numa1", {"PCPU": 4, "VGPU": 2})
-
-    def wait_for_landing(self, sought: str) -> None:
-        """Wait for the record of where the VMs of a request or group went, once it is over."""
-
-        def is_written() -> bool:
-            records = map(json.loads, self.log.read_text().splitlines())
-            return any(
-                record["decision"] == "landed" and sought in (record["request_id"], record["group"])
-                for record in records
-            )
-
-        faults.wait_until(is_written)
 
     def _add_child(self, host: str, name: str, inventory: dict[str, int]) -> None:
         """Add a provider below a host, as libvirt does for NUMA nodes and GPUs."""
@@ -394,6 +383,7 @@ def test_decisions_are_found_by_server_group_and_request(made, capsys, tmp_path)
 
 
 def test_the_request_id_is_the_one_that_the_api_tells_its_user(made, capsys):
+    landed = len(read_landings(made.log))
     cloud = openstack.connect(cloud="test")
     answer = cloud.compute.post(
         "/servers",
@@ -416,7 +406,7 @@ def test_the_request_id_is_the_one_that_the_api_tells_its_user(made, capsys):
         detail=False, search_opts={"name": "asked", "all_tenants": True}
     )
     made.cloud.wait([vm["id"] for vm in listed])
-    made.wait_for_landing(request)
+    read_landings(made.log, landed + 1)
     code, out, _ = command(capsys, "explain", request, "--decision-log", str(made.log))
     assert code == 0
     assert f"request     {request}" in out
