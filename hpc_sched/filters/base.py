@@ -61,6 +61,7 @@ class GroupFilter(filters.BaseHostFilter):
             with served_requests.charge_waiting(spec_obj):
                 return self._keep(states, spec_obj)
         except exceptions.RefusedError as refusal:
+            served_requests.release_claims(spec_obj)
             try:
                 return self._refuse(states, spec_obj, refusal)
             except exception.NoValidHost:
@@ -77,7 +78,10 @@ class GroupFilter(filters.BaseHostFilter):
         except Exception:
             # The error is logged above. An unreadable request may have a guarantee.
             needs_proof = True
-        return [] if needs_proof else states
+        if not needs_proof:
+            return states
+        served_requests.release_claims(spec_obj)
+        return []
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
         """Return the hosts that pass.

@@ -14,6 +14,9 @@ from nova import objects
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.filters import rack_capacity
+from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.instances.group_members import GroupMembership
@@ -21,8 +24,8 @@ from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.io.allocations import Answer, Owner, Written
 from hpc_sched.nova_glue.request import claim_conflict, gang_claiming, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
-from tests.functional.pods import hosts_below, states_of
-from tests.functional.states import States, claims_succeed, offered, spec, wishing
+from tests.functional.pods import hosts_below, names, states_of
+from tests.functional.states import States, claims_succeed, offered, run, spec, wishing
 
 pytestmark = pytest.mark.usefixtures("two_pods")
 
@@ -207,3 +210,42 @@ def test_the_plan_that_is_logged_is_the_one_that_is_claimed(claim):
     assert claimed_host(state) in hosts_below("leaf1")
     assert dict(answer.hosts) == {claimed_host(state): 1}
     assert state.decide(state.group_request()) is answer
+
+
+@pytest.fixture
+def final_size(group, monkeypatch) -> tuple[States, objects.RequestSpec, GroupState]:
+    """Return the request of a VM of three on a leaf, of which nothing else is known yet."""
+    group(queue=[OWN], left=1)
+    claims_succeed(monkeypatch, [OWN])
+    states = offered(states_of("leaf1", "leaf2"))
+    request, state = asked(states, require="leaf", group_size=3)
+    return states, request, state
+
+
+def test_a_claim_that_stays_is_not_refused_by_what_was_read_after_it(final_size, monkeypatch):
+    """vm9 is found beside the claim, and others have taken the rest of the leaf."""
+    states, request, state = final_size
+    exact = state.rooms.verified
+
+    def verified(planned):
+        return state.held() if state.claimed_place is not None else exact(planned)
+
+    monkeypatch.setattr(state.rooms, "verified", verified)
+    monkeypatch.setattr(group_members, "read", lambda *_: membership({"vm9": "n04"}))
+    kept = run(states, request, HPCGroupFilter(), HPCRackCapacityFilter())
+    assert claimed_host(state) in names(kept or [])
+
+
+def test_what_a_request_has_claimed_is_released_when_a_later_filter_refuses_it(
+    final_size, monkeypatch
+):
+    states, request, state = final_size
+    monkeypatch.setattr(group_members, "read", lambda *_: membership())
+
+    def refuse(_state):
+        assert state.claimed_place is not None
+        raise exceptions.RefusedError("a cell does not answer")
+
+    monkeypatch.setattr(rack_capacity, "check_members", refuse)
+    assert not run(states, request, HPCGroupFilter(), HPCRackCapacityFilter())
+    assert state.claimed_place is None

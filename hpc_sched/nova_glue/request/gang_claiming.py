@@ -202,16 +202,24 @@ def _claimed(
 def _as_claimed(state: GroupState, answer: Plan) -> Plan:
     """Return the plan on the claimed places with all members known by now; keep it as decision.
 
-    Such members may make other places better: the claim stays, and no other plan is logged.
+    Such members may make other places better: the claim stays, and no other plan is logged. Nor
+    is the final size checked again: places for VMs that nobody has asked for are not held.
 
-    :param answer: the plan before; returned if a final size needs more places than are claimed
+    :param answer: the plan before; returned if the members break a constraint without the claim
     """
+    found = _on_claimed_places(state)
+    if not isinstance(found, Plan):
+        state.drop_final_size()
+        found = _on_claimed_places(state)
+    return found if isinstance(found, Plan) else answer
+
+
+def _on_claimed_places(state: GroupState) -> Plan | Rejection:
     now = state.group_request()
     with state.decisions.planning() as limit:
         found = replace(now, room=state.held(), check=None).decide(limit)
-    if not isinstance(found, Plan):
-        return answer
-    state.decisions.keep(now, found)
+    if isinstance(found, Plan):
+        state.decisions.keep(now, found)
     return found
 
 

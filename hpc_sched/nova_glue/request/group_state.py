@@ -159,6 +159,10 @@ class GroupState:
         self._first, self._now = replace(self._first, preferred=hypervisors), None
         self.decisions.keep(request, plan)
 
+    def drop_final_size(self) -> None:
+        """Plan for the VMs that have requests, no more for those of ``hpc:group_size``."""
+        self._first, self._now = replace(self._first, missing=0), None
+
     @property
     def candidates(self) -> Sequence[host_manager.HostState]:
         """The HostStates of the first call, as the filters before hpc_sched's leave them."""

@@ -12,6 +12,7 @@ from functools import partial
 
 from nova import objects
 from nova.scheduler import host_manager
+from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
@@ -28,6 +29,8 @@ from hpc_sched.nova_glue.request import (
 )
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.nova_glue.room import shunned_hosts
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -99,6 +102,19 @@ def get_state(
 def find_state(spec: objects.RequestSpec) -> GroupState | None:
     """Return the state of the request's group if it has been read, else None."""
     return _entry(spec).state
+
+
+def release_claims(spec: objects.RequestSpec) -> None:
+    """Release at once what a request holds that gets no host; never raises.
+
+    Nova releases what it has claimed itself. The request is over, but Nova does not say so.
+    """
+    try:
+        state = find_state(spec)
+        if state is not None and state.gang is not None:
+            state.gang.release()
+    except Exception:
+        LOG.exception("The claims of a refused request are released later")
 
 
 def get_colocated(
