@@ -54,6 +54,13 @@ def parser() -> argparse.ArgumentParser:
         default=1,
         help="Placement's allocation_conflict_retry_count (default: 1; Placement's own: 10)",
     )
+    add(
+        "--cell-timeout",
+        type=int,
+        default=20,
+        help="of hpc_sched, in seconds; a request's deadline is twice as long, and all processes "
+        "share the cores of one machine (default: 20)",
+    )
     add("--keep", type=Path, help="folder for logs, which must not exist yet")
     return found
 
@@ -87,7 +94,8 @@ def main() -> int:
 def _run(chosen: argparse.Namespace, sides: list[str], folder: Path) -> dict[str, results.Result]:
     """Return the results of each side."""
     found: dict[str, results.Result] = {}
-    with deployment.deployed(chosen.database, folder, chosen.conflict_retries) as deployed:
+    options = (chosen.database, folder, chosen.conflict_retries, chosen.cell_timeout)
+    with deployment.deployed(*options) as deployed:
         config.parse_args(["contention", "--config-file", str(deployed.conf)])
         cloud = Cloud(deployed)
         cloud.add_hosts()

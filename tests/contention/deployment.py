@@ -22,7 +22,6 @@ from tests.functional.trees import write_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE_CONF = ROOT / "etc" / "nova.conf.sample"
-CELL_TIMEOUT = 20  # seconds
 # What differs between the sides that are compared.
 SIDES: Mapping[str, str] = {
     "claims": "",
@@ -103,6 +102,7 @@ class Deployment:
     placement_log: Path
     conf: Path  # nova.conf
     folder: Path
+    cell_timeout: int  # of hpc_sched, in seconds
 
     @contextmanager
     def schedulers(self, side: str, count: int) -> Iterator[list[Scheduler]]:
@@ -125,10 +125,13 @@ class Deployment:
 
 
 @contextmanager
-def deployed(engine: str, folder: Path, conflict_retries: int) -> Iterator[Deployment]:
+def deployed(
+    engine: str, folder: Path, conflict_retries: int, cell_timeout: int
+) -> Iterator[Deployment]:
     """Yield an empty deployment on databases of its own, which are dropped afterwards.
 
     :param conflict_retries: Placement's ``allocation_conflict_retry_count``
+    :param cell_timeout: of hpc_sched, in seconds
     """
     with ExitStack() as stack:
         databases = stack.enter_context(engines.migrated(engine))
@@ -168,8 +171,7 @@ def deployed(engine: str, folder: Path, conflict_retries: int) -> Iterator[Deplo
                     "endpoint_override": f"http://127.0.0.1:{port}/",
                 },
                 "hpc_sched": {
-                    # All processes share the cores of one machine.
-                    "cell_timeout": str(CELL_TIMEOUT),
+                    "cell_timeout": str(cell_timeout),
                     "topology_file": str(
                         write_tree(folder / "topology.yaml", fabric.TREE, fabric.PROCESSORS)
                     ),
@@ -177,4 +179,4 @@ def deployed(engine: str, folder: Path, conflict_retries: int) -> Iterator[Deplo
             },
             text=SAMPLE_CONF.read_text().partition("[hpc_sched]")[0],
         )
-        yield Deployment(databases, url, log, conf, folder)
+        yield Deployment(databases, url, log, conf, folder, cell_timeout)

@@ -31,6 +31,7 @@ class Result:
         self.findings.details += found.findings.details
         self.findings.split_by_plain += found.findings.split_by_plain
         self.findings.split_by_nova += found.findings.split_by_nova
+        self.findings.broken_by_nova += found.findings.broken_by_nova
         self.findings.late += found.findings.late
         self.calls.update(found.calls)
         self.audited += found.audited
@@ -70,6 +71,7 @@ def _rows(result: Result) -> Iterable[tuple[str, str]]:
         yield what, str(result.findings.broken[what])
     yield "split after a plain VM's claim", str(result.findings.split_by_plain)
     yield "split after Nova gave up a claim", str(result.findings.split_by_nova)
+    yield "wish broken after Nova gave up a claim", str(result.findings.broken_by_nova)
     yield "refused after their deadline", str(result.findings.late)
     if result.audited:
         yield "removed by the audit", str(result.audited)

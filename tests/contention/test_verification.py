@@ -4,6 +4,7 @@ The fabric is that of :mod:`tests.contention.fabric`.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -90,7 +91,8 @@ def test_an_overbooked_host_is_found():
 )
 def test_a_broken_wish_is_found(hosts, policy, wishes):
     findings = Findings()
-    verification.check_wishes(findings, [PLACED, group(hosts, policy=policy, **wishes)])
+    outcomes = [PLACED, group(hosts, policy=policy, **wishes)]
+    verification.check_wishes(findings, outcomes, timeline.Timeline(FREE))
     assert dict(findings.broken) == {Broken.WISH: 1}
 
 
@@ -98,8 +100,28 @@ def test_a_vm_that_its_user_deleted_before_it_had_a_host_breaks_no_wish():
     findings = Findings()
     hosts = ["a1-0", "a1-1", "a1-2", "a1-2"]
     outcome = group(hosts, policy="anti-affinity")
-    verification.check_wishes(findings, [outcome], outcome.request.vms[-1:])
+    line = timeline.Timeline(FREE)
+    verification.check_wishes(findings, [outcome], line, outcome.request.vms[-1:])
     assert dict(findings.broken) == {}
+
+
+@pytest.mark.parametrize(
+    ("vm", "host", "number", "is_known"),
+    [
+        pytest.param("vm3", "a1-3", 4, True, id="given up"),
+        pytest.param("vm3", "a1-3", 3, False, id="tried again"),
+        pytest.param("vm3", "a1-2", 4, False, id="claimed there after all"),
+        pytest.param("vm0", "a1-3", 4, False, id="another VM"),
+    ],
+)
+def test_a_wish_that_broke_after_nova_gave_up_its_claim_is_counted_apart(
+    vm, host, number, is_known
+):
+    findings = Findings()
+    line = timeline.Timeline(FREE, conflicts=Counter({(vm, host): number}))
+    outcome = group(["a1-0", "a1-1", "a1-2", "a1-2"], policy="anti-affinity")
+    verification.check_wishes(findings, [outcome], line)
+    assert (findings.broken_by_nova, findings.broken[Broken.WISH]) == (is_known, not is_known)
 
 
 def refusals(

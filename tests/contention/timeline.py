@@ -13,6 +13,8 @@ from tests.contention.fabric import VCPUS
 
 # Placement's code for a provider that others have changed at the same moment.
 CONCURRENT_UPDATE = "placement.concurrent_update"
+# Claims that Nova sends then, see nova.scheduler.client.report.retries.
+CLAIM_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,14 @@ class Timeline:
     held: list[Held] = field(default_factory=list)
     # Consumer and host to Nova's claims that failed because others changed the host.
     conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def given_up(self, vm: str) -> set[str]:
+        """Return the hosts on which Nova's claims of a VM failed by conflicts, all it sends."""
+        return {
+            host
+            for (consumer, host), number in self.conflicts.items()
+            if consumer == vm and number >= CLAIM_ATTEMPTS
+        }
 
     def lowest_room(self, first: float, last: float, without: Iterable[str] = ()) -> dict[str, int]:
         """Return the least VCPUs that were free on each host between two moments.

@@ -11,9 +11,6 @@ from tests.contention.bursts import Outcome, Request
 from tests.contention.fabric import LEAVES, PROCESSORS, SWITCHES, VCPUS, leaves_of
 from tests.contention.timeline import Timeline
 
-# Of nova.scheduler.client.report.retries.
-CLAIM_ATTEMPTS = 4
-
 
 class Broken(StrEnum):
     """Invariants, by what is said of a request that breaks them."""
@@ -38,6 +35,7 @@ class Findings:
     split_by_plain: int = 0
     # Likewise because Nova gave up its claim of a place that was claimed for the VM already.
     split_by_nova: int = 0
+    broken_by_nova: int = 0  # wishes, likewise
     late: int = 0  # refused after their deadline
 
     def add(self, what: Broken, text: str) -> None:
@@ -86,9 +84,14 @@ def check_allocations(
 
 
 def check_wishes(
-    findings: Findings, outcomes: Sequence[Outcome], deleted: Collection[str] = ()
+    findings: Findings,
+    outcomes: Sequence[Outcome],
+    line: Timeline,
+    deleted: Collection[str] = (),
 ) -> None:
     """Check that the VMs of each group keep its policy and its wishes together.
+
+    Those that the VMs keep whose claims Nova has not given up are counted apart.
 
     :param deleted: VMs that users deleted before they had a host; they bind nobody
     """
@@ -98,8 +101,14 @@ def check_wishes(
             groups.setdefault(outcome.request.group, []).append(outcome)
     for name, found in sorted(groups.items()):
         request = found[0].request
-        places = [list(_placed(outcome, deleted).values()) for outcome in found]
-        if not _keeps(request, [host for hosts in places for host in hosts]):
+        placed = [_placed(outcome, deleted) for outcome in found]
+        if _keeps(request, [host for vms in placed for host in vms.values()]):
+            continue
+        as_claimed = [h for vms in placed for vm, h in vms.items() if not line.given_up(vm) - {h}]
+        if _keeps(request, as_claimed):
+            findings.broken_by_nova += 1
+        else:
+            places = [list(vms.values()) for vms in placed]
             text = f"{name} ({request.policy}, {dict(request.wishes or {})}) is on {places}"
             findings.add(Broken.WISH, text)
 
@@ -199,15 +208,12 @@ def has_room(request: Request, room: Mapping[str, int], members: Sequence[str] =
 
 
 def _gave_up(outcome: Outcome, planned: Collection[str], line: Timeline) -> bool:
-    """True if Nova's claims of all VMs that are not on planned leaves failed there by conflicts.
-
-    Nova sends a claim that Placement refuses for a concurrent update four times in all.
-    """
+    """True if Nova's claims of all VMs that are not on planned leaves failed there by conflicts."""
     hosts = [host for leaf in planned for host in LEAVES[leaf]]
     outside = [
         vm for vm, host in zip(outcome.request.vms, outcome.hosts, strict=True) if host not in hosts
     ]
-    return all(any(line.conflicts[vm, host] >= CLAIM_ATTEMPTS for host in hosts) for vm in outside)
+    return not any(line.given_up(vm).isdisjoint(hosts) for vm in outside)
 
 
 def _placed(outcome: Outcome, deleted: Collection[str]) -> dict[str, str]:
