@@ -203,7 +203,7 @@ def _as_claimed(state: GroupState, answer: Plan) -> Plan:
     """Return the plan on the claimed places with all members known by now; keep it as decision.
 
     Such members may make other places better: the claim stays, and no other plan is logged. Nor
-    is the final size checked again: places for VMs that nobody has asked for are not held.
+    is the final size checked again: no places are held for VMs without a request.
 
     :param answer: the plan before; returned if the members break a constraint without the claim
     """
