@@ -61,7 +61,6 @@ class GroupFilter(filters.BaseHostFilter):
             with served_requests.charge_waiting(spec_obj):
                 return self._keep(states, spec_obj)
         except exceptions.RefusedError as refusal:
-            served_requests.release_claims(spec_obj)
             try:
                 return self._refuse(states, spec_obj, refusal)
             except exception.NoValidHost:
@@ -69,6 +68,9 @@ class GroupFilter(filters.BaseHostFilter):
             except Exception:
                 LOG.exception("%s refused (%s) and failed", name, refusal)
                 return []
+            finally:
+                # What was claimed is part of the decision that is logged.
+                served_requests.release_claims(spec_obj)
         except databases.OUTAGES as error:
             LOG.warning("%s: %s: %s", name, databases.API_DATABASE, databases.reason(error))
         except Exception:

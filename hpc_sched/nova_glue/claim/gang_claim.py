@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from hpc_sched.nova_glue.io import allocations, circuit_breaker
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner, Written
+from hpc_sched.topology import plurals
 
 LOG = logging.getLogger(__name__)
 
@@ -182,7 +183,8 @@ class GangClaim:
                     self._repairs += left
                 else:
                     self._repair(left)
-            LOG.info("Released the claims of %d instances that were not placed", len(released))
+            what = plurals.text(len(released), "instance")
+            LOG.info("Released the claims of %s that Nova has not placed", what)
 
     def clean(self) -> None:
         """Release everything, late transactions included, and repeat what was not answered."""
