@@ -14,7 +14,9 @@ from nova.scheduler.client import report
 from nova.scheduler.filters import compute_filter
 from oslo_utils import uuidutils
 
+from hpc_sched import exceptions
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue.io import allocations
 from hpc_sched.nova_glue.request import claim_followup, gang_claiming
 from tests.functional.clouds import four_by_eight, leaves_used
@@ -414,16 +416,17 @@ def test_a_conductor_that_waits_no_longer_leaves_only_what_deletions_remove(
 
 
 @pytest.mark.parametrize(
-    ("count", "number", "attempts"),
+    ("count", "number", "attempts", "refuse_alternates"),
     [
-        pytest.param(6, 2, 3, id="the second one"),
-        pytest.param(6, 6, 3, id="the last one"),
-        pytest.param(6, 6, 1, id="the last one, without alternates"),
-        pytest.param(1, 1, 3, id="a single one"),
+        pytest.param(6, 2, 3, False, id="the second one"),
+        pytest.param(6, 6, 3, False, id="the last one"),
+        pytest.param(6, 6, 3, True, id="the last one, and its alternates are refused"),
+        pytest.param(6, 6, 1, False, id="the last one, without alternates"),
+        pytest.param(1, 1, 3, False, id="a single one"),
     ],
 )
 def test_a_vm_that_nova_places_elsewhere_has_one_allocation(
-    cloud, boot, sent, monkeypatch, count, number, attempts
+    cloud, boot, sent, monkeypatch, count, number, attempts, refuse_alternates
 ):
     """Nova's claims on the claimed host of a VM fail: it takes the next one.
 
@@ -443,11 +446,19 @@ def test_a_vm_that_nova_places_elsewhere_has_one_allocation(
         return real(ctx, client, spec, uuid, alloc_req, **kwargs)
 
     refused: list[str] = []
+    keep = HPCGroupFilter._keep
+
+    def keep_unless_refused(self, states, spec):
+        if refuse_alternates and len(tried) > count:
+            raise exceptions.RefusedError("no alternates")
+        return keep(self, states, spec)
+
     group = cloud.server_group("elsewhere", "anti-affinity")
     CONF.set_override("max_attempts", attempts, "scheduler")
     try:
         with monkeypatch.context() as patch:
             patch.setattr(scheduler_utils, "claim_resources", claim)
+            patch.setattr(HPCGroupFilter, "_keep", keep_unless_refused)
             hosts = cloud.hosts_of(boot("node", count=count, group=group))
     finally:
         CONF.clear_override("max_attempts", "scheduler")

@@ -207,19 +207,13 @@ def _as_claimed(state: GroupState, answer: Plan) -> Plan:
 
     :param answer: the plan before; returned if the members break a constraint without the claim
     """
-    found = _on_claimed_places(state)
-    if not isinstance(found, Plan):
-        state.drop_final_size()
-        found = _on_claimed_places(state)
-    return found if isinstance(found, Plan) else answer
-
-
-def _on_claimed_places(state: GroupState) -> Plan | Rejection:
+    state.drop_final_size()
     now = state.group_request()
     with state.decisions.planning() as limit:
         found = replace(now, room=state.held(), check=None).decide(limit)
-    if isinstance(found, Plan):
-        state.decisions.keep(now, found)
+    if not isinstance(found, Plan):
+        return answer
+    state.decisions.keep(now, found)
     return found
 
 

@@ -107,11 +107,13 @@ def find_state(spec: objects.RequestSpec) -> GroupState | None:
 def release_claims(spec: objects.RequestSpec) -> None:
     """Release at once what a request holds that gets no host; never raises.
 
-    Nova releases what it has claimed itself. The request is over, but Nova does not say so.
+    Nova releases what it has claimed itself. The request is over, but Nova does not say so: nor
+    where it has placed the last VM, which stays if only alternates are refused.
     """
     try:
         state = find_state(spec)
         if state is not None and state.gang is not None:
+            state.settle()
             state.gang.release()
     except Exception:
         LOG.exception("The claims of a refused request are released later")
