@@ -203,6 +203,22 @@ OPTS = [
         help="If true, the VMs of one request (min_count, max_count) without a server group are "
         "placed as a group.",
     ),
+    cfg.StrOpt(
+        "relax_moves",
+        default="never",
+        mutable=True,
+        choices=[
+            ("never", "the guarantees of a group hold on moves too"),
+            ("named_host", "they do not hold for moves to a host that was named"),
+            ("always", "they hold for new VMs only"),
+        ],
+        help="Moves (resize, migration, evacuation, unshelving) for which the guarantees of a "
+        "group (``hpc:require``, ``hpc:max_leaves``, ``hpc:homogeneous=true``) become "
+        "preferences. A move is then never refused because of them. Dedicated hosts and the "
+        "limits of interference hold all the same, for they protect other VMs too.\n\n"
+        "Whatever it is, members on hosts that are down or disabled do not hold a VM that moves: "
+        "the group is evacuated to where most of it can follow.",
+    ),
     cfg.BoolOpt(
         "allow_user_hints",
         default=False,

@@ -1,6 +1,7 @@
 """The constraints and preferences of a group."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
@@ -28,6 +29,10 @@ class Constraints:
     def bound_final_size(self) -> bool:
         """True if ``max_leaves`` limits how large the group can become."""
         return self.max_leaves is not None and self.group_size is not None
+
+    def relaxed(self) -> Self:
+        """Return the constraints as preferences; ``max_leaves`` has none."""
+        return replace(self, require=None, prefer=self.prefer or self.require, max_leaves=None)
 
 
 NO_CONSTRAINTS = Constraints()

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from hpc_sched import exceptions
 from hpc_sched.core import extra_spec_names
@@ -61,6 +61,15 @@ class HPCSpecs:
     def needs_proof(self) -> bool:
         """True if the request has any guarantee, rather than preferences alone."""
         return self.constraints.bind_place or self.is_unclear or self.homogeneous == "true"
+
+    def relaxed(self) -> Self:
+        """Return the same with preferences in place of guarantees."""
+        return replace(
+            self,
+            constraints=self.constraints.relaxed(),
+            homogeneous="prefer" if self.homogeneous == "true" else self.homogeneous,
+            is_unclear=False,
+        )
 
 
 def read(

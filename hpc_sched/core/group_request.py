@@ -1,5 +1,6 @@
 """The decisions on one group, for the scheduler, ``hpc-sched fits`` and the simulator alike."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -11,6 +12,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of
 from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
+from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.pruning import permitted_hosts
 from hpc_sched.core.plan.ranking import plan_order, planned_counts, spare_order
 from hpc_sched.core.plan.rejection import conflict_of, largest_gang, rejected
@@ -74,7 +76,8 @@ class GroupRequest(PlacementInput):
 
     def _plan(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`_decide` on all candidates, shunned or not."""
-        answer = solve_sizes(self.spread().problem(), self.sizes, self.active, limit)
+        problem = self.spread().problem()
+        answer = solve_sizes(problem, self._sizes_of_move(problem), self.active, limit)
         if isinstance(answer, Rejection) or self._keeps_policy(answer):
             return answer
         is_proven = answer.is_proven
@@ -102,6 +105,16 @@ class GroupRequest(PlacementInput):
             return rejected(self.problem(), self.sizes[-1], require=None, max_leaves=None)
         return answer
 
+    def _sizes_of_move(self, problem: Problem) -> Sequence[int]:
+        """Return :attr:`sizes`, and between them the most VMs that can follow one that moves."""
+        if not self.followers:
+            return self.sizes
+        wanted = self.constraints
+        level = level_of(self.topology, wanted.require)
+        gang = largest_gang(problem, level, max_leaves=wanted.max_leaves, with_members=True)
+        most = min(self.awaiting, gang.vms if gang is not None else 0)
+        return tuple(sorted({*self.sizes, max(most, self.left)}, reverse=True))
+
     def unconstrained(self, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:
         """Return the plan of least Hop-Byte of ``count`` VMs without constraints, on any host."""
         bare = replace(
@@ -110,6 +123,7 @@ class GroupRequest(PlacementInput):
             left=count,
             awaiting=count,
             orphans=0,
+            followers=0,
             missing=0,
             shunned=None,
             preferred=None,

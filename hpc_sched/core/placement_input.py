@@ -41,6 +41,7 @@ class PlacementInput:
     left: int  # VMs of this request without a place
     awaiting: int  # VMs of the group without a place, at least those of this request
     orphans: int = 0  # of them, VMs whose build requests no conductor works on any more
+    followers: int = 0  # of them, members that must move as well, each by a request of its own
     missing: int = 0  # VMs without a request up to the final size (``hpc:group_size``)
     constraints: Constraints = NO_CONSTRAINTS
     server_group_policy: str | None = None
@@ -108,6 +109,7 @@ class PlacementInput:
             left=left,
             awaiting=awaiting,
             orphans=orphans,
+            followers=awaiting - left if is_move else 0,
             missing=max(final_size - int(counts.sum()), 0),
             constraints=NO_CONSTRAINTS if hpc_specs.is_flat else hpc_specs.constraints,
             server_group_policy=policy,

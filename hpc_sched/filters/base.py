@@ -12,7 +12,7 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Refusal
-from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.io import databases, loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -27,7 +27,8 @@ class GroupFilter(filters.BaseHostFilter):
     """A filter that checks all candidates of a request together, by default once.
 
     Requests without a group, and rebuilds, pass unchanged. An error in hpc_sched is logged with
-    its traceback; then all hosts pass, or none if the request has a guarantee.
+    its traceback; then all hosts pass, or none if a new VM has a guarantee. A move is never
+    refused because something cannot be read.
 
     One object serves all requests from many threads and has no state of any request.
     """
@@ -76,7 +77,9 @@ class GroupFilter(filters.BaseHostFilter):
         except Exception:
             LOG.exception("%s failed", name)
         try:
-            needs_proof = served_requests.get_refusal(spec_obj) or self._needs_proof(spec_obj)
+            needs_proof = served_requests.get_refusal(spec_obj) or (
+                not request_spec.is_move(spec_obj) and self._needs_proof(spec_obj)
+            )
         except Exception:
             # The error is logged above. An unreadable request may have a guarantee.
             needs_proof = True
@@ -119,11 +122,11 @@ class GroupFilter(filters.BaseHostFilter):
 
 
 def check_members(state: GroupState) -> None:
-    """Check that the known members suffice to keep the group's guarantees.
+    """Check that the known members suffice to keep the guarantees of a group with a new VM.
 
     :raises exceptions.RefusedError: if a cell or Placement has not answered
     """
-    if state.group.is_partial and not state.has_known_members:
+    if state.group.is_partial and not state.group.is_move and not state.has_known_members:
         raise exceptions.RefusedError(
             f"where the members of the group are is not known: {'; '.join(state.group.problems)}",
             "where the members of the group are is not known at the moment; try again later",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import nova.conf
 from nova import exception, objects
 
@@ -63,7 +65,11 @@ class HPCGroupFilter(GroupFilter):
             if not group.is_refused(answer, is_move=state.group.is_move):
                 decision_record.log(state, answer)
                 return states
-            raise refused(group.refusal(answer))
+            refusal = group.refusal(answer)
+            if state.group.is_move:
+                lifted = "; [hpc_sched] relax_moves can lift the guarantees of moves"
+                refusal = replace(refusal, operator=refusal.operator + lifted)
+            raise refused(refusal)
         kept = select(states, group.permitted(answer)[positions])
         state.count_removed(
             "outside the required switch, the leaves allowed or the island", len(states) - len(kept)
@@ -123,7 +129,7 @@ def _check_without_group(spec: objects.RequestSpec) -> None:
     hpc_specs = served_requests.get_hpc_specs(spec)
     is_plain = not hpc_specs.faults and not hpc_specs.group_keys
     # A flavor must not block a VM that runs; to find out takes one query.
-    if is_plain or group_members.is_placed(spec.instance_uuid):
+    if is_plain or request_spec.is_move(spec) or group_members.is_placed(spec.instance_uuid):
         return
     if hpc_specs.faults:
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))

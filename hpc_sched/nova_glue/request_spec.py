@@ -35,6 +35,7 @@ class RequestedGroup:
     hpc_specs: HPCSpecs
     request_id: str | None = None  # of the API request, req-...
     fitting: NovaFitting | None = None  # None without NUMA cells and PCI devices
+    is_move: bool = False  # the RequestSpec says so; if not, the databases may
 
     @property
     def group_id(self) -> str:
@@ -83,6 +84,19 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         hpc_specs=hpc_specs,
         request_id=request_id_of(spec),
         fitting=NovaFitting.of(spec),
+        is_move=is_move(spec),
+    )
+
+
+def is_move(spec: objects.RequestSpec) -> bool:
+    """True if the request moves an instance, as its destination says.
+
+    Nova restricts a move to the instance's cell, or allows it to leave it; new instances have
+    neither. An instance that is rescheduled while it is built may be missed.
+    """
+    destination = _value_of(spec, "requested_destination")
+    return _value_of(destination, "cell") is not None or bool(
+        _value_of(destination, "allow_cross_cell_move")
     )
 
 
@@ -139,9 +153,19 @@ def _max_per_host(group: objects.InstanceGroup | None, policy: str | None) -> in
 def hpc_specs_of(spec: objects.RequestSpec, levels: Sequence[str]) -> HPCSpecs:
     """Return the ``hpc:`` values of a request; never raises for invalid ones.
 
+    The guarantees of a move are preferences where ``relax_moves`` says so.
+
     :param levels: the names of the fabric's levels
     """
-    return core_extra_specs.read(extra_specs_of(spec.flavor), hints_of(spec), levels, _defaults())
+    found = core_extra_specs.read(extra_specs_of(spec.flavor), hints_of(spec), levels, _defaults())
+    return found.relaxed() if _is_relaxed(spec) else found
+
+
+def _is_relaxed(spec: objects.RequestSpec) -> bool:
+    relaxed = CONF.hpc_sched.relax_moves
+    if relaxed == "never" or not is_move(spec):
+        return False
+    return relaxed == "always" or bool(_value_of(spec.requested_destination, "host"))
 
 
 def application_of(spec: objects.RequestSpec) -> tuple[Application, tuple[str, ...]]:

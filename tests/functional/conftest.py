@@ -11,6 +11,7 @@ from hpc_sched import conf
 from hpc_sched.demo import nova_cloud  # first of all Nova: it chooses native threads
 from hpc_sched.nova_glue.instances import instance_applications
 from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import databases as nova_databases
 from tests.functional import engines, population, population_rows, servers, states
 from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
 from tests.functional.database_reads import Cloud
@@ -34,6 +35,7 @@ def start_cloud(
     def stop() -> None:
         while running:
             running.pop().doCleanups()
+        nova_databases.known_cells = ()
 
     def start(
         leaves: dict[str, list[str]] | Path | None = None,
@@ -130,3 +132,4 @@ def databases(populated: Cloud) -> Iterator[Cloud]:
         CONF.clear_override("cell_timeout", "hpc_sched")
         instance_applications.cache = instance_applications.ApplicationCache()
         circuit_breaker.breakers.clear()
+        nova_databases.known_cells = ()

@@ -17,6 +17,7 @@ from hpc_sched.nova_glue.instances import (
     group_members,
     host_instances,
     instance_applications,
+    member_records,
     request_instances,
 )
 from hpc_sched.nova_glue.io import aggregates_driver, databases
@@ -105,7 +106,7 @@ def _admin() -> nova_context.RequestContext:
 
 def _api_members(group: str) -> Callable[[Cloud], Any]:
     def ask(_: Cloud) -> Any:
-        return _known(group_members.api_members(_admin(), group_uuid(group), ()))
+        return _known(member_records.api_members(_admin(), group_uuid(group), ()))
 
     return ask
 
@@ -113,12 +114,12 @@ def _api_members(group: str) -> Callable[[Cloud], Any]:
 def _named_vms(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         uuids = [vm.uuid for vm in on.population.by_group[group]]
-        return _known(group_members.api_members(_admin(), None, uuids))
+        return _known(member_records.api_members(_admin(), None, uuids))
 
     return ask
 
 
-def _known(vms: list[group_members.ApiMember]) -> set[tuple[Any, ...]]:
+def _known(vms: list[member_records.ApiMember]) -> set[tuple[Any, ...]]:
     assert len({vm.uuid for vm in vms}) == len(vms)
     return {(vm.uuid, vm.cell_id, vm.build_request is not None, vm.orphan) for vm in vms}
 
@@ -141,12 +142,12 @@ def _true_group(group: str) -> Callable[[Cloud], Any]:
 def _cell_members(group: str) -> Callable[[Cloud], Any]:
     def ask(on: Cloud) -> Any:
         by_cell = on.cell_ids(on.population.by_group[group])
-        return _placed(group_members.cell_members(_admin(), by_cell))
+        return _placed(member_records.cell_members(_admin(), by_cell))
 
     return ask
 
 
-def _placed(answers: databases.CellAnswers[group_members.CellMember]) -> set[tuple[Any, ...]]:
+def _placed(answers: databases.CellAnswers[member_records.CellMember]) -> set[tuple[Any, ...]]:
     assert not answers.down
     assert len({vm.uuid for vm in answers.rows}) == len(answers.rows)
     return {(vm.uuid, vm.host, vm.nodename, vm.building) for vm in answers.rows}
@@ -162,7 +163,8 @@ def _true_places(vms: list[VM]) -> set[tuple[Any, ...]]:
 
 def _siblings(on: Cloud) -> Any:
     vm = on.alone
-    return _placed(group_members.siblings(_admin(), vm.uuid, on.databases.cell_ids[vm.cell or ""]))
+    cell = on.databases.cell_ids[vm.cell or ""]
+    return _placed(member_records.siblings(_admin(), vm.uuid, cell))
 
 
 def _true_siblings(on: Cloud) -> Any:

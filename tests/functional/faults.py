@@ -18,10 +18,11 @@ from nova import context as nova_context
 from nova import objects
 from nova.db.api import api as api_db
 from nova.scheduler.client import report
+from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import enginefacade
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import circuit_breaker, databases
 from tests.functional.statements import Statement, each
 
 
@@ -118,6 +119,18 @@ def slow_for_us(seconds: float) -> Iterator[None]:
             time.sleep(seconds)
 
     with each(wait):
+        yield
+
+
+@contextmanager
+def api_database_gone_for_us() -> Iterator[None]:
+    """Have every statement that the plugin sends to the API database fail; Nova's own do not."""
+
+    def refuse(_sent: Statement) -> None:
+        if is_read(source=databases.API_DATABASE):
+            raise db_exception.DBConnectionError("gone")
+
+    with each(refuse):
         yield
 
 
@@ -230,6 +243,7 @@ def forget() -> None:
     """Trust all sources again, as a scheduler that has just started."""
     wait_until(lambda: not reads_under_way())
     circuit_breaker.breakers.clear()
+    databases.known_cells = ()
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:

@@ -15,7 +15,7 @@ from nova.tests.functional.api import client
 
 from hpc_sched.core import group_request
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.instances import group_members, member_records
 from tests.functional.states import ours, read_decisions, wishing
 from tests.functional.test_tenant_texts import HOSTS, LEAVES, SECRET, TREE
 from tests.functional.trees import write_tree
@@ -184,7 +184,7 @@ def with_member(cloud: NovaCloud, boot: Callable[..., list[str]]) -> str:
 def test_members_that_cannot_be_read_are_told_without_the_reason(
     cloud, told, with_member, monkeypatch, caplog, part: str, flavor: str
 ):
-    monkeypatch.setattr(group_members, part, broken)
+    monkeypatch.setattr(member_records, part, broken)
     # Nobody remembers the member either.
     monkeypatch.setattr(group_members, "members_on", lambda *_: group_members.Counter())
     message = told(flavor, group=with_member)
@@ -199,9 +199,9 @@ def test_vms_that_placement_does_not_tell_of_are_told_without_the_reason(
         {}, problem="Placement: SecretUrl: SecretToken"
     )
     monkeypatch.setattr(group_members.in_flight_instances, "places_of", lambda *_: found)
-    one = group_members.CellMember("uuid", None, None, building=True)
+    one = member_records.CellMember("uuid", None, None, building=True)
     answers = group_members.databases.CellAnswers(rows=[one])
-    monkeypatch.setattr(group_members, "cell_members", lambda *_: answers)
+    monkeypatch.setattr(member_records, "cell_members", lambda *_: answers)
     message = told("pod", group=with_member)
     assert "where the members of the group are is not known at the moment" in message
 

@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.planner import solve, solve_most, solve_sizes
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import Problem, tie_order
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
@@ -237,3 +239,32 @@ def test_one_vm_more_than_fit_has_no_plan(group: fabrics.Group, count: int):
         assert isinstance(solve(problem, 0), Rejection)
     elif answer.count < count:
         assert isinstance(solve(problem, answer.count + 1), Rejection)
+
+
+def test_a_vm_that_moves_goes_where_the_most_of_those_that_follow_it_fit():
+    """Four must move, and no leaf has room for all::
+
+              core
+           /        \\
+        leaf1      leaf2
+        a (1)      b (3)
+    """
+    fabric = Topology.from_tree({"core": {"leaf1": ["a"], "leaf2": ["b"]}})
+    request = GroupRequest(
+        topology=fabric,
+        tie=tie_order(fabric, "group"),
+        host_index=None,
+        room=np.array([1, 3]),
+        members=np.array([0, 0]),
+        left=1,
+        awaiting=4,
+        followers=3,
+        constraints=Constraints(require="leaf"),
+    )
+    plan = request.decide()
+    assert isinstance(plan, Plan)
+    assert plan.hosts == {"b": 3}
+    # For new VMs the group-wide number steers the choice of leaf only if all of them fit.
+    plan = replace(request, followers=0).decide()
+    assert isinstance(plan, Plan)
+    assert plan.hosts == {"a": 1}

@@ -3,19 +3,15 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
-import sqlalchemy as sa
 from nova import context as nova_context
-from nova.db.api import models as api_models
-from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
 from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances import in_flight_instances
+from hpc_sched.nova_glue.instances import in_flight_instances, member_records
 from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult, Place
-from hpc_sched.nova_glue.instances.placed_instance import awaits_host, exists
+from hpc_sched.nova_glue.instances.member_records import CellMember
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 
 LOG = logging.getLogger(__name__)
@@ -33,31 +29,16 @@ LookUp = Callable[
 ]
 
 
-class ApiMember(NamedTuple):
-    """A member of the group in the API database."""
-
-    uuid: str
-    cell_id: int | None  # None until the instance has been created in a cell
-    build_request: int | None  # id of its build request; None once that is done
-    orphan: bool = False  # the conductor of its build request has given up
-
-
-class CellMember(NamedTuple):
-    """A member of the group in the database of its cell."""
-
-    uuid: str
-    host: str | None
-    nodename: str | None
-    building: bool  # without a host, and building or unshelving
-
-
 @dataclass(frozen=True, slots=True)
 class GroupMembership:
     """The members of a group when its request was first seen."""
 
-    # (host, nodename) to instances there; nodename None if only the service host is known
+    # (host, nodename) to instances there; nodename None if only the service host is known. On a
+    # move without those on hosts that are down or disabled.
     members: Counter[tuple[str, str | None]]
-    queue: tuple[str, ...]  # uuids that await a place, in the order of the places
+    # Uuids that await a place, in the order of the places. On a move: the instance, and the
+    # members on hosts that are down or disabled, which must follow it.
+    queue: tuple[str, ...]
     left: int  # instances of this request still to be placed
     is_move: bool
     problems: tuple[str, ...] = ()  # what could not be read
@@ -85,7 +66,8 @@ def read(
 
     Queries: two in the API database (one for an implicit group being created), one in each
     cell with members, and look-ups in Placement as :func:`in_flight_instances.places_of` says.
-    HostState and RequestSpec substitute for a source that does not answer, with one WARNING.
+    If the API database does not answer, the members of the RequestSpec are read from all cells.
+    HostState and RequestSpec substitute for other sources, with one WARNING.
 
     :param look_up: for the members that may be in flight; by default in Placement
     :param claimed: instances of the request that it has claimed itself: they await a place
@@ -98,7 +80,7 @@ def read(
             LOG.exception("Cannot read group %s", request.group_id)
         own = request.instance_uuid
         # An instance that has a host moves; Nova's scheduler has it in its HostState.
-        is_move = any(own in state.instances for state in states)
+        is_move = request.is_move or any(own in state.instances for state in states)
         members = members_on(states, request.member_uuids - {own})
         problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
         left = 1 if is_move else request.count
@@ -113,7 +95,7 @@ def read(
 def is_placed(instance_uuid: str) -> bool:
     """True if an instance exists in a cell, so that its request moves it. One query."""
     context = nova_context.get_admin_context()
-    found = databases.read_api(lambda: api_members(context, None, [instance_uuid]))
+    found = databases.read_api(lambda: member_records.api_members(context, None, [instance_uuid]))
     return any(member.cell_id is not None for member in found)
 
 
@@ -137,30 +119,48 @@ def _read(
     look_up: LookUp,
     claimed: Collection[str],
 ) -> GroupMembership:
-    own = request.instance_uuid
+    own, problems = request.instance_uuid, list[str]()
     uuids = request.member_uuids | {own}
-    vms = databases.read_api(lambda: api_members(context, request.group_uuid, uuids))
+    try:
+        known = databases.read_api(
+            lambda: member_records.api_members(context, request.group_uuid, sorted(uuids))
+        )
+    except databases.OUTAGES as error:
+        known = None
+        problems.append(f"{databases.API_DATABASE}: {databases.reason(error)}")
+    vms = known or []
     own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
-    is_move = own_cell is not None
-    if request.group_uuid is not None:
+    if known is None:
+        of_request = own if request.group_uuid is None else None
+        answers = member_records.in_known_cells(context, sorted(uuids), of_request)
+    elif request.group_uuid is not None:
         by_cell: defaultdict[int, list[str]] = defaultdict(list)
         for vm in vms:
             if vm.cell_id is not None and vm.uuid != own:
                 by_cell[vm.cell_id].append(vm.uuid)
-        answers = cell_members(context, by_cell)
+        answers = member_records.cell_members(context, by_cell)
     elif own_cell is not None:
-        answers = siblings(context, own, own_cell)
+        answers = member_records.siblings(context, own, own_cell)
     else:
         # A new implicit group has no members but those of this request.
-        return GroupMembership(Counter(), (own,), request.count, False)
-    problems = answers.problems
+        count = 1 if request.is_move else request.count
+        return GroupMembership(Counter(), (own,), count, request.is_move)
+    exists = own_cell is not None or any(placed.uuid == own for placed in answers.rows)
+    is_move = request.is_move or exists
+    problems += answers.problems
 
     others = [placed for placed in answers.rows if placed.uuid != own]
-    members = Counter((placed.host, placed.nodename) for placed in others if placed.host)
-    building = [placed.uuid for placed in others if not placed.host and placed.building]
-    is_partial = bool(answers.down)
+    is_partial = known is None or bool(answers.problems)
     cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
-    members += members_on(states, {vm.uuid for vm in vms if vm.cell_id in answers.down} - {own})
+    unread = {vm.uuid for vm in vms if vm.cell_id in answers.down} - {own}
+    if known is None:
+        unread |= uuids - {placed.uuid for placed in answers.rows} - {own}
+    members = members_on(states, unread)
+    building = [placed.uuid for placed in others if not placed.host and placed.building]
+    followers: list[str] = []
+    if is_move:
+        others, followers = _after_moves(context, others, states, problems)
+    members += Counter((placed.host, placed.nodename) for placed in others if placed.host)
 
     unmapped = [vm for vm in vms if vm.build_request is not None and vm.cell_id is None]
     waiting = [vm.uuid for vm in unmapped if not vm.orphan]
@@ -181,7 +181,15 @@ def _read(
     members.update(places.values())
     if is_move:
         # The other members that await a place have requests of their own.
-        return GroupMembership(members, (own,), 1, True, tuple(problems), is_partial, cells=cells)
+        return GroupMembership(
+            members,
+            tuple(sorted((own, *followers))),
+            1,
+            True,
+            tuple(problems),
+            is_partial,
+            cells=cells,
+        )
     # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
     # the instances that are being scheduled.
     left, last = ([uuid for uuid in some if uuid not in places] for some in (waiting, orphans))
@@ -198,6 +206,33 @@ def _read(
         places,
         looked_up.unanswered,
     )
+
+
+def _after_moves(
+    context: nova_context.RequestContext,
+    members: Iterable[CellMember],
+    states: Sequence[host_manager.HostState],
+    problems: list[str],
+) -> tuple[list[CellMember], list[str]]:
+    """Return the members that hold an instance that moves, and the uuids of those that follow it.
+
+    Members on hosts that are down or disabled hold it nowhere: they must move too. Those that
+    have a place elsewhere already, which is claimed, hold it there. Look-ups in Placement for
+    members that are being moved, as :func:`in_flight_instances.places_of` says.
+    """
+    leaving = {member.uuid: member.nodename or "" for member in members if member.is_leaving}
+    looked_up = in_flight_instances.places_of(context, sorted(leaving), states, leaving)
+    if looked_up.problem:
+        problems.append(looked_up.problem)
+    holding, followers = [], []
+    for member in members:
+        if place := looked_up.places.get(member.uuid):
+            holding.append(member._replace(host=place[0], nodename=place[1]))
+        elif member.is_host_down:
+            followers.append(member.uuid)
+        else:
+            holding.append(member)
+    return holding, followers
 
 
 def _look_up(
@@ -220,76 +255,3 @@ def _may_be_in_flight(
     at = waiting.index(own)
     older, younger = waiting[:at], waiting[at + 1 :]
     return older + (younger if len(younger) >= request.count else [])
-
-
-def api_members(
-    context: nova_context.RequestContext, group_uuid: str | None, uuids: Collection[str]
-) -> list[ApiMember]:
-    """Return the members of a server group, by build request, then uuid. One query.
-
-    The members come from the database: in a RequestSpec those of concurrent requests are missing.
-    Without a group the instances with these uuids are read; for a group that has been deleted
-    meanwhile too, with a second query.
-    """
-    mapping, member = api_models.InstanceMapping, api_models.InstanceGroupMember
-    group, build_request = api_models.InstanceGroup, api_models.BuildRequest
-
-    def rows_of(uuid: Any, source: Any, condition: Any) -> Sequence[Any]:
-        query = sa.select(uuid, mapping.cell_id, build_request.id, build_request.created_at)
-        joined = sa.outerjoin(source, build_request, build_request.instance_uuid == uuid)
-        return databases.api_rows(context, query.select_from(joined).where(condition))
-
-    rows: Sequence[Any] = ()
-    if group_uuid is not None:
-        of_group = sa.join(member, group, group.id == member.group_id).outerjoin(
-            mapping, mapping.instance_uuid == member.instance_uuid
-        )
-        rows = rows_of(member.instance_uuid, of_group, group.uuid == group_uuid)
-    if not rows and uuids:
-        listed = mapping.instance_uuid.in_(sorted(uuids))
-        rows = rows_of(mapping.instance_uuid, mapping, listed)
-    oldest = databases.oldest_build_request()
-    members = {
-        uuid: ApiMember(uuid, cell_id, request_id, created is not None and created < oldest)
-        for uuid, cell_id, request_id, created in rows
-    }
-    return sorted(members.values(), key=lambda found: (found.build_request or 0, found.uuid))
-
-
-def cell_members(
-    context: nova_context.RequestContext, uuids_by_cell: dict[int, list[str]]
-) -> databases.CellAnswers[CellMember]:
-    """Return those of some instances, by the id of their cell, that exist there.
-
-    One query for the cells and one in each cell named. cell0 is not read: its instances never had
-    a host.
-    """
-    uuid = main_models.Instance.uuid
-    return databases.read_cells(
-        context, uuids_by_cell, lambda cell, uuids: _instances(cell, uuid.in_(uuids))
-    )
-
-
-def siblings(
-    context: nova_context.RequestContext, uuid: str, cell_id: int
-) -> databases.CellAnswers[CellMember]:
-    """Return the instances that were created by the same request as one, itself included.
-
-    They share its reservation id. Two queries: the cells, and the instance's own cell.
-    """
-    vm = main_models.Instance
-    reservation = sa.select(vm.reservation_id).where(vm.uuid == uuid).scalar_subquery()
-    is_sibling = vm.reservation_id == reservation
-    return databases.read_cells(
-        context, {cell_id: [uuid]}, lambda cell, _: _instances(cell, is_sibling)
-    )
-
-
-def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMember]:
-    vm = main_models.Instance
-    query = sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state)
-    rows = databases.cell_rows(cell, query.where(condition, *exists()))
-    return [
-        CellMember(uuid, host, node, not host and awaits_host(vm_state, task_state))
-        for uuid, host, node, vm_state, task_state in rows
-    ]

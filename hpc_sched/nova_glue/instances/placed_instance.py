@@ -19,7 +19,7 @@ from hpc_sched.nova_glue.io.databases import Fields
 # A migration in any other status holds room on both sides; Nova has no list of those.
 _ENDED = ("confirmed", "reverted", "error", "failed", "completed", "cancelled", "done")
 # In other states a migration record was left behind by a crash.
-_MIGRATING = (*task_states.resizing_states, *task_states.rebuild_states, task_states.MIGRATING)
+MIGRATING = (*task_states.resizing_states, *task_states.rebuild_states, task_states.MIGRATING)
 _SIZES = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb")
 
 
@@ -79,7 +79,7 @@ def awaits_host(vm_state: str | None, task_state: str | None) -> bool:
 
 def is_migrating(vm_state: str | None, task_state: str | None) -> bool:
     """True if an instance migrates, or waits for its resize to be confirmed."""
-    return vm_state == vm_states.RESIZED or task_state in _MIGRATING
+    return vm_state == vm_states.RESIZED or task_state in MIGRATING
 
 
 def read_migrating(session: orm.Session, uuids: Collection[str]) -> list[sa.Row[Any]]:
@@ -108,7 +108,7 @@ def read_migrating(session: orm.Session, uuids: Collection[str]) -> list[sa.Row[
             *listed,
             move.deleted == 0,
             move.status.not_in(_ENDED),
-            sa.or_(vm.vm_state == vm_states.RESIZED, vm.task_state.in_(_MIGRATING)),
+            sa.or_(vm.vm_state == vm_states.RESIZED, vm.task_state.in_(MIGRATING)),
         )
         .order_by(since, move.id)
     )

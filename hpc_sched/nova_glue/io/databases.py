@@ -46,11 +46,18 @@ class CellAnswers(Generic[Row]):
     rows: list[Row] = field(default_factory=list)
     down: dict[int, str] = field(default_factory=dict)  # cell id to reason
     down_uuids: set[str] = field(default_factory=set)  # of the same cells
+    # Reason why the cells are those of an earlier listing, or None.
+    unlisted: str | None = None
 
     @property
     def problems(self) -> list[str]:
-        """One text per cell that did not answer, by cell id."""
-        return [f"cell {cell}: {reason}" for cell, reason in sorted(self.down.items())]
+        """One text for the API database, and one per cell that did not answer, by cell id."""
+        listing = [self.unlisted] if self.unlisted else []
+        return listing + [f"cell {cell}: {reason}" for cell, reason in sorted(self.down.items())]
+
+
+# The cells that the API database has listed last; replaced as a whole.
+known_cells: tuple[objects.CellMapping, ...] = ()
 
 
 def oldest_build_request() -> datetime.datetime:
@@ -81,18 +88,21 @@ def read_cells(
     """Return the rows that a function reads in each of some cells, cell0 excepted, concurrently.
 
     One query for the cells, and those of the function in each of them; no query without cells.
+    If the API database does not answer, the cells are those that it has listed before.
     Nova's scatter_gather_cells() is not used: a read that hangs keeps a thread of the small pool
     that the host manager needs.
 
     :param arguments: cell id to the function's argument there; None for [] in all cells
-    :raises exceptions.UnansweredError: if the API database does not list the cells in time
+    :raises exceptions.UnansweredError: if the API database does not list the cells in time, and
+        never has
     """
-    answers: CellAnswers[Row] = CellAnswers()
     if arguments is not None and not arguments:
-        return answers
+        return CellAnswers()
+    listed, unlisted = _list_cells(context)
+    answers: CellAnswers[Row] = CellAnswers(unlisted=unlisted)
     cells = {
         cell.uuid: cell
-        for cell in read_api(lambda: objects.CellMappingList.get_all(context))
+        for cell in listed
         if not cell.is_cell0() and (arguments is None or cell.id in arguments)
     }
 
@@ -108,6 +118,22 @@ def read_cells(
         else:
             answers.rows.extend(rows)
     return answers
+
+
+def _list_cells(
+    context: nova_context.RequestContext,
+) -> tuple[tuple[objects.CellMapping, ...], str | None]:
+    """Return all cells, and the reason why they are those of an earlier listing, or None."""
+    global known_cells
+    try:
+        known_cells = tuple(read_api(lambda: objects.CellMappingList.get_all(context)))
+    except OUTAGES as error:
+        # Nova's own list, which the scheduler loads once, if this plugin has read none so far.
+        before = known_cells or tuple(nova_context.CELLS)
+        if not before:
+            raise
+        return before, f"{API_DATABASE}: {reason(error)}"
+    return known_cells, None
 
 
 def reason(error: Exception) -> str:

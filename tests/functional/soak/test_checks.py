@@ -14,7 +14,7 @@ from hpc_sched.filters.colocation import ColocationFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import configured_plugins
-from hpc_sched.nova_glue.instances import group_members, instance_applications
+from hpc_sched.nova_glue.instances import instance_applications, member_records
 from hpc_sched.nova_glue.request import decision_record, served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.soak.marks import LONG
@@ -78,14 +78,14 @@ def test_a_weigher_that_fails(live, monkeypatch):
 
 
 def test_a_member_that_is_overlooked(live, monkeypatch):
-    real = group_members.cell_members
+    real = member_records.cell_members
 
     def cell_members(*args):
         found = real(*args)
         del found.rows[3:]
         return found
 
-    monkeypatch.setattr(group_members, "cell_members", cell_members)
+    monkeypatch.setattr(member_records, "cell_members", cell_members)
     assert_found(live(EVENTS), "group ")
 
 

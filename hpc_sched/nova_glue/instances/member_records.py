@@ -1,0 +1,160 @@
+"""The records of a group's members in Nova's databases."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from nova import context as nova_context
+from nova import servicegroup
+from nova.compute import task_states
+from nova.db.api import models as api_models
+from nova.db.main import models as main_models
+
+from hpc_sched.nova_glue.instances.placed_instance import MIGRATING, awaits_host, exists
+from hpc_sched.nova_glue.io import databases
+
+
+class ApiMember(NamedTuple):
+    """A member of the group in the API database."""
+
+    uuid: str
+    cell_id: int | None  # None until the instance has been created in a cell
+    build_request: int | None  # id of its build request; None once that is done
+    orphan: bool = False  # the conductor of its build request has given up
+
+
+class CellMember(NamedTuple):
+    """A member of the group in the database of its cell."""
+
+    uuid: str
+    host: str | None
+    nodename: str | None
+    building: bool  # without a host, and building or unshelving
+    is_host_down: bool = False  # or disabled: Nova places nothing there
+    is_leaving: bool = False  # it may have been claimed elsewhere: evacuated, or from such a host
+
+
+def api_members(
+    context: nova_context.RequestContext, group_uuid: str | None, uuids: Sequence[str]
+) -> list[ApiMember]:
+    """Return the members of a server group, by build request, then uuid. One query.
+
+    The members come from the database: in a RequestSpec those of concurrent requests are missing.
+    Without a group the instances with these uuids are read; for a group that has been deleted
+    meanwhile too, with a second query.
+    """
+    mapping, member = api_models.InstanceMapping, api_models.InstanceGroupMember
+    group, build_request = api_models.InstanceGroup, api_models.BuildRequest
+
+    def rows_of(uuid: Any, source: Any, condition: Any) -> Sequence[Any]:
+        query = sa.select(uuid, mapping.cell_id, build_request.id, build_request.created_at)
+        joined = sa.outerjoin(source, build_request, build_request.instance_uuid == uuid)
+        return databases.api_rows(context, query.select_from(joined).where(condition))
+
+    rows: Sequence[Any] = ()
+    if group_uuid is not None:
+        of_group = sa.join(member, group, group.id == member.group_id).outerjoin(
+            mapping, mapping.instance_uuid == member.instance_uuid
+        )
+        rows = rows_of(member.instance_uuid, of_group, group.uuid == group_uuid)
+    if not rows and uuids:
+        listed = mapping.instance_uuid.in_(sorted(uuids))
+        rows = rows_of(mapping.instance_uuid, mapping, listed)
+    oldest = databases.oldest_build_request()
+    members = {
+        uuid: ApiMember(uuid, cell_id, request_id, created is not None and created < oldest)
+        for uuid, cell_id, request_id, created in rows
+    }
+    return sorted(members.values(), key=lambda found: (found.build_request or 0, found.uuid))
+
+
+def cell_members(
+    context: nova_context.RequestContext, uuids_by_cell: dict[int, list[str]]
+) -> databases.CellAnswers[CellMember]:
+    """Return those of some instances, by the id of their cell, that exist there.
+
+    One query for the cells and one in each cell named. cell0 is not read: its instances never had
+    a host.
+    """
+    uuid = main_models.Instance.uuid
+    return databases.read_cells(
+        context, uuids_by_cell, lambda cell, uuids: _instances(cell, uuid.in_(uuids))
+    )
+
+
+def siblings(
+    context: nova_context.RequestContext, uuid: str, cell_id: int
+) -> databases.CellAnswers[CellMember]:
+    """Return the instances that were created by the same request as one, itself included.
+
+    Two queries: the cells, and the instance's own cell.
+    """
+    return databases.read_cells(
+        context, {cell_id: [uuid]}, lambda cell, _: _instances(cell, _is_sibling(uuid))
+    )
+
+
+def in_known_cells(
+    context: nova_context.RequestContext, uuids: Sequence[str], own: str | None
+) -> databases.CellAnswers[CellMember]:
+    """Return some instances, whose cells are not known, from all cells that are.
+
+    One query in each cell that the API database has listed before, see
+    :func:`databases.read_cells`.
+
+    :param own: the instances that were created by the same request as this one, too
+    """
+    vm = main_models.Instance
+    is_member = vm.uuid.in_(sorted(uuids))
+    condition = is_member if own is None else sa.or_(is_member, _is_sibling(own))
+    return databases.read_cells(context, None, lambda cell, _: _instances(cell, condition))
+
+
+def _is_sibling(uuid: str) -> Any:
+    """Return the condition for the instances of an instance's request: its reservation id."""
+    vm = main_models.Instance
+    return vm.reservation_id == (
+        sa.select(vm.reservation_id).where(vm.uuid == uuid).scalar_subquery()
+    )
+
+
+def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMember]:
+    vm, service = main_models.Instance, main_models.Service
+    query = (
+        sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state, *_service_columns())
+        .outerjoin(
+            service,
+            sa.and_(
+                service.host == vm.host, service.binary == "nova-compute", service.deleted == 0
+            ),
+        )
+        .where(condition, *exists())
+    )
+    found = []
+    for uuid, host, node, vm_state, task_state, *columns in databases.cell_rows(cell, query):
+        of_service = dict(zip(_SERVICE, columns, strict=True))
+        is_down = bool(host) and (of_service["disabled"] or not _is_up(of_service))
+        is_rebuilt = task_state in task_states.rebuild_states
+        is_leaving = bool(host) and (is_rebuilt or (is_down and task_state in MIGRATING))
+        building = not host and awaits_host(vm_state, task_state)
+        found.append(CellMember(uuid, host, node, building, bool(is_down), is_leaving))
+    return found
+
+
+# What Nova's servicegroup drivers read of a service.
+_SERVICE = ("host", "binary", "topic", "disabled", "forced_down", "last_seen_up", "created_at")
+
+
+def _service_columns() -> list[Any]:
+    return [getattr(main_models.Service, name) for name in _SERVICE]
+
+
+def _is_up(service: Mapping[str, Any]) -> bool:
+    """True if Nova takes a compute service for up; without a record it was removed."""
+    return service["host"] is not None and bool(_servicegroup().service_is_up(service))
+
+
+@functools.cache
+def _servicegroup() -> servicegroup.API:
+    return servicegroup.API()

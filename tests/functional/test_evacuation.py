@@ -1,0 +1,198 @@
+"""Groups with guarantees are moved off hosts that are down or disabled, on a whole Nova.
+
+Every host takes one VM. ::
+
+                     core
+              /              \\
+           pod1              pod2
+         /      \\          /      \\
+      leaf1    leaf2    leaf3    leaf4
+      n1-n3    n4-n6    n7-n9   n10, n11
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from hpc_sched.demo.nova_cloud import NovaCloud
+from tests.functional import faults
+from tests.functional.clouds import delete
+from tests.functional.trees import write_tree
+
+LEAVES = {
+    "leaf1": ["n1", "n2", "n3"],
+    "leaf2": ["n4", "n5", "n6"],
+    "leaf3": ["n7", "n8", "n9"],
+    "leaf4": ["n10", "n11"],
+}
+PODS = {"pod1": ("leaf1", "leaf2"), "pod2": ("leaf3", "leaf4")}
+LEAF_OF = {host: leaf for leaf, below in LEAVES.items() for host in below}
+POD_OF = {host: pod for host, leaf in LEAF_OF.items() for pod in PODS if leaf in PODS[pod]}
+
+ENDED = ("done", "error")
+
+# Constraint, size of the group, and the switches that count.
+LEAF = ({"hpc:require": "leaf"}, 3, LEAF_OF)
+ONE_LEAF = ({"hpc:max_leaves": "1"}, 3, LEAF_OF)
+POD = ({"hpc:require": "pod"}, 4, POD_OF)
+CLASS = {"hpc:app_class": "sync"}
+
+
+@pytest.fixture(scope="module")
+def cloud(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> NovaCloud:
+    nested = {pod: {leaf: LEAVES[leaf] for leaf in below} for pod, below in PODS.items()}
+    path = write_tree(tmp_path_factory.mktemp("fabric") / "topology.yaml", {"core": nested})
+    cloud = start_cloud(path)
+    cloud.start_computes(LEAF_OF)
+    for specs in (LEAF[0], ONE_LEAF[0], POD[0], CLASS):
+        [(key, value)] = specs.items()
+        cloud.flavor(key[4:] + value, vcpus=16, extra_specs=specs)
+    return cloud
+
+
+@pytest.fixture(autouse=True)
+def _sources_are_trusted() -> Iterator[None]:
+    yield
+    faults.forget()
+
+
+@pytest.fixture
+def start_group(cloud: NovaCloud) -> Iterator[Callable[..., dict[str, str]]]:
+    """Boot a group and return its servers with their hosts."""
+    made: list[str] = []
+
+    def boot(specs: dict[str, str], count: int, policy: str | None = "soft-anti-affinity"):
+        [(key, value)] = specs.items()
+        group = cloud.server_group("group", policy) if policy else None
+        made.extend(cloud.boot(key[4:] + value, count=count, group=group))
+        return cloud.hosts_of(made)
+
+    yield boot
+    delete(cloud, made)
+
+
+def set_service(cloud: NovaCloud, host: str, **values: object) -> None:
+    service = cloud.api.get_services(host=host, binary="nova-compute")[0]
+    cloud.api.put_service(service["id"], values)
+
+
+@contextlib.contextmanager
+def dead(cloud: NovaCloud, hosts: Sequence[str]) -> Iterator[None]:
+    """Take hosts off the fabric; what has left them is cleaned up at the end."""
+    for host in hosts:
+        cloud.computes[host].stop()
+        set_service(cloud, host, forced_down=True)
+    try:
+        yield
+    finally:
+        # A compute that starts cleans up after evacuated VMs; before that Nova leaves it down.
+        for host in hosts:
+            cloud.computes[host].start()
+            set_service(cloud, host, forced_down=False)
+
+
+def hosts_below(switches: dict[str, str], switch: str) -> list[str]:
+    return [host for host, above in switches.items() if above == switch]
+
+
+@pytest.mark.parametrize("is_api_gone", [False, True], ids=["api", "no api database"])
+@pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
+@pytest.mark.parametrize("kind", [LEAF, ONE_LEAF, POD], ids=["leaf", "max_leaves", "pod"])
+def test_a_group_on_a_dead_switch_is_together_again_after_its_evacuation_one_by_one(
+    cloud, start_group, kind, order, is_api_gone
+):
+    specs, count, switches = kind
+    before = start_group(specs, count)
+    [switch] = {switches[host] for host in before.values()}
+    is_api = faults.api_database_gone_for_us() if is_api_gone else contextlib.nullcontext()
+    with dead(cloud, hosts_below(switches, switch)), is_api:
+        for server in sorted(before)[::order]:
+            cloud._evacuate_server({"id": server})
+        after = {
+            server: cloud.api.get_server(server)["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+            for server in before
+        }
+        assert len(set(after.values())) == count
+        assert len({switches[host] for host in after.values()} | {switch}) == 2
+        assert switch not in {switches[host] for host in after.values()}
+
+
+def test_a_group_that_is_evacuated_all_at_once_is_together_again(cloud, start_group):
+    before = start_group(LEAF[0], 3)
+    [leaf] = {LEAF_OF[host] for host in before.values()}
+    with dead(cloud, LEAVES[leaf]):
+        for server in before:
+            cloud.api.post_server_action(server, {"evacuate": {}})
+        for server in before:
+            cloud._wait_for_migration_status({"id": server}, ["done"])
+        after = [
+            cloud.api.get_server(server)["OS-EXT-SRV-ATTR:hypervisor_hostname"] for server in before
+        ]
+        assert len(set(after)) == 3
+        assert len({LEAF_OF[host] for host in after} - {leaf}) == 1
+
+
+def test_a_leaf_that_is_disabled_is_emptied_by_migrations(cloud, start_group):
+    before = start_group(LEAF[0], 3)
+    [leaf] = {LEAF_OF[host] for host in before.values()}
+    for host in LEAVES[leaf]:
+        set_service(cloud, host, status="disabled")
+    try:
+        for server in before:
+            cloud._migrate_server({"id": server})
+            cloud._confirm_resize({"id": server})
+        after = cloud.hosts_of(list(before)).values()
+        assert len({LEAF_OF[host] for host in after} - {leaf}) == 1
+    finally:
+        for host in LEAVES[leaf]:
+            set_service(cloud, host, status="enabled")
+
+
+def refused(cloud: NovaCloud, server: str, **evacuate: object) -> bool:
+    """Evacuate a server; return whether it found no host."""
+
+    def ended() -> dict[int, str]:
+        moves = [one for one in cloud.api.get_migrations() if one["instance_uuid"] == server]
+        return {one["id"]: one["status"] for one in moves if one["status"] in ENDED}
+
+    before = ended()
+    cloud.api.post_server_action(server, {"evacuate": evacuate})
+    faults.wait_until(lambda: len(ended()) > len(before), 60)
+    [status] = [status for i, status in ended().items() if i not in before]
+    return status == "error"
+
+
+def test_members_that_live_hold_one_that_moves_unless_its_guarantees_are_lifted(
+    cloud, start_group, caplog
+):
+    before = start_group(LEAF[0], 3)
+    server, host = min(before.items())
+    other = next(name for name in LEAF_OF if LEAF_OF[name] != LEAF_OF[host])
+    with dead(cloud, [host]):
+        assert refused(cloud, server)
+        assert refused(cloud, server, host=other)
+        assert "relax_moves" in caplog.text
+        cloud.flags(relax_moves="named_host", group="hpc_sched")
+        assert refused(cloud, server)
+        assert not refused(cloud, server, host=other)
+        shown = cloud.api.get_server(server)
+        assert shown["OS-EXT-SRV-ATTR:hypervisor_hostname"] == other
+
+
+def test_with_relaxed_moves_one_that_has_no_room_near_the_others_goes_elsewhere(cloud, start_group):
+    before = start_group(LEAF[0], 3)
+    server, host = min(before.items())
+    cloud.flags(relax_moves="always", group="hpc_sched")
+    with dead(cloud, [host]):
+        assert not refused(cloud, server)
+
+
+def test_without_the_api_database_a_vm_of_a_multi_create_moves_as_one_vm(cloud, start_group):
+    """Nine of its size would not fit a second time."""
+    before = start_group(CLASS, 9, policy=None)
+    with faults.api_database_gone_for_us():
+        server = min(before)
+        cloud._migrate_server({"id": server})
+        cloud._confirm_resize({"id": server})
+    assert cloud.hosts_of([server])[server] not in before.values()
