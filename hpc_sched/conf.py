@@ -264,6 +264,21 @@ OPTS = [
         "share a host, if either of them loses that much. 0.1 is a tenth; with 0 every pair with "
         "a loss is kept apart.",
     ),
+    cfg.StrOpt(
+        "unknown_instances",
+        default="closed_for_extreme",
+        mutable=True,
+        choices=[
+            ("closed_for_extreme", "only a new VM of class ``extreme`` keeps away from them"),
+            ("closed", "no new VM gets a host with such VMs"),
+            ("open", "they count as VMs of class ``none``"),
+        ],
+        help="Effect of running VMs whose application is not known, for HPCDedicatedHostFilter "
+        "and HPCInterferenceFilter: a database does not answer, and they were created since it "
+        "was read last. As long as that lasts, ``closed`` refuses VMs that have nothing to do "
+        "with HPC, ``open`` lets VMs of others onto dedicated hosts. A move is never refused for "
+        "it.",
+    ),
     cfg.IntOpt(
         "in_flight_lookups",
         default=64,

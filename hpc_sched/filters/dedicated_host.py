@@ -18,10 +18,11 @@ class HPCDedicatedHostFilter(ColocationFilter):
     A request of class ``extreme`` passes only hosts without VMs of others. Any other request, with
     or without a group, passes only hosts without ``extreme`` VMs of others.
 
-    If a cell does not answer, its hosts do not pass for ``extreme``; for other classes they pass,
-    with a WARNING. If the VMs in flight cannot all be read, a new request of class ``extreme``
-    is refused, because exclusive hosts cannot be verified. A move of class ``extreme`` then
-    passes the hosts on which the scheduler itself has seen no VM.
+    If a cell does not answer, its VMs are those of the last read, and others that the scheduler
+    itself has seen are unknown. Its hosts do not pass for ``extreme``; ``unknown_instances`` says
+    what unknown VMs mean for other classes. If the VMs in flight cannot all be read, a new
+    request of class ``extreme`` is refused, because exclusive hosts cannot be verified. A move
+    passes the hosts on which the scheduler has seen no VM, or those without known VMs of others.
 
     Nova runs it for the first VM of a request only: the others belong to the same group.
     """

@@ -9,7 +9,7 @@ import pytest
 
 from hpc_sched import conf
 from hpc_sched.demo import nova_cloud  # first of all Nova: it chooses native threads
-from hpc_sched.nova_glue.instances import instance_applications
+from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
 from hpc_sched.nova_glue.io import circuit_breaker
 from hpc_sched.nova_glue.io import databases as nova_databases
 from tests.functional import engines, population, population_rows, servers, states
@@ -36,6 +36,7 @@ def start_cloud(
         while running:
             running.pop().doCleanups()
         nova_databases.known_cells = ()
+        colocated_instances.reads.last = None
 
     def start(
         leaves: dict[str, list[str]] | Path | None = None,
@@ -133,3 +134,4 @@ def databases(populated: Cloud) -> Iterator[Cloud]:
         instance_applications.cache = instance_applications.ApplicationCache()
         circuit_breaker.breakers.clear()
         nova_databases.known_cells = ()
+        colocated_instances.reads.last = None

@@ -20,6 +20,7 @@ from hpc_sched.nova_glue.instances import (
     member_records,
     request_instances,
 )
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import aggregates_driver, databases
 from hpc_sched.nova_glue.room import host_processors, host_state_room
 from hpc_sched.status.checks import app_classes
@@ -208,7 +209,7 @@ def _waits(on: Cloud, vm: VM) -> bool:
 
 
 def _occupied(on: Cloud) -> Any:
-    found = host_instances.read(_admin(), on.alone.uuid, ())
+    found = host_instances.read(_admin(), [on.alone.uuid], ()).seen_by(on.alone.uuid, ())
     assert found.problems == ()
     everyone = Counter(
         (vm.uuid, vm.host, vm.nodename, vm.vcpus, vm.reservation_id) for vm in found.all()
@@ -231,16 +232,17 @@ def _applications(limit: int | None) -> Callable[[Cloud], Any]:
     """Return what asks for the applications of all VMs, or of a few as after a boot."""
 
     def ask(on: Cloud) -> Any:
-        at: dict[tuple[str, str | None], list[host_instances.PlacedInstance]] = {}
-        for vm in _those(on, limit):
-            there = host_instances.PlacedInstance(
-                vm.uuid, vm.host or "", vm.host, vm.reservation, None, 1, 1, 1
-            )
-            at.setdefault((there.host, there.nodename), []).append(there)
+        those = [
+            PlacedInstance(vm.uuid, vm.host or "", vm.host, vm.reservation, None, 1, 1, 1)
+            for vm in _those(on, limit)
+        ]
         instance_applications.cache = instance_applications.ApplicationCache()
-        found, problems = instance_applications.read(_admin(), host_instances.HostInstances(at=at))
+        found, problems = instance_applications.read(_admin(), those)
         assert problems == ()
-        return {place: Counter(running) for place, running in found.items()}
+        running: dict[tuple[str, str | None], Counter[Application | None]] = {}
+        for vm in found:
+            running.setdefault((vm.host, vm.nodename), Counter())[vm.application] += 1
+        return running
 
     return ask
 

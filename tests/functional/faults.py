@@ -22,6 +22,7 @@ from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import enginefacade
 
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.instances import colocated_instances
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 from tests.functional.statements import Statement, each
 
@@ -244,6 +245,7 @@ def forget() -> None:
     wait_until(lambda: not reads_under_way())
     circuit_breaker.breakers.clear()
     databases.known_cells = ()
+    colocated_instances.reads.last = None
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:

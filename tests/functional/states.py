@@ -1,5 +1,6 @@
 """Real HostStates and RequestSpecs without a cloud, taken through filters and weighers."""
 
+import dataclasses
 import json
 import time
 from collections import Counter
@@ -27,6 +28,7 @@ from hpc_sched.nova_glue.instances import (
     request_instances,
 )
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
 from hpc_sched.nova_glue.io.allocations import Answer, Written
 from hpc_sched.nova_glue.request import claim_followup, landed_record, served_requests
@@ -183,10 +185,15 @@ def hosts_have(
     occupancy: HostInstances | None = None,
 ) -> None:
     """Set what the databases say of the VMs on the hosts, the edge that has no server here."""
-    there = {(host, host): list(applications) for host, applications in running.items()}
     found = occupancy or HostInstances(at={})
-    monkeypatch.setattr(colocated_instances.host_instances, "read", lambda *_: found)
-    monkeypatch.setattr(colocated_instances.instance_applications, "read", lambda *_: (there, ()))
+    at = {place: list(there) for place, there in found.at.items()}
+    for host, applications in running.items():
+        at.setdefault((host, host), []).extend(
+            PlacedInstance(f"{host}-vm{i}", host, host, None, 1, 0, 0, 0, application=application)
+            for i, application in enumerate(applications)
+        )
+    there = dataclasses.replace(found, at=at)
+    monkeypatch.setattr(colocated_instances, "read_hosts", lambda *_: there)
 
 
 def run(states: States, request: objects.RequestSpec, *chain: GroupFilter, index: int = 0):

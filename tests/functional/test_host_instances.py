@@ -349,7 +349,7 @@ def test_queries_do_not_depend_on_hosts_or_vms_once_vms_are_known(cloud):
         with collected() as sent:
             seen(cloud)
         costs.append(len(sent))
-    # Build requests, cells and VMs; for unknown VMs requests, cells and flavors.
+    # Build requests, cells and VMs; for VMs that are not cached requests, cells and flavors.
     assert costs == [6, 6, 3, 6, 3]
 
 
@@ -357,7 +357,10 @@ def test_what_is_known_of_vms_is_not_forgotten_while_their_cell_does_not_answer(
     rows.add_vms(cloud, HOSTS, extra_specs=SYNC)
     known = seen(cloud)
     with faults.cell_at(cloud, "cell1", faults.closed_port()):
-        assert colocated_instances.read(request(), states_of(cloud)).host_instances.down_cells
+        states = states_of(cloud)
+        found = colocated_instances.read(request(), states)
+        assert found.host_instances.down_cells
+        assert {state.host: found.on(state) for state in states} == known
     faults.forget()
     with collected() as sent:
         assert seen(cloud) == known

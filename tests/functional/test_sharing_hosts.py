@@ -372,11 +372,72 @@ def test_hosts_of_a_cell_that_does_not_answer_are_as_the_scheduler_knows_them(mo
     assert names(run(states, asks("extreme"), *chain)) == LEAF1 - {"n01"}
 
 
+def in_a_silent_cell(monkeypatch, known: dict[str, list[Application]], **said: object):
+    """Return leaf1, two VMs on each host; what the databases say was read before."""
+    hosts_have(monkeypatch, known, HostInstances(at={}, down_cells={uuids.cell1}, **said))
+    states = states_of("leaf1")
+    for state in states:
+        state.num_instances = 2
+    return states
+
+
+def test_what_was_read_of_a_cell_that_does_not_answer_goes_on_to_count(monkeypatch):
+    known = {"n01": [app("extreme"), app("extreme")], "n02": [app(score=95), app()]}
+    states = in_a_silent_cell(monkeypatch, known)
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())
+    assert names(run(states, asks(cache_score="10"), *chain)) == {"n03", "n04"}
+
+
+@pytest.mark.parametrize(
+    ("option", "app_class", "kept"),
+    [
+        ("closed_for_extreme", "none", LEAF1),
+        ("closed_for_extreme", "extreme", set()),
+        ("closed", "none", {"n01", "n04"}),
+        ("closed", "async", {"n01", "n04"}),
+        ("closed", "extreme", set()),
+        ("open", "none", LEAF1),
+        ("open", "extreme", {"n04"}),
+    ],
+)
+def test_an_option_says_whether_hosts_with_unknown_vms_are_closed(
+    monkeypatch, option: str, app_class: str, kept: set[str]
+):
+    """All VMs are known on n01, one on n02, none on n03; n04 has none."""
+    CONF.set_override("unknown_instances", option, "hpc_sched")
+    databases_say(monkeypatch)
+    states = in_a_silent_cell(monkeypatch, {"n01": [app(), app()], "n02": [app()]})
+    states[3].num_instances = 0
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter(), HPCGroupFilter())
+    if kept:
+        assert names(run(states, asks(app_class), *chain)) == kept
+    else:
+        why_refused(states, asks(app_class), *chain)
+
+
+def test_a_vm_that_nova_knows_on_another_host_than_before_is_not_known(monkeypatch):
+    CONF.set_override("unknown_instances", "closed", "hpc_sched")
+    states = in_a_silent_cell(monkeypatch, {host: [app(), app()] for host in LEAF1})
+    states[2].instances = {"n03-vm0": None, "n01-vm1": None}
+    assert names(run(states, asks(), HPCDedicatedHostFilter())) == LEAF1 - {"n03"}
+
+
+def test_no_move_is_refused_because_vms_are_not_known(monkeypatch):
+    CONF.set_override("unknown_instances", "closed", "hpc_sched")
+    chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter())
+    for app_class in ("none", "extreme"):
+        states = in_a_silent_cell(monkeypatch, {}, is_move=True)
+        assert names(run(states, asks(app_class), *chain)) == LEAF1
+    # What is known keeps it away all the same.
+    states = in_a_silent_cell(monkeypatch, {"n01": [app()]}, is_move=True)
+    assert names(run(states, asks("extreme"), *chain)) == LEAF1 - {"n01"}
+
+
 def test_without_the_databases_extreme_waits_unless_it_moves(monkeypatch):
     def broken(*_: object) -> None:
         raise RuntimeError("no database")
 
-    monkeypatch.setattr(colocated_instances.host_instances, "read", broken)
+    monkeypatch.setattr(colocated_instances.reads, "ask", broken)
     chain = (HPCDedicatedHostFilter(), HPCInterferenceFilter(), HPCGroupFilter())
     request = asks("extreme")
     assert "try again later" in why_refused(states_of("leaf1"), request, *chain)

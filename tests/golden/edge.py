@@ -22,9 +22,8 @@ from hpc_sched import conf
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters import all_filters
 from hpc_sched.nova_glue.instances import (
+    colocated_instances,
     group_members,
-    host_instances,
-    instance_applications,
     request_instances,
 )
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
@@ -98,16 +97,10 @@ def databases_of(scene: Scene) -> Iterator[None]:
         problems=scene.problems,
         in_flight_unknown=scene.in_flight_unknown,
     )
-    running = {
-        host.place: [Application(vm.app_class, vm.name, vm.score, vm.group) for vm in host.vms]
-        for host in scene.hosts.values()
-        if host.vms
-    }
     with (
         mock.patch.object(group_members, "read", return_value=group),
         mock.patch.object(group_members, "is_placed", return_value=scene.is_move),
-        mock.patch.object(host_instances, "read", return_value=occupancy),
-        mock.patch.object(instance_applications, "read", return_value=(running, ())),
+        mock.patch.object(colocated_instances, "read_hosts", return_value=occupancy),
         mock.patch.object(
             host_state_room, "empty_capacities", lambda demand: _sizes(scene, demand)
         ),
@@ -214,10 +207,12 @@ def _occupants(scene: Scene) -> Mapping[tuple[str, str | None], list[PlacedInsta
                 memory_mb=vm.memory_mb,
                 disk_gb=vm.disk_gb,
                 in_flight=vm.in_flight,
+                application=Application(vm.app_class, vm.name, vm.score, vm.group),
             )
             for i, vm in enumerate(host.vms)
         ]
         for host in scene.hosts.values()
+        if host.cell not in scene.silent_cells
     }
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 
+import nova.conf
 import numpy as np
 from nova import context as nova_context
 from nova import objects
@@ -19,16 +20,18 @@ from hpc_sched.enabled_plugins import DEDICATED_FILTER
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import host_instances, instance_applications
 from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
-from hpc_sched.nova_glue.instances.host_instances import HostInstances, on_host
+from hpc_sched.nova_glue.instances.host_instances import AllInstances, HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
+from hpc_sched.nova_glue.instances.shared_read import SharedRead
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 from hpc_sched.nova_glue.room import cache_limits
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # Longest list of problems in a log line.
 MAX_PROBLEMS = 5
-# Instance with unknown flavor.
+# Instance whose application is not known.
 _UNKNOWN = Application("none")
 
 
@@ -44,18 +47,27 @@ class ColocatedInstances:
         application: Application,
         faults: Sequence[str],
         found: HostInstances,
-        running: dict[instance_applications.Place, list[Application]],
         states: Sequence[host_manager.HostState],
+        own: str = "",
     ) -> None:
+        """Count what is not known.
+
+        :param own: uuid of the instance that is scheduled
+        """
         self.application = application
         # Invalid extra specs do not keep a running instance from moving.
         self.faults = () if found.is_move else tuple(faults)
         self.host_instances = found
         self.removed: Counter[str] = Counter()  # reason to hosts that filters removed
-        self._running = running
         self.hosts = ClaimObserver(states)
         self._rooms: dict[str, Array] = {}  # filter to the room at first, shape (states,)
         self._incompatible: frozenset[str] = frozenset()
+        # By position of a HostState; those without unknown instances are left out.
+        self._unknown = {
+            i: unknown
+            for i, state in enumerate(states)
+            if (unknown := self._count_unknown(state, own))
+        }
 
     @property
     def placed(self) -> int:
@@ -68,26 +80,41 @@ class ColocatedInstances:
         :param by: the filter whose rules count: HPCDedicatedHostFilter or HPCInterferenceFilter
         """
         if by not in self._rooms:
-            rooms = self._dedicated_rooms() if by == DEDICATED_FILTER else self._limited_rooms()
+            rooms = self._first_rooms(by)
+            if self.host_instances.is_move and self._unknown and not any(rooms):
+                # No move is refused because of what could not be read.
+                rooms = self._first_rooms(by, known=True)
             self._rooms[by] = np.array(rooms, np.int64)
         left = (self._rooms[by] - self.hosts.placed())[self.hosts.positions(states)]
         return left.clip(0, UNBOUNDED)
 
-    def _dedicated_rooms(self) -> list[int]:
-        return [
-            0
-            if self._is_exclusive and self._is_down(state)
-            else dedicated_room(self.application, self.on(state))
-            for state in self.hosts.states
-        ]
+    def _first_rooms(self, by: str, *, known: bool = False) -> list[int]:
+        """Return the room of each HostState before the first claim.
 
-    def _limited_rooms(self) -> list[int]:
-        self._incompatible = cache_limits.incompatible(self.application.name)
+        :param known: whether unknown instances are left out
+        """
+        new, number = self.application, range(len(self.hosts.states))
+        if by == DEDICATED_FILTER:
+            return [
+                0 if self._is_closed(i) else dedicated_room(new, self._on(i, known=known))
+                for i in number
+            ]
+        self._incompatible = cache_limits.incompatible(new.name)
         limits = cache_limits.limits_of(self.hosts.states)
         return [
-            room(self.application, self.on(state), limit, self._incompatible)
-            for state, limit in zip(self.hosts.states, limits, strict=True)
+            0
+            if self._is_closed(i) and new.app_class != "extreme"
+            else room(new, self._on(i, known=known), limits[i], self._incompatible)
+            for i in number
         ]
+
+    def _is_closed(self, position: int) -> bool:
+        """True if a host takes no new instance because of instances that are not known."""
+        if self.host_instances.is_move or CONF.hpc_sched.unknown_instances == "open":
+            return False
+        if self._is_exclusive and self._is_down(self.hosts.states[position]):
+            return True
+        return CONF.hpc_sched.unknown_instances == "closed" and position in self._unknown
 
     def count_incompatible(self, states: Sequence[host_manager.HostState]) -> int:
         """Return how many hosts run an application that the request's is kept apart from."""
@@ -97,10 +124,24 @@ class ColocatedInstances:
 
     def on(self, state: host_manager.HostState) -> list[Application]:
         """Return the applications on a host, without those of the request."""
-        if self._is_down(state):
-            # Nova's scheduler has the number of instances.
-            return [_UNKNOWN] * int(state.num_instances or 0)
-        return on_host(self._running, state)
+        return self._on(self.hosts.index[id(state)])
+
+    def _on(self, position: int, *, known: bool = False) -> list[Application]:
+        there = self.host_instances.on(self.hosts.states[position])
+        found = [vm.application for vm in there if vm.application is not None]
+        return found if known else found + [_UNKNOWN] * self._unknown.get(position, 0)
+
+    def _count_unknown(self, state: host_manager.HostState, own: str) -> int:
+        """Return the number of instances on a host whose application is not known."""
+        there = self.host_instances.on(state)
+        unread = sum(vm.application is None for vm in there)
+        if not self._is_down(state):
+            return unread
+        # Nova's scheduler has the number of instances, and mostly their uuids.
+        known = {vm.uuid for vm in there} | {own}
+        seen = set(state.instances or ())
+        number = int(state.num_instances or 0) - len({own} & seen)
+        return unread + max(len(seen - known), number - len(there))
 
     def holding(self, state: host_manager.HostState) -> list[PlacedInstance] | None:
         """Return the instances that hold room on a host, or None if its cell did not answer."""
@@ -109,7 +150,9 @@ class ColocatedInstances:
     @property
     def unverified(self) -> str | None:
         """Reason why exclusive hosts cannot be verified, or None."""
-        return self.host_instances.in_flight_unknown if self._is_exclusive else None
+        if not self._is_exclusive or CONF.hpc_sched.unknown_instances == "open":
+            return None
+        return self.host_instances.in_flight_unknown
 
     @property
     def _is_exclusive(self) -> bool:
@@ -123,26 +166,15 @@ class ColocatedInstances:
 def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) -> ColocatedInstances:
     """Return the instances that a request's instances would share hosts with.
 
-    Queries: as :func:`host_instances.read` and :func:`instance_applications.read` say. HostState
-    substitutes for a database that does not answer, with one WARNING.
+    Queries: as :func:`host_instances.read` and :func:`instance_applications.read` say, for all
+    requests that wait at the same time together. An earlier read and HostState substitute for
+    a database that does not answer, with one WARNING.
     """
     application, faults = request_spec.application_of(spec)
-    context = nova_context.get_admin_context()
-    running: dict[instance_applications.Place, list[Application]] = {}
-    try:
-        found = host_instances.read(context, spec.instance_uuid, states)
-        running, problems = instance_applications.read(context, found)
-        problems = found.problems + problems
-    except Exception as error:
-        if not isinstance(error, databases.OUTAGES):
-            LOG.exception("Cannot read which VMs are on the hosts")
-        problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
-        problems = (problem,)
-        down = frozenset(state.cell_uuid for state in states)
-        # An instance that has a host moves; Nova's scheduler has it in its HostState.
-        is_move = any(spec.instance_uuid in state.instances for state in states)
-        found = HostInstances({}, is_move=is_move, down_cells=down, in_flight_unknown=problem)
-    shown = circuit_breaker.not_yet_logged(problems)
+    found = read_hosts(spec, states)
+    if request_spec.is_move(spec):
+        found = dataclasses.replace(found, is_move=True)
+    shown = circuit_breaker.not_yet_logged(found.problems)
     if len(shown) > MAX_PROBLEMS:
         shown[MAX_PROBLEMS:] = [f"and {len(shown) - MAX_PROBLEMS} more"]
     if shown:
@@ -150,4 +182,56 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
         LOG.warning(text, spec.instance_uuid, "; ".join(shown))
     group = request_spec.server_group_of(spec) or found.reservation_id or spec.instance_uuid
     application = dataclasses.replace(application, group=group)
-    return ColocatedInstances(application, faults, found, running, states)
+    return ColocatedInstances(application, faults, found, states, spec.instance_uuid)
+
+
+def read_hosts(
+    spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
+) -> HostInstances:
+    """Return the instances on hosts, with their applications, as a request sees them.
+
+    Never raises: what could not be read is among the problems.
+    """
+    own = spec.instance_uuid
+    try:
+        with circuit_breaker.charged():
+            seconds = circuit_breaker.remaining_in_all()
+            found = reads.ask((own, states), seconds)
+        if found is not None:
+            return found.seen_by(own, states)
+        problem = f"{_SOURCE}: no turn to read within {seconds:.0f} s"
+    except Exception as error:
+        if not isinstance(error, databases.OUTAGES):
+            LOG.exception("Cannot read which VMs are on the hosts")
+        problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
+    before = reads.last
+    known = before.seen_by(own, states) if before is not None else HostInstances({})
+    # An instance that has a host moves; Nova's scheduler has it in its HostState.
+    is_move = known.is_move or any(own in state.instances for state in states)
+    return dataclasses.replace(
+        known,
+        is_move=is_move,
+        down_cells=frozenset(state.cell_uuid for state in states),
+        problems=(problem,),
+        in_flight_unknown=problem,
+    )
+
+
+Asked = tuple[str, Sequence[host_manager.HostState]]  # instance of a request, its HostStates
+
+_SOURCE = "VMs on all hosts"
+
+
+def _read_all(asked: Sequence[Asked], before: AllInstances | None) -> AllInstances:
+    """Return all instances for some requests at once, in a thread of its own."""
+    with circuit_breaker.active(circuit_breaker.RequestDeadline()):
+        context = nova_context.get_admin_context()
+        owns = [own for own, _ in asked]
+        found = host_instances.read(context, owns, asked[0][1], before)
+        instances, problems = instance_applications.read(
+            context, found.instances, is_complete=not found.down_cells
+        )
+    return dataclasses.replace(found, instances=instances, problems=(*found.problems, *problems))
+
+
+reads: SharedRead[Asked, AllInstances] = SharedRead(_read_all)

@@ -1,10 +1,11 @@
 """All instances that hold room on hosts, of every project, read from Nova in bulk."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
+import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.api import models as api_models
@@ -15,126 +16,237 @@ from hpc_sched.nova_glue.instances import in_flight_instances, placed_instance
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases
 
-Item = TypeVar("Item")
+CONF = nova.conf.CONF
 
 
 @dataclass(frozen=True, slots=True)
 class HostInstances:
-    """The instances on each host when the request was first seen, without the request's own."""
+    """The instances on each host when a request was first seen, without the request's own."""
 
     at: Mapping[tuple[str, str | None], list[PlacedInstance]]  # by host and nodename
     reservation_id: str | None = None  # of the request's own instances
     is_move: bool = False  # the request's instance exists in a cell already
-    down_cells: frozenset[str] = frozenset()  # uuids of the cells that did not answer
+    # Uuids of the cells that did not answer; their instances are those of an earlier read.
+    down_cells: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()  # what could not be read
     in_flight_unknown: str | None = None  # reason why instances in flight may be missing
     # Uuid to host and nodename, by Placement.
     in_flight: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
 
     def on(self, state: host_manager.HostState) -> list[PlacedInstance]:
-        """Return the instances on a host."""
-        return on_host(self.at, state)
+        """Return the instances on a host: with its nodename, and without any."""
+        with_node = self.at.get((state.host, state.nodename), [])
+        without_node = self.at.get((state.host, None))
+        return with_node + without_node if without_node else with_node
 
     def all(self) -> list[PlacedInstance]:
         """Return all instances, by host."""
         return [instance for here in self.at.values() for instance in here]
 
 
+class _CellInstances(NamedTuple):
+    """The instances of one cell."""
+
+    cell_uuid: str
+    instances: list[PlacedInstance]  # host "" while they await one
+    migrating: list[sa.Row[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class AllInstances:
+    """The instances on all hosts as one read has found them, for several requests."""
+
+    instances: Sequence[PlacedInstance]  # on hosts; in flight, host "" and the nodename
+    cells: Mapping[str, _CellInstances]  # by uuid, those of down cells as they were read before
+    # Instances in cells, and those that are being created, to the reservation id of their request.
+    in_cells: Mapping[str, str | None]
+    being_created: Mapping[str, str | None]
+    awaiting: Sequence[PlacedInstance]  # a host, newest first
+    looked_up: frozenset[str] = frozenset()  # those of them that Placement was asked about
+    look_up_problem: str | None = None
+    down_cells: frozenset[str] = frozenset()
+    problems: tuple[str, ...] = ()
+    unlisted: str | None = None  # reason why instances that are being created are not known
+
+    def seen_by(self, own: str, states: Sequence[host_manager.HostState]) -> HostInstances:
+        """Return the instances without those of one request. O(instances + HostStates).
+
+        :param own: uuid of the instance that is scheduled
+        :param states: of the hosts that may hold instances in flight
+        """
+        made_with = self.being_created.get(own)
+        own_creates = {
+            uuid
+            for uuid, reservation in self.being_created.items()
+            if uuid == own or (made_with and reservation == made_with)
+        } | {own}
+        host_of: dict[str, str] | None = None
+        at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
+        in_flight = {}
+        for vm in self.instances:
+            if vm.uuid in own_creates:
+                continue
+            if not vm.host:
+                host_of = host_of or {state.nodename: state.host for state in states}
+                host = host_of.get(vm.nodename or "", vm.nodename or "")
+                vm = vm._replace(host=host, in_flight=True)
+                in_flight[vm.uuid] = host, vm.nodename
+            at.setdefault((vm.host, vm.nodename), []).append(vm)
+        problems = list(self.problems)
+        missed = [
+            vm
+            for vm in self.awaiting
+            if vm.uuid not in self.looked_up and vm.uuid not in own_creates
+        ]
+        unknown, most = self.unlisted, CONF.hpc_sched.in_flight_lookups
+        if missed and most:
+            problem = self.look_up_problem or f"more than in_flight_lookups={most} VMs in flight"
+            problems.append(problem)
+            oldest = databases.oldest_build_request()
+            if any(vm.since and vm.since >= oldest for vm in missed):
+                unknown = unknown or problem
+        return HostInstances(
+            at,
+            made_with or self.in_cells.get(own),
+            own in self.in_cells,
+            self.down_cells,
+            tuple(problems),
+            unknown,
+            in_flight,
+        )
+
+
 def read(
-    context: nova_context.RequestContext, own: str, states: Sequence[host_manager.HostState]
-) -> HostInstances:
-    """Return all instances on hosts or in flight, without those of the request.
+    context: nova_context.RequestContext,
+    owns: Sequence[str],
+    states: Sequence[host_manager.HostState],
+    before: AllInstances | None = None,
+) -> AllInstances:
+    """Return all instances on hosts or in flight, for some requests.
 
     Two queries in the API database and one in each cell; one more in a cell with migrations, one
     more in the API database while a resize has not reached its destination, and look-ups in
-    Placement as :func:`in_flight_instances.places_of` says. An instance that migrates, or waits for
-    its resize to be confirmed, is on both hosts, or twice on one.
+    Placement as :func:`in_flight_instances.places_of` says, ``in_flight_lookups`` for each request
+    at most. An instance that migrates, or waits for its resize to be confirmed, is on both hosts,
+    or twice on one.
 
-    :param own: uuid of the instance that is scheduled
+    :param owns: uuids of the instances that are scheduled, one of each request
+    :param states: of one of the requests
+    :param before: an earlier read, for cells that do not answer
+    :raises exceptions.UnansweredError: if the API database has never listed the cells
     """
     problems: list[str] = []
-    made_with, requested = _build_requests(context, own, problems)
-    answers = databases.read_cells(context, None, lambda in_cell, _: _in_cell(in_cell, own))
+    unlisted, requested = None, list[PlacedInstance]()
+    own_uuids = sorted(set(owns))[: databases.MAX_UUIDS]
+    outage: Exception | None = None
+    try:
+        requested = _build_requests(context, own_uuids, problems)
+    except databases.OUTAGES as error:
+        outage, unlisted = error, f"{databases.API_DATABASE}: {databases.reason(error)}"
+        problems.append(unlisted)
+    try:
+        answers = databases.read_cells(context, None, lambda cell, _: [_in_cell(cell, own_uuids)])
+    except databases.OUTAGES as error:
+        # The first error says more than that of a source that is left alone since.
+        raise outage or error from None
     problems += answers.problems
-    vms = [row for row in answers.rows if isinstance(row, PlacedInstance)]
-    migrating = [row for row in answers.rows if not isinstance(row, PlacedInstance)]
-    in_cells = {vm.uuid for vm in vms}
-    reservation = made_with or next((vm.reservation_id for vm in vms if vm.uuid == own), None)
-    waiting = [
-        vm
-        for vm in requested
-        # It may have been created in a cell between the two reads.
-        if vm.uuid not in in_cells and not (made_with and vm.reservation_id == made_with)
-    ]
-    at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
-    for vm in [*vms, *placed_instance.other_sides(context, migrating, problems)]:
-        if vm.uuid == own:
-            continue
+    cells = {found.cell_uuid: found for found in answers.rows}
+    if before is not None:
+        cells |= {uuid: before.cells[uuid] for uuid in answers.down_uuids & before.cells.keys()}
+    vms = [vm for found in cells.values() for vm in found.instances]
+    migrating = [row for found in cells.values() for row in found.migrating]
+    in_cells = {vm.uuid: vm.reservation_id for vm in vms}
+    # Instances may have been created in a cell between the two reads.
+    requested = [vm for vm in requested if vm.uuid not in in_cells]
+    placed, awaiting = [], list(requested)
+    for vm in (*vms, *placed_instance.other_sides(context, migrating, problems)):
         if vm.host:
-            at.setdefault((vm.host, vm.nodename), []).append(vm)
+            placed.append(vm)
         else:
-            waiting.append(vm)
+            awaiting.append(vm)
     # Newest first: the oldest have mostly failed.
-    waiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
-    moving_from = {vm.uuid: vm.moves_from for vm in waiting if vm.moves_from}
-    looked_up = in_flight_instances.places_of(
-        context, [vm.uuid for vm in waiting], states, moving_from
+    awaiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
+    being_created = {vm.uuid: vm.reservation_id for vm in requested}
+    wanted = _to_look_up(awaiting, being_created, own_uuids)
+    found = in_flight_instances.places_of(
+        context,
+        wanted,
+        states,
+        {vm.uuid: vm.moves_from for vm in awaiting if vm.moves_from},
+        most=len(wanted),
     )
-    for vm in waiting:
-        if place := looked_up.places.get(vm.uuid):
-            coming = vm._replace(host=place[0], nodename=place[1], in_flight=True)
-            at.setdefault(place, []).append(coming)
-    oldest = databases.oldest_build_request()
-    young = {vm.uuid for vm in waiting if vm.since and vm.since >= oldest}
-    unknown = looked_up.problem if young & looked_up.missed else None
-    if looked_up.problem:
-        problems.append(looked_up.problem)
-    down = frozenset(answers.down_uuids)
-    is_move, in_flight = own in in_cells, looked_up.places
-    return HostInstances(at, reservation, is_move, down, tuple(problems), unknown, in_flight)
+    coming = [
+        vm._replace(nodename=place[1])
+        for vm in awaiting
+        if (place := found.places.get(vm.uuid)) is not None
+    ]
+    return AllInstances(
+        [*placed, *coming],
+        cells,
+        in_cells,
+        being_created,
+        awaiting,
+        frozenset(wanted) - found.missed,
+        found.problem,
+        frozenset(answers.down_uuids),
+        tuple(problems),
+        unlisted,
+    )
 
 
-def on_host(
-    by_place: Mapping[tuple[str, str | None], list[Item]], state: host_manager.HostState
-) -> list[Item]:
-    """Return the items of a host: those with its host and nodename, and those without nodename."""
-    with_node = by_place.get((state.host, state.nodename), [])
-    without_node = by_place.get((state.host, None))
-    return with_node + without_node if without_node else with_node
+def _to_look_up(
+    awaiting: Iterable[PlacedInstance],
+    being_created: Mapping[str, str | None],
+    owns: Sequence[str],
+) -> list[str]:
+    """Return the instances that any request looks up: not its own, and the newest of the others."""
+    chosen: dict[str, None] = {}
+    for made_with in {being_created.get(own): None for own in owns}:
+        others = (
+            vm.uuid
+            for vm in awaiting
+            if vm.uuid not in being_created
+            or made_with is None
+            or being_created[vm.uuid] != made_with
+        )
+        for uuid, _ in zip(others, range(CONF.hpc_sched.in_flight_lookups), strict=False):
+            chosen[uuid] = None
+    return [vm.uuid for vm in awaiting if vm.uuid in chosen]
 
 
 def _build_requests(
-    context: nova_context.RequestContext, own: str, problems: list[str]
-) -> tuple[str | None, list[PlacedInstance]]:
-    """Return the reservation id of an instance in no cell, and all others being created."""
+    context: nova_context.RequestContext, owns: Sequence[str], problems: list[str]
+) -> list[PlacedInstance]:
+    """Return the instances that are being created and in no cell, those of the requests too."""
     request, mapping = api_models.BuildRequest, api_models.InstanceMapping
     is_young = request.created_at >= databases.oldest_build_request()
     query = (
         sa.select(request.instance_uuid, request.instance, request.created_at)
         .outerjoin(mapping, mapping.instance_uuid == request.instance_uuid)
-        .where(mapping.cell_id.is_(None), sa.or_(request.instance_uuid == own, is_young))
+        .where(mapping.cell_id.is_(None), sa.or_(request.instance_uuid.in_(owns), is_young))
     )
-    reservation, waiting = None, []
+    found = []
     for uuid, text, since in databases.read_api(lambda: databases.api_rows(context, query)):
+        reservation = None
         try:
             vm = databases.object_in(text)
-            if uuid == own:
-                reservation = vm.get("reservation_id")
-                continue
+            reservation = vm.get("reservation_id")
             flavor, image = databases.object_fields(vm.get("flavor")), vm.get("image_ref")
-            there = placed_instance.with_flavor(uuid, vm.get("reservation_id"), flavor, image)
+            there = placed_instance.with_flavor(uuid, reservation, flavor, image)
         except databases.UnreadableError as error:
-            problems.append(databases.unreadable(uuid, "build request", error))
-            there = placed_instance.with_flavor(uuid, None, {}, None)
-        if uuid != own:
-            waiting.append(there._replace(since=since))
-    return reservation, waiting
+            if uuid not in owns:
+                problems.append(databases.unreadable(uuid, "build request", error))
+            there = placed_instance.with_flavor(uuid, reservation, {}, None)
+        found.append(there._replace(since=since))
+    return found
 
 
-def _in_cell(context: nova_context.RequestContext, own: str) -> list[PlacedInstance | sa.Row[Any]]:
-    """Return the instances of a cell (host "" while they await one), and its migrating ones."""
+def _in_cell(context: nova_context.RequestContext, owns: Sequence[str]) -> _CellInstances:
+    """Return the instances of a cell, and those that move however they are."""
     vm = main_models.Instance
-    may_hold_room = sa.or_(vm.host.is_not(None), vm.uuid == own, placed_instance.may_await_host())
+    may_hold_room = sa.or_(
+        vm.host.is_not(None), vm.uuid.in_(owns), placed_instance.may_await_host()
+    )
     query = sa.select(
         *(vm.uuid, vm.host, vm.node, vm.reservation_id, vm.instance_type_id, vm.image_ref),
         *(vm.vcpus, vm.memory_mb, vm.root_gb, vm.ephemeral_gb, vm.vm_state, vm.task_state),
@@ -146,13 +258,13 @@ def _in_cell(context: nova_context.RequestContext, own: str) -> list[PlacedInsta
             row.uuid for row in rows if placed_instance.is_migrating(row.vm_state, row.task_state)
         ]
         migrating = placed_instance.read_migrating(session, moving)
-    found: list[PlacedInstance | sa.Row[Any]] = []
+    found = []
     for row in rows:
         uuid, host, node, reservation, type_id, image, vcpus, memory, root, *more = row
         ephemeral, vm_state, task_state, since = more
-        if host or uuid == own or placed_instance.awaits_host(vm_state, task_state):
+        if host or uuid in owns or placed_instance.awaits_host(vm_state, task_state):
             disk = placed_instance.disk_of(image, root, ephemeral)
             amounts = vcpus or 0, memory or 0, disk
             there = PlacedInstance(uuid, host or "", node, reservation, type_id, *amounts)
             found.append(there if host else there._replace(since=since))
-    return [*found, *migrating]
+    return _CellInstances(context.cell_uuid, found, migrating)

@@ -41,18 +41,20 @@ def places_of(
     consumers: Iterable[str],
     states: Sequence[host_manager.HostState],
     moving_from: Mapping[str, str] | None = None,
+    most: int | None = None,
 ) -> LookupResult:
     """Return host and nodename of each consumer with an allocation, and what went wrong.
 
-    One call to Placement per consumer, at most ``in_flight_lookups``, and one for each provider
+    One call to Placement per consumer, at most ``most``, and one for each provider
     outside the HostStates, within the request's deadline. Never raises: the result holds what
     was found before an error or a timeout.
 
     :param consumers: instance uuids, the most important first
     :param moving_from: instance uuid to a node whose allocation is ignored
+    :param most: consumers to look up; by default ``in_flight_lookups``
     """
     asked = list(consumers)
-    wanted = asked[: CONF.hpc_sched.in_flight_lookups]
+    wanted = asked[: CONF.hpc_sched.in_flight_lookups if most is None else most]
     if not wanted:
         return LookupResult({})
     places: dict[str, Place] = {}

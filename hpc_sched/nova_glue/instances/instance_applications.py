@@ -1,7 +1,7 @@
 """The applications of the instances on the hosts, cached as long as they cannot change."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,7 +13,6 @@ from nova.db.main import models as main_models
 
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue import request_spec
-from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import databases
 
@@ -26,7 +25,6 @@ _REQUEST_SPECS = f"{databases.API_DATABASE}, requests of VMs"
 _MAX_UNPRUNED = 200_000
 
 Cached = TypeVar("Cached")
-Place = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +50,28 @@ cache = ApplicationCache()
 
 
 def read(
-    context: nova_context.RequestContext, host_instances: HostInstances
-) -> tuple[dict[Place, list[Application]], tuple[str, ...]]:
-    """Return the applications on each host, and what could not be read.
+    context: nova_context.RequestContext,
+    instances: Sequence[PlacedInstance],
+    *,
+    is_complete: bool = True,
+) -> tuple[list[PlacedInstance], tuple[str, ...]]:
+    """Return the instances with their applications, as far as these are known, and the problems.
 
     For instances outside the cache: one query for their RequestSpecs in the API database, one for
     the cells and one for their flavors in each cell. None if all are cached.
+
+    :param is_complete: whether these are all instances; if not, others stay in the cache
     """
     global cache
     before = cache
     ours = CONF.hpc_sched
     options = ours.default_app_class, ours.allow_user_hints, ours.implicit_groups
     cached = before.applications if before.options == options else {}
-    instances = host_instances.all()
     uuids = {instance.uuid for instance in instances}
     creations = {uuid: before.creations[uuid] for uuid in uuids if uuid in before.creations}
     problems: list[str] = []
-    creations |= _read_creations(context, uuids - creations.keys(), problems)
+    new, unread = _read_creations(context, uuids - creations.keys(), problems)
+    creations |= new
     uncached = {
         vm.uuid
         for vm in instances
@@ -77,23 +80,22 @@ def read(
     }
     flavors = _read_flavors(context, uncached, problems)
     kept: dict[str, tuple[int | None, Application]] = {}
-    found: dict[Place, list[Application]] = {}
+    found = []
     for vm in instances:
-        creation = creations.get(vm.uuid, _Creation())
-        if vm.flavor is not None:
-            # In flight, or one side of a migration: few, and not for long.
-            application = _application(vm, creation, vm.flavor)
-        elif vm.uuid in uncached:
-            type_id, flavor = flavors.get(vm.uuid, (None, {}))
-            application = _application(vm, creation, flavor)
-            if vm.uuid in flavors and vm.uuid in creations:
-                kept[vm.uuid] = type_id, application
-        else:
+        # Without a RequestSpec it is from before Nova had them.
+        creation = None if vm.uuid in unread else creations.get(vm.uuid, _Creation())
+        if vm.flavor is None and vm.uuid not in uncached:
             kept[vm.uuid] = cached[vm.uuid]
-            application = cached[vm.uuid][1]
-        found.setdefault((vm.host, vm.nodename), []).append(application)
-    if host_instances.down_cells:
-        # Keep their instances: once they answer, a request would have to read the whole cell.
+            found.append(vm._replace(application=cached[vm.uuid][1]))
+            continue
+        # A flavor of its own has what is in flight, or one side of a migration: few, and not long.
+        type_id, flavor = (None, vm.flavor) if vm.flavor else flavors.get(vm.uuid, (None, None))
+        application = _application(vm, creation, flavor) if flavor is not None else None
+        found.append(vm._replace(application=application))
+        if vm.flavor is None and application is not None and vm.uuid in creations:
+            kept[vm.uuid] = type_id, application
+    if not is_complete:
+        # Once their cell answers, a request would have to read all of it.
         creations, kept = _unpruned(creations, cache.creations), _unpruned(kept, cached)
     cache = ApplicationCache(options, creations, kept)
     return found, tuple(problems)
@@ -105,12 +107,17 @@ def _unpruned(seen: dict[str, Cached], before: Mapping[str, Cached]) -> dict[str
 
 
 def _application(
-    instance: PlacedInstance, creation: _Creation, flavor: databases.Fields
-) -> Application:
-    is_implicit = creation.is_multi_create and bool(CONF.hpc_sched.implicit_groups)
-    in_group = creation.group is not None or is_implicit
+    instance: PlacedInstance, creation: _Creation | None, flavor: databases.Fields
+) -> Application | None:
+    """Return the application of an instance, or None if its unread request could change it."""
     found = flavor.get("extra_specs")
     extra_specs = found if isinstance(found, dict) else {}
+    if creation is None:
+        if not request_spec.has_class(extra_specs, {}):
+            return None
+        creation = _Creation()
+    is_implicit = creation.is_multi_create and bool(CONF.hpc_sched.implicit_groups)
+    in_group = creation.group is not None or is_implicit
     # Its faults were refused, or logged, when the instance was scheduled.
     application, _ = request_spec.application_in(extra_specs, creation.hints, in_group=in_group)
     return dataclasses.replace(application, group=creation.group or instance.reservation_id)
@@ -118,9 +125,10 @@ def _application(
 
 def _read_creations(
     context: nova_context.RequestContext, uuids: Collection[str], problems: list[str]
-) -> dict[str, _Creation]:
+) -> tuple[dict[str, _Creation], Collection[str]]:
+    """Return what was read of instances' requests, and those that could not be read."""
     if not uuids:
-        return {}
+        return {}, ()
     spec, mapping = api_models.RequestSpec, api_models.InstanceMapping
     query = sa.select(spec.instance_uuid, spec.spec)
     defaults: dict[str, _Creation] = {}
@@ -134,23 +142,27 @@ def _read_creations(
             mapping.queued_for_delete.is_not(sa.true())
         )
 
-    def read() -> tuple[dict[str, _Creation], list[str]]:
+    def read() -> tuple[dict[str, _Creation], dict[str, str]]:
         global cache
-        found, unreadable = dict(defaults), []
+        found, unreadable = dict(defaults), {}
         for uuid, text in databases.iter_api_rows(context, query):
             if uuid in uuids:
                 try:
                     found[uuid] = _creation_in(databases.object_in(text))
                 except databases.UnreadableError as error:
                     found.pop(uuid, None)
-                    unreadable.append(databases.unreadable(uuid, "request", error))
+                    unreadable[uuid] = databases.unreadable(uuid, "request", error)
         # Kept even if the request has timed out: the first read may take long.
         cache = dataclasses.replace(cache, creations={**cache.creations, **found})
         return found, unreadable
 
-    found, unreadable = databases.read_api(read, _REQUEST_SPECS)
-    problems += unreadable
-    return found
+    try:
+        found, unreadable = databases.read_api(read, _REQUEST_SPECS)
+    except databases.OUTAGES as error:
+        problems.append(f"{_REQUEST_SPECS}: {databases.reason(error)}")
+        return {}, uuids
+    problems += unreadable.values()
+    return found, unreadable.keys()
 
 
 def _creation_in(spec: databases.Fields) -> _Creation:
@@ -184,7 +196,11 @@ def _read_flavors(
                 if uuid in uuids
             ]
 
-    answers = databases.read_cells(context, None, in_cell)
+    try:
+        answers = databases.read_cells(context, None, in_cell)
+    except databases.OUTAGES as error:
+        problems.append(f"{databases.API_DATABASE}: {databases.reason(error)}")
+        return {}
     problems += answers.problems
     found = {}
     for uuid, type_id, flavor in answers.rows:

@@ -13,6 +13,7 @@ from nova.db.main import models as main_models
 from nova.objects import fields
 from sqlalchemy import orm
 
+from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.nova_glue.io.databases import Fields
 
@@ -40,6 +41,7 @@ class PlacedInstance(NamedTuple):
     flavor: Fields | None = None  # if not the one stored in its cell
     moves_from: str | None = None  # node whose allocation is not the one to look up
     in_flight: bool = False  # its host does not report it yet
+    application: Application | None = None  # None: it was not read
     since: datetime.datetime | None = None  # begin of its build or migration, while in flight
 
 
@@ -136,7 +138,11 @@ def other_sides(
         for move in migrating
         if "new" not in flavors_of[move.uuid] and move.new_instance_type_id != move.instance_type_id
     ]
-    by_id = _flavors(context, {move.new_instance_type_id for move in lacking} - {None})
+    try:
+        by_id = _flavors(context, {move.new_instance_type_id for move in lacking} - {None})
+    except databases.OUTAGES as error:
+        by_id = {}
+        problems.append(f"{databases.API_DATABASE}: {databases.reason(error)}")
     for move in lacking:
         if move.new_instance_type_id in by_id:
             flavors_of[move.uuid]["new"] = by_id[move.new_instance_type_id]

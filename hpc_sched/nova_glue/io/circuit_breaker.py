@@ -60,9 +60,13 @@ def remaining() -> float:
     At most ``cell_timeout``, and twice that for all reads of the request: after one source has
     timed out there is time left for the others.
     """
+    return float(min(CONF.hpc_sched.cell_timeout, remaining_in_all()))
+
+
+def remaining_in_all() -> float:
+    """Return how many seconds all further reads of the request may take."""
     deadline = _current.get() or RequestDeadline()
-    timeout = CONF.hpc_sched.cell_timeout
-    return float(min(timeout, 2 * timeout - deadline.waited))
+    return float(2 * CONF.hpc_sched.cell_timeout - deadline.waited)
 
 
 @contextmanager

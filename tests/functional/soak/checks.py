@@ -199,7 +199,8 @@ def beliefs(life: Life) -> list[str]:
     for state in states:
         state.uuid = life.nova.provider_of[state.host]
         state.cell_uuid = life.nova.cloud.cell_mappings["cell1"].uuid
-    read = host_instances.read(context, uuidutils.generate_uuid(), states)
+    own = uuidutils.generate_uuid()
+    read = host_instances.read(context, [own], states).seen_by(own, states)
     wrong = [f"occupancy: {problem}" for problem in read.problems]
     hosts = life.fleet.by_host()
     for state in states:
