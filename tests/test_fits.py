@@ -338,6 +338,32 @@ def test_a_group_on_two_islands_is_told_what_the_scheduler_does_with_it(tmp_path
     assert told not in fits(capsys, *args, "--level", "leaf")[1]
 
 
+def test_hosts_outside_the_topology_share_a_root_next_to_islands(tmp_path, capsys):
+    # a              b              unnamed       level 3
+    # pod            |              |       |     level 2
+    # la    lb       |              |       |     level 1
+    # n01   n02-03   n04-n05        n06 ... n16, eleven leaves
+    islands = """\
+switches:
+- name: a
+  switches:
+  - {name: pod, switches: [{name: la, hosts: n01}, {name: lb, hosts: "n[02-03]"}]}
+- {name: b, hosts: "n[04-05]"}
+"""
+    path = saved(tmp_path, flavors=[FULL], topology=islands)
+    args = ["--snapshot", path, "--flavor", "full"]
+    assert [row["VMs"] for row in rows(capsys, *args)] == [2, 3, 11]
+    assert rows(capsys, *args)[-1]["Switch"] == "unnamed"
+    more = rows(capsys, *args, "--add", "la=n[21-24]")
+    assert [row["VMs"] for row in more] == [5, 7, 11]
+    pair = ["--drain", "a", "--drain", "b", "--count", "2"]
+    assert summary(capsys, *args, *pair)["Hop-Byte"] == 5
+    assert summary(capsys, *args, *pair, "--level", "core")["Fits"]
+    assert not summary(capsys, *args, *pair, "--level", "pod")["Fits"]
+    code, _, err = fits(capsys, *args, "--add", "n06=n21")
+    assert (code, "n06: no host is there that the added ones could be like" in err) == (1, True)
+
+
 def test_bare_metal_takes_one_by_its_own_class_and_nothing_else(tmp_path, capsys):
     node = {"CUSTOM_NODE": 1}
     specs = {"resources:CUSTOM_NODE": "1"} | {

@@ -22,7 +22,7 @@ class Cloud:
 
     snapshot: Snapshot
     topology: Topology
-    levels: tuple[str, ...]  # names in the description
+    description: Topology  # without the hosts that it does not name
     name_at: Mapping[tuple[str, str], str]  # service host and nodename to host
     hosts: Mapping[str, tuple[Hypervisor, ...]]  # mostly one per name
     unknown: tuple[str, ...]  # hosts that the description does not name
@@ -53,7 +53,7 @@ class Cloud:
         return cls(
             snapshot=snapshot,
             topology=fabric.including([*hosts, *servers_on]),
-            levels=fabric.levels,
+            description=fabric,
             name_at=name_at,
             hosts=hosts,
             unknown=tuple(sorted({*unknown, *(set(servers_on) - set(fabric.hosts) - set(hosts))})),

@@ -106,7 +106,10 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     zones, images and networks are not.
     """
     hpc_specs = extra_specs.read(
-        request.flavor.extra_specs, {}, cloud.levels, nova_options.defaults(cloud.snapshot)
+        request.flavor.extra_specs,
+        {},
+        cloud.description.levels,
+        nova_options.defaults(cloud.snapshot),
     )
     topology = cloud.topology
     if hpc_specs.is_flat:

@@ -60,7 +60,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     """
     if not additions:
         return cloud
-    old = cloud.topology
+    old = cloud.description
     tree = old.to_tree()
     switches = _switches(tree)
     nodes = list(cloud.snapshot.hypervisors)
@@ -71,7 +71,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
         )
         leaf = _leaf(tree, switches, addition)
         for host in addition.hosts:
-            if host in old or any(host == node.nodename for node in nodes):
+            if host in cloud.topology or any(host == node.nodename for node in nodes):
                 raise _error(f"{addition.leaf}: host {host!r} is there already")
             leaf.append(host)
             providers = provider_trees.copied(like, host)
@@ -89,7 +89,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     nodes.sort(key=lambda node: (node.nodename, node.host))
     snapshot = structs.replace(cloud.snapshot, hypervisors=tuple(nodes))
     found = Cloud.of(snapshot, fabric)
-    return replace(found, drained=cloud.drained, unknown=cloud.unknown, fittings=cloud.fittings)
+    return replace(found, drained=cloud.drained, fittings=cloud.fittings)
 
 
 def _names(cloud: Cloud, text: str) -> list[str]:
@@ -126,7 +126,7 @@ def _like(cloud: Cloud, addition: Addition) -> str:
         fault = f"Nova has no host {addition.like!r} to be like"
     else:
         leaf = addition.leaf
-        hosts = cloud.topology.hosts_of(leaf) if _is_switch(cloud.topology, leaf) else ()
+        hosts = cloud.description.hosts_of(leaf) if _is_switch(cloud.description, leaf) else ()
         fault = f"{leaf}: no host is there that the added ones could be like: give :like=HOST"
     for host in hosts:
         if host in cloud.hosts:

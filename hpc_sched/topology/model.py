@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
-from hpc_sched.topology.tree import Details, Switch, Tree, TreeReader, name_rank, with_leaves
+from hpc_sched.topology.tree import Details, Grown, Switch, Tree, TreeReader, name_rank, with_leaves
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -36,6 +36,9 @@ class Topology:
     _host_index: dict[str, int]
     _switch_index: dict[str, int]
     remarks: tuple[str, ...] = ()  # sentences on what the reader corrected or doubts
+    # The root that including() has added next to several islands, -1 without one. It is on the
+    # highest level, though its leaves are directly below it.
+    unnamed_root: int = -1
 
     @classmethod
     def from_tree(
@@ -229,21 +232,23 @@ class Topology:
         """Return a topology with the named hosts too; the same object if it has them all.
 
         A host that the description does not name is directly below the root, as a leaf of its
-        own named like the host; with several islands it is an island of its own.
-        O(hosts * depth).
+        own named like the host. With several islands all such hosts are below one more root, of
+        the highest level. O(hosts * depth).
         """
         added = sorted({name for name in names if name not in self._host_index})
         if not added:
             return self
-        switches, groups, levels = with_leaves(self.switches, self.groups, self.levels, added)
+        given = Grown(self.switches, self.groups, self.levels, self.unnamed_root)
+        grown = with_leaves(given, added)
         hosts = (*self.hosts, *added)
         return replace(
             self,
             hosts=hosts,
-            switches=switches,
-            levels=levels,
-            groups=groups,
+            switches=grown.switches,
+            levels=grown.levels,
+            groups=grown.groups,
+            unnamed_root=grown.unnamed_root,
             name_rank=name_rank(hosts),
             _host_index={host: i for i, host in enumerate(hosts)},
-            _switch_index={switch.name: s for s, switch in enumerate(switches)},
+            _switch_index={switch.name: s for s, switch in enumerate(grown.switches)},
         )

@@ -12,6 +12,8 @@ from hpc_sched import exceptions
 # No fabric is deeper; recursion over levels is bounded by it.
 MAX_LEVELS = 32
 DEFAULT_LEVEL_NAMES = ("leaf", "pod", "core")
+# The root of the hosts that a description of several islands does not name.
+UNNAMED = "unnamed"
 
 # A leaf maps to its hosts, any other switch to the switches below it.
 Tree = Mapping[str, Any]
@@ -162,36 +164,49 @@ class TreeReader:
         return 1
 
 
-def with_leaves(
-    given: Sequence[Switch],
-    groups: NDArray[np.int64],
-    levels: tuple[str, ...],
-    hosts: Sequence[str],
-) -> tuple[tuple[Switch, ...], NDArray[np.int64], tuple[str, ...]]:
-    """Return switches, groups and levels with more hosts, see :meth:`Topology.including`."""
-    switches = list(given)
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """The parts of a topology that more hosts change."""
+
+    switches: tuple[Switch, ...]
+    groups: NDArray[np.int64]
+    levels: tuple[str, ...]
+    unnamed_root: int  # see Topology
+
+
+def with_leaves(given: Grown, hosts: Sequence[str]) -> Grown:
+    """Return the parts with more hosts, see :meth:`Topology.including`."""
+    switches, groups, levels = list(given.switches), given.groups, given.levels
     taken = {switch.name for switch in switches}
 
-    def add(wanted: str, level: int, parent: int) -> None:
-        """Add a switch, with quotes after its name until no other has it."""
+    def add(wanted: str, level: int, parent: int) -> int:
+        """Add a switch, with quotes after its name until no other has it; return its index."""
         while wanted in taken:
             wanted += "'"
         taken.add(wanted)
         switches.append(Switch(wanted, level, parent))
+        return len(switches) - 1
 
     roots = [s for s, switch in enumerate(switches) if switch.parent < 0]
-    root = roots[0] if len(roots) == 1 else -1
-    if root >= 0 and switches[root].level == 1:
-        # One leaf is the whole fabric: a new root connects it with the new leaves.
-        switches[root] = replace(switches[root], parent=len(switches))
-        root = len(switches)
-        add("root", 2, -1)
-        groups = np.vstack([groups, np.full((1, groups.shape[1]), root)])
+    root, unnamed_root = roots[0], given.unnamed_root
+    if len(groups) == 1:
+        # The fabric has only leaves: a root above the new ones is on a level of its own.
         levels = level_names(2, levels)
+        groups = np.vstack([groups, groups])
+    depth = len(groups)
+    if len(roots) > 1:
+        if unnamed_root < 0:
+            # On the highest level, far above its leaves: the greatest distance is between them.
+            unnamed_root = add(UNNAMED, depth, -1)
+        root = unnamed_root
+    elif switches[root].level == 1:
+        # One leaf is the whole fabric: a new root connects it with the new leaves.
+        leaf, root = root, add("root", depth, -1)
+        switches[leaf] = replace(switches[leaf], parent=root)
+        groups[-1] = root
     first = len(switches)
     for host in hosts:
         add(host, 1, root)
-    columns = np.tile(np.arange(first, len(switches)), (len(groups), 1))
-    if root >= 0:
-        columns[switches[root].level - 1 :] = root
-    return tuple(switches), read_only(np.hstack([groups, columns])), levels
+    columns = np.tile(np.arange(first, len(switches)), (depth, 1))
+    columns[switches[root].level - 1 :] = root
+    return Grown(tuple(switches), read_only(np.hstack([groups, columns])), levels, unnamed_root)

@@ -26,7 +26,9 @@ def check(topology: Topology) -> None:
     for s, switch in enumerate(topology.switches):
         assert topology._switch_index[switch.name] == s
         assert switch.parent < 0 or topology.switches[switch.parent].level > switch.level
-        if switch.level > 1:
+        if s == topology.unnamed_root:
+            assert (switch.level, switch.parent) == (topology.depth, -1)
+        elif switch.level > 1:
             below = [c.level for c in topology.switches if c.parent == s]
             assert switch.level == 1 + max(below)
     assert topology.host_processors.keys() <= topology._host_index.keys()

@@ -95,7 +95,10 @@ def test_a_leaf_beside_the_pods_counts_as_a_pod_of_its_own():
         pytest.param(
             dict.fromkeys(fabrics.islands().hosts, 1), {}, 5, None, id="larger than every island"
         ),
-        pytest.param({"x": 2, "a1": 1}, {}, 2, 0, id="a host nobody described is an island"),
+        pytest.param({"x": 2, "a1": 1}, {}, 2, 0, id="on a host outside the description"),
+        pytest.param({"x": 1, "y": 1, "a1": 1}, {}, 2, 3, id="on two of them"),
+        pytest.param({"x": 1, "a1": 1}, {}, 2, None, id="never on one of them and an island"),
+        pytest.param({"x": 1, "y": 1, "a1": 1, "b1": 1}, {}, 3, None, id="nor on two of them"),
     ],
 )
 def test_a_group_is_never_spread_over_islands(
@@ -103,6 +106,13 @@ def test_a_group_is_never_spread_over_islands(
 ):
     answer = worked(fabrics.islands(), capacity, count, members)
     assert (answer.hop_bytes if isinstance(answer, Plan) else None) == cost
+
+
+@pytest.mark.parametrize(("require", "fits"), [("pod", True), ("leaf", False)])
+def test_hosts_outside_the_description_share_a_switch_of_the_highest_level_alone(require, fits):
+    # west, east and the root of x and y are on the level pod.
+    answer = worked(fabrics.islands(), {"x": 1, "y": 1}, 2, require=require)
+    assert isinstance(answer, Plan) == fits
 
 
 def test_the_plan_sees_that_two_leaves_are_neighbours_where_listing_1_takes_the_largest():

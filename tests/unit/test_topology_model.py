@@ -186,7 +186,6 @@ def test_the_arrays_of_a_fabric_are_read_only():
     ("fabric", "hops"),
     [
         pytest.param(fabrics.two_pods(), 5, id="below the root of a tree"),
-        pytest.param(fabrics.islands(), math.inf, id="an island next to islands"),
         pytest.param(Topology.from_tree({"sw": ["a1"]}), 3, id="next to a single leaf"),
     ],
 )
@@ -197,6 +196,45 @@ def test_a_host_without_a_description_is_a_leaf_of_its_own(fabric: Topology, hop
     assert grown.leaf_of("x1") == "x1"
     assert grown.hops("x1", "x2") == grown.hops("x1", "a1") == hops
     assert "x1" not in fabric
+
+
+DEEP = {"west": {"pod": {"leaf1": ["a1"], "leaf2": ["b1"]}}, "unnamed": {"leaf3": ["c1"]}}
+
+
+@pytest.mark.parametrize(
+    ("fabric", "hops"),
+    [
+        # west            east       unnamed      level 2
+        # leaf1 leaf2     |          |     |
+        # a1 a2 b1 b2     e1 e2      x1    x2     level 1
+        pytest.param(fabrics.islands(), 3, id="islands of two levels"),
+        # west           unnamed     unnamed'     level 3
+        # pod            |           |     |      level 2, that of the island unnamed
+        # leaf1 leaf2    leaf3       |     |
+        # a1    b1       c1          x1    x2     level 1
+        pytest.param(Topology.from_tree(DEEP), 5, id="islands of three levels"),
+        #                            unnamed      level 2, which the description does not have
+        # leaf1 leaf2                |     |
+        # a1    b1                   x1    x2     level 1
+        pytest.param(
+            Topology.from_tree({"leaf1": ["a1"], "leaf2": ["b1"]}), 3, id="islands of one leaf"
+        ),
+    ],
+)
+def test_hosts_without_a_description_have_one_root_next_to_islands(fabric: Topology, hops: float):
+    grown = fabric.including(["x1", "x2"])
+    check(grown)
+    [root] = set(grown.roots) - set(fabric.roots)
+    assert root.startswith("unnamed")
+    assert grown.children_of(root) == ("x1", "x2")
+    assert (grown.hops("x1", "x2"), grown.hops("x1", "a1")) == (hops, math.inf)
+    assert hops == 2 * grown.depth - 1
+    assert grown.levels[: fabric.depth] == fabric.levels
+    # One more host has the same root.
+    again = grown.including(["x0"])
+    check(again)
+    assert (again.roots, again.levels) == (grown.roots, grown.levels)
+    assert again.hops("x0", "x1") == hops
 
 
 def test_a_newcomer_called_like_a_switch_gets_a_leaf_of_another_name():
@@ -243,10 +281,16 @@ def test_newcomers_change_no_distance_between_the_others(tree: dict[str, Any], n
     grown = fabric.including(names)
     check(grown)
     assert all(name in grown for name in names)
-    farthest = math.inf if len(fabric.roots) > 1 else 2 * grown.depth - 1
+    farthest = 2 * grown.depth - 1
     for a, b in combinations(grown.hosts, 2):
-        known = a in fabric and b in fabric
-        assert grown.hops(a, b) == (fabric.hops(a, b) if known else farthest)
+        known = (a in fabric) + (b in fabric)
+        is_apart = known == 1 and len(fabric.roots) > 1
+        expected = fabric.hops(a, b) if known == 2 else math.inf if is_apart else farthest
+        assert grown.hops(a, b) == expected
+    for name in names:
+        fabric = fabric.including([name])
+    for a, b in combinations(grown.hosts, 2):
+        assert fabric.hops(a, b) == grown.hops(a, b)
 
 
 def test_a_level_that_an_unknown_host_adds_has_a_name_of_its_own():

@@ -159,9 +159,10 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
         raise exceptions.SnapshotError(f"group {args.group} has no VM: give its --flavor")
     constraints = dict(args.property)
     if args.level is not None:
-        if args.level not in found.levels:
+        levels = found.description.levels
+        if args.level not in levels:
             raise exceptions.SnapshotError(
-                f"there is no level {args.level!r}: expected one of {', '.join(found.levels)}"
+                f"there is no level {args.level!r}: expected one of {', '.join(levels)}"
             )
         constraints[extra_specs.REQUIRE] = args.level
     if args.max_leaves is not None:
