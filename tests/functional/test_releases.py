@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from hpc_sched.nova_glue import nova_release
 from hpc_sched.nova_glue.io import periodic_thread
-from hpc_sched.topology.readers import text_driver
+from hpc_sched.topology.readers import command_output
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSTRAINTS = sorted((ROOT / "constraints").glob("nova-*.txt"))
@@ -94,7 +94,7 @@ def test_our_commands_run_on_what_nova_scheduler_runs_on(disabled):
 
 def test_a_command_that_prints_the_fabric_keeps_no_green_thread_waiting():
     code = GREEN + (
-        f"from {text_driver.__name__} import output_of\n"
+        f"from {command_output.__name__} import output_of\n"
         "said = output_of(['sh', '-c', 'sleep 1; echo hi'], 20, 100).decode()\n"
         "print(json.dumps([said, turns]))\n"
     )

@@ -15,7 +15,7 @@ import pytest
 from hpc_sched import exceptions, topology
 from hpc_sched.core.sharing import interference_file
 from hpc_sched.snapshot.source import snapshot_file
-from hpc_sched.topology.readers import text_driver
+from hpc_sched.topology.readers import command_output
 from tests.snapshots import snapshot
 
 
@@ -70,7 +70,7 @@ def test_aliases_of_billions_are_not_unfolded(tmp_path: Path, kind: str):
 def test_no_shell_reads_the_words_of_a_command(tmp_path: Path):
     made = tmp_path / "made"
     words = [f"$(touch {made})", f"`touch {made}`", f"; touch {made}", "|", ">", str(made), "*"]
-    said = text_driver.output_of(["printf", "%s\n", *words], 10.0, 10_000)
+    said = command_output.output_of(["printf", "%s\n", *words], 10.0, 10_000)
     assert said.decode().splitlines() == words
     assert not made.exists()
 

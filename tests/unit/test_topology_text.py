@@ -9,7 +9,7 @@ import pytest
 
 from hpc_sched import exceptions
 from hpc_sched.topology import load
-from hpc_sched.topology.readers import name_map, text_driver
+from hpc_sched.topology.readers import command_output, name_map
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from tests.unit.fabrics import check
 
@@ -61,13 +61,13 @@ def test_a_command_that_is_not_there_is_an_error():
 
 def test_a_command_that_never_stops_printing_is_stopped():
     with pytest.raises(exceptions.TopologyError, match="prints more than 100000 bytes"):
-        text_driver.output_of(["yes"], 30, 100_000)
+        command_output.output_of(["yes"], 30, 100_000)
 
 
 def test_the_children_of_a_command_that_hangs_are_ended_too(tmp_path: Path):
     pid = tmp_path / "pid"
     with pytest.raises(exceptions.TopologyError, match="no end within"):
-        text_driver.output_of(["sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], 0.5, 1000)
+        command_output.output_of(["sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], 0.5, 1000)
     child = int(pid.read_text())
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline and _is_running(child):

@@ -18,7 +18,7 @@ from hpc_sched.topology import hostlist
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers import text_driver
+from hpc_sched.topology.readers import command_output
 from hpc_sched.topology.readers import topology_driver as topology_base
 
 CONF = nova.conf.CONF
@@ -204,7 +204,7 @@ def _fingerprints(options: Mapping[str, Any]) -> tuple[object, ...]:
 def _name(source: tuple[str, Mapping[str, Any]]) -> str:
     driver, options = source
     command = options.get("command")
-    return str(options.get("path") or (text_driver.shown(command) if command else driver))
+    return str(options.get("path") or (command_output.shown(command) if command else driver))
 
 
 def _log_remarks(topology: Topology) -> None:

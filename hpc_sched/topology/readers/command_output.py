@@ -1,0 +1,203 @@
+"""The output of a command, in bounded time whatever the command is."""
+
+import os
+import pwd
+import selectors
+import shlex
+import signal
+import subprocess  # nosec B404
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpc_sched import exceptions
+
+# Seconds in which a killed command must end.
+GRACE = 2.0
+_POLL = 0.02
+_SHOWN = 200
+_PART = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class _Abandoned:
+    """A command of which a process could not be killed."""
+
+    process: subprocess.Popen[bytes]
+    name: str
+    why: str
+
+
+_lock = threading.Lock()  # held while a command is running: one at a time
+_abandoned: _Abandoned | None = None
+
+
+def shown(command: Sequence[str]) -> str:
+    """Return a command for error texts, truncated."""
+    text = shlex.join(command)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def output_of(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
+    """Return what a command prints, or TopologyError. At most ``timeout`` + ``GRACE`` seconds.
+
+    Afterwards what is left of the command and its children is killed. A command that cannot be
+    killed, because it belongs to another user, is abandoned; none is started until it has ended.
+    """
+    with _lock:
+        _check_abandoned(shown(command))
+        return _run(command, timeout, max_bytes)
+
+
+def _check_abandoned(name: str) -> None:
+    """Raise a TopologyError as long as an abandoned command is running; else reap it."""
+    global _abandoned
+    if _abandoned is None:
+        return
+    if (pid := _survivor(_abandoned.process)) is not None:
+        raise exceptions.TopologyError(
+            f"{name}: not started: {_process(pid)}, which {_abandoned.name} has left, is still "
+            f"running and could not be killed: {_abandoned.why}"
+        )
+    _abandoned = None
+
+
+def _run(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
+    name = shown(command)
+    try:
+        # No shell, and the command is nova.conf's: no part of it comes from a request.
+        process = subprocess.Popen(  # nosec B603
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise exceptions.TopologyError(f"{name}: cannot be run: {why}") from error
+    deadline = time.monotonic() + timeout
+    output, errors, has_ended = bytearray(), bytearray(), False
+    try:
+        has_ended = _read(process, deadline, max_bytes, output, errors)
+        has_ended = has_ended and _wait(process, deadline)
+    finally:
+        left = _end(process, name)
+    fault = ""
+    if len(output) > max_bytes:
+        fault = f"prints more than {max_bytes} bytes"
+    elif not has_ended:
+        fault = f"no end within {timeout:g} s"
+    elif process.returncode:
+        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+        why = f": {last[0].strip()[:_SHOWN]}" if last else ""
+        fault = f"exit code {process.returncode}{why}"
+    if fault:
+        raise exceptions.TopologyError(f"{name}: {fault}{left}")
+    return bytes(output)
+
+
+def _read(
+    process: subprocess.Popen[bytes],
+    deadline: float,
+    max_bytes: int,
+    output: bytearray,
+    errors: bytearray,
+) -> bool:
+    """Read output, up to its end or limit, and the end of the errors; False after the deadline."""
+    with selectors.DefaultSelector() as selector:
+        for stream, target in ((process.stdout, output), (process.stderr, errors)):
+            if stream is not None:
+                selector.register(stream, selectors.EVENT_READ, target)
+        while selector.get_map() and len(output) <= max_bytes:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            for key, _ in selector.select(left):
+                part = os.read(key.fd, _PART)
+                if not part:
+                    selector.unregister(key.fileobj)
+                key.data.extend(part)
+            del errors[:-_PART]
+    return len(output) <= max_bytes
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    """Return whether a command ends in time. It is not reaped: its process group stays its own."""
+    how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    with suppress(ChildProcessError):
+        while os.waitid(os.P_PID, process.pid, how) is None:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL)
+    return True
+
+
+def _end(process: subprocess.Popen[bytes], name: str) -> str:
+    """Kill a command with its process group, and close its pipes.
+
+    Returns what an error says of a process that is still running, which is then abandoned; empty
+    if there is none. At most ``GRACE`` seconds.
+    """
+    global _abandoned
+    why = _refusal(os.killpg, process.pid, signal.SIGKILL)
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    deadline = time.monotonic() + GRACE
+    while (pid := _survivor(process)) is not None:
+        if time.monotonic() >= deadline:
+            # Some of the group may have been killed.
+            why = why or _refusal(os.kill, pid, 0) or "it does not end"
+            _abandoned = _Abandoned(process, name, why)
+            return f"; {_process(pid)} could not be killed: {why}"
+        time.sleep(_POLL)
+    return ""
+
+
+def _refusal(kill: Callable[[int, int], None], target: int, number: int) -> str:
+    """Send a signal; return why that is not permitted, or an empty text."""
+    try:
+        kill(target, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _survivor(process: subprocess.Popen[bytes]) -> int | None:
+    """Return the id of a command, or else of one in its process group, that is alive, or None.
+
+    A command that has ended is reaped.
+    """
+    if process.poll() is None:
+        return process.pid
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass  # of another user
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, group = path.read_text("utf-8", "replace").rpartition(")")[2].split()[:3]
+            # A zombie is its parent's to reap.
+            if int(group) == process.pid and state not in "ZX":
+                return int(path.parent.name)
+    return None
+
+
+def _process(pid: int) -> str:
+    """Return a process and its user in words."""
+    try:
+        user = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return f"process {pid}"
+    try:
+        return f"process {pid} of user {pwd.getpwuid(user).pw_name}"
+    except KeyError:
+        return f"process {pid} of user {user}"

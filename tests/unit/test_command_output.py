@@ -1,0 +1,199 @@
+"""A command ends in bounded time, whatever it is and whether or not it can be killed."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_sched import exceptions
+from hpc_sched.topology.readers import command_output
+from hpc_sched.topology.readers.command_output import output_of
+
+ROOT = Path(__file__).resolve().parents[2]
+NOBODY = 65534
+
+# Becomes root in full, as sudo does: a user's signals no longer reach it.
+AS_ROOT = r"""
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    if (setgid(0) || setuid(0)) return 1;
+    if (argc > 1) { execv(argv[1], argv + 1); return 1; }
+    puts("root");
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def not_permitted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let no signal reach a process group, as if it were root's; return the real kill."""
+
+    def refuse(_group: int, _signal: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "killpg", refuse)
+    monkeypatch.setattr(command_output, "GRACE", 0.3)
+    return lambda pid: os.kill(pid, signal.SIGKILL)
+
+
+def pid_in(error: object) -> int:
+    """Return the id of the process that an error names."""
+    found = re.search(r"process (\d+) of user \w+", str(error))
+    assert found is not None
+    return int(found[1])
+
+
+def wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + 10
+    while is_running(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def failing(command: list[str], timeout: float = 0.5) -> str:
+    """Return the error of a command; fail if it took much longer than its timeout."""
+    began = time.monotonic()
+    with pytest.raises(exceptions.TopologyError) as caught:
+        output_of(command, timeout, 1_000_000)
+    assert time.monotonic() - began < timeout + 5
+    return str(caught.value)
+
+
+def test_a_command_that_cannot_be_killed_is_abandoned_until_it_has_ended(not_permitted, tmp_path):
+    code = "trap '' TERM; exec sleep 30"
+    error = failing(["sh", "-c", code])
+    pid = pid_in(error)
+    try:
+        assert error == (
+            f"{shlex.join(['sh', '-c', code])}: no end within 0.5 s; process {pid} of user "
+            f"{command_output._process(pid).split()[-1]} could not be killed: Operation not "
+            "permitted"
+        )
+        # Another one is not started meanwhile.
+        started = tmp_path / "started"
+        error = failing(["touch", str(started)])
+        assert error.startswith(f"touch {started}: not started: process {pid} of user ")
+        assert "is still running and could not be killed: Operation not permitted" in error
+        assert not started.exists()
+    finally:
+        not_permitted(pid)
+    wait_for_end(pid)
+    assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
+    assert not Path(f"/proc/{pid}").exists()  # nor is it a zombie
+
+
+def test_so_is_a_child_that_a_command_has_left(not_permitted):
+    pid = pid_in(failing(["sh", "-c", "sleep 30 & exit 0"]))
+    try:
+        assert Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep")
+        assert f"not started: process {pid} of" in failing(["true"])
+    finally:
+        not_permitted(pid)
+    wait_for_end(pid)
+    assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
+
+
+def test_what_a_command_has_printed_counts_though_its_child_cannot_be_killed(not_permitted):
+    pid = int(output_of(["sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!"], 10, 100))
+    try:
+        assert f"not started: process {pid} of" in failing(["true"])
+    finally:
+        not_permitted(pid)
+    wait_for_end(pid)
+    assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
+
+
+def test_a_child_in_the_background_ends_with_its_command():
+    pid = int(output_of(["sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!"], 10, 100))
+    wait_for_end(pid)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("kill -STOP $$", id="it is stopped"),
+        pytest.param("trap '' TERM HUP INT; while :; do sleep 1; done", id="it ignores signals"),
+        pytest.param("exec yes >&2", id="it reports errors for ever"),
+    ],
+)
+def test_a_command_that_does_not_end_is_killed_and_another_started(code: str):
+    assert failing(["sh", "-c", code]).endswith(": no end within 0.5 s")
+    assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
+
+
+def test_a_daemon_that_keeps_the_output_open_is_waited_for_until_the_timeout(tmp_path: Path):
+    pid = tmp_path / "pid"
+    code = f"setsid sh -c 'echo $$ > {pid}; exec sleep 30' & exit 0"
+    try:
+        assert failing(["sh", "-c", code]).endswith(": no end within 0.5 s")
+        assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+@pytest.fixture
+def as_root() -> Iterator[str]:
+    """Return a program that runs another one as root, whoever starts it."""
+    if os.getuid() != 0 or shutil.which("gcc") is None:
+        pytest.skip("a program that becomes root is made by root, with gcc")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = os.path.join(folder, "as-root")
+        subprocess.run(["gcc", "-o", program, "-x", "c", "-"], input=AS_ROOT, text=True, check=True)
+        os.chmod(program, 0o4755)
+        found = subprocess.run([program], user=NOBODY, capture_output=True, check=False)
+        if found.stdout != b"root\n":
+            pytest.skip(f"{folder}: no program becomes root there")
+        yield program
+
+
+DROPPED = f"""
+import os, sys, time
+from hpc_sched import exceptions
+from hpc_sched.topology.readers.command_output import output_of
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+for command in (sys.argv[1:], ["echo", "hi"]):
+    began = time.monotonic()
+    try:
+        output_of(command, 0.5, 1000)
+    except exceptions.TopologyError as error:
+        print(error)
+    print(time.monotonic() - began)
+"""
+
+
+@pytest.mark.parametrize("through", [[], ["sh", "-c", '"$@"; exit', "sh"]], ids=["alone", "by sh"])
+def test_a_command_of_root_is_abandoned_in_bounded_time(as_root: str, through: list[str]):
+    command = [*through, as_root, "/bin/sleep", "60"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", DROPPED, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        out, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()  # what it has left ends by itself
+    first, took, second, took_again = out.splitlines()
+    assert first.startswith(f"{shlex.join(command)}: no end within 0.5 s; process ")
+    pid = pid_in(first)
+    assert f"process {pid} of user root could not be killed: Operation not permitted" in first
+    assert second.startswith(f"echo hi: not started: process {pid} of user root, which ")
+    assert float(took) < 10
+    assert float(took_again) < 1
+    os.kill(pid, signal.SIGKILL)
