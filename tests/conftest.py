@@ -1,7 +1,13 @@
 """Settings of all tests."""
 
+import os
+import signal
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
+
+from hpc_sched.topology.readers import command_output
 
 # The same examples in every run: a red build is red for everybody, and a slow machine that
 # shares its cores with other tests makes nothing fail.
@@ -45,3 +51,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         place = {name: i for i, name in enumerate(LONG)}
         items.sort(key=lambda item: place.get(item.path.name, len(LONG)))
+
+
+@pytest.fixture
+def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no signal reach the process group of a topology command, as if it were root's."""
+
+    def refuse(_group: int, _signal: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "killpg", refuse)
+        patched.setattr(command_output, "GRACE", 0.3)
+        yield
+    if command_output._abandoned is not None:
+        process = command_output._abandoned.process
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        command_output._abandoned = None

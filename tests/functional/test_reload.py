@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -249,6 +250,25 @@ def test_a_command_that_fails_is_one_error_whatever_process_it_names(path, caplo
         assert not loaded_topology.reload()
         assert len(said(caplog, "ERROR")) == errors
     assert len(loaded_topology.current().topology.leaves) == 4
+
+
+def test_a_command_that_cannot_be_killed_leaves_the_last_good_topology(path, caplog, unkillable):
+    caplog.clear()
+    CONF.set_override("topology_file", None, "hpc_sched")
+    command = ["sh", "-c", "trap '' TERM; exec sleep 30"]
+    CONF.set_override("topology_command", command, "hpc_sched")
+    CONF.set_override("topology_command_timeout", 0.5, "hpc_sched")
+    began = time.monotonic()
+    for _ in range(4):
+        assert not loaded_topology.reload()
+    assert time.monotonic() - began < 10
+    assert len(loaded_topology.current().topology.leaves) == 4
+    timeout, refused = said(caplog, "ERROR")
+    stays = "could not be killed: Operation not permitted; the last good topology stays in use"
+    assert f"{shlex.join(command)}: no end within 0.5 s; process " in timeout
+    assert f"{shlex.join(command)}: not started: process " in refused
+    assert timeout.endswith(stays)
+    assert refused.endswith(stays)
 
 
 def test_a_change_is_seen_in_the_background_while_requests_go_on(change, monkeypatch):

@@ -1,5 +1,6 @@
 """What a scheduler says when it starts with a topology that is missing, wrong or incomplete."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -61,6 +62,17 @@ def test_a_broken_topology_stops_the_start_with_an_error_that_names_file_and_lin
 def test_a_topology_that_cannot_be_had_stops_the_start(start, options, error):
     with pytest.raises(exceptions.TopologyError, match=error):
         start(**options)
+
+
+def test_a_command_that_cannot_be_killed_stops_the_start_in_bounded_time(start, unkillable):
+    command = ["sh", "-c", "trap '' TERM; exec sleep 30"]
+    began = time.monotonic()
+    with pytest.raises(
+        exceptions.TopologyError,
+        match=r"30': no end within 0.5 s; process \d+ of user \w+ could not be killed: Operation",
+    ):
+        start(topology_file=None, topology_command=command, topology_command_timeout=0.5)
+    assert time.monotonic() - began < 15
 
 
 def test_the_sample_files_start_a_scheduler(start, cloud):

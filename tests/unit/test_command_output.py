@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,18 +32,6 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-
-
-@pytest.fixture
-def not_permitted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Let no signal reach a process group, as if it were root's; return the real kill."""
-
-    def refuse(_group: int, _signal: int) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "killpg", refuse)
-    monkeypatch.setattr(command_output, "GRACE", 0.3)
-    return lambda pid: os.kill(pid, signal.SIGKILL)
 
 
 def pid_in(error: object) -> int:
@@ -76,7 +64,7 @@ def failing(command: list[str], timeout: float = 0.5) -> str:
     return str(caught.value)
 
 
-def test_a_command_that_cannot_be_killed_is_abandoned_until_it_has_ended(not_permitted, tmp_path):
+def test_a_command_that_cannot_be_killed_is_abandoned_until_it_has_ended(unkillable, tmp_path):
     code = "trap '' TERM; exec sleep 30"
     error = failing(["sh", "-c", code])
     pid = pid_in(error)
@@ -93,29 +81,29 @@ def test_a_command_that_cannot_be_killed_is_abandoned_until_it_has_ended(not_per
         assert "is still running and could not be killed: Operation not permitted" in error
         assert not started.exists()
     finally:
-        not_permitted(pid)
+        os.kill(pid, signal.SIGKILL)
     wait_for_end(pid)
     assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
     assert not Path(f"/proc/{pid}").exists()  # nor is it a zombie
 
 
-def test_so_is_a_child_that_a_command_has_left(not_permitted):
+def test_so_is_a_child_that_a_command_has_left(unkillable):
     pid = pid_in(failing(["sh", "-c", "sleep 30 & exit 0"]))
     try:
         assert Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep")
         assert f"not started: process {pid} of" in failing(["true"])
     finally:
-        not_permitted(pid)
+        os.kill(pid, signal.SIGKILL)
     wait_for_end(pid)
     assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
 
 
-def test_what_a_command_has_printed_counts_though_its_child_cannot_be_killed(not_permitted):
+def test_what_a_command_has_printed_counts_though_its_child_cannot_be_killed(unkillable):
     pid = int(output_of(["sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!"], 10, 100))
     try:
         assert f"not started: process {pid} of" in failing(["true"])
     finally:
-        not_permitted(pid)
+        os.kill(pid, signal.SIGKILL)
     wait_for_end(pid)
     assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
 
