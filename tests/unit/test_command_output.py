@@ -113,6 +113,14 @@ def test_a_child_in_the_background_ends_with_its_command():
     wait_for_end(pid)
 
 
+def test_so_does_one_with_a_process_group_of_its_own(tmp_path: Path):
+    # timeout(1) makes one, where it is not the first of its session.
+    pid = tmp_path / "pid"
+    code = f"timeout 30 sh -c 'echo $$ > {pid}; exec sleep 30'; exit"
+    assert failing(["sh", "-c", code]).endswith(": no end within 0.5 s")
+    wait_for_end(int(pid.read_text()))
+
+
 @pytest.mark.parametrize(
     "code",
     [

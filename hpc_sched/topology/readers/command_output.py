@@ -57,10 +57,10 @@ def _check_abandoned(name: str) -> None:
     global _abandoned
     if _abandoned is None:
         return
-    if (pid := _survivor(_abandoned.process)) is not None:
+    if left := _survivors(_abandoned.process):
         raise exceptions.TopologyError(
-            f"{name}: not started: {_process(pid)}, which {_abandoned.name} has left, is still "
-            f"running and could not be killed: {_abandoned.why}"
+            f"{name}: not started: {_process(min(left))}, which {_abandoned.name} has left, is "
+            f"still running and could not be killed: {_abandoned.why}"
         )
     _abandoned = None
 
@@ -126,7 +126,7 @@ def _read(
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Return whether a command ends in time. It is not reaped: its process group stays its own."""
+    """Return whether a command ends in time. It is not reaped: its process id stays its own."""
     how = os.WEXITED | os.WNOHANG | os.WNOWAIT
     with suppress(ChildProcessError):
         while os.waitid(os.P_PID, process.pid, how) is None:
@@ -137,10 +137,10 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes], name: str) -> str:
-    """Kill a command with its process group, and close its pipes.
+    """Kill a command with its children, and close its pipes. At most ``GRACE`` seconds.
 
-    Returns what an error says of a process that is still running, which is then abandoned; empty
-    if there is none. At most ``GRACE`` seconds.
+    Returns what an error says of a process that is still running, and abandons it; empty if there
+    is none.
     """
     global _abandoned
     why = _refusal(os.killpg, process.pid, signal.SIGKILL)
@@ -148,9 +148,13 @@ def _end(process: subprocess.Popen[bytes], name: str) -> str:
         if stream is not None:
             stream.close()
     deadline = time.monotonic() + GRACE
-    while (pid := _survivor(process)) is not None:
+    while left := _survivors(process):
+        # Children such as timeout(1) have a process group of their own.
+        for pid, group in left.items():
+            if group != process.pid:
+                why = _refusal(os.kill, pid, signal.SIGKILL) or why
         if time.monotonic() >= deadline:
-            # Some of the group may have been killed.
+            pid = min(left)
             why = why or _refusal(os.kill, pid, 0) or "it does not end"
             _abandoned = _Abandoned(process, name, why)
             return f"; {_process(pid)} could not be killed: {why}"
@@ -169,26 +173,21 @@ def _refusal(kill: Callable[[int, int], None], target: int, number: int) -> str:
     return ""
 
 
-def _survivor(process: subprocess.Popen[bytes]) -> int | None:
-    """Return the id of a command, or else of one in its process group, that is alive, or None.
+def _survivors(process: subprocess.Popen[bytes]) -> dict[int, int]:
+    """Return the processes of a command's session that are alive, and their process groups.
 
-    A command that has ended is reaped.
+    sudo may be killed by the user who has called it, but not what it runs. A command that has
+    ended is reaped. O(processes of the host).
     """
-    if process.poll() is None:
-        return process.pid
-    try:
-        os.killpg(process.pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass  # of another user
+    found = {process.pid: process.pid} if process.poll() is None else {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            state, _, group = path.read_text("utf-8", "replace").rpartition(")")[2].split()[:3]
+            fields = path.read_text("utf-8", "replace").rpartition(")")[2].split()
+            state, _, group, session = fields[:4]
             # A zombie is its parent's to reap.
-            if int(group) == process.pid and state not in "ZX":
-                return int(path.parent.name)
-    return None
+            if int(session) == process.pid and state not in "ZX":
+                found[int(path.parent.name)] = int(group)
+    return found
 
 
 def _process(pid: int) -> str:
