@@ -55,7 +55,9 @@ OPTS = [
         help="Command whose output is the topology, in place of ``topology_file``: program and "
         "arguments, separated by commas. It is run without a shell, as the user of "
         "nova-scheduler, at start and every ``topology_reload_interval``. Example: "
-        "sudo,ibnetdiscover",
+        "/usr/sbin/ibnetdiscover, which needs access to /dev/infiniband/umad*. Do not use sudo: "
+        "nova-scheduler cannot kill what it runs. Let root write ``topology_file`` instead; "
+        "docs/operator/fabric.rst shows how.",
     ),
     cfg.FloatOpt(
         "topology_command_timeout",
@@ -64,7 +66,9 @@ OPTS = [
         max=3600,
         mutable=True,
         help="Time limit of ``topology_command``, in seconds. A command that exceeds it is killed, "
-        "and the last good topology stays in use.",
+        "and the last good topology stays in use. One that cannot be killed, because it belongs to "
+        "another user, is left behind after two more seconds; no other one is started until it has "
+        "ended.",
     ),
     cfg.IntOpt(
         "topology_reload_interval",

@@ -885,6 +885,27 @@ def test_the_interference_file_is_read_where_its_filter_is_enabled(set_, tmp_pat
     assert judged(options.check) == (Code.SUCCESS, f"{path} knows 2 applications.")
 
 
+@pytest.mark.parametrize(
+    ("command", "runs"),
+    [
+        ("/usr/bin/sudo,ibnetdiscover", "sudo"),
+        ("doas,-n,ibnetdiscover", "doas"),
+        ("sudo,-n,/usr/bin/timeout,--signal=KILL,20,ibnetdiscover", None),
+        ("timeout,20,ibnetdiscover", None),
+        ("/usr/sbin/ibnetdiscover", None),
+    ],
+)
+def test_a_command_of_root_without_a_limit_is_a_warning(set_, command, runs):
+    set_("hpc_sched", topology_command=command.split(","))
+    code, text = judged(options.check)
+    if runs is None:
+        assert (code, text) == (Code.SUCCESS, "All options of [hpc_sched] can be used.")
+    else:
+        assert code == Code.WARNING
+        assert text.startswith(f"topology_command runs {runs}: nova-scheduler cannot kill")
+        assert f"{runs},timeout,--signal=KILL,20,ibnetdiscover" in text
+
+
 def test_a_decision_log_that_cannot_be_written_is_a_warning(set_, tmp_path):
     set_("hpc_sched", decision_log=str(tmp_path / "decisions"))
     assert judged(options.check)[0] == Code.SUCCESS

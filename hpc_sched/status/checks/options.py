@@ -20,6 +20,8 @@ from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF
 
+# Programs that run another one as root.
+_AS_ROOT = ("sudo", "doas", "pkexec")
 # Suggested values of max_placement_results are multiples of it, to last for further computes.
 STEP = 1000
 
@@ -34,7 +36,7 @@ def check(_cloud: InspectedCloud) -> list[Result]:
         conf.check(CONF)
     except ValueError as error:
         return [*found, failure(f"{error}. nova-scheduler does not start with it.")]
-    found += [*_interference_file(), *_decision_log()]
+    found += [*_topology_command(), *_interference_file(), *_decision_log()]
     return found or [good("All options of [hpc_sched] can be used.")]
 
 
@@ -57,6 +59,17 @@ def unknown_names(paths: Iterable[str]) -> list[Result]:
                     warning(f"{path}: [hpc_sched] {name} is no option and has no effect: {meant}")
                 )
     return found
+
+
+def _topology_command() -> Iterator[Result]:
+    names = [os.path.basename(part) for part in CONF.hpc_sched.topology_command]
+    if names and names[0] in _AS_ROOT and "timeout" not in names:
+        yield warning(
+            f"topology_command runs {names[0]}: nova-scheduler cannot kill what it runs when "
+            "topology_command_timeout is over, and then reads the topology no more until it ends. "
+            "Let root write topology_file, or set a limit inside, as in "
+            f"{names[0]},timeout,--signal=KILL,20,ibnetdiscover."
+        )
 
 
 def _interference_file() -> Iterator[Result]:
