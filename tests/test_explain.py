@@ -148,6 +148,15 @@ def test_a_refusal_in_words_says_what_would_have_fitted(log, capsys):
     )
 
 
+def test_only_a_new_group_would_fit_where_the_members_break_a_constraint(tmp_path, capsys):
+    path = tmp_path / "apart.json"
+    rejection = REFUSED["rejection"] | {"fits": None}
+    path.write_text(lines(REFUSED | {"rejection": rejection}))
+    out = explain(capsys, "vm-t9", "--decision-log", str(path))[1]
+    assert "  new group   8 under one leaf (leaf04)\n              16 under one pod (pod2)\n" in out
+    assert "would fit" not in out
+
+
 def test_a_group_that_grew_has_several_decisions_newest_last(log, capsys):
     job = uuid_of("job")
     assert times(capsys, job, "--decision-log", log) == ["t1", "t2"]

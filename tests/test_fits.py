@@ -147,6 +147,20 @@ def test_the_group_keeps_its_policy(tmp_path, capsys):
     assert ": 1 each" in capsys.readouterr().out
 
 
+def test_members_that_break_a_constraint_are_the_reason_whatever_is_printed(tmp_path, capsys):
+    vms = [server("a", "n01", FULL), server("b", "n05", FULL)]
+    path = saved(tmp_path, vms, [group("job", vms)], [FULL])
+    args = ["--snapshot", path, "--flavor", "full", "--group", "job", "--max-leaves", "1"]
+    why = "its members use 2 leaf switches, at most 1 are allowed"
+    code, out, err = fits(capsys, *args, "-f", "json")
+    assert [row["VMs"] for row in json.loads(out)] == [0, 0, 0]
+    assert (code, err) == (0, f"note: no VM can join the group: {why}\n")
+    why = f"1 more of a group with 2 members: {why}"
+    code, out, err = fits(capsys, *args, "--count", "1", "-f", "json")
+    assert (code, json.loads(out), err) == (3, [], f"{why}\n")
+    assert summary(capsys, *args, "--count", "1")["Reason"] == why
+
+
 def test_a_group_grows_beside_its_members(tmp_path, capsys):
     vms = [server("a", "n01", FULL), server("b", "n02", FULL)]
     path = saved(tmp_path, vms, [group("job", vms, "anti-affinity")], [FULL])

@@ -228,7 +228,9 @@ class GroupRequest(PlacementInput):
         if self.full_hosts:
             whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.full_hosts.items()))
             operator += f"; hosts left out for the VMs that they have: {whys}"
-            tenant += "; hosts are left out for the VMs that they have"
+            # Members that break a constraint do so whatever room hosts have.
+            if not answer.conflict:
+                tenant += "; hosts are left out for the VMs that they have"
         return Refusal(operator, tenant)
 
     def permitted(self, plan: Plan) -> Mask:

@@ -220,8 +220,10 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
     reason = entry.reason or (rejection.reason if rejection else "")
     if reason:
         yield "reason", reason
+    # No VM fits with members that themselves break a constraint.
+    title = "would fit" if rejection and rejection.fits else "new group"
     for i, gang in enumerate(rejection.largest if rejection else ()):
-        yield "" if i else "would fit", f"{gang.vms} under one {gang.level} ({gang.switch})"
+        yield "" if i else title, f"{gang.vms} under one {gang.level} ({gang.switch})"
     if entry.seconds is not None:
         yield "took", f"{1000 * entry.seconds:.1f} ms"
     if entry.landed is not None:

@@ -126,6 +126,8 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         state = request_builder.of(found, _request(parsed_args, found))
         _say_notes(state)
         if parsed_args.count is None:
+            if conflict := state.group.conflict:
+                output.say(f"note: no VM can join the group: {conflict}")
             return fit_rows.largest(state)
         fit = group_fit.fit(state)
         if fit.plan is None:
