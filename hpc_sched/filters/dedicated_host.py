@@ -41,13 +41,17 @@ class HPCDedicatedHostFilter(ColocationFilter):
         return super()._room(colocated, states)
 
     def _refusal(self, colocated: ColocatedInstances, states: States) -> exceptions.RefusedError:
-        if colocated.application.app_class == "extreme":
+        app_class = colocated.application.app_class
+        if app_class == "extreme":
             why = (
                 "class extreme needs a host without VMs of others: all{} have some, or do not tell"
             )
-        else:
-            why = "all{} hosts are dedicated to applications of class extreme"
-        return exceptions.RefusedError(why.format(f" {len(states)}"), why.format(""))
+            return exceptions.RefusedError(why.format(f" {len(states)}"), why.format(""))
+        # Tenants must not learn what others run.
+        return exceptions.RefusedError(
+            f"all {len(states)} hosts are dedicated to applications of class extreme",
+            f"no host takes a VM of class {app_class} beside the VMs that it has",
+        )
 
     def _needs_proof(self, spec: objects.RequestSpec) -> bool:
         return request_spec.application_of(spec)[0].app_class == "extreme"
