@@ -60,7 +60,8 @@ class RequestError(HPCSchedError, ValueError):
 class RefusedError(HPCSchedError):
     """A request needs a guarantee that cannot be given.
 
-    ``str`` is the operator's text with names; ``tenant`` has counts and levels only.
+    ``str`` is the operator's text with names; ``tenant`` has levels and the request's own counts,
+    and none above what was requested.
     """
 
     def __init__(self, operator: str, tenant: str | None = None) -> None:

@@ -197,10 +197,11 @@ class HostProcessors:
         why = f"no single processor type holds {count} VMs"
         most_on = "largest gang that fits on"
         types = ", ".join(sorted(self.best_first())) or "none is known"
-        if not members:
-            tenant = f"{why}: {most_on} one type: {most}"
-            return Refusal(f"{tenant} (types: {types})", tenant)
-        return Refusal(
-            f"{why} on {members}, where its members run: {most_on} it: {most} (types: {types})",
-            f"{why}: {most_on} the type of the members: {most}",
-        )
+        tenant = why
+        if most < count:
+            where = "the type of the members" if members else "one type"
+            tenant += f": {most_on} {where}: {most}"
+        if members:
+            why += f" on {members}, where its members run"
+        where = "it" if members else "one type"
+        return Refusal(f"{why}: {most_on} {where}: {most} (types: {types})", tenant)

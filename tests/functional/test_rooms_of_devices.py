@@ -295,7 +295,7 @@ def test_a_refusal_names_the_resource_that_runs_out(build):
     wanted = {"resources:CUSTOM_GPU": "4", "hpc:require": "leaf"}
     cloud = build(found)
     why = "group of 13 needs one leaf: largest gang that fits under one leaf: 12"
-    with pytest.raises(exception.NoValidHost, match=rf"{why} .*; CUSTOM_GPU runs out first"):
+    with pytest.raises(exception.NoValidHost, match=rf"{why}; CUSTOM_GPU runs out first"):
         cloud.place(device_request(count=13, extra_specs=wanted), cloud.scheduler)
 
 

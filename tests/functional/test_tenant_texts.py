@@ -1,4 +1,4 @@
-"""What a tenant reads of a refusal: counts and levels, and never the name of anything.
+"""What a tenant reads of a refusal: its own counts and levels, and never the name of anything.
 
 Whatever the operator has given a name is called Secret-something here::
 
@@ -11,6 +11,7 @@ Whatever the operator has given a name is called Secret-something here::
 """
 
 import ast
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +26,7 @@ from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import exceptions
 from hpc_sched.core import group_request
-from hpc_sched.core.extra_spec_names import MAX_SHOWN
+from hpc_sched.core.extra_spec_names import MAX_GROUP_SIZE, MAX_LEAVES, MAX_SHOWN, MAX_VALUE
 from hpc_sched.core.plan.result import Refusal
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
@@ -337,11 +338,28 @@ def check_tenant(text: str) -> None:
     assert len(text) < 3 * (MAX_SHOWN + 150)
 
 
+# Numbers that no request has to state: limits of values, and members of any group here.
+ALWAYS = {MAX_VALUE, MAX_GROUP_SIZE, MAX_LEAVES, 1, 2}
+
+
+def check_numbers(text: str, request: objects.RequestSpec) -> None:
+    """Check that a text has no whole number above those that the request states."""
+    said = f"{request.num_instances} {request.flavor.extra_specs} {request.scheduler_hints}"
+    whole_number = re.compile(r"(?<![\w.])\d{1,9}\b(?!\.\d)")
+    stated, shown = (set(map(int, whole_number.findall(each))) for each in (said, text))
+    assert max(shown - ALWAYS, default=0) <= max(stated), text
+
+
 @pytest.mark.parametrize("case", [*WITH_NAMES, *WITHOUT_NAMES], ids=lambda case: case.__name__)
-def test_no_refusal_tells_a_tenant_a_name_and_its_operator_reads_them(
+def test_no_refusal_tells_a_tenant_a_name_or_a_large_number_and_its_operator_reads_names(
     monkeypatch, caplog, decisions, case: Callable[..., Asking]
 ):
-    check_tenant(refusal(case(monkeypatch)))
+    asking = case(monkeypatch)
+    text = refusal(asking)
+    check_tenant(text)
+    check_numbers(text, asking[1])
+    # Nor does any text say what others run.
+    assert "dedicated" not in text
     [logged] = [text for text in ours(caplog) if "refused: " in text]
     [told] = read_decisions(decisions)
     for reason in (logged.partition("refused: ")[2], told["reason"]):

@@ -64,10 +64,9 @@ def test_the_operator_reads_how_large_a_gang_fits_and_under_which_switch():
     assert str(answer) == answer.operator
 
 
-def test_the_tenant_reads_the_same_counts_without_a_name():
+def test_the_tenant_reads_how_many_fit_without_a_name_and_nothing_of_larger_groups():
     assert refused(16, require="leaf").tenant == (
         "group of 16 needs one leaf: largest gang that fits under one leaf: 12"
-        " (without these wishes: 20 under one pod, 26 under one core)"
     )
 
 

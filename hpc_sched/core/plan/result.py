@@ -49,7 +49,8 @@ class Refusal:
     """Why a request is refused."""
 
     operator: str  # names switches and hosts; for logs and operators
-    tenant: str  # counts and levels only; for the user
+    # For the user: levels and the request's own counts, and none above what was requested.
+    tenant: str
 
     @classmethod
     def alike(cls, text: str) -> "Refusal":
@@ -87,7 +88,11 @@ class Rejection:
 
     @property
     def tenant(self) -> str:
-        """The reason in counts and levels only, for the user."""
+        """The reason in counts and levels only, for the user.
+
+        No count is above the requested one: a larger group might exceed the user's quota, and
+        how much room there is for it is a fact about other users.
+        """
         return self._text(names=False)
 
     def __str__(self) -> str:
@@ -104,18 +109,17 @@ class Rejection:
         needs += [f"at most {leaves}"] if leaves else []
         text = f"{group} needs {' and '.join(needs)}" if needs else f"{group} does not fit"
         beside = " beside its members" if self.members else ""
-        if self.best is not None and self.best.vms:
+        if self.best is None or not self.best.vms:
+            text += f": no room{beside}"
+        elif names or self.best.vms < self.count:
             within = f" in {leaves}" if leaves else ""
             under = f" under one {self.best.level}" if self.require is not None else ""
             where = f" on {self.best.switch}" if names else ""
             text += f": largest gang that fits{under}{within}{beside}: {self.best.vms}{where}"
-        else:
-            text += f": no room{beside}"
         others = [gang for gang in self.gangs if gang != self.best and gang.vms]
-        if others and needs and not self.members:
+        if names and others and needs and not self.members:
             shown = ", ".join(
-                f"{gang.vms} under one {gang.level}" + (f" on {gang.switch}" if names else "")
-                for gang in others
+                f"{gang.vms} under one {gang.level} on {gang.switch}" for gang in others
             )
             text += f" (without these wishes: {shown})"
         return text
