@@ -203,9 +203,13 @@ OPTS = [
     ),
     cfg.BoolOpt(
         "implicit_groups",
-        default=True,
-        help="If true, the VMs of one request (min_count, max_count) without a server group are "
-        "placed as a group.",
+        default=False,
+        help="If true, the VMs of every request for several (min_count, max_count) without a "
+        "server group are placed as a group. If false, only where their flavor names an "
+        "``hpc:app_class`` other than ``none``.\n\n"
+        "A group without a server group has no policy: its VMs share as few hosts as hold them. "
+        "With true and ``default_app_class = sync`` that applies to any tenant's sixteen web "
+        "servers.",
     ),
     cfg.StrOpt(
         "relax_moves",

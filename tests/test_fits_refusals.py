@@ -43,3 +43,25 @@ def test_a_final_size_that_no_empty_cloud_could_hold_is_refused_as_by_the_filter
     )
     code = main.main(["fits", "--snapshot", path, "--flavor", "grows", "--count", "2"])
     assert code == DOES_NOT_FIT, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("stated", "options", "noted"),
+    [
+        ({}, {}, True),
+        ({}, {"implicit_groups": True}, False),
+        ({"app_class": "sync"}, {}, False),
+        ({"app_class": "none"}, {}, False),
+    ],
+    ids=["no class", "the option is on", "a class", "class none"],
+)
+def test_vms_that_are_a_group_only_in_a_server_group_have_a_note(
+    tmp_path, capsys, stated, options, noted
+):
+    path = saved(
+        tmp_path, flavors=[flavor("web", 1, **stated)], filters=("HPCGroupFilter",), options=options
+    )
+    request = ["fits", "--snapshot", path, "--flavor", "web", "--count", "2"]
+    for arguments, expected in ((request, noted), ([*request, "--policy", "affinity"], False)):
+        assert main.main(arguments) == 0
+        assert ("only the VMs of a server group" in capsys.readouterr().err) == expected

@@ -29,6 +29,7 @@ class Defaults:
     app_class: str = "sync"  # of a group whose flavor and hints name none
     homogeneous: str = "prefer"  # the same
     user_hints: bool = False  # whether hints count in addition to extra specs
+    implicit_groups: bool = False  # whether a multi-create without server group and class is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,21 @@ def application(
     return reader.application(in_group=in_group), tuple(reader.faults)
 
 
+def named_class(
+    extra_specs: Mapping[str, Any], hints: Mapping[str, Any], defaults: Defaults
+) -> str | None:
+    """Return the valid application class that a flavor or hints name, or None."""
+    return _SpecReader(extra_specs, hints, (), defaults).app_class()
+
+
+def is_implicit_group(
+    extra_specs: Mapping[str, Any], hints: Mapping[str, Any], defaults: Defaults
+) -> bool:
+    """True if the VMs of a multi-create without a server group are a group: class or option."""
+    app_class = named_class(extra_specs, hints, defaults)
+    return defaults.implicit_groups or app_class not in (None, "none")
+
+
 @dataclass
 class _SpecReader:
     """Reads one value after the other and collects their faults."""
@@ -133,11 +149,14 @@ class _SpecReader:
 
     def application(self, *, in_group: bool) -> Application:
         default = self.defaults.app_class if in_group else "none"
-        app_class = self.choice(APP_CLASS, extra_spec_names.APP_CLASSES) or default
+        app_class = self.app_class() or default
         name = self._checked(APP_NAME, extra_spec_names.is_name, extra_spec_names.EXPECTED)
         is_decimal = re.compile(extra_spec_names.DECIMAL).fullmatch
         score = self._checked(CACHE_SCORE, is_decimal, "a decimal number >= 0 such as 12.5")
         return Application(app_class, name, float(score or 0))
+
+    def app_class(self) -> str | None:
+        return self.choice(APP_CLASS, extra_spec_names.APP_CLASSES)
 
     def fault_of_unclassed(self) -> None:
         """Report the guarantees of a request that is of class ``none`` only by default."""

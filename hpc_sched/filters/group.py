@@ -134,8 +134,11 @@ def _check_without_group(spec: objects.RequestSpec) -> None:
     if hpc_specs.faults:
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))
     if not request_spec.is_group(spec):
+        is_implicit = request_spec.is_implicit_group(
+            request_spec.extra_specs_of(spec.flavor), request_spec.hints_of(spec)
+        )
         raise exceptions.RefusedError(
             f"{', '.join(hpc_specs.group_keys)}: only a group can have that; "
-            "name a server group in the hint 'group'"
-            + (", or create the VMs in one request" if CONF.hpc_sched.implicit_groups else "")
+            "name a server group in the hint 'group', or create the VMs in one request"
+            + ("" if is_implicit else " with a flavor that names hpc:app_class")
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import nova.conf
@@ -61,8 +61,8 @@ class RequestedGroup:
 def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGroup | None:
     """Return the group of a RequestSpec, or None if there is no group to place.
 
-    None for a rebuild, a single VM without a server group, a multi-create while
-    ``implicit_groups`` is off, and class ``none``.
+    None for a rebuild, class ``none``, and without a server group for a single VM and for a
+    multi-create that is no implicit group.
 
     :param levels: the names of the fabric's levels
     """
@@ -104,7 +104,12 @@ def is_group(spec: objects.RequestSpec) -> bool:
     """True if the VMs of a request belong to a group."""
     if _server_group(spec) is not None:
         return True
-    return count_of(spec) > 1 and bool(CONF.hpc_sched.implicit_groups)
+    return count_of(spec) > 1 and is_implicit_group(extra_specs_of(spec.flavor), hints_of(spec))
+
+
+def is_implicit_group(extra_specs: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
+    """True if a multi-create without a server group is a group, by the options of this service."""
+    return core_extra_specs.is_implicit_group(extra_specs, hints, _defaults())
 
 
 def request_id_of(spec: objects.RequestSpec) -> str | None:
@@ -182,9 +187,7 @@ def application_in(
 
 def has_class(extra_specs: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
     """True if a flavor or hints name a valid application class."""
-    defaults = replace(_defaults(), app_class="")
-    found, _ = core_extra_specs.application(extra_specs, hints, defaults, in_group=True)
-    return bool(found.app_class)
+    return core_extra_specs.named_class(extra_specs, hints, _defaults()) is not None
 
 
 def extra_specs_of(flavor: objects.Flavor) -> Mapping[str, Any]:
@@ -200,5 +203,8 @@ def hints_of(spec: objects.RequestSpec) -> Mapping[str, Any]:
 def _defaults() -> Defaults:
     options = CONF.hpc_sched
     return Defaults(
-        options.default_app_class, options.default_homogeneous, options.allow_user_hints
+        options.default_app_class,
+        options.default_homogeneous,
+        options.allow_user_hints,
+        options.implicit_groups,
     )

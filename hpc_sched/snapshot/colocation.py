@@ -69,18 +69,18 @@ def running(
     """
     snapshot = cloud.snapshot
     together = Counter(server.reservation_id for server in snapshot.servers)
-    implicit = bool(nova_options.option(snapshot, "implicit_groups"))
     defaults = nova_options.defaults(snapshot)
     found: dict[tuple[str, str], list[Application]] = {}
     for server in snapshot.servers:
         place = server.place
         if place is None or server.uuid in without:
             continue
+        specs = server.flavor.extra_specs
         many = server.reservation_id is not None and together[server.reservation_id] > 1
-        in_group = server.uuid in cloud.group_of or (implicit and many)
-        # Faults were refused, or logged, when the VM was scheduled.
-        runs, _ = extra_specs.application(
-            server.flavor.extra_specs, {}, defaults, in_group=in_group
+        in_group = server.uuid in cloud.group_of or (
+            many and extra_specs.is_implicit_group(specs, {}, defaults)
         )
+        # Faults were refused, or logged, when the VM was scheduled.
+        runs, _ = extra_specs.application(specs, {}, defaults, in_group=in_group)
         found.setdefault(place, []).append(replace(runs, group=group_of(cloud, server)))
     return found

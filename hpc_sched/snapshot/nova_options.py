@@ -35,6 +35,7 @@ def defaults(snapshot: Snapshot) -> Defaults:
         option(snapshot, "default_app_class"),
         option(snapshot, "default_homogeneous"),
         option(snapshot, "allow_user_hints"),
+        option(snapshot, "implicit_groups"),
     )
 
 

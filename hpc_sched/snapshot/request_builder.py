@@ -84,10 +84,24 @@ class SnapshotRequest:
         return self.group.contradiction(empty)
 
     @property
+    def _is_group(self) -> bool:
+        """True if the scheduler takes the VMs of the query for a group, if only of class none."""
+        request = self.request
+        if request.group_id or request.policy or self.hpc_specs.app_class == "none":
+            return True
+        options = nova_options.defaults(self.cloud.snapshot)
+        return extra_specs.is_implicit_group(request.flavor.extra_specs, {}, options)
+
+    @property
     def notes(self) -> list[str]:
         """Sentences on what of the request the room does not count."""
         flavor, snapshot = self.request.flavor, self.cloud.snapshot
         found = pci_aliases.notes(flavor, snapshot)
+        if nova_options.enabled(snapshot).has_filter(GROUP_FILTER) and not self._is_group:
+            found.append(
+                "the flavor names no hpc:app_class and implicit_groups is off: only the VMs of a "
+                "server group are placed so"
+            )
         if profile := flavor.extra_specs.get("accel:device_profile"):
             found.append(f"the accelerators of device profile {profile} are not counted")
         unfitted = device_fitting.requested(flavor, snapshot)

@@ -20,7 +20,7 @@ class Running:
 def running(uuid: str, extra_specs: Mapping[str, str], group: str, in_group: bool) -> Running:
     """Return what a VM runs.
 
-    :param in_group: whether it belongs with others; it is ``sync`` then where it says nothing
+    :param in_group: whether it is in a server group; it is ``sync`` then where it says nothing
     """
     return Running(
         uuid,

@@ -63,8 +63,7 @@ def test_requests_without_a_group_to_place_pass_as_they_came(filter_class, reque
 
 
 @pytest.mark.parametrize("filter_class", FILTERS)
-def test_a_multi_create_is_no_group_where_implicit_groups_are_off(filter_class, caplog):
-    CONF.set_override("implicit_groups", False, "hpc_sched")
+def test_a_multi_create_without_a_class_is_no_group_as_delivered(filter_class, caplog):
     states = states_of()
     assert run(states, spec(group=None, count=40), filter_class()) == states
     assert not ours(caplog)

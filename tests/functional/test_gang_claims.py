@@ -136,7 +136,8 @@ def test_several_vms_on_a_host_and_a_single_vm_are_claimed(cloud, boot, sent):
 
 
 def test_a_multi_create_without_a_server_group_is_claimed(cloud, boot, sent):
-    hosts = cloud.hosts_of(boot("node", count=8))
+    flavor = cloud.flavor("classed", vcpus=16, extra_specs={"hpc:app_class": "sync"})
+    hosts = cloud.hosts_of(boot(flavor, count=8))
     assert sent == [(8, "done")]
     assert list(leaves_used(LEAVES, hosts.values()).values()) == [8]
     expect_exact(cloud, hosts)

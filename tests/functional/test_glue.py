@@ -236,10 +236,33 @@ def test_requests_without_a_group_to_place_get_no_weights_and_stay_as_they_are(
     assert weigh(weigher, states, request_spec()) == [state.nodename for state in states]
 
 
-def test_implicit_groups_can_be_switched_off():
+@pytest.mark.parametrize(
+    ("said", "is_group"),
+    [
+        ({}, False),
+        ({"hpc:app_class": "none"}, False),
+        ({"hpc:app_class": "fast"}, False),
+        ({"hpc:require": "leaf"}, False),
+        ({"hpc:app_class": "async"}, True),
+        ({"hpc:app_class": "Sync"}, True),
+    ],
+    ids=["nothing", "none", "no class that exists", "a constraint", "async", "sync"],
+)
+def test_a_multi_create_without_a_server_group_is_one_where_a_class_is_named(said, is_group):
+    assert (from_spec(spec(group=None, count=2, extra_specs=said)) is not None) == is_group
+    assert from_spec(spec(group=None, count=1, extra_specs=said)) is None
+    hints = spec(group=None, count=2, hints={key: [value] for key, value in said.items()})
+    assert from_spec(hints) is None
+    CONF.set_override("allow_user_hints", True, "hpc_sched")
+    hints = spec(group=None, count=2, hints={key: [value] for key, value in said.items()})
+    assert (from_spec(hints) is not None) == is_group
+
+
+def test_all_multi_creates_but_those_of_class_none_are_groups_where_the_option_says_so():
+    CONF.set_override("implicit_groups", True, "hpc_sched")
     assert from_spec(spec(group=None, count=2)) is not None
-    CONF.set_override("implicit_groups", False, "hpc_sched")
-    assert from_spec(spec(group=None, count=2)) is None
+    assert from_spec(spec(group=None, count=1)) is None
+    assert from_spec(spec(group=None, count=2, extra_specs={"hpc:app_class": "none"})) is None
 
 
 def test_hints_count_only_where_they_are_allowed_and_the_flavor_wins():

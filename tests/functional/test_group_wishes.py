@@ -39,8 +39,11 @@ pytestmark = pytest.mark.usefixtures("two_pods")
         ({"app_class": "fast"}, "hpc:app_class='fast': expected one of extreme, sync, async, none"),
     ],
 )
-def test_a_wish_that_cannot_be_read_is_refused_with_what_was_expected(group, constraints, text):
+def test_a_wish_that_cannot_be_read_is_refused_with_what_was_expected(
+    group, monkeypatch, constraints, text
+):
     group(left=2)
+    monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
     for request in (
         spec(count=2, extra_specs=wishing(**constraints)),
         spec(group=None, count=2, extra_specs=wishing(**constraints)),
@@ -100,15 +103,26 @@ def test_wishes_that_only_the_load_of_today_stands_against_do_not_contradict_eac
         {"homogeneous": "true"},
     ],
 )
-def test_a_wish_without_a_group_is_refused_unless_the_vm_runs_already(monkeypatch, constraints):
+@pytest.mark.parametrize("count", [1, 8], ids=["a single VM", "a multi-create without a class"])
+def test_a_wish_without_a_group_is_refused_unless_the_vm_runs_already(
+    monkeypatch, constraints, count
+):
     states = states_of()
     monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
-    request = spec(group=None, extra_specs=wishing(**constraints))
+    request = spec(group=None, count=count, extra_specs=wishing(**constraints))
     told = why_refused(states, request)
     assert next(iter(wishing(**constraints))) in told
-    assert "only a group can have that" in told
+    assert "only a group can have that; name a server group in the hint 'group', or" in told
+    assert told.endswith("in one request with a flavor that names hpc:app_class")
     monkeypatch.setattr(group_members, "is_placed", lambda _uuid: True)
     assert run(states, request, HPCGroupFilter()) == states
+
+
+def test_a_constraint_on_a_single_vm_whose_class_makes_groups_of_multi_creates(monkeypatch):
+    monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
+    said = wishing(require="leaf", app_class="sync")
+    told = why_refused(states_of(), spec(group=None, extra_specs=said))
+    assert told.endswith("or create the VMs in one request")
 
 
 def test_a_vm_that_runs_is_not_held_fast_by_a_wish_that_nobody_can_read(monkeypatch):

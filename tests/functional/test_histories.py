@@ -40,6 +40,7 @@ def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
     cloud.start_computes(LEAVES["leaf1"] + LEAVES["leaf2"])
     cloud.flavor("small")
     cloud.flavor("small2", memory_mb=1024)
+    cloud.flavor("classed", extra_specs={"hpc:app_class": "sync"})
     cloud.flags(allow_resize_to_same_host=False)
     return cloud
 
@@ -48,8 +49,8 @@ def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
 def boot(cloud: NovaCloud) -> Iterator[Callable[..., list[str]]]:
     made: list[str] = []
 
-    def boot_(**kwargs: object) -> list[str]:
-        servers = cloud.boot("small", **kwargs)
+    def boot_(flavor: str = "small", **kwargs: object) -> list[str]:
+        servers = cloud.boot(flavor, **kwargs)
         made.extend(servers)
         return servers
 
@@ -219,7 +220,7 @@ def test_an_evacuation_leaves_the_moved_vm_out_until_it_has_arrived(
 
 
 def test_a_vm_of_an_implicit_group_moves_with_its_siblings_in_mind(cloud, boot, monkeypatch):
-    servers = boot(count=3)
+    servers = boot("classed", count=3)
     hosts = cloud.hosts_of(servers)
     with believed(monkeypatch) as seen:
         cloud._migrate_server({"id": servers[0]})

@@ -102,10 +102,10 @@ def test_vms_that_say_nothing_have_the_default_class_where_they_belong_with_othe
     rows.add_vms(cloud, ["n2"], group=uuids.group)
     rows.add_vms(cloud, ["n3"], siblings=2)
     found = seen(cloud)
-    assert [found[host][0].app_class for host in ("n1", "n2", "n3")] == ["none", "sync", "sync"]
+    assert [found[host][0].app_class for host in ("n1", "n2", "n3")] == ["none", "sync", "none"]
     assert found["n2"][0].group == uuids.group
-    cloud.flags(implicit_groups=False, group="hpc_sched")
-    assert seen(cloud)["n3"][0].app_class == "none"
+    cloud.flags(implicit_groups=True, group="hpc_sched")
+    assert seen(cloud)["n3"][0].app_class == "sync"
 
 
 def test_only_vms_that_hold_room_count_and_never_the_one_that_is_scheduled(cloud):

@@ -48,8 +48,9 @@ class Made:
             f"{SAMPLE_CONF.read_text()}\n[hpc_sched]\n"
             f"topology_file = {write_topology(folder, LEAVES)}\ndecision_log = {self.log}\n"
         )
-        whole = cloud.flavor("whole", vcpus=16, memory_mb=65536)
-        two = cloud.flavor("two", vcpus=2, extra_specs={"hpc:app_class": "sync"})
+        classed = {"hpc:app_class": "sync"}
+        whole = cloud.flavor("whole", vcpus=16, memory_mb=65536, extra_specs=classed)
+        two = cloud.flavor("two", vcpus=2, extra_specs=classed)
         # Alone in the cloud, so that the numbers of the tests are those of one VM.
         self.full = cloud.boot(whole, host="n2", name="full")
         cloud.wait(self.full)

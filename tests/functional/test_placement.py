@@ -60,7 +60,8 @@ def test_single_creates_in_a_row_stay_in_the_leaf_of_the_first(cloud, boot):
 
 
 def test_a_multi_create_without_a_server_group_is_a_group_of_its_own(cloud, boot):
-    hosts = cloud.hosts_of(boot("rank", count=8))
+    classed = cloud.flavor("rank-sync", vcpus=16, extra_specs={"hpc:app_class": "sync"})
+    hosts = cloud.hosts_of(boot(classed, count=8))
     assert list(leaves_used(LEAVES, hosts.values()).values()) == [8]
 
 

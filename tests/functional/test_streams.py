@@ -203,8 +203,8 @@ def on_hosts(
     for instance in instances:
         assert instance.host in (None, allocated[instance.uuid])
         group = groups.get(instance.uuid, instance.reservation_id)
-        in_group = instance.uuid in groups or len(stream.jobs[instance.reservation_id]) > 1
-        vm = rules.running(instance.uuid, instance.flavor.extra_specs, group, in_group)
+        specs = instance.flavor.extra_specs
+        vm = rules.running(instance.uuid, specs, group, instance.uuid in groups)
         found[allocated[instance.uuid]].append(vm)
     return found
 

@@ -51,6 +51,16 @@ def single(numbers: random.Random) -> dict:
     return {"vcpus": numbers.choice([1, 4, 16]), "memory_mb": numbers.choice([512, 8192])}
 
 
+def several(numbers: random.Random) -> dict:
+    """Return several small VMs without a server group and a class: the web servers of a tenant."""
+    return {
+        "count": numbers.choice([16, 2, 5]),
+        "vcpus": numbers.choice([1, 2]),
+        "memory_mb": 512,
+        "extra_specs": numbers.choice([{}, {"hw:cpu_policy": "shared"}]),
+    }
+
+
 def of_class_none(numbers: random.Random) -> dict:
     return single(numbers) | {
         "count": numbers.choice([1, 2, 5]),
@@ -76,7 +86,7 @@ def answer(nova: ClaimsOnly, scheduler: manager.SchedulerManager, asked: dict) -
     ).encode()
 
 
-@pytest.mark.parametrize("kind", [single, of_class_none, server_group_of_class_none])
+@pytest.mark.parametrize("kind", [single, several, of_class_none, server_group_of_class_none])
 def test_a_request_without_hpc_wishes_gets_what_stock_nova_gives(nova, plugin, kind):
     stock = nova.cloud.scheduler.manager
     assert type(stock) is type(plugin)
@@ -90,11 +100,24 @@ def test_a_request_without_hpc_wishes_gets_what_stock_nova_gives(nova, plugin, k
     assert len(different) >= 4
 
 
-def test_a_group_that_says_nothing_does_notice(nova, plugin):
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"group": uuidutils.generate_uuid()}, id="a server group without a class"),
+        pytest.param({"extra_specs": {"hpc:app_class": "sync"}}, id="a class without server group"),
+    ],
+)
+def test_a_group_does_notice(nova, plugin, asked):
     """The comparison above can fail: the same two schedulers differ for a group."""
-    asked = {"count": 8, "group": uuidutils.generate_uuid(), "vcpus": 4}
+    asked = {"count": 8, "vcpus": 4} | asked
     stock = answer(nova, nova.cloud.scheduler.manager, asked)
     assert answer(nova, plugin, asked) != stock
+
+
+def test_sixteen_small_vms_of_one_request_are_not_packed_on_one_host(nova, plugin):
+    spec = request(count=16, vcpus=1, memory_mb=512)
+    hosts = {chosen[0].service_host for chosen in nova.place(spec, plugin)}
+    assert len(hosts) > 8
 
 
 def test_both_schedulers_are_what_they_are_said_to_be(nova, plugin):

@@ -83,7 +83,7 @@ class Wanted:
 def draw_setup(dice: random.Random) -> Setup:
     """Return what a site has configured."""
     filters, weighers = dice.choice(_ENABLED)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"implicit_groups": True}
     choices: Mapping[str, tuple[Any, ...]] = {
         "rack_selection": ("largest", "best_fit"),
         "bunch_weight_scale": ("rank", "listing1"),

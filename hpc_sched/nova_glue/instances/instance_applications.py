@@ -116,8 +116,9 @@ def _application(
         if not request_spec.has_class(extra_specs, {}):
             return None
         creation = _Creation()
-    is_implicit = creation.is_multi_create and bool(CONF.hpc_sched.implicit_groups)
-    in_group = creation.group is not None or is_implicit
+    in_group = creation.group is not None or (
+        creation.is_multi_create and request_spec.is_implicit_group(extra_specs, creation.hints)
+    )
     # Its faults were refused, or logged, when the instance was scheduled.
     application, _ = request_spec.application_in(extra_specs, creation.hints, in_group=in_group)
     return dataclasses.replace(application, group=creation.group or instance.reservation_id)

@@ -84,9 +84,7 @@ def shared_hosts(life: Life, without: Collection[str] = ()) -> dict[str, list[st
     found = {}
     for host, vms in life.fleet.by_host().items():
         there = [
-            rules.running(
-                vm.uuid, vm.said, vm.group or vm.job, vm.group is not None or vm.siblings > 1
-            )
+            rules.running(vm.uuid, vm.said, vm.group or vm.job, vm.group is not None)
             for vm in vms
             # A VM that moves is where it was, whether or not its request is counted.
             if vm.uuid not in without or vm.host == host
