@@ -24,6 +24,12 @@ MAX_GROUP_SIZE = 4096
 # More leaf switches than any fabric has. Larger numbers do not take longer.
 MAX_LEAVES = 999_999
 
+NAMESPACE = "hpc:"
+# The most letters by which a misspelt key differs from the one that was meant.
+MAX_TYPOS = 2
+# The most unknown keys that are looked at and reported. Nova does not limit the number of hints.
+MAX_UNKNOWN = 32
+
 PATTERN = r"[A-Za-z0-9._+-]{1,255}"
 EXPECTED = "an application's name of 1 to 255 letters, digits and . _ + -"
 
@@ -137,3 +143,37 @@ EXTRA_SPECS = (
         "the option ``[hpc_sched] default_homogeneous``, ``prefer`` as delivered.",
     ),
 )
+
+KEYS = tuple(spec.name for spec in EXTRA_SPECS)
+# Constraints on the place: misspelt, they would be dropped silently.
+_CONSTRAINTS = ("hpc:require", "hpc:max_leaves")
+
+
+def meant_constraint(key: str) -> str | None:
+    """Return the constraint on the place that an unknown key misspells, or None."""
+    return _nearest(key, _CONSTRAINTS)
+
+
+def meant_key(key: str) -> str | None:
+    """Return the key that an unknown one misspells, or None; a constraint before others."""
+    return meant_constraint(key) or _nearest(key, KEYS)
+
+
+def _nearest(key: str, known: tuple[str, ...]) -> str | None:
+    """Return the nearest key at most ``MAX_TYPOS`` letters away, whatever its case, or None."""
+    typos, nearest = min((_count_typos(key.lower(), other), other) for other in known)
+    return nearest if typos <= MAX_TYPOS else None
+
+
+def _count_typos(text: str, other: str) -> int:
+    """Return the edit distance (Levenshtein) of two texts, ``MAX_TYPOS`` + 1 if it is more."""
+    if abs(len(text) - len(other)) > MAX_TYPOS:
+        return MAX_TYPOS + 1
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(text, 1):
+        above, row = row, [i]
+        for j, expected in enumerate(other, 1):
+            row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + (letter != expected)))
+        if min(row) > MAX_TYPOS:
+            return MAX_TYPOS + 1
+    return row[-1]

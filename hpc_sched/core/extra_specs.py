@@ -1,14 +1,15 @@
 """Reads the ``hpc:`` namespace of flavors and scheduler hints."""
 
+import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from hpc_sched import exceptions
 from hpc_sched.core import extra_spec_names
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.extra_spec_names import MAX_SHOWN, MAX_VALUE
+from hpc_sched.core.extra_spec_names import KEYS, MAX_SHOWN, MAX_UNKNOWN, MAX_VALUE, NAMESPACE
 from hpc_sched.core.sharing.cache_interference import Application
 
 APP_CLASS = "hpc:app_class"
@@ -34,7 +35,10 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class HPCSpecs:
-    """The ``hpc:`` values of a request; invalid ones are listed in ``faults`` and ignored."""
+    """The ``hpc:`` values of a request; invalid ones are listed in ``faults`` and ignored.
+
+    An unknown key is a fault if it may be a misspelt ``hpc:require`` or ``hpc:max_leaves``.
+    """
 
     app_class: str
     constraints: Constraints
@@ -42,6 +46,7 @@ class HPCSpecs:
     group_keys: tuple[str, ...]  # those of its keys that only a group can have
     faults: tuple[str, ...]  # a sentence each, without names of switches or hosts
     is_unclear: bool = False  # whether the value of a guarantee is invalid
+    ignored: tuple[str, ...] = ()  # the other unknown keys, a sentence each
 
     @property
     def by_topology(self) -> bool:
@@ -88,17 +93,14 @@ def read(
     """
     reader = _SpecReader(extra_specs, hints, levels, defaults)
     app_class = reader.application(in_group=True).app_class
+    is_ignored = app_class == "none" and APP_CLASS in reader.seen
+    ignored = reader.report_unknown(is_refused=not is_ignored)
     if app_class == "none":
-        if APP_CLASS not in reader.seen:
+        if not is_ignored:
             reader.fault_of_unclassed()
-        return HPCSpecs(app_class, NO_CONSTRAINTS, "false", (), tuple(reader.faults))
-    constraints = Constraints(
-        require=reader.level(REQUIRE),
-        prefer=reader.level(PREFER),
-        max_leaves=reader.number(MAX_LEAVES, extra_spec_names.MAX_LEAVES),
-        group_size=reader.number(GROUP_SIZE, extra_spec_names.MAX_GROUP_SIZE),
-    )
-    homogeneous = reader.choice(HOMOGENEOUS, extra_spec_names.HOMOGENEOUS)
+        faults = tuple(reader.faults)
+        return HPCSpecs(app_class, NO_CONSTRAINTS, "false", (), faults, ignored=ignored)
+    constraints, homogeneous = reader.constraints(), reader.homogeneous()
     group_keys = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
     if homogeneous == "true":
         group_keys.append(HOMOGENEOUS)
@@ -109,7 +111,30 @@ def read(
         tuple(group_keys),
         tuple(reader.faults),
         is_unclear=not reader.unread.isdisjoint(GUARANTEES),
+        ignored=ignored,
     )
+
+
+def check_flavor(
+    extra_specs: Mapping[str, Any], levels: Sequence[str], defaults: Defaults
+) -> tuple[list[str], list[str]]:
+    """Return the faults of a flavor, and the unknown keys that the scheduler ignores.
+
+    A value is checked whatever the flavor's class. Sentences name key, value and what was expected.
+
+    :param levels: the names of the topology's levels; empty if they are not known
+    """
+    reader = _SpecReader(extra_specs, {}, levels, defaults)
+    app_class = reader.application(in_group=True).app_class
+    reader.constraints()
+    reader.homogeneous()
+    if app_class == "none" and APP_CLASS not in reader.seen:
+        reader.fault_of_unclassed()
+    ignored: list[str] = []
+    for key, sentence, constraint in reader.unknown():
+        text = f"{key}={_shown(repr(extra_specs[key]))}: {sentence}"
+        (ignored if constraint is None else reader.faults).append(text)
+    return reader.faults, ignored
 
 
 def application(
@@ -169,14 +194,46 @@ class _SpecReader:
                 f"{APP_CLASS}=sync or extreme, for without it requests here are of class none"
             )
 
+    def constraints(self) -> Constraints:
+        return Constraints(
+            require=self.level(REQUIRE),
+            prefer=self.level(PREFER),
+            max_leaves=self.number(MAX_LEAVES, extra_spec_names.MAX_LEAVES),
+            group_size=self.number(GROUP_SIZE, extra_spec_names.MAX_GROUP_SIZE),
+        )
+
+    def homogeneous(self) -> str | None:
+        return self.choice(HOMOGENEOUS, extra_spec_names.HOMOGENEOUS)
+
+    def report_unknown(self, *, is_refused: bool) -> tuple[str, ...]:
+        """Report misspelt constraints; return the sentences on other unknown keys.
+
+        :param is_refused: whether a misspelt constraint is a fault
+        """
+        found = [(text, is_refused and meant is not None) for _, text, meant in self.unknown()]
+        self.faults += [text for text, is_fault in found if is_fault]
+        return tuple(text for text, is_fault in found if not is_fault)
+
+    def unknown(self) -> Iterator[tuple[str, str, str | None]]:
+        """Yield each unknown key, a sentence, and the constraint that it misspells or None."""
+        hints = self.hints if self.defaults.user_hints else {}
+        for what, keys in (("extra spec", self.specs), ("scheduler hint", hints)):
+            unknown = (key for key in keys if key.startswith(NAMESPACE) and key not in KEYS)
+            for key in sorted(itertools.islice(unknown, MAX_UNKNOWN)):
+                meant = extra_spec_names.meant_key(key)
+                expected = extra_spec_names.one_of(KEYS)
+                remedy = f"did you mean {meant}?" if meant else f"expected {expected}"
+                text = f"unknown {what} {_shown(repr(key)[1:-1])}; {remedy}"
+                yield key, text, extra_spec_names.meant_constraint(key)
+
     def choice(self, key: str, choices: tuple[str, ...]) -> str | None:
         expected = extra_spec_names.one_of(choices)
         value = self._checked(key, lambda text: text.lower() in choices, expected)
         return value and value.lower()
 
     def level(self, key: str) -> str | None:
-        known = ", ".join(self.levels)
-        return self._checked(key, self.levels.__contains__, f"one of the levels {known}")
+        is_valid = self.levels.__contains__ if self.levels else bool
+        return self._checked(key, is_valid, f"one of the levels {', '.join(self.levels)}")
 
     def number(self, key: str, most: int) -> int | None:
         value = self._checked(
@@ -192,10 +249,7 @@ class _SpecReader:
         if value is None or is_valid(value):
             return value
         self.unread.add(key)
-        shown = repr(value)
-        if len(shown) > MAX_SHOWN:
-            shown = f"{shown[: MAX_SHOWN - 3]}..."
-        self.faults.append(f"{key}={shown}: expected {expected}")
+        self.faults.append(f"{key}={_shown(repr(value))}: expected {expected}")
         return None
 
     def _value(self, key: str) -> str | None:
@@ -220,6 +274,10 @@ class _SpecReader:
                 raise exceptions.RequestError(f"{key}: expected one value, found {len(values)}")
             [values] = values
         return _text(key, values)
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 
 def _text(key: str, value: Any) -> str:

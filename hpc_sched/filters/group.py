@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import nova.conf
 from nova import exception, objects
+from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.core.plan.result import Rejection
@@ -20,7 +20,7 @@ from hpc_sched.nova_glue.request import (
 )
 from hpc_sched.nova_glue.request.group_state import GroupState
 
-CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
 
 
 class HPCGroupFilter(GroupFilter):
@@ -129,7 +129,12 @@ def _check_without_group(spec: objects.RequestSpec) -> None:
     hpc_specs = served_requests.get_hpc_specs(spec)
     is_plain = not hpc_specs.faults and not hpc_specs.group_keys
     # A flavor must not block a VM that runs; to find out takes one query.
-    if is_plain or request_spec.is_move(spec) or group_members.is_placed(spec.instance_uuid):
+    is_accepted = (
+        is_plain or request_spec.is_move(spec) or group_members.is_placed(spec.instance_uuid)
+    )
+    if ignored := hpc_specs.ignored + (hpc_specs.faults if is_accepted else ()):
+        LOG.warning("Ignored for instance %s: %s", spec.instance_uuid, "; ".join(ignored))
+    if is_accepted:
         return
     if hpc_specs.faults:
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))

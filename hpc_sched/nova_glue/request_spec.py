@@ -185,6 +185,13 @@ def application_in(
     return core_extra_specs.application(extra_specs, hints, _defaults(), in_group=in_group)
 
 
+def check_flavor(
+    extra_specs: Mapping[str, Any], levels: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the faults of a flavor and its ignored keys, as in core, by the options here."""
+    return core_extra_specs.check_flavor(extra_specs, levels, _defaults())
+
+
 def has_class(extra_specs: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
     """True if a flavor or hints name a valid application class."""
     return core_extra_specs.named_class(extra_specs, hints, _defaults()) is not None

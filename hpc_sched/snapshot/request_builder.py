@@ -94,9 +94,10 @@ class SnapshotRequest:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on what of the request the room does not count."""
+        """Sentences on what is wrong in the request, and on what the room does not count."""
         flavor, snapshot = self.request.flavor, self.cloud.snapshot
-        found = pci_aliases.notes(flavor, snapshot)
+        found = [*self.hpc_specs.faults, *self.hpc_specs.ignored]
+        found += pci_aliases.notes(flavor, snapshot)
         if nova_options.enabled(snapshot).has_filter(GROUP_FILTER) and not self._is_group:
             found.append(
                 "the flavor names no hpc:app_class and implicit_groups is off: only the VMs of a "

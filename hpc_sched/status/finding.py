@@ -15,7 +15,8 @@ NO_COMMENTS = (
 # One fact each, in sentences; the last one of a warning or failure names the remedy.
 good = partial(Result, Code.SUCCESS)  # needs no change
 warning = partial(Result, Code.WARNING)  # requests are placed worse than they could be
-failure = partial(Result, Code.FAILURE)  # nova-scheduler does not start, or a guarantee breaks
+# nova-scheduler does not start or refuses requests, or a guarantee breaks
+failure = partial(Result, Code.FAILURE)
 
 
 def merged(findings: Iterable[Result]) -> Result:

@@ -332,7 +332,7 @@ def _flavors(_: Cloud) -> Any:
 
 def _true_flavors(_: Cloud) -> Any:
     return sorted(
-        (key, value.lower(), name)
+        (key, value, name)
         for name, extra_specs in FLAVORS.items()
         for key, value in extra_specs.items()
         if key.startswith("hpc:")

@@ -634,8 +634,85 @@ def test_a_value_to_set_has_two_digits_and_is_above_the_least(number, expected):
 def test_flavors_whose_extra_specs_have_an_effect_are_success():
     assert judged(app_classes.check_flavors) == (
         Code.SUCCESS,
-        "1 flavor with extra specs of hpc:, all in effect.",
+        "1 flavor with extra specs of hpc:, all valid.",
     )
+
+
+@pytest.fixture
+def flavor(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
+    """Make flavors as openstackclient does, with a microversion at which nothing is validated."""
+    made: list[str] = []
+
+    def flavor_(name: str, **extra_specs: str) -> None:
+        made.append(cloud.flavor(name))
+        latest, cloud.api.microversion = cloud.api.microversion, "2.61"
+        specs = {f"hpc:{key}": value for key, value in extra_specs.items()}
+        cloud.api.post_extra_spec(name, {"extra_specs": specs})
+        cloud.api.microversion = latest
+
+    yield flavor_
+    for name in made:
+        cloud.api.delete_flavor(name)
+
+
+def test_every_wrong_key_and_value_of_every_flavor_is_named(flavor):
+    flavor("one", group_size="99999", bogus="1")
+    flavor("two", app_class="fast", require="rack")
+    flavor("three", require="core", app_class="none")
+    flavor("four", requires="leaf", app_class="Sync")
+    code, text = judged(app_classes.check_flavors)
+    assert code == Code.FAILURE
+    first, *lines = text.splitlines()
+    assert first.startswith("5 wrong extra specs of flavors: HPCGroupFilter refuses new VMs")
+    assert "--os-compute-api-version 2.86" in first
+    assert lines[:5] == [
+        "four: hpc:requires='leaf': unknown extra spec hpc:requires; did you mean hpc:require?",
+        "one: hpc:group_size='99999': expected a whole number from 1 to 4096",
+        "three: hpc:require='core': expected one of the levels leaf, pod",
+        "two: hpc:app_class='fast': expected one of extreme, sync, async, none",
+        "two: hpc:require='rack': expected one of the levels leaf, pod",
+    ]
+    assert lines[5].startswith("1 unknown extra spec of flavors: without effect")
+    assert lines[6].startswith(
+        "one: hpc:bogus='1': unknown extra spec hpc:bogus; expected one of hpc:app_class, "
+    )
+    assert len(lines) == 7
+
+
+def test_an_unknown_key_that_does_no_harm_is_a_warning(flavor):
+    flavor("one", bogus="1")
+    code, text = judged(app_classes.check_flavors)
+    assert code == Code.WARNING
+    assert "one: hpc:bogus='1': unknown extra spec hpc:bogus" in text
+
+
+def test_a_guarantee_without_a_class_is_a_fault_where_none_is_the_default(flavor, set_):
+    flavor("one", require="leaf")
+    assert judged(app_classes.check_flavors)[0] == Code.SUCCESS
+    set_("hpc_sched", default_app_class="none")
+    code, text = judged(app_classes.check_flavors)
+    assert code == Code.FAILURE
+    assert "one: hpc:require: only HPC applications can have that" in text
+
+
+def test_levels_are_not_checked_without_a_topology(flavor, set_):
+    set_("hpc_sched", topology_file="/nowhere")
+    assert judged(app_classes.check_flavors)[0] == Code.SUCCESS
+    flavor("one", require="rack", group_size="0")
+    code, text = judged(app_classes.check_flavors)
+    assert code == Code.FAILURE
+    assert "one: hpc:group_size='0': expected" in text
+    assert "rack" not in text
+    assert "The levels of hpc:require and hpc:prefer are not checked" in text
+
+
+def test_the_flavors_are_one_query_however_many_there_are(flavor):
+    for number in range(5):
+        flavor(f"more{number}", bogus="1", group_size="0")
+    with collected() as sent:
+        code, text = judged(app_classes.check_flavors)
+    assert (code, len(sent)) == (Code.FAILURE, 1)
+    assert all(f"more{number}: hpc:bogus='1'" in text for number in range(5))
 
 
 @pytest.mark.parametrize(

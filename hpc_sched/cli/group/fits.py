@@ -193,7 +193,7 @@ def _flavor(name: str, found: Cloud) -> Flavor:
 
 
 def _say_notes(state: request_builder.SnapshotRequest) -> None:
-    for note in (*state.hpc_specs.faults, *state.notes):
+    for note in state.notes:
         output.say(f"note: {note}")
     if state.is_flat:
         output.say(

@@ -344,12 +344,12 @@ class GroupState:
 
     def warn_of_faults(self) -> None:
         """Log ignored constraints once per request."""
-        if self.request.hpc_specs.faults and not self._is_warned:
+        specs = self.request.hpc_specs
+        ignored = specs.faults + specs.ignored
+        if ignored and not self._is_warned:
             self._is_warned = True
             LOG.warning(
-                "Ignored for instance %s: %s",
-                self.request.instance_uuid,
-                "; ".join(self.request.hpc_specs.faults),
+                "Ignored for instance %s: %s", self.request.instance_uuid, "; ".join(ignored)
             )
 
     def _warn_of_unproven(self, request: GroupRequest) -> None:

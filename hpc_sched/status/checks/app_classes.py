@@ -1,7 +1,7 @@
-"""Checks: application classes of flavors are read, and server groups are packed on purpose."""
+"""Checks: extra specs of flavors are valid and read; server groups are packed on purpose."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import nova.conf
@@ -10,7 +10,9 @@ from nova import context as nova_context
 from nova.db.api import models as api_models
 from oslo_upgradecheck.upgradecheck import Result
 
-from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE
+from hpc_sched import exceptions
+from hpc_sched.core.extra_spec_names import NAMESPACE
+from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE, PREFER, REQUIRE
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.io import databases
@@ -26,27 +28,61 @@ _POLICIES = ("anti-affinity", "soft-anti-affinity", "soft-affinity", "affinity")
 
 
 def check_flavors(cloud: InspectedCloud) -> list[Result]:
-    """Return the extra specs of flavors that no enabled filter or weigher reads."""
-    rows = cloud.from_database("flavors", read_flavors)
+    """Return extra specs of flavors that are wrong, or that no enabled filter or weigher reads."""
+    specs_of: dict[str, dict[str, str]] = {}
     flavors: dict[str, list[str]] = {}
-    for key, value, name in rows:
-        flavors.setdefault(f"{key}={value}" if key == APP_CLASS else key, []).append(name)
-    found = [
+    for key, value, name in sorted(cloud.from_database("flavors", read_flavors)):
+        specs_of.setdefault(name, {})[key] = value
+        is_class = key == APP_CLASS
+        flavors.setdefault(f"{key}={value.strip().lower()}" if is_class else key, []).append(name)
+    found = list(_invalid(cloud, specs_of))
+    found += [
         warning(
             f"{plurals.text(len(flavors[key]), 'flavor')} with {key} "
             f"({', '.join(shortened(sorted(flavors[key])))}): {harm}. {remedy}, or remove {key}."
         )
-        for key, harm, remedy in _ignored()
+        for key, harm, remedy in _unread()
         if key in flavors
     ]
-    number = len({name for _, _, name in rows})
     return found or [
-        good(f"{plurals.text(number, 'flavor')} with extra specs of hpc:, all in effect.")
+        good(f"{plurals.text(len(specs_of), 'flavor')} with extra specs of hpc:, all valid.")
     ]
 
 
-def _ignored() -> Iterator[tuple[str, str, str]]:
-    """Yield extra specs that have no effect, each with the harm and the remedy."""
+def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -> Iterator[Result]:
+    """Yield each wrong key or value of each flavor, after a line that says what it leads to."""
+    levels: tuple[str, ...] = ()
+    try:
+        levels = cloud.topology().levels
+    except exceptions.TopologyError:  # which the check of the topology reports
+        if any(key in specs for specs in specs_of.values() for key in (REQUIRE, PREFER)):
+            yield warning(
+                f"The levels of {REQUIRE} and {PREFER} are not checked: the topology cannot be "
+                "read. Correct it, see the check Topology."
+            )
+    faults: list[str] = []
+    ignored: list[str] = []
+    for name, specs in sorted(specs_of.items()):
+        wrong, unknown = request_spec.check_flavor(specs, levels)
+        faults += [f"{name}: {text}" for text in wrong]
+        ignored += [f"{name}: {text}" for text in unknown]
+    if faults:
+        yield failure(
+            f"{plurals.text(len(faults), 'wrong extra spec')} of flavors: HPCGroupFilter refuses "
+            "new VMs of these flavors, except for class none. Correct or remove them, with "
+            "--os-compute-api-version 2.86, so that nova-api validates them:"
+        )
+    yield from map(failure, faults)
+    if ignored:
+        yield warning(
+            f"{plurals.text(len(ignored), 'unknown extra spec')} of flavors: without effect but a "
+            "warning for each request. Correct or remove them:"
+        )
+    yield from map(warning, ignored)
+
+
+def _unread() -> Iterator[tuple[str, str, str]]:
+    """Yield valid extra specs that have no effect, each with the harm and the remedy."""
     plugins = configured_plugins.enabled()
     for key, name, harm in (
         (f"{APP_CLASS}=extreme", DEDICATED_FILTER, "other VMs may join their hosts"),
@@ -69,10 +105,11 @@ def read_flavors(context: nova_context.RequestContext) -> list[tuple[str, str, s
     query = (
         sa.select(extra_spec.key, extra_spec.value, flavor.name)
         .join(flavor, flavor.id == extra_spec.flavor_id)
-        .where(extra_spec.key.startswith("hpc:", autoescape=True))
+        .where(extra_spec.key.startswith(NAMESPACE, autoescape=True))
     )
     rows = databases.api_rows(context, query)
-    return [(key, (value or "").strip().lower(), name) for key, value, name in rows]
+    # Databases compare without case; the scheduler does not.
+    return [(key, value or "", name) for key, value, name in rows if key.startswith(NAMESPACE)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,124 @@
+"""Unknown keys of the hpc: namespace: a misspelt constraint is refused, others are ignored."""
+
+import time
+
+import pytest
+
+from hpc_sched.core import extra_specs
+from hpc_sched.core.extra_spec_names import KEYS, MAX_UNKNOWN
+from hpc_sched.core.extra_specs import Defaults, HPCSpecs
+
+LEVELS = ("leaf", "pod", "core")
+EXPECTED = f"expected one of {', '.join(KEYS)}"
+
+
+def read(
+    specs: dict[str, str], hints: dict[str, list[str]] | None = None, **options: object
+) -> HPCSpecs:
+    return extra_specs.read(specs, hints or {}, LEVELS, Defaults(**options))
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("hpc:requires", "hpc:require"),
+        ("hpc:requir", "hpc:require"),
+        ("hpc:reuqire", "hpc:require"),
+        ("hpc:Require", "hpc:require"),
+        ("hpc:REQUIRE", "hpc:require"),
+        ("hpc:require ", "hpc:require"),
+        ("hpc:required", "hpc:require"),
+        ("hpc:max-leaves", "hpc:max_leaves"),
+        ("hpc:maxleaves", "hpc:max_leaves"),
+        ("hpc:max_leafs", "hpc:max_leaves"),
+        ("hpc:max_leave", "hpc:max_leaves"),
+    ],
+)
+def test_a_key_at_most_two_letters_from_a_constraint_on_the_place_is_a_fault(key, meant):
+    found = read({key: "1"})
+    assert found.faults == (f"unknown extra spec {key}; did you mean {meant}?",)
+    assert found.ignored == ()
+    # It refuses no move and proves nothing.
+    assert not found.is_unclear
+
+
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        ("hpc:bogus", EXPECTED),
+        ("hpc:", EXPECTED),
+        ("hpc:processor", EXPECTED),
+        ("hpc:requirement", EXPECTED),
+        ("hpc:require:leaf", EXPECTED),
+        ("hpc:prefers", "did you mean hpc:prefer?"),
+        ("hpc:homogenous", "did you mean hpc:homogeneous?"),
+        ("hpc:App_Class", "did you mean hpc:app_class?"),
+    ],
+)
+def test_any_other_unknown_key_is_ignored_with_what_was_expected(key, remedy):
+    found = read({key: "1", "hpc:require": "leaf"})
+    assert (found.faults, found.constraints.require) == ((), "leaf")
+    assert found.ignored == (f"unknown extra spec {key}; {remedy}",)
+
+
+@pytest.mark.parametrize(
+    "key", ["HPC:require", "hpc_require", "hpcrequire", "require", "hw:require"]
+)
+def test_keys_outside_the_namespace_are_not_looked_at(key):
+    found = read({key: "leaf"})
+    assert (found.faults, found.ignored) == ((), ())
+
+
+def test_hints_count_only_where_they_are_allowed():
+    hints = {"hpc:requires": ["leaf"], "hpc:bogus": ["1"], "group": ["g"]}
+    assert (read({}, hints).faults, read({}, hints).ignored) == ((), ())
+    found = read({}, hints, user_hints=True)
+    assert found.faults == ("unknown scheduler hint hpc:requires; did you mean hpc:require?",)
+    assert found.ignored == (f"unknown scheduler hint hpc:bogus; {EXPECTED}",)
+
+
+def test_class_none_ignores_a_misspelt_constraint_as_it_ignores_the_constraint():
+    specs = {"hpc:app_class": "none", "hpc:requires": "leaf"}
+    assert read(specs).faults == read(specs | {"hpc:require": "leaf"}).faults == ()
+    assert len(read(specs).ignored) == 1
+    # By default of the site it does not.
+    assert len(read({"hpc:requires": "leaf"}, app_class="none").faults) == 1
+
+
+def test_a_fault_of_a_hostile_key_is_short_and_on_one_line():
+    found = read({}, {"hpc:require\n": [""], f"hpc:{'x' * 10**6}\n\x1b[2J": [""]}, user_hints=True)
+    texts = (*found.faults, *found.ignored)
+    assert len(texts) == 2
+    assert all(text.isprintable() and len(text) < 300 for text in texts)
+
+
+def test_many_hostile_keys_take_no_time():
+    # Nova's API takes bodies of 112 KB.
+    hints = {f"hpc:requi{number:05}": [""] for number in range(8000)}
+    began = time.process_time()
+    found = read({}, hints, user_hints=True)
+    assert time.process_time() - began < 0.1
+    assert len(found.faults) + len(found.ignored) == MAX_UNKNOWN
+
+
+def test_a_flavor_is_checked_whatever_its_class():
+    specs = {
+        "hpc:app_class": "none",
+        "hpc:bogus": "1",
+        "hpc:group_size": "99999",
+        "hpc:require": "rack",
+        "hpc:max_leafs": "2",
+        "hw:cpu_policy": "shared",
+    }
+    assert extra_specs.check_flavor(specs, LEVELS, Defaults()) == (
+        [
+            "hpc:require='rack': expected one of the levels leaf, pod, core",
+            "hpc:group_size='99999': expected a whole number from 1 to 4096",
+            "hpc:max_leafs='2': unknown extra spec hpc:max_leafs; did you mean hpc:max_leaves?",
+        ],
+        [f"hpc:bogus='1': unknown extra spec hpc:bogus; {EXPECTED}"],
+    )
+    # Without a topology any level may be right.
+    assert extra_specs.check_flavor({"hpc:require": "rack"}, (), Defaults()) == ([], [])
+    [fault], _ = extra_specs.check_flavor({"hpc:require": "pod"}, LEVELS, Defaults("none"))
+    assert "the flavor must say hpc:app_class=sync or extreme" in fault
