@@ -93,10 +93,10 @@ def read(
     """
     reader = _SpecReader(extra_specs, hints, levels, defaults)
     app_class = reader.application(in_group=True).app_class
-    is_ignored = app_class == "none" and APP_CLASS in reader.seen
-    ignored = reader.report_unknown(is_refused=not is_ignored)
+    names_none = app_class == "none" and APP_CLASS in reader.seen
+    ignored = reader.report_unknown(is_refused=not names_none)
     if app_class == "none":
-        if not is_ignored:
+        if not names_none:
             reader.fault_of_unclassed()
         faults = tuple(reader.faults)
         return HPCSpecs(app_class, NO_CONSTRAINTS, "false", (), faults, ignored=ignored)
@@ -232,8 +232,10 @@ class _SpecReader:
         return value and value.lower()
 
     def level(self, key: str) -> str | None:
-        is_valid = self.levels.__contains__ if self.levels else bool
-        return self._checked(key, is_valid, f"one of the levels {', '.join(self.levels)}")
+        if not self.levels:
+            return self._checked(key, bool, "the name of a level")
+        known = ", ".join(self.levels)
+        return self._checked(key, self.levels.__contains__, f"one of the levels {known}")
 
     def number(self, key: str, most: int) -> int | None:
         value = self._checked(
