@@ -17,11 +17,12 @@ PACKAGE = ROOT / "hpc_sched"
 # The parts that must run where no Nova is installed, with the modules at the top.
 PURE = {"topology", "core", "sim", "experiments", "snapshot", "cli"}
 # Without a part of their own: any part may import these.
-BASE = {"exceptions", "files", "decimals", "table_file", "yaml_nodes"}
+BASE = {"exceptions", "files", "decimals", "digests", "table_file", "yaml_nodes"}
 # Who may import what of the package: arrows point inward.
 ALLOWED = {
     "files": {"exceptions"},
     "decimals": set(),
+    "digests": set(),
     "enabled_plugins": set(),
     "masking": set(),
     "table_file": {"exceptions", "decimals", "yaml_nodes", "core", "files"},
@@ -39,6 +40,7 @@ ALLOWED = {
         "core",
         "topology",
         "conf",
+        "digests",
         "exceptions",
         "masking",
     },

@@ -65,6 +65,26 @@ class LoggedClaim:
     transactions: int = 0  # that were sent to Placement
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedScheduler:
+    """The scheduler that decided, with the digests of what it used."""
+
+    host: str = ""  # as its service has it
+    version: str = ""  # of hpc_sched
+    options: str = ""
+    topology: str = ""
+    interference: str | None = None  # of the interference index; None if none was read
+
+    def text(self) -> str:
+        """Return version, host and digests as one line."""
+        text = (
+            f"hpc_sched {self.version} on {self.host}: options {self.options}, "
+            f"topology {self.topology}"
+        )
+        index = self.interference
+        return text if index is None else f"{text}, interference index {index}"
+
+
 LANDED = "landed"
 
 
@@ -99,6 +119,7 @@ class DecisionEntry:
     rejection: LoggedRejection | None = None
     reason: str | None = None  # of a refusal
     landed: LoggedLanding | None = None  # with LANDED alone
+    scheduler: LoggedScheduler | None = None  # None before hpc_sched wrote it
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object."""

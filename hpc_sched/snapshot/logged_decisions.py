@@ -228,6 +228,8 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
         yield "took", f"{1000 * entry.seconds:.1f} ms"
     if entry.landed is not None:
         yield from _landed(entry.landed)
+    if entry.scheduler is not None:
+        yield "scheduler", entry.scheduler.text()
 
 
 def _candidates(leaves: Mapping[str, LeafCandidates]) -> Iterator[tuple[str, str]]:

@@ -94,7 +94,7 @@ def test_a_decision_is_one_line_however_many_vms_the_request_has(group, tmp_path
     assert record.keys() == {
         *("time", "request_id", "instance", "instances", "group", "policy", "app_class"),
         *("wishes", "left", "awaiting"),
-        *("members", "candidates", "removed", "decision", "plan", "seconds"),
+        *("members", "candidates", "removed", "decision", "plan", "seconds", "scheduler"),
     }
     assert record["decision"] == "planned"
     assert (record["instance"], record["group"]) == (queue[0], uuids.group)
@@ -165,7 +165,9 @@ def test_the_refusal_of_wishes_without_a_group_is_a_decision_too(monkeypatch, tm
     monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
     why_refused(states_of(), spec(group=None, extra_specs=wishing(max_leaves=1)))
     [record] = read_decisions(tmp_path / "decisions")
-    assert record.keys() == {"time", "request_id", "instance", "group", "decision", "reason"}
+    assert record.keys() == {
+        *("time", "request_id", "instance", "group", "decision", "reason", "scheduler"),
+    }
     assert record["decision"] == "refused"
     assert "hpc:max_leaves" in record["reason"]
 

@@ -73,9 +73,10 @@ def test_a_file_that_changes_is_read_again_and_told_in_one_line(change, caplog):
     change(MOVED)
     assert loaded_topology.reload()
     assert len(loaded_topology.current().topology.leaves) == 3
-    [line] = said(caplog, "INFO")
+    line, digests = said(caplog, "INFO")
     assert "leaf4" in line
     assert "now 32 hosts, 3 leaves" in line
+    assert digests.endswith("(yaml, 32 hosts, 3 leaves, depth 2)")
 
 
 def test_a_file_that_is_touched_or_only_written_in_another_way_changes_nothing(

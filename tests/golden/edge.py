@@ -18,6 +18,7 @@ from nova import objects
 from nova.scheduler import host_manager
 from nova.scheduler.weights import cpu, ram
 
+import hpc_sched
 from hpc_sched import conf
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.filters import all_filters
@@ -43,7 +44,7 @@ CONF = nova.conf.CONF
 GROUP = "hpc_sched"  # of our options in nova.conf
 LOGGER = logging.getLogger("hpc_sched")
 # What is said once per start, and says nothing of a request.
-_AT_START = ("Topology loaded", "Read interference index")
+_AT_START = ("Topology loaded", "Read interference index", f"hpc_sched {hpc_sched.__version__} on")
 
 
 @contextmanager

@@ -41,6 +41,13 @@ jobs = [Job(n, n // 3, 5 + n % 7, 1 + n % 6) for n in range(1, 40)]
 for name in registry.names():
     print(name, Simulated(name, jobs).log)
 """,
+    "digests": """
+from hpc_sched import digests
+from hpc_sched.topology.canonical_text import lines_of
+from tests.unit import fabrics
+fabric = fabrics.row_of_leaves({name: 4 for name in {f"leaf{i:02}" for i in range(12)}})
+print("digest", digests.of(lines_of(fabric)))
+""",
     # Without this one the three processes might have had one seed.
     "sets": "print([*{f'host{i}' for i in range(100)}])",
 }
@@ -75,7 +82,12 @@ def printed() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize(
     ("name", "word"),
-    [("planner", "leaf03"), ("policies", "slurm-tree"), ("simulations", "exact-plan")],
+    [
+        ("planner", "leaf03"),
+        ("policies", "slurm-tree"),
+        ("simulations", "exact-plan"),
+        ("digests", "digest"),
+    ],
 )
 def test_results_do_not_depend_on_the_hash_seed(printed: dict[str, set[str]], name: str, word: str):
     [text] = printed[name]

@@ -1,5 +1,6 @@
 """Rules for sharing a host (Gupta2013): dedicated hosts, cache scores, the interference index."""
 
+import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,6 +67,13 @@ class InterferenceIndex:
     def applications(self) -> frozenset[str]:
         """The applications that the index knows."""
         return frozenset(name for name, _ in self.performance)
+
+    def lines(self) -> list[str]:
+        """Return the canonical text: one line for each entry, sorted."""
+        return [
+            f"interference {json.dumps(name)} with {json.dumps(neighbour)} {speed!r}"
+            for (name, neighbour), speed in sorted(self.performance.items())
+        ]
 
     def bad_company(self, tolerance: float) -> Mapping[str, frozenset[str]]:
         """Return, per application, those with which it must not share a host.

@@ -11,10 +11,11 @@ import nova.conf
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from hpc_sched import conf, exceptions
+from hpc_sched import conf, digests, exceptions
+from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.io.watched_file import fingerprint
-from hpc_sched.topology import hostlist
+from hpc_sched.topology import canonical_text, hostlist
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
@@ -33,11 +34,12 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 
 
 class Fabric:
-    """A loaded topology, the index that finds Nova's hosts in it, and the unknown ones logged."""
+    """A loaded topology with its digest, the index of Nova's hosts, and the unknown ones logged."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.names = HostNames(topology)
+        self.digest = digests.of(canonical_text.lines_of(topology))
         self._lock = threading.Lock()
         self._reported: set[str] = set()
 
@@ -110,6 +112,7 @@ def load() -> Fabric:
         _loaded = _Loaded(source, driver.mark(description), fabric, files, time.monotonic())
     LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), _name(source))
     _log_remarks(fabric.topology)
+    _report_digests()
     return fabric
 
 
@@ -119,6 +122,13 @@ def reload() -> bool:
     Requests being served keep the old one. Each new mistake in the description or in an option is
     logged once, as an ERROR, and the last good topology stays in use.
     """
+    is_changed = _read_again()
+    # Options may have changed too.
+    _report_digests()
+    return is_changed
+
+
+def _read_again() -> bool:
     global _loaded
     with load_lock:
         before = _loaded
@@ -158,6 +168,14 @@ def reload() -> bool:
     elif before.error:
         LOG.info("The topology is right again, and unchanged (%s)", name)
     return bool(change)
+
+
+def _report_digests() -> None:
+    loaded = _loaded
+    if loaded is not None:
+        fabric = loaded.fabric
+        described = f"{loaded.source[0]}, {fabric.topology.summary()}"
+        scheduler_digests.use_topology(fabric.digest, described)
 
 
 def _error_text(error: Exception) -> tuple[str, bool]:

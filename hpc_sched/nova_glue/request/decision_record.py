@@ -24,6 +24,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.request.group_state import GroupState, LoggedDecision
 from hpc_sched.nova_glue.request_spec import RequestedGroup, request_id_of, server_group_of
@@ -76,8 +77,11 @@ def log_refusal(state: GroupState, among: Array, why: str) -> None:
     log(state, answer, why)
 
 
-def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
-    """Log the refusal of a request whose group has not been read."""
+def log_early_refusal(spec: objects.RequestSpec, why: str, topology: str) -> None:
+    """Log the refusal of a request whose group has not been read.
+
+    :param topology: digest of the topology that the request came with
+    """
     LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
     if CONF.hpc_sched.decision_log:
         entry = DecisionEntry(
@@ -87,6 +91,7 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
             group=server_group_of(spec),
             decision="refused",
             reason=why,
+            scheduler=scheduler_digests.record(topology),
         )
         append(CONF.hpc_sched.decision_log, entry.as_json())
 
@@ -193,6 +198,7 @@ def _entry(
         claim=_claim(state),
         rejection=rejection,
         reason=refused,
+        scheduler=scheduler_digests.record(state.fabric.digest),
     )
 
 

@@ -18,6 +18,7 @@ from oslo_utils import timeutils
 
 from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedLanding, LoggedPlan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.request.decision_record import MAX_INSTANCES, name_of
@@ -95,6 +96,7 @@ def _log(state: GroupState) -> bool:
             left=state.group.left,
             decision=LANDED,
             landed=landed,
+            scheduler=scheduler_digests.record(state.fabric.digest),
         )
         append(logged.path, entry.as_json())
     return True

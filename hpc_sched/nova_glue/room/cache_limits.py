@@ -6,6 +6,7 @@ import nova.conf
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
+from hpc_sched import digests
 from hpc_sched.core.sharing.cache_interference import (
     ALPHA,
     BETA,
@@ -14,12 +15,21 @@ from hpc_sched.core.sharing.cache_interference import (
     limits_in,
 )
 from hpc_sched.core.sharing.interference_file import read_index
+from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.watched_file import WatchedFile
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-_file: WatchedFile[InterferenceIndex] = WatchedFile("interference index", read_index)
+
+def _read(path: str) -> InterferenceIndex:
+    """Return the index of a file, and note its digest; raises as :func:`read_index` does."""
+    index = read_index(path)
+    scheduler_digests.use_interference(digests.of(index.lines()))
+    return index
+
+
+_file: WatchedFile[InterferenceIndex] = WatchedFile("interference index", _read)
 
 
 def start() -> None:

@@ -1,0 +1,120 @@
+"""The digests of what this nova-scheduler uses: its options, topology and interference index.
+
+Schedulers of one cloud decide alike if these and the versions are equal. They are in the log and
+in each record of the decision log.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import nova.conf
+from oslo_config import cfg
+from oslo_log import log as logging
+
+import hpc_sched
+from hpc_sched import conf, digests
+from hpc_sched.core.decision_entry import LoggedScheduler
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+# Options of Nova on which decisions depend, in addition to the weighers and their multipliers.
+_OF_NOVA = {
+    "filter_scheduler": (
+        "enabled_filters",
+        "host_subset_size",
+        "pci_in_placement",
+        "shuffle_best_same_weighed_hosts",
+    ),
+    "scheduler": ("max_attempts", "max_placement_results"),
+}
+_MULTIPLIER = "_weight_multiplier"
+# What a file has is in a digest of its own; a log decides nothing.
+_NOT_DECIDING = ("topology_", "interference_file", "decision_log")
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """What this process uses; replaced as a whole."""
+
+    scheduler: LoggedScheduler = field(default_factory=LoggedScheduler)
+    index: str | None = None  # digest of the interference index that was read last
+
+
+_used = _Used()
+_lock = threading.Lock()  # of changes
+
+
+def option_lines() -> list[str]:
+    """Return the canonical text of the options on which decisions depend, one a line.
+
+    All of [hpc_sched] but those that name files, and those of Nova's scheduler that hpc_sched
+    depends on. Values are those in effect, defaults too.
+    """
+    return sorted(_option_lines())
+
+
+def _option_lines() -> Iterator[str]:
+    for opt in conf.OPTS:
+        if not opt.dest.startswith(_NOT_DECIDING):
+            yield _line(conf.GROUP.name, opt.dest)
+    for group, names in _OF_NOVA.items():
+        yield from (_line(group, name) for name in names)
+    section = CONF.filter_scheduler
+    yield from (_line("filter_scheduler", name) for name in section if name.endswith(_MULTIPLIER))
+    # The order of weighers decides nothing, that of filters does.
+    yield f"[filter_scheduler] weight_classes = {json.dumps(sorted(set(section.weight_classes)))}"
+
+
+def _line(group: str, name: str) -> str:
+    try:
+        value = json.dumps(CONF[group][name])
+    except (cfg.Error, ValueError):
+        value = "cannot be read"
+    return f"[{group}] {name} = {value}"
+
+
+def use_topology(digest: str, described: str) -> None:
+    """Note the topology and the options in use; log all digests if one has changed.
+
+    :param described: driver and size of the topology
+    """
+    global _used
+    lines = option_lines()
+    with _lock:
+        before = _used
+        now = LoggedScheduler(
+            host=CONF.host,
+            version=hpc_sched.__version__,
+            options=digests.of(lines),
+            topology=digest,
+            interference=before.index if CONF.hpc_sched.interference_file else None,
+        )
+        if now == before.scheduler:
+            return
+        _used = replace(before, scheduler=now)
+    LOG.info("%s (%s)", now.text(), described)
+    if now.options != before.scheduler.options:
+        LOG.debug("Options %s are those of: %s", now.options, "; ".join(lines))
+
+
+def use_interference(digest: str) -> None:
+    """Note the interference index in use; log all digests if it has changed."""
+    global _used
+    with _lock:
+        before = _used
+        now = replace(before.scheduler, interference=digest)
+        _used = _Used(now, digest)
+    if now != before.scheduler:
+        LOG.info("%s", now.text())
+
+
+def record(topology: str) -> LoggedScheduler:
+    """Return what the record of a decision has of this scheduler.
+
+    :param topology: digest of the topology that the request is placed by
+    """
+    now = _used.scheduler
+    return now if now.topology == topology else replace(now, topology=topology)

@@ -1,0 +1,124 @@
+"""The digest of a topology: one for every description of a fabric, another for every other fabric.
+
+::
+
+            core
+          /      \\
+       pod1      pod2
+      /    \\       \\
+    leaf1  leaf2   leaf3
+    a1 a2  b1 b2   c1 c2
+"""
+
+import random
+
+import pytest
+
+from hpc_sched import digests
+from hpc_sched.core.sharing.cache_interference import InterferenceIndex
+from hpc_sched.topology import Topology, load
+from hpc_sched.topology.canonical_text import lines_of
+from hpc_sched.topology.tree import Details, Links
+from hpc_sched.topology.writers import slurm_writer, yaml_writer
+from tests.ib_dumps import three_levels
+
+TREE = {
+    "core": {
+        "pod1": {"leaf1": ["a1", "a2"], "leaf2": ["b1", "b2"]},
+        "pod2": {"leaf3": ["c1", "c2"]},
+    }
+}
+
+
+def digest_of(topology: Topology) -> str:
+    return digests.of(lines_of(topology))
+
+
+def digest(tree: dict, **more: object) -> str:
+    return digest_of(Topology.from_tree(tree, **more))
+
+
+def shuffled(tree: dict, dice: random.Random) -> dict:
+    """Return the same switches and hosts in another order."""
+    names = dice.sample(list(tree), len(tree))
+    return {
+        name: shuffled(tree[name], dice)
+        if isinstance(tree[name], dict)
+        else dice.sample(tree[name], len(tree[name]))
+        for name in names
+    }
+
+
+def test_the_order_of_a_description_is_no_difference():
+    dice = random.Random(7)
+    assert {digest(shuffled(TREE, dice)) for _ in range(20)} == {digest(TREE)}
+
+
+def test_the_digest_is_the_same_in_every_release_that_compares_itself_with_others():
+    """A change of the canonical text needs a change of the version: digests then differ."""
+    assert digest(TREE) == "df0270e5"
+
+
+def test_format_and_driver_are_no_difference(tmp_path):
+    discovered = three_levels(3, 2, 3).topology()
+    text, conf = tmp_path / "topology.yaml", tmp_path / "topology.conf"
+    text.write_text(yaml_writer.text_of(discovered))
+    assert digest_of(load("yaml", path=text)) == digest_of(discovered)
+
+    text.write_text(yaml_writer.text_of(Topology.from_tree(TREE)))
+    conf.write_text(slurm_writer.text_of(Topology.from_tree(TREE))[0])
+    assert digest_of(load("yaml", path=text)) == digest(TREE)
+    assert digest_of(load("slurm", path=conf)) == digest(TREE)
+
+
+def test_links_and_merged_switches_are_no_difference():
+    details = Details(links={"leaf1": Links(400, 200)}, members={"core": ("spine1", "spine2")})
+    assert digest(TREE, details=details) == digest(TREE)
+
+
+def test_it_does_not_matter_where_a_processor_type_is_stated():
+    on_switches = digest(TREE, processors={"pod1": "icelake"})
+    hosts = dict.fromkeys(["a1", "a2", "b1", "b2"], "icelake")
+    assert digest(TREE, host_processors=hosts) == on_switches != digest(TREE)
+
+
+@pytest.mark.parametrize(
+    ("tree", "more"),
+    [
+        pytest.param(
+            {
+                "core": {
+                    "pod1": {"leaf1": ["a1", "b2"], "leaf2": ["b1", "a2"]},
+                    "pod2": {"leaf3": ["c1", "c2"]},
+                }
+            },
+            {},
+            id="hosts under other leaves",
+        ),
+        pytest.param(
+            {"core": {**TREE["core"], "pod2": {"leaf3": ["c1"]}}}, {}, id="a host is missing"
+        ),
+        pytest.param(
+            {"core": {**TREE["core"], "pod2": {"leaf4": ["c1", "c2"]}}}, {}, id="another leaf name"
+        ),
+        pytest.param(
+            {"core": {**TREE["core"]["pod1"], **TREE["core"]["pod2"]}}, {}, id="no level of pods"
+        ),
+        pytest.param(TREE, {"levels": ["leaf", "row", "core"]}, id="another level name"),
+        pytest.param(TREE, {"processors": {"core": "icelake"}}, id="a processor type"),
+    ],
+)
+def test_what_placement_depends_on_is_a_difference(tree, more):
+    assert digest(tree, **more) != digest(TREE)
+
+
+def test_names_cannot_be_taken_for_the_words_of_the_text():
+    names = ['leaf1" below "core', "leaf1\nhost", "лист", "\ud800"]
+    assert len({digest({"core": {name: ["a1"]}}) for name in names}) == len(names)
+
+
+def test_the_order_of_an_interference_index_is_no_difference():
+    pairs = {("lu", "wrf"): 0.9, ("wrf", "lu"): 0.8, ("lu", "lu"): 1.0}
+    lines = InterferenceIndex(pairs).lines()
+    assert InterferenceIndex(dict(reversed(pairs.items()))).lines() == lines
+    assert InterferenceIndex(pairs | {("lu", "lu"): 0.95}).lines() != lines
