@@ -56,6 +56,7 @@ ALLOWED = {
     },
     "status": {
         "status",
+        "snapshot",
         "enabled_plugins",
         "filters",
         "weighers",

@@ -482,3 +482,14 @@ def test_damaged_fields_of_newer_records_are_left_out(tmp_path, capsys, wrong):
     assert code == 0
     assert "shunned" not in out
     assert "landed" not in out
+
+
+def test_the_scheduler_that_decided_is_shown_where_the_record_has_it():
+    scheduler = {"host": "ctl1", "version": "1.2", "options": "aaaa", "topology": "bbbb"}
+    text = logged_decisions.text_of(planned("t1", scheduler=scheduler))
+    assert text.endswith("\n  scheduler   hpc_sched 1.2 on ctl1: options aaaa, topology bbbb")
+    assert "scheduler" not in logged_decisions.text_of(planned("t1"))
+    with_index = logged_decisions.text_of(
+        planned("t1", scheduler=scheduler | {"interference": "cc"})
+    )
+    assert with_index.endswith("topology bbbb, interference index cc")

@@ -39,13 +39,27 @@ _REQUIRED = {"time": "", "request_id": None, "instance": None, "group": None, "d
 MAX_LEAVES = 24
 _BLOCK = 1 << 16
 # Longer lines are no records.
-_MAX_LINE = 1 << 22
+MAX_LINE = 1 << 22
 _error = exceptions.SnapshotError
 
 
 def newest(path: files.Path, count: int) -> tuple[Record, ...]:
     """Return the newest records of a log, oldest first; raises as :func:`found_in` does."""
     return tuple(islice(_records(path, b"", count), count))[::-1]
+
+
+def recent(path: files.Path, most: int) -> Iterator[Record]:
+    """Yield the records in the last bytes of a log, newest first; raises as :func:`found_in` does.
+
+    Rotated files are read too as far as they are not compressed.
+
+    :param most: number of bytes
+    """
+    for line in _log_lines(os.fspath(path), b"", None, with_compressed=False):
+        most -= len(line) + 1
+        if most < 0:
+            return
+        yield from parsed(line)
 
 
 def found_in(
@@ -127,19 +141,27 @@ def text_of(record: Record, landing: Record | None = None) -> str:
 def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
     """Yield records, newest first, of ``most`` lines of a compressed file; skip other lines."""
     for line in _log_lines(os.fspath(path), needle, most):
-        # Not the first half of a line that is being written.
-        with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            yield msgspec.json.decode(line, type=dict[str, Any])
+        yield from parsed(line)
 
 
-def _log_lines(path: str, needle: bytes, most: int | None) -> Iterator[bytes]:
+def parsed(line: bytes) -> Iterator[Record]:
+    """Yield the record of a line, or nothing: it may be the first half of one being written."""
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        yield msgspec.json.decode(line, type=dict[str, Any])
+
+
+def _log_lines(
+    path: str, needle: bytes, most: int | None, *, with_compressed: bool = True
+) -> Iterator[bytes]:
     try:
         rotated = _rotated(path)
+        if not with_compressed:
+            rotated = [name for name in rotated if not name.endswith(".gz")]
         # Between rotation and the next decision only older files exist.
         for name in [path, *rotated] if os.path.exists(path) or not rotated else rotated:
             if name.endswith(".gz"):
                 with gzip.open(name) as packed:
-                    lines = iter(partial(packed.readline, _MAX_LINE), b"")
+                    lines = iter(partial(packed.readline, MAX_LINE), b"")
                     kept = deque((line for line in lines if needle in line), most)
                 yield from reversed(kept)
             else:
@@ -177,7 +199,7 @@ def _backward(stream: BinaryIO) -> Iterator[bytes]:
             rest = []
         rest.append(first)
         # Drop the pieces of a line that is longer than any record.
-        if len(rest) * _BLOCK > _MAX_LINE:
+        if len(rest) * _BLOCK > MAX_LINE:
             rest = []
     line = b"".join(reversed(rest))
     if line:

@@ -35,6 +35,7 @@ from oslo_upgradecheck import upgradecheck
 import hpc_sched
 from hpc_sched import conf, exceptions, masking
 from hpc_sched.nova_glue import service_setup
+from hpc_sched.status import scheduler_text
 from hpc_sched.status.upgrade_check import UpgradeCommands
 
 CONF = nova.conf.CONF
@@ -96,3 +97,9 @@ def _add_parsers(parsers: Any, commands: UpgradeCommands) -> None:
     upgrade.add_argument("check", choices=["check"], help="run all checks, print their results")
     upgrade.add_argument("--json", action="store_true", help="print JSON in place of the table")
     upgrade.set_defaults(action_fn=commands.check)
+    scheduler: argparse.ArgumentParser = parsers.add_parser(
+        "scheduler", help="show what nova-scheduler decides by"
+    )
+    what = "print digests of options and topology, and the texts that they are of"
+    scheduler.add_argument("show", choices=["show"], help=what)
+    scheduler.set_defaults(action_fn=scheduler_text.show)

@@ -1,5 +1,6 @@
 """What several checks read: the compute nodes in Nova's databases, and the topology."""
 
+import datetime
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import nova.conf
 import sqlalchemy as sa
 from nova import context as nova_context
 from nova.db.main import models as main_models
+from oslo_utils import timeutils
 
 from hpc_sched import conf, exceptions, masking
 from hpc_sched import topology as topology_
@@ -52,16 +54,35 @@ class InspectedCloud:
         """Return the topology that nova.conf names, or raise TopologyError."""
         return self._once("topology", described_topology)
 
-    def from_database(self, what: str, read: Callable[[nova_context.RequestContext], Read]) -> Read:
-        """Return what ``read`` finds in Nova's API database; DatabaseError names ``what``."""
+    def schedulers(self) -> list[str]:
+        """Return the hosts whose nova-scheduler is up, sorted, or raise DatabaseError. One query.
+
+        Reads the database in which nova-scheduler itself reports, that of [database].
+        """
+        return self._once(
+            "schedulers",
+            lambda: self.from_database("nova-schedulers", schedulers_up, "database"),
+        )
+
+    def from_database(
+        self,
+        what: str,
+        read: Callable[[nova_context.RequestContext], Read],
+        section: str = "api_database",
+    ) -> Read:
+        """Return what ``read`` finds in one of Nova's databases; DatabaseError names ``what``.
+
+        :param section: of nova.conf, with the connection to that database
+        """
         try:
             return read(nova_context.get_admin_context())
         except Exception as error:
             # Drivers, SQLAlchemy, oslo.db and Nova have no exception in common.
+            database = "API database" if section == "api_database" else "database"
             raise exceptions.DatabaseError(
-                f"The {what} cannot be read from Nova's API database: "
+                f"The {what} cannot be read from Nova's {database}: "
                 f"{masking.first_line(error)}. Run this where nova-scheduler runs, as its user, "
-                "and see [api_database] connection in nova.conf."
+                f"and see [{section}] connection in nova.conf."
             ) from error
 
     def _once(self, what: str, read: Callable[[], Read]) -> Read:
@@ -92,6 +113,18 @@ def computes_of_cell(context: nova_context.RequestContext, _: list[str]) -> list
         InspectedCompute(host, nodename, not disabled, _failed_builds(stats))
         for host, nodename, disabled, stats in rows
     ]
+
+
+def schedulers_up(context: nova_context.RequestContext) -> list[str]:
+    """Return the hosts whose nova-scheduler has reported lately, sorted. One query."""
+    service = main_models.Service
+    query = sa.select(service.host, service.last_seen_up, service.created_at).where(
+        service.binary == "nova-scheduler", service.deleted == 0
+    )
+    # A service that has just started may not have reported yet.
+    oldest = timeutils.utcnow() - datetime.timedelta(seconds=CONF.service_down_time)
+    rows = databases.cell_rows(context, query)
+    return sorted({host for host, seen, made in rows if (seen or made or oldest) > oldest})
 
 
 def _failed_builds(stats: str | None) -> int:

@@ -17,6 +17,7 @@ from hpc_sched.status.checks import (
     installation,
     multipliers,
     options,
+    schedulers,
     topology_hosts,
     weighers,
 )
@@ -40,6 +41,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("Gang claims", options.check_gang_claims),
     ("Instance tracking", options.check_instance_tracking),
     ("Extra spec validators", installation.check_validators),
+    ("Schedulers", schedulers.check),
 )
 
 WIDTH = 60  # characters of the details, as in oslo.upgradecheck

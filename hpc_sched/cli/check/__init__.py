@@ -1,0 +1,1 @@
+"""The commands hpc-sched check."""

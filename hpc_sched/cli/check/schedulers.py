@@ -1,0 +1,93 @@
+"""hpc-sched check schedulers."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from hpc_sched import exceptions
+from hpc_sched.cli.common.base_command import HPCSchedLister, Table
+from hpc_sched.cli.common.sources import STDIN
+from hpc_sched.snapshot import logged_decisions, logged_schedulers
+from hpc_sched.snapshot.logged_decisions import Record
+
+
+class CheckSchedulers(HPCSchedLister):
+    """Compare the schedulers of a cloud by the decision logs of its controllers.
+
+    Shows, for each scheduler that has written records, version and digests of its newest record. A
+    scheduler without a record is not seen: it may have no hpc_sched, no decision log, or no request
+    of a group since its start.
+    """
+
+    EPILOG = """\
+examples:
+
+  hpc-sched check schedulers ctl1.jsonl ctl2.jsonl ctl3.jsonl
+  for c in ctl1 ctl2 ctl3; do ssh $c tail -n 1000 /var/log/nova/hpc_sched.jsonl; done |
+      hpc-sched check schedulers -
+
+A digest does not show which option or which host of the topology differs. Compare the texts of two
+controllers:
+
+  diff <(ssh ctl1 hpc-sched-status scheduler show) <(ssh ctl2 hpc-sched-status scheduler show)
+
+exit codes: 0 all schedulers seen decide alike, 1 they differ, none was seen, or a log cannot be
+read, 2 wrong usage
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        what = "decision log of a controller, or of several; - for standard input"
+        parser.add_argument("logs", metavar="LOG", nargs="+", help=what)
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, to read standard input twice."""
+        if args.logs.count("-") > 1:
+            self.parser.error("LOG -: standard input can be read once only")
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
+        """Return a row for each scheduler."""
+        logs: list[str] = parsed_args.logs
+        seen = logged_schedulers.seen_in(record for log in logs for record in _records(log))
+        if not seen:
+            raise exceptions.SnapshotError(
+                f"{', '.join(logs)}: no record names its scheduler: expected lines of a "
+                "decision log of hpc_sched, of this version or a newer one"
+            )
+        different = list(
+            logged_schedulers.differences({host: one.scheduler for host, one in seen.items()})
+        )
+        self.below = different or ["All decide alike."]
+        self.exit_code = int(bool(different))
+        rows = [
+            (
+                host,
+                one.scheduler.version,
+                one.scheduler.options,
+                one.scheduler.topology,
+                one.scheduler.interference or logged_schedulers.NONE,
+                one.time,
+            )
+            for host, one in seen.items()
+        ]
+        return ("Host", "Version", "Options", "Topology", "Interference", "Last record"), rows
+
+
+def _records(log: str) -> Iterator[Record]:
+    """Yield the records of a file, or of standard input for ``-``; raise SnapshotError."""
+    try:
+        if log == "-":
+            yield from _parsed(sys.stdin.buffer)
+            return
+        with open(log, "rb") as stream:
+            yield from _parsed(stream)
+    except (OSError, ValueError) as error:
+        name = STDIN if log == "-" else log
+        why = getattr(error, "strerror", None) or error
+        raise exceptions.SnapshotError(f"{name}: cannot be read: {why}") from error
+
+
+def _parsed(stream: BinaryIO) -> Iterator[Record]:
+    while line := stream.readline(logged_decisions.MAX_LINE):
+        yield from logged_decisions.parsed(line)

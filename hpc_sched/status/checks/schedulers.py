@@ -1,0 +1,121 @@
+"""Check: all nova-schedulers of the cloud decide by the same options and topology."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+import nova.conf
+from oslo_config import cfg
+from oslo_upgradecheck.upgradecheck import Result
+
+from hpc_sched import exceptions
+from hpc_sched.core.decision_entry import LoggedScheduler
+from hpc_sched.snapshot import logged_decisions, logged_schedulers
+from hpc_sched.snapshot.logged_schedulers import SeenScheduler
+from hpc_sched.status import scheduler_text
+from hpc_sched.status.finding import failure, good, warning
+from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.topology import plurals
+
+CONF = nova.conf.CONF
+
+# The end of the decision log that is read: thousands of records.
+MAX_BYTES = 16 << 20
+HERE = "this nova.conf"
+_COMPARE = (
+    "Compare the decision logs of all controllers with hpc-sched check schedulers, or the line "
+    '"hpc_sched ... on ...: options ..., topology ..." in the log of each nova-scheduler'
+)
+
+
+def check(cloud: InspectedCloud) -> Iterator[Result]:
+    """Return whether the nova-schedulers that are up decide alike, and as this nova.conf says.
+
+    Reads the services, in one query, and the newest records of the decision log. A scheduler is not
+    seen if it has no plugin or a version before this one, writes another decision log, or got no
+    request of a group since.
+    """
+    up: list[str] | None = None
+    try:
+        up = cloud.schedulers()
+    except exceptions.DatabaseError as error:
+        yield failure(str(error))
+    here: dict[str, LoggedScheduler] = {}
+    try:
+        here[HERE] = scheduler_text.described(cloud).scheduler
+    except (exceptions.HPCSchedError, cfg.Error) as error:
+        yield warning(f"No scheduler is compared with this nova.conf: {error}.")
+    path = CONF.hpc_sched.decision_log
+    if not path:
+        yield _unseen(up or [], here)
+        return
+    try:
+        seen = _seen(path)
+    except exceptions.SnapshotError as error:
+        yield warning(f"decision_log: {error}. Schedulers are not compared.")
+        return
+    yield from _compared(path, up, here, seen)
+
+
+def _unseen(up: Sequence[str], here: dict[str, LoggedScheduler]) -> Result:
+    """Return what is known without a decision log."""
+    digests = "".join(f" Here: {one.text()}." for one in here.values())
+    if len(up) < 2:
+        return good(f"{_count(up)}.{digests}")
+    return warning(
+        f"{_count(up)}, and without decision_log it is not seen whether they have the same options "
+        f"and topology.{digests} Set decision_log on each. {_COMPARE}."
+    )
+
+
+def _compared(
+    path: str,
+    up: Sequence[str] | None,
+    here: dict[str, LoggedScheduler],
+    seen: dict[str, SeenScheduler],
+) -> Iterator[Result]:
+    # One that is down decides nothing any more.
+    current = {host: one for host, one in seen.items() if up is None or host in up}
+    different = list(
+        logged_schedulers.differences(here | {host: one.scheduler for host, one in current.items()})
+    )
+    for sentence in different:
+        yield warning(f"{sentence[0].upper()}{sentence[1:]}.")
+    if different:
+        times = ", ".join(f"{host} {one.time}" for host, one in current.items())
+        yield warning(
+            f"Newest records: {times}. Copy nova.conf and topology to the hosts that differ and "
+            "restart or SIGHUP their nova-scheduler; a record of before the restart counts until "
+            "the next group. To see what differs run hpc-sched-status scheduler show on each, and "
+            "diff the outputs."
+        )
+    missing = [host for host in up or () if host not in seen]
+    if missing and len(up or ()) > 1:
+        yield warning(
+            f"{_count(up or [])}; not seen in {path}: {', '.join(missing)}: without the plugin, "
+            "with a version of it before this one, with another decision log, or without group "
+            f"requests since. {_COMPARE}."
+        )
+    elif not different:
+        digests = "; ".join(one.text() for one in here.values())
+        alike = f"{plurals.text(len(current), 'nova-scheduler')} seen in {path}"
+        yield good(f"{alike}, none decides otherwise than this nova.conf. {digests}.")
+
+
+def _count(up: Sequence[str]) -> str:
+    if not up:
+        return "No nova-scheduler is up"
+    are = "are" if len(up) > 1 else "is"
+    return f"{plurals.text(len(up), 'nova-scheduler')} {are} up: {', '.join(up)}"
+
+
+def _seen(path: str) -> dict[str, SeenScheduler]:
+    """Return the schedulers in the log's end; none if there is no log yet."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        # A pipe would wait for its next writer.
+        raise exceptions.SnapshotError(f"{path} is no regular file")
+    try:
+        return logged_schedulers.seen_in(logged_decisions.recent(path, MAX_BYTES))
+    except exceptions.SnapshotError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return {}
+        raise

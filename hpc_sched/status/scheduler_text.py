@@ -1,0 +1,66 @@
+"""What a nova-scheduler with this nova.conf would use: digests, and the texts that they are of."""
+
+import sys
+from dataclasses import dataclass
+
+import nova.conf
+from oslo_config import cfg
+
+import hpc_sched
+from hpc_sched import digests, exceptions, masking
+from hpc_sched.core.decision_entry import LoggedScheduler
+from hpc_sched.core.sharing.interference_file import read_index
+from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
+from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.nova_glue.io import scheduler_digests
+from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.topology import canonical_text
+
+CONF = nova.conf.CONF
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedScheduler:
+    """A scheduler as it would start now."""
+
+    scheduler: LoggedScheduler
+    lines: tuple[str, ...]  # the canonical texts of all digests
+
+
+def described(cloud: InspectedCloud) -> DescribedScheduler:
+    """Return the scheduler that this nova.conf and its files describe.
+
+    :raises exceptions.TopologyError: if the topology is missing or wrong
+    :raises exceptions.InterferenceError: if the interference index is
+    """
+    options = scheduler_digests.option_lines()
+    topology = canonical_text.lines_of(cloud.topology())
+    path = CONF.hpc_sched.interference_file
+    has_index = path and configured_plugins.enabled().has_filter(INTERFERENCE_FILTER)
+    index = read_index(path).lines() if has_index else None
+    return DescribedScheduler(
+        LoggedScheduler(
+            host=CONF.host,
+            version=hpc_sched.__version__,
+            options=digests.of(options),
+            topology=digests.of(topology),
+            interference=None if index is None else digests.of(index),
+        ),
+        (*options, *(index or ()), *topology),
+    )
+
+
+def show() -> int:
+    """Print digests and texts, for a comparison with those of another host; return the exit code.
+
+    255 if topology, interference index or an option cannot be read.
+    """
+    try:
+        found = described(InspectedCloud())
+    except (exceptions.HPCSchedError, cfg.Error) as error:
+        print(masking.masked(str(error)), file=sys.stderr)
+        return 255
+    print(found.scheduler.text())
+    for line in found.lines:
+        print(line)
+    return 0

@@ -1,0 +1,230 @@
+"""The check of hpc-sched-status on nova-schedulers: which are up, and how each of them decides."""
+
+import datetime
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import nova.conf
+import pytest
+from nova import context as nova_context
+from nova import objects
+from oslo_upgradecheck.upgradecheck import Code
+from oslo_utils import timeutils
+
+from hpc_sched.core.decision_entry import LoggedScheduler
+from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.io import loaded_topology, scheduler_digests
+from hpc_sched.status import scheduler_text, upgrade_check
+from hpc_sched.status.checks import schedulers
+from hpc_sched.status.inspected_cloud import InspectedCloud
+from tests.functional.statements import collected
+
+CONF = nova.conf.CONF
+
+# A core switch over leaf1 (n1, n2) and leaf2 (n3, n4).
+LEAVES = {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}
+
+
+@pytest.fixture(scope="module")
+def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
+    return start_cloud(LEAVES)
+
+
+@pytest.fixture(autouse=True)
+def own(cloud: NovaCloud) -> Iterator[LoggedScheduler]:
+    """Return the scheduler of this process as its records have it."""
+    # Nova's fixture starts the service on a host of its own.
+    before = CONF.host
+    CONF.set_override("host", cloud.scheduler.host)
+    loaded_topology.reload()
+    yield scheduler_digests.record(loaded_topology.current().digest)
+    CONF.set_override("host", before)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Path]:
+    """Return the path of the decision log, which is not there yet."""
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    yield tmp_path / "decisions"
+    CONF.clear_override("decision_log", "hpc_sched")
+
+
+@pytest.fixture
+def up(cloud: NovaCloud) -> Iterator[Callable[..., None]]:
+    """Add nova-schedulers to the table of services for one test."""
+    made = []
+
+    def up_(host: str, *, seconds_ago: float = 0, binary: str = "nova-scheduler") -> None:
+        context = nova_context.get_admin_context()
+        service = objects.Service(context, host=host, binary=binary, topic="t", report_count=1)
+        service.create()
+        service.last_seen_up = timeutils.utcnow() - datetime.timedelta(seconds=seconds_ago)
+        service.save()
+        made.append(service)
+
+    yield up_
+    for service in made:
+        service.destroy()
+
+
+def line(scheduler: LoggedScheduler | None, minute: int = 0, **more: Any) -> str:
+    """Return a line of a decision log, written at a minute."""
+    record = {"time": f"2026-05-04T08:{minute:02}:00", "decision": "planned", **more}
+    if scheduler is not None:
+        record["scheduler"] = asdict(scheduler)
+    return f"{json.dumps(record)}\n"
+
+
+def judged() -> tuple[Code, str]:
+    found = upgrade_check.judge(schedulers.check, InspectedCloud())
+    return found.code, found.details or ""
+
+
+def test_one_scheduler_needs_no_comparison(own):
+    code, text = judged()
+    assert code == Code.SUCCESS
+    assert f"1 nova-scheduler is up: {own.host}. Here: {own.text()}." in text
+
+
+def test_several_without_a_decision_log_cannot_be_compared(own, up):
+    up("ctl2")
+    code, text = judged()
+    assert code == Code.WARNING
+    assert f"2 nova-schedulers are up: ctl2, {own.host}, and without decision_log" in text
+    assert own.text() in text
+    assert "hpc-sched check schedulers" in text
+
+
+def test_schedulers_that_decide_alike_pass(own, up, log):
+    up("ctl2")
+    log.write_text(line(own) + line(replace(own, host="ctl2")) + line(own, 1))
+    code, text = judged()
+    assert code == Code.SUCCESS
+    assert f"2 nova-schedulers seen in {log}, none decides otherwise than this nova.conf" in text
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ("version", "Version of hpc_sched differs"),
+        ("options", "Options differ"),
+        ("topology", "Topology differs"),
+        ("interference", "Interference index differs"),
+    ],
+)
+def test_each_part_in_which_one_differs_is_a_warning(own, up, log, part, text):
+    up("ctl2")
+    other = replace(own, host="ctl2", **{part: "0000beef"})
+    log.write_text(line(own) + line(other))
+    code, found = judged()
+    assert code == Code.WARNING
+    here = getattr(own, part) or "none"
+    assert f"{text}: {here} (this nova.conf, {own.host}); 0000beef (ctl2)." in found
+    assert "Newest records: ctl2 2026-05-04T08:00:00" in found
+    assert "hpc-sched-status scheduler show" in found
+
+
+def test_a_scheduler_that_was_not_restarted_since_nova_conf_changed_is_seen(own, log):
+    log.write_text(line(own))
+    CONF.set_override("planning_timeout", 77.0, "hpc_sched")
+    try:
+        code, text = judged()
+    finally:
+        CONF.clear_override("planning_timeout", "hpc_sched")
+    assert code == Code.WARNING
+    assert f"{own.options} ({own.host})" in text
+
+
+def test_the_newest_record_of_a_scheduler_counts(own, log):
+    old = replace(own, options="0000beef")
+    log.write_text(line(old, 1) + line(own, 2) + line(old, 0))
+    assert judged()[0] == Code.SUCCESS
+
+
+def test_a_scheduler_that_is_up_and_has_no_record_is_not_seen(own, up, log):
+    up("ctl2")
+    log.write_text(line(own) + line(None, 1, instance="of an older version"))
+    code, text = judged()
+    assert code == Code.WARNING
+    assert f"not seen in {log}: ctl2: without the plugin, with a version of it before" in text
+
+
+def test_a_log_that_is_not_there_yet_has_seen_none(own, up, log):
+    assert judged()[0] == Code.SUCCESS
+    up("ctl2")
+    code, text = judged()
+    assert code == Code.WARNING
+    assert f"not seen in {log}: ctl2, {own.host}" in text
+
+
+def test_a_scheduler_that_is_down_and_other_services_are_no_matter(own, up, log):
+    up("ctl2", seconds_ago=CONF.service_down_time + 60)
+    up("ctl3", binary="nova-conductor")
+    log.write_text(line(own) + line(replace(own, host="ctl2", options="0000beef")))
+    code, text = judged()
+    assert code == Code.SUCCESS
+    assert "ctl" not in text.replace(str(log), "")
+
+
+def test_the_log_before_a_rotation_is_read_too(own, up, log):
+    up("ctl2")
+    log.with_name("decisions.1").write_text(line(replace(own, host="ctl2", options="0000beef")))
+    log.write_text(line(own, 1))
+    assert "0000beef (ctl2)" in judged()[1]
+
+
+def test_no_more_than_the_end_of_the_log_is_read(own, up, log, monkeypatch):
+    up("ctl2")
+    log.write_text(line(replace(own, host="ctl2", options="0000beef")) + line(own) * 20)
+    monkeypatch.setattr(schedulers, "MAX_BYTES", 10 * len(line(own)))
+    assert "not seen in" in judged()[1]
+
+
+def test_a_pipe_is_not_waited_for_and_a_folder_is_no_log(log):
+    os.mkfifo(log)
+    code, text = judged()
+    assert code == Code.WARNING
+    assert f"{log} is no regular file. Schedulers are not compared." in text
+
+
+def test_a_topology_that_cannot_be_read_leaves_the_comparison_of_the_others(own, up, log, tmp_path):
+    up("ctl2")
+    log.write_text(line(own) + line(replace(own, host="ctl2", options="0000beef")))
+    before = CONF.hpc_sched.topology_file
+    CONF.set_override("topology_file", str(tmp_path / "none.yaml"), "hpc_sched")
+    try:
+        code, text = judged()
+    finally:
+        CONF.set_override("topology_file", before, "hpc_sched")
+    assert code == Code.WARNING
+    assert "No scheduler is compared with this nova.conf: " in text
+    assert f"0000beef (ctl2); {own.options} ({own.host})" in text
+
+
+def test_the_services_are_one_query(log):
+    with collected() as statements:
+        judged()
+    assert len(statements) == 1
+    assert "FROM services" in statements[0].text
+
+
+def test_the_texts_of_a_scheduler_are_those_of_its_digests(own, capsys):
+    assert scheduler_text.show() == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == own.text()
+    assert "[hpc_sched] planning_timeout = 10.0" in lines
+    assert 'host "n3" below "leaf2"' in lines
+
+
+def test_texts_that_cannot_be_had_are_an_error(capsys):
+    before = CONF.hpc_sched.topology_file
+    CONF.set_override("topology_file", "/nowhere/t.yaml", "hpc_sched")
+    try:
+        assert scheduler_text.show() == 255
+    finally:
+        CONF.set_override("topology_file", before, "hpc_sched")
+    assert "/nowhere/t.yaml" in capsys.readouterr().err
