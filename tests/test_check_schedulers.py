@@ -41,7 +41,7 @@ def test_controllers_that_decide_alike_are_exit_code_0(logs, capsys):
         ["ctl1", "1.0", "aaaa", "bbbb", "none", "2026-05-04T08:00:00"],
         ["ctl2", "1.0", "aaaa", "bbbb", "none", "2026-05-04T08:00:00"],
     ]
-    assert last == "All decide alike."
+    assert last == "2 schedulers seen, no difference."
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A real nova-scheduler, its master and workers as processes of their own, gets SIGHUP."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -84,6 +85,12 @@ def wait_for_workers(log: Path, count: int) -> None:
     raise AssertionError(log.read_text()[-2000:])
 
 
+def options_in(log: Path) -> list[str]:
+    """Return the digests of options in a log, each one once, oldest first."""
+    text = log.read_text()
+    return list(dict.fromkeys(re.findall(r"hpc_sched [0-9.]+ on here: options (\w+), ", text)))
+
+
 def each_said_once(lines: list[str]) -> None:
     """Check that no process has said a thing twice: on eventlet the workers say it too."""
     processes = [line.split()[2] for line in lines]
@@ -93,6 +100,7 @@ def each_said_once(lines: list[str]) -> None:
 def test_sighup_reads_the_file_and_changed_options_and_keeps_what_was_good(folder, scheduler):
     log = folder / "log"
     wait_for(log, "Topology loaded: 2 hosts, 1 leaf, depth 1")
+    each_said_once(wait_for(log, "(yaml, 2 hosts, 1 leaf, depth 1)"))
 
     # Replaced by a move: a scheduler that looks meanwhile would find it half written.
     new = write_tree(folder / "new.yaml", {"leaf1": ["n1", "n2"], "leaf2": ["n3"]})
@@ -102,6 +110,7 @@ def test_sighup_reads_the_file_and_changed_options_and_keeps_what_was_good(folde
     # Nova replaces its workers, or starts anew in them.
     wait_for_workers(log, 4)
     each_said_once(wait_for(log, "Topology changed"))
+    each_said_once(wait_for(log, "(yaml, 3 hosts, 2 leaves, depth 1)"))
 
     new.write_text("switches: 7\n")
     new.replace(folder / "topology.yaml")
@@ -118,4 +127,11 @@ def test_sighup_reads_the_file_and_changed_options_and_keeps_what_was_good(folde
     lines = wait_for(log, "switches new: leaf9")
     assert str(other) in lines[0]
     wait_for_workers(log, 8)
+
+    before = options_in(log)
+    config.write_text(config.read_text() + "\n[hpc_sched]\nplanning_timeout = 3\n")
+    scheduler.send_signal(signal.SIGHUP)
+    wait_for_workers(log, 10)
+    [old], [_, new] = before, options_in(log)
+    assert old != new
     assert scheduler.poll() is None

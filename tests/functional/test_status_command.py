@@ -6,6 +6,7 @@ Most are forks of a process that has imported Nova. Those that depend on the imp
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -282,6 +283,21 @@ def test_it_runs_on_the_threads_that_nova_conf_chooses(tmp_path, topology, sampl
     threads = {"DEFAULT": {"concurrency_backend": "eventlet"}}
     config = write_conf(tmp_path / "nova.conf", threads, databases, topology, text=sample)
     assert results(run_script("--config-file", config, "upgrade", "check", "--json"))[0] == 0
+
+
+def test_the_texts_of_two_schedulers_show_the_option_that_differs(run, tmp_path, topology, sample):
+    databases = write_databases(tmp_path)
+    shown = []
+    for number, limit in enumerate((7, 8)):
+        ours = {"hpc_sched": topology["hpc_sched"] | {"cell_timeout": f"{limit}"}}
+        host = {"DEFAULT": {"host": f"ctl{number}"}}
+        config = write_conf(tmp_path / "nova.conf", host, databases, ours, text=sample)
+        done = run("--config-file", config, "scheduler", "show")
+        assert (done.returncode, done.stderr) == (0, "")
+        shown.append(done.stdout.splitlines())
+    assert re.match(r"hpc_sched \S+ on ctl1: options \w{8}, topology \w{8}$", shown[1][0])
+    different = [pair for pair in zip(*shown, strict=True) if pair[0] != pair[1]]
+    assert different[1:] == [("[hpc_sched] cell_timeout = 7", "[hpc_sched] cell_timeout = 8")]
 
 
 def test_help_and_version_are_no_errors(run):

@@ -10,6 +10,7 @@ from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.common.sources import STDIN
 from hpc_sched.snapshot import logged_decisions, logged_schedulers
 from hpc_sched.snapshot.logged_decisions import Record
+from hpc_sched.topology import plurals
 
 
 class CheckSchedulers(HPCSchedLister):
@@ -58,7 +59,8 @@ read, 2 wrong usage
         different = list(
             logged_schedulers.differences({host: one.scheduler for host, one in seen.items()})
         )
-        self.below = different or ["All decide alike."]
+        number = plurals.text(len(seen), "scheduler")
+        self.below = different or [f"{number} seen, no difference."]
         self.exit_code = int(bool(different))
         rows = [
             (

@@ -46,7 +46,8 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
         yield warning(f"No scheduler is compared with this nova.conf: {error}.")
     path = CONF.hpc_sched.decision_log
     if not path:
-        yield _unseen(up or [], here)
+        if up is not None:
+            yield _unseen(up, here)
         return
     try:
         seen = _seen(path)
