@@ -1,8 +1,10 @@
 """Files: read whole, with errors that name them; written whole or not at all."""
 
+import io
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -15,7 +17,7 @@ Error = type[exceptions.HPCSchedError]
 # servers) are private.
 PUBLIC, PRIVATE = 0o666, 0o600
 _SHARED = stat.S_ISVTX | stat.S_IWOTH  # mode of /tmp
-_CHUNK = 1 << 20  # bytes
+CHUNK = 1 << 20  # bytes that are read at once
 _MAX_LINKS = 40  # the limit of Linux
 
 
@@ -32,18 +34,29 @@ def read_bytes(path: Path, error: Error, max_bytes: int | None = None) -> bytes:
         raise error(f"{os.fspath(path)}: cannot be read: {_why(failure)}") from failure
 
 
-def read_stream(stream: BinaryIO, name: str, error: Error, max_bytes: int | None = None) -> bytes:
-    """Return the rest of a stream, ``name`` in errors; see :func:`read_bytes`."""
+def read_stream(
+    stream: BinaryIO,
+    name: str,
+    error: Error,
+    max_bytes: int | None = None,
+    check: Callable[[bytes], None] | None = None,
+) -> bytes:
+    """Return the rest of a stream, ``name`` in errors; see :func:`read_bytes`.
+
+    :param check: called with each part before the next one is read
+    """
     if max_bytes is None:
         return stream.read()
-    # In chunks: a pipe has no size, and read(n) allocates n bytes at once.
-    parts, found = [], 0
-    while part := stream.read(_CHUNK):
-        parts.append(part)
-        found += len(part)
-        if found > max_bytes:
+    # In chunks: a pipe has no size, and read(n) allocates n bytes at once. Joining a list of them
+    # would need the memory twice.
+    content = io.BytesIO()
+    while part := stream.read(CHUNK):
+        if check is not None:
+            check(part)
+        if content.tell() + len(part) > max_bytes:
             raise error(f"{name}: expected at most {max_bytes} bytes, found more")
-    return b"".join(parts)
+        content.write(part)
+    return content.getvalue()
 
 
 def decode(content: bytes, name: str, error: Error) -> str:

@@ -9,7 +9,7 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,7 @@ from hpc_sched.core.decision_entry import (
     LoggedPlan,
     LoggedShunned,
 )
+from hpc_sched.snapshot.json_values import ValueCounter
 from hpc_sched.topology import hostlist, plurals
 
 # As JSON has it: fields of newer releases pass through to a snapshot and to explain --json.
@@ -40,6 +41,9 @@ MAX_LEAVES = 24
 _BLOCK = 1 << 16
 # Longer lines are no records.
 MAX_LINE = 1 << 22
+# Of all records that are found: a decision among 10,000 hosts has some 2,000 values and 25 kB.
+MAX_BYTES = 500_000_000
+MAX_VALUES = 5_000_000
 _error = exceptions.SnapshotError
 
 
@@ -139,8 +143,14 @@ def text_of(record: Record, landing: Record | None = None) -> str:
 
 
 def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
-    """Yield records, newest first, of ``most`` lines of a compressed file; skip other lines."""
+    """Yield records, newest first, of ``most`` lines of a compressed file; skip other lines.
+
+    SnapshotError where the records have more than ``MAX_VALUES`` values in all.
+    """
+    count = ValueCounter(os.fspath(path), MAX_VALUES)
     for line in _log_lines(os.fspath(path), needle, most):
+        count.add(line)
+        count.end()
         yield from parsed(line)
 
 
@@ -162,7 +172,7 @@ def _log_lines(
             if name.endswith(".gz"):
                 with gzip.open(name) as packed:
                     lines = iter(partial(packed.readline, MAX_LINE), b"")
-                    kept = deque((line for line in lines if needle in line), most)
+                    kept = _last((line for line in lines if needle in line), most)
                 yield from reversed(kept)
             else:
                 with open(name, "rb") as stream:
@@ -170,6 +180,20 @@ def _log_lines(
     except (OSError, EOFError, ValueError, zlib.error) as failure:
         why = getattr(failure, "strerror", None) or failure
         raise _error(f"{path}: cannot be read: {why}") from failure
+
+
+def _last(lines: Iterable[bytes], most: int | None) -> deque[bytes]:
+    """Return the last lines, or all; ValueError where they have more than ``MAX_BYTES`` bytes."""
+    kept: deque[bytes] = deque()
+    size = 0
+    for line in lines:
+        kept.append(line)
+        size += len(line)
+        if most is not None and len(kept) > most:
+            size -= len(kept.popleft())
+        if size > MAX_BYTES:
+            raise ValueError(f"expected at most {MAX_BYTES} bytes of records, found more")
+    return kept
 
 
 def _rotated(path: str) -> list[str]:

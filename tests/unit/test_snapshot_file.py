@@ -158,7 +158,7 @@ def test_an_error_names_file_and_key_and_what_was_expected(tmp_path, change, err
     [
         (b"", ": not JSON: Input data was truncated"),
         (b"{\n,}", ": not JSON: JSON is malformed: object keys must be strings (byte 2)"),
-        (b"\xff", ":1: expected UTF-8, found byte 0xff"),
+        (b'{"format":"\xff"}', ": expected UTF-8, found byte 0xff"),
         (b"[" * 100_000, ": Expected `object`, got `array`"),
         (b'{"servers":' + b"[" * 100_000, ": nested too deeply"),
         (b'{"servers":NaN}', ": not JSON: JSON is malformed: invalid character (byte 11)"),
@@ -279,3 +279,14 @@ def test_without_names_none_that_people_gave_is_anywhere_in_the_file(tmp_path):
     assert "Secret" not in path.read_text()
     # The places stay: without them no question could be answered.
     assert '"n01"' in path.read_text()
+
+
+def test_a_snapshot_that_could_not_be_read_again_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(snapshot_file, "MAX_VALUES", 100)
+    for name in ("state.json", "state.json.gz"):
+        with pytest.raises(exceptions.SnapshotError) as raised:
+            snapshot_file.write(tmp_path / name, FULL)
+        assert str(raised.value) == (
+            f"{tmp_path / name}: cannot be written: expected at most 100 JSON values, found more"
+        )
+    assert not list(tmp_path.iterdir())

@@ -8,6 +8,7 @@ import os
 import reprlib
 import secrets
 import zlib
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpc_sched import exceptions, files
+from hpc_sched.snapshot.json_values import ValueCounter
 from hpc_sched.snapshot.model import Group, Server, Snapshot
 
 FORMAT = "hpc-sched snapshot"
@@ -26,8 +28,11 @@ _LACKS = {
     1: "nested and shared resource providers, traits, NUMA cells and PCI devices are not in it: "
     "hosts are taken for the sums of their resources",
 }
-# 10,000 hosts with 20 VMs each are some 150 MB.
+# For 10,000 hosts with 10 VMs, 130 features and 60 traits each, and 1,000 decisions: 130 MB and 6.4
+# million values, with 8 GPUs a host 148 MB and 7.5 million. They protect the memory of a reader: a
+# value takes up to 170 bytes.
 MAX_BYTES = 1_000_000_000
+MAX_VALUES = 20_000_000
 
 # Prefix of the metadata keys that name the projects of an aggregate, as Nova has it.
 _OWNERS = "filter_tenant_id"
@@ -51,7 +56,8 @@ class _Document(Snapshot, frozen=True, forbid_unknown_fields=True):
 def write(path: files.Path, snapshot: Snapshot) -> None:
     """Write a snapshot atomically; only the owner can read a new file, for it holds all servers.
 
-    :raises exceptions.SnapshotError: naming the file that cannot be written
+    :raises exceptions.SnapshotError: naming the file that cannot be written, or is too large for
+        :func:`read`
     """
     try:
         document = {"format": FORMAT, "version": VERSION, **msgspec.to_builtins(snapshot)}
@@ -59,6 +65,7 @@ def write(path: files.Path, snapshot: Snapshot) -> None:
         content = (text + "\n").encode()
     except (TypeError, ValueError) as failure:
         raise _error(f"{os.fspath(path)}: cannot be written: {failure}") from failure
+    _check_size(content, f"{os.fspath(path)}: cannot be written")
     if os.fspath(path).endswith(".gz"):
         # Without a time stamp: equal snapshots give equal files.
         content = gzip.compress(content, compresslevel=6, mtime=0)
@@ -76,7 +83,10 @@ def read(path: files.Path) -> Snapshot:
     content = files.read_bytes(path, _error, MAX_BYTES)
     if content.startswith(_GZIP):
         content = _unpacked(content, name)
-    text = files.decode(content, name, _error)
+    else:
+        _check_size(content, name)
+    # Not decoded as a whole: one character outside the BMP makes four bytes of each.
+    text = memoryview(content)[len(BOM_UTF8) if content.startswith(BOM_UTF8) else 0 :]
     try:
         _check(msgspec.json.decode(text, type=_Header), name)
         document = msgspec.json.decode(text, type=_Document)
@@ -84,6 +94,9 @@ def read(path: files.Path) -> Snapshot:
         raise _error(f"{name}: {failure}") from failure
     except msgspec.DecodeError as failure:
         raise _error(f"{name}: not JSON: {failure}") from failure
+    except UnicodeDecodeError as failure:
+        byte = failure.object[failure.start]
+        raise _error(f"{name}: expected UTF-8, found byte 0x{byte:02x}") from failure
     except RecursionError as failure:
         raise _error(f"{name}: nested too deeply") from failure
     _check_unique(
@@ -116,10 +129,19 @@ def _check(header: _Header, name: str) -> None:
         )
 
 
+def _check_size(content: bytes, name: str) -> None:
+    if len(content) > MAX_BYTES:
+        raise _error(f"{name}: expected at most {MAX_BYTES} bytes, found {len(content)}")
+    count = ValueCounter(name, MAX_VALUES)
+    for start in range(0, len(content), files.CHUNK):
+        count.add(content[start : start + files.CHUNK])
+
+
 def _unpacked(content: bytes, name: str) -> bytes:
+    count = ValueCounter(name, MAX_VALUES).add
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            return files.read_stream(stream, name, _error, MAX_BYTES)  # type: ignore[arg-type]
+            return files.read_stream(stream, name, _error, MAX_BYTES, count)  # type: ignore[arg-type]
     except (OSError, EOFError, zlib.error) as failure:
         raise _error(f"{name}: cannot be unpacked: {failure}") from failure
 
