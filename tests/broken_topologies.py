@@ -275,12 +275,13 @@ BROKEN: list[BrokenTopology] = [
     _case(
         "a huge range",
         f"{_LEAF}\n  - h1\n  - n[1-99999999999]\n",
-        r":5: leaf 'sw1': 'n\[1-99999999999\]' stands for more than 1000000 hosts",
+        r":5: leaf 'sw1': 'n\[1-99999999999\]' expands to 99999999999 host names, "
+        r"together with those before 100000000000; at most 1000000",
     ),
     _case(
         "a huge product of ranges",
         f"{_LEAF}'r[1-2000]n[1-2000]'\n",
-        r":3: .*stands for more than 1000000 hosts",
+        r":3: .*expands to 4000000 host names; at most 1000000",
     ),
     _case("a node group, which could run a command", f"{_LEAF}'@all'\n", r":3: .*character '@'"),
     _case("a wildcard", f"{_LEAF}'n*'\n", r":3: .*character '\*' in host name"),

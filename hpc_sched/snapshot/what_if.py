@@ -30,16 +30,17 @@ class Addition:
     like: str | None = None  # host of the same size; by default another host of the leaf
 
 
-def addition_in(text: str) -> Addition:
+def addition_in(expansion: hostlist.Expansion, text: str) -> Addition:
     """Return the addition of a text such as ``pod1/leaf05=node[100-108]:like=n1``.
 
+    :param expansion: of the hosts of all additions
     :raises ValueError: saying what was expected
     """
     found = _ADDITION.fullmatch(text)
     if found is None:
         raise ValueError(f"expected {ADDITION}, found {text!r}")
     return Addition(
-        found["leaf"], tuple(hostlist.expand(found["hosts"])), found["parent"], found["like"]
+        found["leaf"], tuple(expansion.expand(found["hosts"])), found["parent"], found["like"]
     )
 
 
@@ -48,7 +49,8 @@ def drained(cloud: Cloud, wanted: Iterable[str]) -> Cloud:
 
     :raises exceptions.SnapshotError: for a name that is neither, naming similar ones
     """
-    names = (name for text in wanted for name in _names(cloud, text))
+    expansion = hostlist.Expansion()
+    names = (name for text in wanted for name in _names(cloud, text, expansion))
     return replace(cloud, drained=cloud.drained.union(*(_below(cloud, name) for name in names)))
 
 
@@ -64,6 +66,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     tree = old.to_tree()
     switches = _switches(tree)
     nodes = list(cloud.snapshot.hypervisors)
+    known = {node.nodename for node in nodes}
     for addition in additions:
         like = cloud.hosts[_like(cloud, addition)][0]
         unused = structs.replace(
@@ -71,8 +74,9 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
         )
         leaf = _leaf(tree, switches, addition)
         for host in addition.hosts:
-            if host in cloud.topology or any(host == node.nodename for node in nodes):
+            if host in cloud.topology or host in known:
                 raise _error(f"{addition.leaf}: host {host!r} is there already")
+            known.add(host)
             leaf.append(host)
             providers = provider_trees.copied(like, host)
             nodes.append(structs.replace(unused, host=host, nodename=host, providers=providers))
@@ -92,12 +96,12 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     return replace(found, drained=cloud.drained, fittings=cloud.fittings)
 
 
-def _names(cloud: Cloud, text: str) -> list[str]:
+def _names(cloud: Cloud, text: str, expansion: hostlist.Expansion) -> list[str]:
     """Return the names in a text: one host or switch of that very name, or a folded list."""
     if text in cloud.topology or _is_switch(cloud.topology, text):
         return [text]
     try:
-        return hostlist.expand(text)
+        return expansion.expand(text)
     except ValueError as failure:
         raise _error(str(failure)) from failure
 

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.RangeSet import RangeSetException
 
-# Far above any fabric, and still cheap to expand.
-MAX_HOSTS = 1_000_000
+from hpc_sched.topology import plurals
 
-_PART = re.compile(r"(?:[^,\[]|\[[^\[\]]*\])+")  # between commas outside brackets
+# The largest machines have some 160,000 hosts. A million names are expanded in seconds.
+MAX_NAMES = 1_000_000
+
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"\s*([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?\s*\Z")
 # NodeSet's own language has groups (which may run commands), set operators and wildcards;
@@ -20,57 +22,108 @@ MANY = 500  # names that NodeSet folds at a time
 _NUMBER = re.compile(r"[0-9]+")
 PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 MAX_NAME = 255
+_SHOWN = 80
+_COUNTED = 10**15  # more names are not counted exactly
 
 
-def _count(text: str) -> int:
-    """Return an upper bound of the names in a text without commas outside brackets."""
-    total = 1
-    for body in _BRACKETS.findall(text):
-        size = 0
-        for part in body.split(","):
-            found = _RANGE.match(part)
-            if not found:
-                raise ValueError(f"bad range {part!r} in {text!r}: expected numbers as in [1-4,7]")
-            low, high, step = found.groups()
-            size += 1
-            if high is not None:
-                if int(high) < int(low):
-                    raise ValueError(f"bad range {part!r} in {text!r}: it ends before it begins")
-                if int(step or 1) == 0:
-                    raise ValueError(f"bad range {part!r} in {text!r}: a step of 0")
-                size += (int(high) - int(low)) // int(step or 1)
-        total *= size
-    return total
+class TooManyNamesError(ValueError):
+    """The lists of one description stand for more than ``MAX_NAMES`` names."""
+
+
+@dataclass(slots=True)
+class Expansion:
+    """Expands the lists of one description, which stand for at most ``MAX_NAMES`` names in all."""
+
+    found: int = 0  # names so far; repeated ones count
+
+    def expand(self, text: str) -> list[str]:
+        """Return the names of a text such as ``r[1-2]n[01-18],login1``, in natural order.
+
+        :raises TooManyNamesError: before anything is expanded
+        :raises ValueError: for a text that is no list of host names
+        """
+        stripped = text.strip()
+        if not stripped:
+            raise ValueError("an empty host name")
+        # Before the text is split: each comma adds a name or more.
+        commas = stripped.count(",")
+        if commas:
+            self._check(commas + 1, text, "at least ")
+        wrong = _FORBIDDEN.search(re.sub(r",\s+", ",", stripped))
+        if wrong:
+            raise ValueError(f"character {wrong.group()!r} in host name {_shown(text)}")
+        if _BRACKETS.sub("", stripped).strip("[]") != _BRACKETS.sub("", stripped):
+            raise ValueError(f"bad range in {_shown(text)}: a bracket without its partner")
+        parts = _parts(stripped)
+        self.count(sum(map(_count, parts)), text)
+        if "" in parts:
+            raise ValueError(f"bad range in {_shown(text)}: a comma too many")
+        # NodeSet merges parts in quadratic time where names have several numbers: one at a time.
+        try:
+            names = [name for part in parts for name in _names_of(part)]
+        except (NodeSetException, RangeSetException) as error:
+            raise ValueError(f"bad range in {_shown(text)}: {error}") from error
+        return names if len(parts) == 1 else sorted(dict.fromkeys(names), key=_natural)
+
+    def count(self, number: int, text: str) -> None:
+        """Add the names that a text stands for, or raise TooManyNamesError."""
+        self._check(number, text)
+        self.found += number
+
+    def _check(self, number: int, text: str, least: str = "") -> None:
+        if self.found + number <= MAX_NAMES:
+            return
+        if number >= _COUNTED:
+            least = "at least "
+        what = f"{_shown(text)} expands to {least}{plurals.text(number, 'host name')}"
+        total = f", together with those before {self.found + number}" if self.found else ""
+        raise TooManyNamesError(f"{what}{total}; at most {MAX_NAMES}")
 
 
 def expand(text: str) -> list[str]:
-    """Return the names of a text such as ``r[1-2]n[01-18],login1``, in natural order.
+    """Return the names of a text that is the only one; raises as :meth:`Expansion.expand` does."""
+    return Expansion().expand(text)
 
-    :raises ValueError: for a text that is no list of host names, or more than ``MAX_HOSTS``
-    """
-    stripped = text.strip()
-    if not stripped:
-        raise ValueError("an empty host name")
-    wrong = _FORBIDDEN.search(re.sub(r",\s+", ",", stripped))
-    if wrong:
-        raise ValueError(f"character {wrong.group()!r} in host name {text!r}")
-    if _BRACKETS.sub("", stripped).strip("[]") != _BRACKETS.sub("", stripped):
-        raise ValueError(f"bad range in {text!r}: a bracket without its partner")
-    if sum(map(_count, _PART.findall(stripped))) > MAX_HOSTS:
-        raise ValueError(f"{text!r} stands for more than {MAX_HOSTS} hosts")
-    # NodeSet merges parts in quadratic time where names have several numbers: one at a time.
-    parts = _parts(stripped)
-    if "" in parts:
-        raise ValueError(f"bad range in {text!r}: a comma too many")
-    try:
-        names = [
-            str(node)
-            for part in parts
-            for node in ([part] if PLAIN.match(part) else NodeSet(part, resolver=RESOLVER_NOGROUP))
-        ]
-    except (NodeSetException, RangeSetException) as error:
-        raise ValueError(f"bad range in {text!r}: {error}") from error
-    return names if len(parts) == 1 else sorted(dict.fromkeys(names), key=_natural)
+
+def _count(part: str) -> int:
+    """Return an upper bound of the names in a part, up to ``_COUNTED``; ValueError if it is bad."""
+    total, longest = 1, len(part)
+    for body in _BRACKETS.findall(part):
+        size = width = 0
+        for item in body.split(","):
+            found = _RANGE.match(item)
+            if not found:
+                raise ValueError(
+                    f"bad range {item[:_SHOWN]!r} in {_shown(part)}: expected numbers as in [1-4,7]"
+                )
+            low, high, step = found.groups()
+            size += 1
+            width = max(width, len(high or low))
+            if high is not None:
+                if int(high) < int(low):
+                    raise ValueError(
+                        f"bad range {item!r} in {_shown(part)}: it ends before it begins"
+                    )
+                if int(step or 1) == 0:
+                    raise ValueError(f"bad range {item!r} in {_shown(part)}: a step of 0")
+                size += (int(high) - int(low)) // int(step or 1)
+        total = min(total * size, _COUNTED)
+        longest += width - len(body) - 2
+    if total > 1 and longest > MAX_NAME:
+        raise ValueError(
+            f"expected names of at most {MAX_NAME} characters, found {longest} in {_shown(part)}"
+        )
+    return total
+
+
+def _names_of(part: str) -> Iterable[str]:
+    if PLAIN.match(part):
+        return [part]
+    return (str(node) for node in NodeSet(part, resolver=RESOLVER_NOGROUP))
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def _parts(text: str) -> list[str]:

@@ -95,8 +95,31 @@ def test_what_is_no_list_of_host_names_is_refused(text: str, error: str):
     ],
 )
 def test_a_huge_range_is_refused_before_it_is_unfolded(text: str):
-    with pytest.raises(ValueError, match="stands for more than 1000000 hosts"):
+    with pytest.raises(ValueError, match="host names; at most 1000000"):
         hostlist.expand(text)
+
+
+def test_the_texts_of_one_expansion_have_one_limit(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hostlist, "MAX_NAMES", 10)
+    expansion = hostlist.Expansion()
+    expansion.expand("a[1-6]")
+    expansion.expand("a[1-4]")
+    for text, number, total in (
+        ("b", "1 host name", 11),
+        ("b[1-5]", "5 host names", 15),
+        ("b[1-5],c", "at least 2 host names", 12),
+    ):
+        with pytest.raises(hostlist.TooManyNamesError) as raised:
+            expansion.expand(text)
+        assert str(raised.value) == (
+            f"{text!r} expands to {number}, together with those before {total}; at most 10"
+        )
+
+
+def test_a_range_of_names_longer_than_nova_stores_is_refused():
+    assert len(hostlist.expand("a" * 254 + "[1-9]")) == 9
+    with pytest.raises(ValueError, match="names of at most 255 characters, found 256 in 'aaa"):
+        hostlist.expand("a" * 254 + "[1-10]")
 
 
 def test_ranges_after_a_comma_are_added_and_not_multiplied():

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 
 from hpc_sched import exceptions
-from hpc_sched.topology import Topology, load
-from hpc_sched.topology.readers.slurm import switch_graph
+from hpc_sched.topology import Topology, hostlist, load
 from hpc_sched.topology.readers.slurm.slurm_driver import SlurmDriver
 from hpc_sched.topology.readers.text_driver import Text
 from tests.unit.fabrics import check, trees
@@ -325,7 +324,8 @@ LEAF = "SwitchName=a Nodes=h1\n"
         ),
         pytest.param(
             "SwitchName=a Nodes=n[1-999999999]",
-            "t.conf:1: switch 'a': 'n[1-999999999]' stands for more than 1000000 hosts",
+            "t.conf:1: switch 'a': 'n[1-999999999]' expands to 999999999 host names; "
+            "at most 1000000",
             id="a huge range",
         ),
         pytest.param(
@@ -537,8 +537,9 @@ def test_twenty_thousand_leaves_with_many_parents_of_no_order_are_refused():
 
 
 def test_more_names_than_any_fabric_has_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(switch_graph, "MAX_NAMES", 2000)
+    monkeypatch.setattr(hostlist, "MAX_NAMES", 2000)
     text = LEAF + "".join(f"SwitchName=s{i} Switches=x{i}y[1-900]\n" for i in range(3))
     assert problems_of(text)[-1] == (
-        "t.conf:4: switch 's2': the lists so far stand for more than 2000 names"
+        "t.conf:4: switch 's2': 'x2y[1-900]' expands to 900 host names, together with those before "
+        "2701; at most 2000"
     )

@@ -1,6 +1,7 @@
 """hpc-sched fits."""
 
 import argparse
+from functools import partial
 
 import msgspec
 
@@ -14,6 +15,7 @@ from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import group_fit, request_builder, server_groups, what_if
 from hpc_sched.snapshot.cloud import Cloud, similar
 from hpc_sched.snapshot.model import Flavor
+from hpc_sched.topology import hostlist
 
 # Exit code that scripts distinguish from an error and from wrong usage.
 DOES_NOT_FIT = 3
@@ -91,7 +93,7 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
             "--add",
             action="append",
             default=[],
-            type=parsed_by(what_if.addition_in),
+            type=parsed_by(partial(what_if.addition_in, hostlist.Expansion())),
             metavar=what_if.ADDITION,
             help="assume that a leaf has these hosts too, without VMs and as large as HOST "
             "(default: the leaf's first); PARENT is the switch above a new leaf; may be given "

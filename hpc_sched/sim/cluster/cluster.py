@@ -89,6 +89,7 @@ def host_types(texts: Sequence[str], what: str) -> tuple[HostType, dict[str, Hos
     """
     default = DEFAULT_HOST
     named: dict[str, HostType] = {}
+    expansion = hostlist.Expansion()
     for text in texts:
         stated, colon, hosts = text.partition(":")
         type_ = _host_type(stated, what)
@@ -96,7 +97,7 @@ def host_types(texts: Sequence[str], what: str) -> tuple[HostType, dict[str, Hos
             default = type_
             continue
         try:
-            named.update(dict.fromkeys(hostlist.expand(hosts), type_))
+            named.update(dict.fromkeys(expansion.expand(hosts), type_))
         except ValueError as failure:
             raise exceptions.ConfigError(f"{what}: {failure}") from failure
     return default, named

@@ -43,6 +43,7 @@ class _TreeReader:
     host_leaf: dict[str, str] = field(default_factory=dict)
     processors: dict[str, str] = field(default_factory=dict)
     host_processors: dict[str, str] = field(default_factory=dict)
+    names: hostlist.Expansion = field(default_factory=hostlist.Expansion)
 
     def read(self, root: yaml.Node) -> Topology:
         tree: dict[str, Any] = {}
@@ -114,8 +115,6 @@ class _TreeReader:
         for item in lists:
             with self.problems.collecting():
                 hosts += self._named_hosts(item, leaf)
-            if len(self.host_leaf) > hostlist.MAX_HOSTS:
-                raise invalid(item, f"more than {hostlist.MAX_HOSTS} hosts")
         return hosts
 
     def _named_hosts(self, item: yaml.Node, leaf: str) -> list[str]:
@@ -130,7 +129,9 @@ class _TreeReader:
                 processor = text(fields["processor"], "processor")
         folded = text(name, "a host's name")
         try:
-            hosts = hostlist.expand(folded)
+            hosts = self.names.expand(folded)
+        except hostlist.TooManyNamesError as error:
+            raise self.problems.error(line_of(name), f"leaf {leaf!r}: {error}") from error
         except ValueError as error:
             raise invalid(name, f"leaf {leaf!r}: {error}") from error
         for host in hosts:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hpc_sched import exceptions, files
+from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import InvalidItemError, Problems, shortened
 from hpc_sched.topology.readers.slurm import graph_tree, topology_yaml
@@ -80,6 +81,10 @@ def _switches_of(text: str, problems: Problems) -> list[SwitchLine]:
                     number, "Include: expected all switches in one file, found one that is included"
                 )
             found.append(_switch_of(number, _pairs_of(number, line, problems)))
+        if len(found) > hostlist.MAX_NAMES:
+            raise problems.error(
+                number, f"expected at most {hostlist.MAX_NAMES} switches, found more"
+            )
     return found
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hpc_sched import exceptions
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.readers.reader_errors import Problems, first_of
 
@@ -18,8 +17,6 @@ MAX_SHOWN = 12  # switches of a cycle that an error names
 MAX_CYCLES = 10  # cycles that are reported; each takes another search
 # The longest name that Nova stores for a host.
 MAX_LENGTH = 255
-# Of all lists of a file. A fat tree of 90,000 hosts with every link listed has 200,000.
-MAX_NAMES = 2 * hostlist.MAX_HOSTS
 
 # To Slurm blanks are commas, except in brackets.
 _PART = re.compile(r"(?:[^\s,\[\]]+|\[[^\[\]]*\]|[\[\]])+", re.ASCII)
@@ -65,7 +62,8 @@ class SwitchGraph:
     lists: dict[str, SwitchList] = field(default_factory=dict)
     # Names of each list by its text, without repetitions, and the repeated ones.
     _unfolded: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
-    _count: int = 0  # of names in all lists
+    # Of all lists. A fat tree of 90,000 hosts with every link listed has 200,000 names.
+    _expansion: hostlist.Expansion = field(default_factory=hostlist.Expansion)
 
     def read(self, lines: Sequence[SwitchLine]) -> None:
         """Add all lines, and note the problems that do not depend on levels."""
@@ -108,8 +106,9 @@ class SwitchGraph:
             if text not in self._unfolded:
                 self._unfolded[text] = self._names_in(line, text)
             names, twice = self._unfolded[text]
-        except exceptions.TopologyError:
-            raise  # too many names; a ValueError too
+        except hostlist.TooManyNamesError as error:
+            where = f"switch {line.name!r}"
+            raise self.problems.error(line.line, f"{where}: {error}") from error
         except ValueError as error:
             self.note(line, f": {error}")
             return ()
@@ -122,14 +121,13 @@ class SwitchGraph:
     def _names_in(self, line: SwitchLine, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         names: dict[str, None] = {}
         twice: dict[str, None] = {}
-        for part in _PART.findall(text):
-            unfolded = [part] if hostlist.PLAIN.match(part) else hostlist.expand(part)
-            self._count += len(unfolded)
-            if self._count > MAX_NAMES:
-                raise self.problems.error(
-                    line.line,
-                    f"switch {line.name!r}: the lists so far stand for more than {MAX_NAMES} names",
-                )
+        for found in _PART.finditer(text):
+            part = found[0]
+            if hostlist.PLAIN.match(part):
+                self._expansion.count(1, part)
+                unfolded = [part]
+            else:
+                unfolded = self._expansion.expand(part)
             for name in unfolded:
                 check_name(name)
                 (twice if name in names else names)[name] = None
