@@ -10,7 +10,7 @@ import yaml
 from hpc_sched import decimals, exceptions, yaml_nodes
 from hpc_sched.core import extra_spec_names
 
-# Ten million bytes hold the pairs of some 700 applications.
+# Ten million bytes hold the pairs of some 700 applications, and as YAML those of 600.
 MAX_BYTES = 10_000_000
 # A list of lists.
 _MAX_NESTING = 4
@@ -86,18 +86,19 @@ def csv_lines(
         yield number, tuple(cell.strip() for cell in cells)
 
 
-def yaml_rows(content: bytes, file: str) -> list[TableRow]:
-    """Return the rows of a YAML list of lists, cells as spelt; errors name file and line."""
+def yaml_rows(content: bytes, file: str) -> Iterator[TableRow]:
+    """Yield the rows of a YAML list of lists, cells as spelt; errors name file and line.
+
+    One by one: a long row may have as many aliases as the file has bytes.
+    """
     root = yaml_nodes.compose(content, file, exceptions.InterferenceError, _MAX_NESTING)
-    rows = []
     for node in [] if root is None else _items(root, file):
         cells = _items(node, file)
         for cell in cells:
             if not isinstance(cell, yaml.ScalarNode):
                 raise _unexpected(cell, file, "a name or a number")
         texts = ("" if yaml_nodes.is_null(cell) else str(cell.value).strip() for cell in cells)
-        rows.append(TableRow(file, yaml_nodes.line_of(node), tuple(texts)))
-    return rows
+        yield TableRow(file, yaml_nodes.line_of(node), tuple(texts))
 
 
 def _items(node: yaml.Node, file: str) -> list[yaml.Node]:

@@ -9,6 +9,11 @@ from hpc_sched import exceptions
 # The C loader reads 10,000 hosts ten times faster; it may be missing from the wheel.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+# A file of 160,000 hosts with a processor each has 800,000. A million nodes take 0.4 GB.
+MAX_NODES = 1_000_000
+# Characters of a text that aliases repeat: to read a long one a million times would take hours.
+MAX_ALIASED = 255
+
 _NULL = "tag:yaml.org,2002:null"
 
 
@@ -17,16 +22,17 @@ def compose(
 ) -> yaml.Node | None:
     """Return the root of a YAML document, or None; linear in its length.
 
-    Aliases are not expanded: an alias is the node that it names.
+    Aliases are not expanded: an alias is the node that it names. ``MAX_NODES``, ``MAX_ALIASED``
+    and the nesting are checked before composing.
 
     :param name: of the file, in errors
-    :param max_nesting: maximum depth of lists and keys, counted before composing: libyaml
-        overflows the stack of the process on some ten thousand open brackets
+    :param max_nesting: maximum depth of lists and keys: libyaml overflows the stack of the process
+        on some ten thousand open brackets
     :raises error: naming file and line
     """
     try:
-        deep = _too_deep(content, max_nesting)
-        root: yaml.Node | None = None if deep else yaml.compose(content, Loader=LOADER)
+        excess = _excess(content, max_nesting)
+        root: yaml.Node | None = None if excess else yaml.compose(content, Loader=LOADER)
     except yaml.YAMLError as failure:
         mark = getattr(failure, "problem_mark", None)
         where = name if mark is None else f"{name}:{mark.line + 1}"
@@ -34,8 +40,8 @@ def compose(
         raise error(f"{where}: not YAML: {problem}") from failure
     except (RecursionError, ValueError) as failure:
         raise error(f"{name}: not YAML: {failure}") from failure
-    if deep:
-        raise error(f"{name}:{deep}: lists and keys are nested deeper than {max_nesting}")
+    if excess:
+        raise error(f"{name}:{excess}")
     return root
 
 
@@ -59,12 +65,32 @@ def is_null(node: yaml.Node) -> bool:
     return bool(node.tag == _NULL)
 
 
-def _too_deep(content: bytes, max_nesting: int) -> int | None:
-    """Return the first line that nests deeper than ``max_nesting``, or None."""
-    depth = 0
+def _excess(content: bytes, max_nesting: int) -> str | None:
+    """Return line and text of the first limit that is exceeded, or None; builds no nodes."""
+    nodes = 0
+    anchors: list[str | None] = []  # of the lists and keys around an event
+    long: set[str | None] = set()  # anchors of long texts and of what contains them
     for event in yaml.parse(content, Loader=LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > max_nesting:
-            return line_of(event)
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchors.pop()
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        nodes += 1
+        if nodes > MAX_NODES:
+            return (
+                f"{line_of(event)}: expected at most {MAX_NODES} lists, keys and texts, found more"
+            )
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor in long:
+                text = f"alias {str(event.anchor)[:MAX_ALIASED]!r} repeats a text"
+                return f"{line_of(event)}: {text} of more than {MAX_ALIASED} characters"
+            continue
+        long.discard(event.anchor)
+        if isinstance(event, yaml.CollectionStartEvent):
+            anchors.append(event.anchor)
+            if len(anchors) > max_nesting:
+                return f"{line_of(event)}: lists and keys are nested deeper than {max_nesting}"
+        elif isinstance(event, yaml.ScalarEvent) and len(event.value) > MAX_ALIASED:
+            long.update(anchors, (event.anchor,))
+            long.discard(None)
     return None

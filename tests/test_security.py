@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hpc_sched import table_file
+from hpc_sched import table_file, yaml_nodes
 from hpc_sched.core import capacity, extra_spec_names
+from hpc_sched.snapshot import logged_decisions
 from hpc_sched.snapshot.source import snapshot_file
-from hpc_sched.topology.readers import text_driver
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.readers import name_map, text_driver
+from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "operator" / "security.rst").read_text()
@@ -24,8 +27,16 @@ PAGE = (ROOT / "docs" / "operator" / "security.rst").read_text()
         ("``hpc:max_leaves``", str(extra_spec_names.MAX_LEAVES)),
         ("``max_server_per_host``", rf"2\ :sup:`{capacity.UNBOUNDED.bit_length() - 1}`"),
         ("a topology, or what a command prints", f"{text_driver.MAX_BYTES >> 20} MiB"),
+        ("the same, and a name map", f"{text_driver.MAX_LINES:,} lines"),
+        ("names in all lists of a topology", f"{hostlist.MAX_NAMES:,}"),
+        ("names in ``--drain``, ``--add`` or ``--host``", f"{hostlist.MAX_NAMES:,}"),
+        ("lists, keys and texts of a YAML file", f"{yaml_nodes.MAX_NODES:,}"),
+        ("nodes and cables in a dump of ibnetdiscover", f"{ibnetdiscover_dump.MAX_PARTS:,}"),
+        ("entries of a name map", f"{name_map.MAX_ENTRIES:,}"),
         ("an interference index", f"{table_file.MAX_BYTES // 10**6} MB"),
         ("a snapshot", f"{snapshot_file.MAX_BYTES // 10**9} GB"),
+        ("values in a snapshot", f"{snapshot_file.MAX_VALUES:,}"),
+        ("values in the records of a decision log", f"{logged_decisions.MAX_VALUES:,}"),
     ],
 )
 def test_the_page_has_the_limits_of_the_code(row: str, limit: str):

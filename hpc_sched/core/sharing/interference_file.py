@@ -14,6 +14,7 @@ or, in a file called .yaml or .yml, a list of such rows::
 import json
 import math
 import os
+from collections.abc import Iterable
 
 from hpc_sched import decimals, exceptions, files, table_file
 from hpc_sched.core import extra_spec_names
@@ -47,6 +48,7 @@ def read_index(path: files.Path) -> InterferenceIndex:
             "none yet, found an empty file"
         )
     text = files.decode(content, name, exceptions.InterferenceError)
+    found: Iterable[table_file.TableRow]
     if _is_yaml(name):
         found = table_file.yaml_rows(text.encode(), name)
     else:

@@ -16,6 +16,8 @@ from hpc_sched.topology.readers.reader_errors import Problems
 _LINE = re.compile(r'\s*(?P<key>"[^"]*"|[^\s"#]+)\s+(?P<name>"[^"]*"|[^\s"]+)\s*(?:#.*)?\Z')
 _GUID = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,16})\Z")
 _SHOWN = 80
+# 100,000 hosts with 8 ports each have 800,000. A million entries take 0.4 GB.
+MAX_ENTRIES = 1_000_000
 
 
 def guid(text: str) -> str | None:
@@ -37,6 +39,7 @@ def read(content: bytes, path: str) -> dict[str, str]:
     names: dict[str, str] = {}
     first: dict[str, int] = {}
     problems = Problems(path)
+    entries = 0
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -58,5 +61,8 @@ def read(content: bytes, path: str) -> dict[str, str]:
         for form in forms:
             names[form] = name
             first.setdefault(form, number)
+        entries += 1
+        if entries > MAX_ENTRIES:
+            raise problems.error(number, f"expected at most {MAX_ENTRIES} names, found more")
     problems.stop()
     return names

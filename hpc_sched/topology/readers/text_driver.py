@@ -15,6 +15,7 @@ from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 # A fabric of 100,000 links takes some 10 MB.
 MAX_BYTES = 256 * 1024 * 1024
+MAX_LINES = 10_000_000
 
 
 class Text(NamedTuple):
@@ -77,7 +78,12 @@ class TextDriver(TopologyDriver):
     def parse(self, description: Text) -> Topology:
         """Return the topology of a text; errors name file, line and what was expected."""
         content, name, name_map = description
-        names = name_map_.read(name_map, self.name_map or "the name map") if name_map else {}
+        _check_lines(content, name)
+        names: Mapping[str, str] = {}
+        if name_map:
+            where = self.name_map or "the name map"
+            _check_lines(name_map, where)
+            names = name_map_.read(name_map, where)
         fabric = self.parse_text(content, name, names)
         try:
             return fabric.renamed(names)
@@ -90,3 +96,9 @@ class TextDriver(TopologyDriver):
 
         ``names`` is the name map, for texts with GUIDs. TopologyError names line and expectation.
         """
+
+
+def _check_lines(content: bytes, name: str) -> None:
+    found = content.count(b"\n")
+    if found > MAX_LINES:
+        raise exceptions.TopologyError(f"{name}: expected at most {MAX_LINES} lines, found {found}")

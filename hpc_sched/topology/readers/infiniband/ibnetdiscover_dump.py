@@ -24,6 +24,9 @@ HCA = "H"
 
 # A node's description has 64 bytes; names from a map may be longer, but not by much.
 MAX_DESCRIPTION = 256
+# Nodes and cables. 10,000 hosts with 8 rails under three levels have some 330,000; a million take
+# 0.6 GB.
+MAX_PARTS = 1_000_000
 _MAX_PORTS = 256
 _SHOWN = 80
 
@@ -123,6 +126,9 @@ class _DumpReader:
 
     def read(self, lines: Iterable[str]) -> None:
         for number, raw in enumerate(lines, 1):
+            if len(self.nodes) + len(self.other_end) // 2 > MAX_PARTS:
+                expected = f"expected at most {MAX_PARTS} nodes and cables"
+                raise exceptions.TopologyError(f"{self.name}:{number}: {expected}, found more")
             line = raw.strip()
             if not line or line[0] == "#":
                 continue
