@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.snapshot import logged_decisions, logged_schedulers
+from hpc_sched.snapshot.log import logged_decisions, logged_schedulers
 
 
 def line(host: str, minute: int = 0, **parts: object) -> str:

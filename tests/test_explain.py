@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hpc_sched.cli import main
-from hpc_sched.snapshot import logged_decisions
+from hpc_sched.snapshot.log import logged_decisions, record_text
 from hpc_sched.snapshot.source import snapshot_file
 from tests.snapshots import group, saved, server, uuid_of
 
@@ -339,7 +339,7 @@ def test_without_a_cloud_the_error_says_that_it_could_have_helped(log, capsys, m
     ids=lambda record: str(record)[:60],
 )
 def test_records_that_lack_what_is_always_there_are_explained_nevertheless(record):
-    assert logged_decisions.text_of(record)
+    assert record_text.text_of(record)
 
 
 @pytest.mark.parametrize("record", [planned("t1"), REFUSED], ids=["planned", "refused"])
@@ -350,21 +350,21 @@ def test_a_record_is_read_into_the_fields_that_it_was_written_from(record):
 
 
 def test_a_record_of_a_newer_release_is_in_words_but_for_what_changed():
-    text = logged_decisions.text_of(planned("t1", plan=["another form"], more=1, left="three"))
+    text = record_text.text_of(planned("t1", plan=["another form"], more=1, left="three"))
     assert "asked       class sync" in text
     assert "8 hosts: processor type other than new" in text
     assert "Hop-Byte" not in text
 
 
 def test_a_record_in_words_does_not_steer_the_terminal():
-    text = logged_decisions.text_of(planned("t1\x1b[2J", reason="no\nroom"))
+    text = record_text.text_of(planned("t1\x1b[2J", reason="no\nroom"))
     assert text.startswith("t1\\x1b[2J  planned")
     assert "no\\nroom" in text
 
 
 def test_many_leaves_are_not_all_listed():
     leaves = {f"leaf{number}": {"hosts": 1, "room": 1} for number in range(500)}
-    text = logged_decisions.text_of(planned("t1", candidates=leaves))
+    text = record_text.text_of(planned("t1", candidates=leaves))
     assert "500 hosts with room for 500 in 500 leaf switches" in text
     assert "and 476 more leaves" in text
     assert len(text.splitlines()) < 50
@@ -486,10 +486,8 @@ def test_damaged_fields_of_newer_records_are_left_out(tmp_path, capsys, wrong):
 
 def test_the_scheduler_that_decided_is_shown_where_the_record_has_it():
     scheduler = {"host": "ctl1", "version": "1.2", "options": "aaaa", "topology": "bbbb"}
-    text = logged_decisions.text_of(planned("t1", scheduler=scheduler))
+    text = record_text.text_of(planned("t1", scheduler=scheduler))
     assert text.endswith("\n  scheduler   hpc_sched 1.2 on ctl1: options aaaa, topology bbbb")
-    assert "scheduler" not in logged_decisions.text_of(planned("t1"))
-    with_index = logged_decisions.text_of(
-        planned("t1", scheduler=scheduler | {"interference": "cc"})
-    )
+    assert "scheduler" not in record_text.text_of(planned("t1"))
+    with_index = record_text.text_of(planned("t1", scheduler=scheduler | {"interference": "cc"}))
     assert with_index.endswith("topology bbbb, interference index cc")

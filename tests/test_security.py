@@ -8,7 +8,7 @@ import pytest
 
 from hpc_sched import table_file, yaml_nodes
 from hpc_sched.core import capacity, extra_spec_names
-from hpc_sched.snapshot import logged_decisions
+from hpc_sched.snapshot.log import logged_decisions
 from hpc_sched.snapshot.source import snapshot_file
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.readers import name_map, text_driver

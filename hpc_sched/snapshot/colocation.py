@@ -1,6 +1,8 @@
 """The room of hosts next to the VMs that they have (Gupta2013), from a snapshot."""
 
+import functools
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +19,7 @@ from hpc_sched.core.sharing.cache_interference import (
     limits_in,
     room,
 )
+from hpc_sched.core.sharing.violations import Violation, violations
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
@@ -41,17 +44,47 @@ def rooms(cloud: Cloud, vm: Application, without: frozenset[str] = frozenset()) 
     if not (by_limits or by_dedication):
         return found
     there_now = running(cloud, without)
+    limits_at = _limits(cloud)
     apart = nova_options.incompatible(snapshot, vm.name)
-    default = Limits(nova_options.option(snapshot, ALPHA), nova_options.option(snapshot, BETA))
-    metadata = cloud.aggregate_metadata()
     for i, node in enumerate(nodes):
-        there = there_now.get((node.host, node.nodename), [])
+        there = list(there_now.get((node.host, node.nodename), {}).values())
         if by_dedication:
             found[i] = dedicated_room(vm, there)
         if by_limits:
-            limits, _ = limits_in(metadata.get(node.host, ()), default)
-            found[i] = min(int(found[i]), room(vm, there, limits, apart))
+            found[i] = min(int(found[i]), room(vm, there, limits_at(node.host), apart))
     return found
+
+
+def broken_rules(cloud: Cloud) -> list[tuple[tuple[str, str], Violation]]:
+    """Return the rules for sharing that do not hold, each with service host and nodename; sorted.
+
+    Cache scores and the interference index count if HPCInterferenceFilter is enabled, or if the
+    snapshot does not list the filters.
+    """
+    snapshot = cloud.snapshot
+    by_limits = snapshot.filters is None or nova_options.enabled(snapshot).has_filter(
+        INTERFERENCE_FILTER
+    )
+    limits_at = _limits(cloud)
+    apart = functools.cache(functools.partial(nova_options.incompatible, snapshot))
+    return [
+        (place, found)
+        for place, vms in sorted(running(cloud).items())
+        for found in violations(
+            vms,
+            limits_at(place[0]),
+            apart,
+            by_limits=by_limits,
+        )
+    ]
+
+
+def _limits(cloud: Cloud) -> Callable[[str], Limits]:
+    """Return the limits of cache scores by service host."""
+    snapshot = cloud.snapshot
+    default = Limits(nova_options.option(snapshot, ALPHA), nova_options.option(snapshot, BETA))
+    metadata = cloud.aggregate_metadata()
+    return lambda host: limits_in(metadata.get(host, ()), default)[0]
 
 
 def group_of(cloud: Cloud, server: Server) -> str | None:
@@ -62,15 +95,15 @@ def group_of(cloud: Cloud, server: Server) -> str | None:
 
 def running(
     cloud: Cloud, without: frozenset[str] = frozenset()
-) -> dict[tuple[str, str], list[Application]]:
-    """Return the applications by (service host, nodename). Linear in VMs.
+) -> dict[tuple[str, str], dict[str, Application]]:
+    """Return the applications by (service host, nodename), then VM uuid. Linear in VMs.
 
     :param without: uuids of VMs to ignore
     """
     snapshot = cloud.snapshot
     together = Counter(server.reservation_id for server in snapshot.servers)
     defaults = nova_options.defaults(snapshot)
-    found: dict[tuple[str, str], list[Application]] = {}
+    found: dict[tuple[str, str], dict[str, Application]] = {}
     for server in snapshot.servers:
         place = server.place
         if place is None or server.uuid in without:
@@ -82,5 +115,5 @@ def running(
         )
         # Faults were refused, or logged, when the VM was scheduled.
         runs, _ = extra_specs.application(specs, {}, defaults, in_group=in_group)
-        found.setdefault(place, []).append(replace(runs, group=group_of(cloud, server)))
+        found.setdefault(place, {})[server.uuid] = replace(runs, group=group_of(cloud, server))
     return found

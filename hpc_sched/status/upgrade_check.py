@@ -18,6 +18,7 @@ from hpc_sched.status.checks import (
     multipliers,
     options,
     schedulers,
+    sharing,
     topology_hosts,
     weighers,
 )
@@ -35,6 +36,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("Failed builds", failed_builds.check),
     ("Application classes", app_classes.check_flavors),
     ("Server groups", app_classes.check_groups),
+    ("Shared hosts", sharing.check),
     ("Placement results", options.check_placement_results),
     ("Host subset", options.check_host_subset_size),
     ("Shuffled hosts", options.check_shuffle),

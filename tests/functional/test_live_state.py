@@ -30,7 +30,7 @@ from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import connection, live, placement_providers, snapshot_file
 from hpc_sched.topology import Topology
 from tests.functional import cloud_file
-from tests.functional.clouds import SAMPLE_CONF, write_topology
+from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
 from tests.functional.states import read_landings
 
 LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "n6"]}
@@ -420,3 +420,19 @@ def test_the_request_id_is_the_one_that_the_api_tells_its_user(made, capsys):
     assert found == {out}
     for vm in listed:
         made.cloud.api.delete_server(vm["id"])
+
+
+def test_a_vm_of_others_that_was_forced_onto_a_dedicated_host_is_found(made, cloud, capsys):
+    command = ["check", "sharing", "--cloud", "test", "--config-file", str(made.conf)]
+    assert main.main(command) == 0
+    capsys.readouterr()
+    extreme = cloud.flavor("extreme", extra_specs={"hpc:app_class": "extreme"})
+    plain = cloud.flavor("plain")
+    forced = [cloud.boot(kind, host="n7", name=kind)[0] for kind in (extreme, plain)]
+    cloud.wait(forced)
+    try:
+        assert main.main([*command, "-f", "json"]) == 1
+    finally:
+        delete(cloud, forced)
+    [row] = json.loads(capsys.readouterr().out)
+    assert (row["Host"], row["Rule"], row["VMs"]) == ("n7", "dedicated host", "extreme plain")

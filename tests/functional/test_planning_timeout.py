@@ -15,7 +15,7 @@ from hpc_sched.core.plan.exact.bound import leaf_bound
 from hpc_sched.core.plan.planner import plan
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.filters.group import HPCGroupFilter
-from hpc_sched.snapshot import logged_decisions
+from hpc_sched.snapshot.log import record_text
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import FABRIC, states_of, two_types
 from tests.functional.states import (
@@ -71,7 +71,7 @@ def test_a_plan_that_is_not_proven_best_is_used_logged_and_explained(group, log,
     [record] = read_decisions(log)
     assert (record["decision"], record["proven"]) == ("planned", False)
     assert record["plan"]["least"] is None
-    assert "; not proven best" in logged_decisions.text_of(record)
+    assert "; not proven best" in record_text.text_of(record)
     [line] = [said for said in ours(caplog) if said.startswith("group ")]
     assert ", not proven best, least possible unknown; " in line
     [warning] = [said.getMessage() for said in caplog.records if said.levelname == "WARNING"]

@@ -14,7 +14,7 @@ from nova import exception
 from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.snapshot import logged_decisions
+from hpc_sched.snapshot.log import record_text
 from tests.functional import claims
 from tests.functional.clouds import four_by_eight, leaves_used
 from tests.functional.states import read_decisions, read_landings
@@ -90,11 +90,11 @@ def test_a_required_leaf_is_worth_a_failed_host(cloud, boot, log):
     assert list(leaves_used(LEAVES, hosts.values()).values()) == [8]
     [decision], [landing] = read_decisions(log), read_landings(log)
     assert decision["uses_shunned"]
-    text = logged_decisions.text_of(decision, landing)
+    text = record_text.text_of(decision, landing)
     assert f"  shunned     {FAILED}: 4 hosts: n[01,09,17,25]\n" in text
     assert "              the plan has to use some of them\n" in text
     [leaf] = landing["landed"]["leaves"]
-    assert text.endswith(f"  landed      8 in {leaf} (8), as planned")
+    assert f"\n  landed      8 in {leaf} (8), as planned\n" in text
 
 
 def test_nothing_is_refused_for_failed_builds(cloud, boot):
@@ -138,7 +138,7 @@ def test_a_request_that_fails_after_some_claims_landed_nowhere(cloud, log, monke
     [landing] = read_landings(log)
     assert landing["landed"]["released"]
     assert sum(landing["landed"]["hosts"].values()) == 3
-    assert "landed      nowhere" in logged_decisions.text_of(landing)
+    assert "landed      nowhere" in record_text.text_of(landing)
 
 
 def test_a_vm_that_moves_lands_too(cloud, boot, log):

@@ -141,6 +141,7 @@ def test_without_databases_the_other_checks_still_run(checks, tmp_path, topology
         "Failed builds",
         "Application classes",
         "Server groups",
+        "Shared hosts",
         "Placement results",
         "Schedulers",
     }

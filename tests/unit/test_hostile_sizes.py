@@ -23,7 +23,7 @@ _SCRIPT = f"""\
 import resource, sys, time
 from hpc_sched import exceptions, topology
 from hpc_sched.core.sharing import interference_file
-from hpc_sched.snapshot import logged_decisions
+from hpc_sched.snapshot.log import logged_decisions
 from hpc_sched.snapshot.source import snapshot_file
 
 resource.setrlimit(resource.RLIMIT_AS, ({ADDRESS_SPACE}, {ADDRESS_SPACE}))

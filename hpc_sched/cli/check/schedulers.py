@@ -8,8 +8,8 @@ from typing import BinaryIO
 from hpc_sched import exceptions
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.common.sources import STDIN
-from hpc_sched.snapshot import logged_decisions, logged_schedulers
-from hpc_sched.snapshot.logged_decisions import Record
+from hpc_sched.snapshot.log import log_lines, logged_decisions, logged_schedulers
+from hpc_sched.snapshot.log.logged_decisions import Record
 from hpc_sched.topology import plurals
 
 
@@ -91,5 +91,5 @@ def _records(log: str) -> Iterator[Record]:
 
 
 def _parsed(stream: BinaryIO) -> Iterator[Record]:
-    while line := stream.readline(logged_decisions.MAX_LINE):
+    while line := stream.readline(log_lines.MAX_LINE):
         yield from logged_decisions.parsed(line)

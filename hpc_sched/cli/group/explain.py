@@ -10,8 +10,8 @@ from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import add_flag
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.decision_entry import DecisionEntry
-from hpc_sched.snapshot import logged_decisions
 from hpc_sched.snapshot.cloud import find_one
+from hpc_sched.snapshot.log import logged_decisions, record_text
 from hpc_sched.snapshot.model import Group, Server, Snapshot
 
 
@@ -62,7 +62,7 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
             records = (record for pair in pairs for record in pair if record is not None)
             text = "\n".join(json.dumps(record, separators=(",", ":")) for record in records)
         else:
-            text = "\n\n".join(starmap(logged_decisions.text_of, pairs))
+            text = "\n\n".join(starmap(record_text.text_of, pairs))
         self.app.stdout.write(f"{text}\n")
         return 0
 

@@ -9,7 +9,7 @@ from hpc_sched import conf, exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
-from hpc_sched.snapshot import logged_decisions
+from hpc_sched.snapshot.log import logged_decisions
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.snapshot.source import live, snapshot_file
 from hpc_sched.topology import plurals

@@ -130,7 +130,8 @@ def read(
     at most. An instance that migrates, or waits for its resize to be confirmed, is on both hosts,
     or twice on one.
 
-    :param owns: uuids of the instances that are scheduled, one of each request
+    :param owns: uuids of the instances that are scheduled, one of each request; without any,
+        nothing is looked up
     :param states: of one of the requests
     :param before: an earlier read, for cells that do not answer
     :raises exceptions.UnansweredError: if the API database has never listed the cells

@@ -51,7 +51,7 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
             most[host, column] = max(int(most[host, column]), min(bound, _MOST))
         processors[host] = processor
         cores[host] = reported.all_cores if reported else total[host, VCPUS]
-        running.setdefault(host, []).extend(there.get((node.host, node.nodename), ()))
+        running.setdefault(host, []).extend(there.get((node.host, node.nodename), {}).values())
         if cloud.takes_vms(node):
             down.discard(host)
     notes = []

@@ -9,8 +9,8 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
 from hpc_sched.core.decision_entry import LoggedScheduler
-from hpc_sched.snapshot import logged_decisions, logged_schedulers
-from hpc_sched.snapshot.logged_schedulers import SeenScheduler
+from hpc_sched.snapshot.log import logged_decisions, logged_schedulers
+from hpc_sched.snapshot.log.logged_schedulers import SeenScheduler
 from hpc_sched.status import scheduler_text
 from hpc_sched.status.finding import failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud

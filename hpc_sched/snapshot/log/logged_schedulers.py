@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hpc_sched.core.decision_entry import LoggedScheduler
-from hpc_sched.snapshot.logged_decisions import Record, entry_of
+from hpc_sched.snapshot.log.logged_decisions import Record, entry_of
 
 # What must be equal for schedulers to decide alike: field and name.
 COMPARED = (

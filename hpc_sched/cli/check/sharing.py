@@ -1,0 +1,59 @@
+"""hpc-sched check sharing."""
+
+import argparse
+
+from hpc_sched.cli.common import nova_conf, sources
+from hpc_sched.cli.common.base_command import HPCSchedLister, Table
+from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
+from hpc_sched.snapshot import colocation
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.topology import plurals
+from hpc_sched.topology.model import Topology
+
+
+class CheckSharing(HPCSchedLister):
+    """List hosts whose VMs break a rule for sharing: dedicated hosts, cache scores, interference.
+
+    A rule may break where a VM was placed past the filters (force_hosts), by a scheduler without
+    them, before they were enabled, or while the databases did not answer. The VMs that could not
+    join the others today are listed.
+    """
+
+    EPILOG = f"""\
+examples:
+
+  hpc-sched check sharing --cloud mycloud
+  hpc-sched check sharing --snapshot state.json.gz -f json
+  hpc-sched check sharing --cloud mycloud -f value -c Host || echo broken
+
+Cache scores and the interference index count if nova.conf, or the snapshot, enables
+{INTERFERENCE_FILTER}, or if no nova.conf is found. Hints of scheduler requests are not known.
+
+exit codes: 0 no rule is broken, 1 some are or the command failed, 2 wrong usage
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        sources.add_state_arguments(parser)
+        nova_conf.add_arguments(parser)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
+        """Return a row for each rule that a host breaks."""
+        snapshot = sources.snapshot_of(parsed_args)
+        if parsed_args.snapshot is None or nova_conf.is_named(parsed_args):
+            options = nova_conf.read_if_any(parsed_args)
+            if options is not None:
+                snapshot = nova_conf.with_options(snapshot, options)
+        hosts = sorted({node.nodename for node in snapshot.hypervisors})
+        cloud = Cloud.of(snapshot, Topology.from_tree({"cloud": hosts}))
+        broken = colocation.broken_rules(cloud)
+        names = {server.uuid: server.name for server in snapshot.servers}
+        self.exit_code = int(bool(broken))
+        number = plurals.text(len({place for place, _ in broken}), "host")
+        checked = f"{plurals.text(len(hosts), 'host')} and {plurals.text(len(names), 'VM')} checked"
+        self.below = [f"{checked}, {number} with a broken rule." if broken else f"{checked}: good."]
+        rows = [
+            (node, found.rule, found.text, " ".join(names[uuid] or uuid for uuid in found.vms))
+            for (_, node), found in broken
+        ]
+        return ("Host", "Rule", "Found", "VMs"), rows

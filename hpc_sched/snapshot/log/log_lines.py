@@ -1,0 +1,95 @@
+"""The lines of a decision log, newest first.
+
+The file may be large, rotated to FILE.1, FILE.2.gz or FILE-20260131, and still be written to.
+"""
+
+import gzip
+import os
+import re
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import BinaryIO
+
+from hpc_sched import exceptions
+
+_BLOCK = 1 << 16
+# Longer lines are no records.
+MAX_LINE = 1 << 22
+# Of all lines that are kept of a compressed file: a decision among 10,000 hosts has some 25 kB.
+MAX_BYTES = 500_000_000
+
+
+def newest_first(
+    path: str, needle: bytes, most: int | None, *, with_compressed: bool = True
+) -> Iterator[bytes]:
+    """Yield the lines that contain a needle; raise SnapshotError if the file cannot be read.
+
+    :param most: number of lines of a compressed file; None: all
+    """
+    try:
+        rotated = _rotated(path)
+        if not with_compressed:
+            rotated = [name for name in rotated if not name.endswith(".gz")]
+        # Between rotation and the next decision only older files exist.
+        for name in [path, *rotated] if os.path.exists(path) or not rotated else rotated:
+            if name.endswith(".gz"):
+                with gzip.open(name) as packed:
+                    lines = iter(partial(packed.readline, MAX_LINE), b"")
+                    kept = _last((line for line in lines if needle in line), most)
+                yield from reversed(kept)
+            else:
+                with open(name, "rb") as stream:
+                    yield from (line for line in _backward(stream) if needle in line)
+    except (OSError, EOFError, ValueError, zlib.error) as failure:
+        why = getattr(failure, "strerror", None) or failure
+        raise exceptions.SnapshotError(f"{path}: cannot be read: {why}") from failure
+
+
+def _last(lines: Iterable[bytes], most: int | None) -> deque[bytes]:
+    """Return the last lines, or all; ValueError where they have more than ``MAX_BYTES`` bytes."""
+    kept: deque[bytes] = deque()
+    size = 0
+    for line in lines:
+        kept.append(line)
+        size += len(line)
+        if most is not None and len(kept) > most:
+            size -= len(kept.popleft())
+        if size > MAX_BYTES:
+            raise ValueError(f"expected at most {MAX_BYTES} bytes of records, found more")
+    return kept
+
+
+def _rotated(path: str) -> list[str]:
+    folder, name = os.path.split(path)
+    older = re.compile(re.escape(name) + r"(?:\.([0-9]{1,9})|-([0-9]{8,14}))(?:\.gz)?")
+    found = []
+    for entry in os.listdir(folder or "."):
+        if match := older.fullmatch(entry):
+            number, date = match.groups()
+            found.append((int(number) if number else -int(date), entry))
+    return [os.path.join(folder, entry) for _, entry in sorted(found)]
+
+
+def _backward(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file, last first, without line breaks and empty lines."""
+    stream.seek(0, os.SEEK_END)
+    at = stream.tell()
+    rest: list[bytes] = []  # pieces of the line that begins in an earlier block, last first
+    while at > 0:
+        size = min(_BLOCK, at)
+        at -= size
+        stream.seek(at)
+        first, *lines = stream.read(size).split(b"\n")
+        if lines:
+            last = b"".join([lines.pop(), *reversed(rest)])
+            yield from (line for line in (last, *reversed(lines)) if line)
+            rest = []
+        rest.append(first)
+        # Drop the pieces of a line that is longer than any record.
+        if len(rest) * _BLOCK > MAX_LINE:
+            rest = []
+    line = b"".join(reversed(rest))
+    if line:
+        yield line

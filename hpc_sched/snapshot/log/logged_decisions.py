@@ -1,0 +1,121 @@
+"""The records of a decision log, read from its end. Each line is a JSON object."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any, get_type_hints
+
+import msgspec
+
+from hpc_sched import files
+from hpc_sched.core.decision_entry import LANDED, DecisionEntry
+from hpc_sched.snapshot.log import log_lines
+from hpc_sched.snapshot.source.json_values import ValueCounter
+
+# As JSON has it: fields of newer releases pass through to a snapshot and to explain --json.
+Record = Mapping[str, Any]
+
+_TYPES = get_type_hints(DecisionEntry)
+_REQUIRED = {"time": "", "request_id": None, "instance": None, "group": None, "decision": ""}
+# Of all records that are found: a decision among 10,000 hosts has some 2,000.
+MAX_VALUES = 5_000_000
+
+
+def newest(path: files.Path, count: int) -> tuple[Record, ...]:
+    """Return the newest records of a log, oldest first; raises as :func:`found_in` does."""
+    return tuple(islice(_records(path, b"", count), count))[::-1]
+
+
+def recent(path: files.Path, most: int) -> Iterator[Record]:
+    """Yield the records in the last bytes of a log, newest first; raises as :func:`found_in` does.
+
+    Rotated files are read too as far as they are not compressed.
+
+    :param most: number of bytes
+    """
+    for line in log_lines.newest_first(os.fspath(path), b"", None, with_compressed=False):
+        most -= len(line) + 1
+        if most < 0:
+            return
+        yield from parsed(line)
+
+
+def found_in(
+    path: files.Path, needle: str, is_wanted: Callable[[DecisionEntry], bool], *, last: bool = False
+) -> list[Record]:
+    """Return the records whose entries are wanted, oldest first.
+
+    Only lines that contain the needle are parsed. Linear in the log; with ``last`` reading ends
+    at the newest decision found.
+
+    :param needle: text that the line of every wanted record contains
+    :raises exceptions.SnapshotError: if the file cannot be read
+    """
+    # An argument of the command line need not be valid text; no record contains such bytes.
+    sought = needle.encode(errors="surrogateescape")
+    found = []
+    for record in _records(path, sought):
+        entry = entry_of(record)
+        if is_wanted(entry):
+            found.append(record)
+            if last and entry.decision != LANDED:
+                break
+    return found[::-1]
+
+
+def with_landings(
+    records: Sequence[Record], *, last: bool = False
+) -> list[tuple[Record, Record | None]]:
+    """Return each decision with the record of where its VMs landed, or None; in their order.
+
+    :param records: oldest first; a landing without its decision is an item of its own
+    :param last: only the newest decision
+    """
+    found: list[tuple[Record, Record | None]] = []
+    decided: dict[object, int] = {}  # request to the index of its decision
+    for record in records:
+        entry = entry_of(record)
+        key = (entry.request_id, entry.instance)
+        if entry.decision == LANDED and key in decided:
+            at = decided.pop(key)
+            found[at] = (found[at][0], record)
+            continue
+        if entry.decision != LANDED:
+            decided[key] = len(found)
+        found.append((record, None))
+    if not last:
+        return found
+    return [pair for pair in found if entry_of(pair[0]).decision != LANDED][-1:] or found[-1:]
+
+
+def entry_of(record: Record) -> DecisionEntry:
+    """Return a record's fields; those that are absent or of another type have their default.
+
+    Never raises: the record may be of an older or newer release, or be damaged.
+    """
+    found: dict[str, Any] = dict(_REQUIRED)
+    for name in _TYPES.keys() & record.keys():
+        # UnicodeError for a lone surrogate; SystemError, before msgspec 0.22, for an integer that
+        # is too large for a float.
+        with suppress(msgspec.ValidationError, UnicodeError, SystemError):
+            found[name] = msgspec.convert(record[name], _TYPES[name])
+    return DecisionEntry(**found)
+
+
+def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
+    """Yield records, newest first, of ``most`` lines of a compressed file; skip other lines.
+
+    SnapshotError where the records have more than ``MAX_VALUES`` values in all.
+    """
+    count = ValueCounter(os.fspath(path), MAX_VALUES)
+    for line in log_lines.newest_first(os.fspath(path), needle, most):
+        count.add(line)
+        count.end()
+        yield from parsed(line)
+
+
+def parsed(line: bytes) -> Iterator[Record]:
+    """Yield the record of a line, or nothing: it may be the first half of one being written."""
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        yield msgspec.json.decode(line, type=dict[str, Any])

@@ -1,0 +1,98 @@
+"""Check: the VMs on each host keep the rules for sharing it (Gupta2013)."""
+
+import functools
+from collections.abc import Iterator
+
+import nova.conf
+from nova import context as nova_context
+from nova import objects
+from oslo_upgradecheck.upgradecheck import Result
+
+from hpc_sched import exceptions
+from hpc_sched.core.sharing import interference_file
+from hpc_sched.core.sharing.cache_interference import ALPHA, BETA, Limits, limits_in
+from hpc_sched.core.sharing.violations import DEDICATION, violations
+from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
+from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.nova_glue.instances import host_instances, instance_applications
+from hpc_sched.nova_glue.instances.host_instances import HostInstances
+from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
+from hpc_sched.status.finding import failure, good, shortened, warning
+from hpc_sched.status.inspected_cloud import InspectedCloud
+from hpc_sched.topology import plurals
+
+CONF = nova.conf.CONF
+
+_REMEDY = (
+    "Migrate them, or the others. It may come from force_hosts, a scheduler without the filters, "
+    "or VMs from before they were enabled"
+)
+
+
+def check(cloud: InspectedCloud) -> Iterator[Result]:
+    """Return the hosts on which dedication, a limit or the interference index is broken."""
+    found = cloud.from_database("VMs on hosts", read_instances)
+    metadata = cloud.from_database("host aggregates", read_metadata)
+    by_limits = configured_plugins.enabled().has_filter(INTERFERENCE_FILTER)
+    apart = functools.cache(_incompatible)
+    default = Limits(CONF.hpc_sched[ALPHA], CONF.hpc_sched[BETA])
+    broken: dict[str, list[str]] = {}
+    unknown = 0
+    for (host, node), there in sorted(found.at.items(), key=lambda item: str(item[0])):
+        vms = {vm.uuid: vm.application for vm in there if vm.application is not None}
+        unknown += len(there) - len(vms)
+        limits, _ = limits_in(metadata.get(host, ()), default)
+        try:
+            rules = violations(vms, limits, apart, by_limits=by_limits)
+        except exceptions.InterferenceError as error:
+            yield failure(f"interference_file: {error}")
+            return
+        for one in rules:
+            text = f"{node or host}: {one.text} ({', '.join(shortened(one.vms))})"
+            broken.setdefault(one.rule, []).append(text)
+    yield from map(warning, shortened(found.problems))
+    if unknown:
+        yield warning(f"The application of {plurals.text(unknown, 'VM')} could not be read.")
+    for rule, texts in broken.items():
+        hosts = f"Rule {rule} is broken on {plurals.text(len(texts), 'host')}"
+        finding = failure if rule == DEDICATION else warning
+        yield finding(f"{hosts}. {_REMEDY}:")
+        yield from map(finding, shortened(texts))
+    if not broken:
+        yield good(f"No rule is broken by the VMs on {plurals.text(len(found.at), 'host')}.")
+
+
+def read_instances(context: nova_context.RequestContext) -> HostInstances:
+    """Return the VMs on all hosts, with their applications.
+
+    Queries as :func:`host_instances.read` and :func:`instance_applications.read` say; no look-ups
+    in Placement.
+    """
+    found = host_instances.read(context, (), ())
+    instances, problems = instance_applications.read(context, found.instances)
+    at: dict[tuple[str, str | None], list[PlacedInstance]] = {}
+    for vm in instances:
+        at.setdefault((vm.host, vm.nodename), []).append(vm)
+    return HostInstances(at, problems=(*found.problems, *problems))
+
+
+def read_metadata(context: nova_context.RequestContext) -> dict[str, list[dict[str, str]]]:
+    """Return the metadata of each service host's aggregates. Nova's own list of aggregates."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for aggregate in objects.AggregateList.get_all(context):
+        for host in aggregate.hosts:
+            found.setdefault(host, []).append(aggregate.metadata)
+    return found
+
+
+def _incompatible(name: str | None) -> frozenset[str]:
+    path = CONF.hpc_sched.interference_file
+    if name is None or not path:
+        return frozenset()
+    return _bad_company(path).get(name, frozenset())
+
+
+@functools.cache
+def _bad_company(path: str) -> dict[str, frozenset[str]]:
+    index = interference_file.read_index(path)
+    return dict(index.bad_company(CONF.hpc_sched.interference_tolerance))
