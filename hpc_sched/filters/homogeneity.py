@@ -24,7 +24,7 @@ class HPCHomogeneityFilter(GroupFilter):
     The type is the type of the group's members. Without members it is the best type that holds all
     VMs of this request and, if any type does, those of other requests and of
     ``hpc:group_size`` too. If no type holds the group, none is preferred; with ``true`` the
-    request is refused. ``true`` also refuses a group whose members' type is not known.
+    request is refused. ``true`` also refuses new VMs of a group whose members' type is not known.
     """
 
     def _keep(self, states: States, spec: objects.RequestSpec) -> States:
@@ -42,10 +42,16 @@ class HPCHomogeneityFilter(GroupFilter):
         processors = host_processors.of(
             state.candidates, positions, state.group.members, state.group.cells, state.fabric
         )
-        group = replace(group, processors=processors)
+        if is_required and state.group.is_move and None in processors.members:
+            # No move is refused because something could not be read.
+            is_required = False
+        homogeneous = "true" if is_required else "prefer"
+        group = replace(group, processors=processors, homogeneous=homogeneous)
         choice = choose_processor(group, state.decide, lambda plan: plan.count)
         if isinstance(choice, Refusal) and state.finds_more_room(group):
-            group = replace(state.group_request(positions), processors=processors)
+            group = replace(
+                state.group_request(positions), processors=processors, homogeneous=homogeneous
+            )
             choice = choose_processor(group, state.decide, lambda plan: plan.count)
         if isinstance(choice, Refusal):
             raise refused(choice)

@@ -158,6 +158,17 @@ def test_the_type_of_members_on_hosts_that_are_no_candidates_is_looked_up(group,
     assert names(run(states, request, HPCHomogeneityFilter())) == hosts_below("pod2")
 
 
+def test_a_move_is_not_refused_because_the_type_of_members_could_not_be_read(group, monkeypatch):
+    monkeypatch.setattr(host_processors, "read_processors", lambda _places, _cells: ({}, {}))
+    states = two_types(["pod1"], ["pod2"])
+    request = {"extra_specs": wishing(homogeneous="true")}
+    group({"far": 1})
+    assert run(states, spec(**request), HPCHomogeneityFilter()) == []
+    group({"far": 1}, is_move=True)
+    # Without a topology weigher the best type is kept.
+    assert names(run(states, spec(**request), HPCHomogeneityFilter())) == hosts_below("pod1")
+
+
 def test_members_that_run_on_two_types_leave_the_one_with_more_of_them_to_a_preference(group):
     group({"n01": 1, "n17": 1, "n18": 1}, left=2)
     states = two_types(["pod1"], ["pod2"])

@@ -152,6 +152,8 @@ def _read(
     others = [placed for placed in answers.rows if placed.uuid != own]
     is_partial = known is None or bool(answers.problems)
     cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
+    if known is None:
+        cells = frozenset(cell.id for cell in databases.known_cells)
     unread = {vm.uuid for vm in vms if vm.cell_id in answers.down} - {own}
     if known is None:
         unread |= uuids - {placed.uuid for placed in answers.rows} - {own}
