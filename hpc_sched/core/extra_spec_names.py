@@ -27,8 +27,10 @@ MAX_LEAVES = 999_999
 NAMESPACE = "hpc:"
 # The most letters by which a misspelt key differs from the one that was meant.
 MAX_TYPOS = 2
-# The most unknown keys that are looked at and reported. Nova does not limit the number of hints.
-MAX_UNKNOWN = 32
+# The most unknown keys that are looked at, and that are reported, misspelt constraints first. Nova
+# does not limit the number of hints.
+MAX_UNKNOWN = 1024
+MAX_REPORTED = 32
 
 PATTERN = r"[A-Za-z0-9._+-]{1,255}"
 EXPECTED = "an application's name of 1 to 255 letters, digits and . _ + -"

@@ -9,7 +9,14 @@ from typing import Any, Self
 from hpc_sched import exceptions
 from hpc_sched.core import extra_spec_names
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.extra_spec_names import KEYS, MAX_SHOWN, MAX_UNKNOWN, MAX_VALUE, NAMESPACE
+from hpc_sched.core.extra_spec_names import (
+    KEYS,
+    MAX_REPORTED,
+    MAX_SHOWN,
+    MAX_UNKNOWN,
+    MAX_VALUE,
+    NAMESPACE,
+)
 from hpc_sched.core.sharing.cache_interference import Application
 
 APP_CLASS = "hpc:app_class"
@@ -131,7 +138,7 @@ def check_flavor(
     if app_class == "none" and APP_CLASS not in reader.seen:
         reader.fault_of_unclassed()
     ignored: list[str] = []
-    for key, sentence, constraint in reader.unknown():
+    for key, sentence, constraint in itertools.islice(reader.unknown(), MAX_REPORTED):
         text = f"{key}={_shown(repr(extra_specs[key]))}: {sentence}"
         (ignored if constraint is None else reader.faults).append(text)
     return reader.faults, ignored
@@ -210,21 +217,30 @@ class _SpecReader:
 
         :param is_refused: whether a misspelt constraint is a fault
         """
-        found = [(text, is_refused and meant is not None) for _, text, meant in self.unknown()]
+        found = [
+            (text, is_refused and meant is not None)
+            for _, text, meant in itertools.islice(self.unknown(), MAX_REPORTED)
+        ]
         self.faults += [text for text, is_fault in found if is_fault]
         return tuple(text for text, is_fault in found if not is_fault)
 
     def unknown(self) -> Iterator[tuple[str, str, str | None]]:
-        """Yield each unknown key, a sentence, and the constraint that it misspells or None."""
+        """Yield each unknown key, a sentence, and the constraint that it misspells or None.
+
+        Misspelt constraints come first, then extra specs, then the names.
+        """
         hints = self.hints if self.defaults.user_hints else {}
+        found = []
         for what, keys in (("extra spec", self.specs), ("scheduler hint", hints)):
             unknown = (key for key in keys if key.startswith(NAMESPACE) and key not in KEYS)
             for key in sorted(itertools.islice(unknown, MAX_UNKNOWN)):
-                meant = extra_spec_names.meant_key(key)
-                expected = extra_spec_names.one_of(KEYS)
-                remedy = f"did you mean {meant}?" if meant else f"expected {expected}"
-                text = f"unknown {what} {_shown(repr(key)[1:-1])}; {remedy}"
-                yield key, text, extra_spec_names.meant_constraint(key)
+                found.append((what, key, extra_spec_names.meant_constraint(key)))
+        for what, key, constraint in sorted(found, key=lambda one: one[2] is None):
+            meant = extra_spec_names.meant_key(key)
+            expected = extra_spec_names.one_of(KEYS)
+            remedy = f"did you mean {meant}?" if meant else f"expected {expected}"
+            text = f"unknown {what} {_shown(repr(key)[1:-1])}; {remedy}"
+            yield key, text, constraint
 
     def choice(self, key: str, choices: tuple[str, ...]) -> str | None:
         expected = extra_spec_names.one_of(choices)

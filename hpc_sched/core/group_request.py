@@ -212,19 +212,19 @@ class GroupRequest(PlacementInput):
         if self.server_group_policy == "affinity" and not answer.conflict:
             most = self._most_on_one_service()
             if most < answer.count:
-                what = (
-                    "the members' host: largest gang that fits there"
+                where, there = (
+                    ("the members' host", "there")
                     if self.members.any()
-                    else "one host: largest gang that fits on one host"
+                    else ("one host", "on one host")
                 )
-                return Refusal.alike(
-                    f"{answer.count} VMs of a group with policy affinity need {what}: {most}"
-                )
+                why = f"{answer.count} VMs of a group with policy affinity need {where}"
+                fits = f": largest gang that fits {there}: {most}"
+                return Refusal(why + fits, why + fits if most < self.left else why)
         size = self.constraints.group_size
         why = f" ({GROUP_SIZE}={size})" if size is not None and answer.count > self.left else ""
         if scarce := self._scarcest(answer):
             why += f"; {scarce} runs out first"
-        operator, tenant = answer.operator + why, answer.tenant + why
+        operator, tenant = answer.operator + why, answer.for_tenant(self.left) + why
         if self.full_hosts:
             whys = ", ".join(f"{count} by {why}" for why, count in sorted(self.full_hosts.items()))
             operator += f"; hosts left out for the VMs that they have: {whys}"

@@ -69,4 +69,4 @@ def choose_processor(
     if isinstance(anywhere, Rejection):
         # Processors are not the reason.
         return request.refusal(anywhere)
-    return processors.refusal(request.sizes[-1], most)
+    return processors.refusal(request.sizes[-1], most, request.left)

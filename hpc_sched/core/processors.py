@@ -187,18 +187,19 @@ class HostProcessors:
             return Refusal(f"{what}: {names}", what)
         return None
 
-    def refusal(self, count: int, most: int) -> Refusal:
+    def refusal(self, count: int, most: int, requested: int) -> Refusal:
         """Return the refusal of a group that no single type holds.
 
         :param count: VMs that must fit
         :param most: the largest gang that fits on one type
+        :param requested: VMs of the request; the tenant's text has no number from there on
         """
         members = ", ".join(sorted(self.of_members))
         why = f"no single processor type holds {count} VMs"
         most_on = "largest gang that fits on"
         types = ", ".join(sorted(self.best_first())) or "none is known"
         tenant = why
-        if most < count:
+        if most < requested:
             where = "the type of the members" if members else "one type"
             tenant += f": {most_on} {where}: {most}"
         if members:

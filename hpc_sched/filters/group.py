@@ -132,7 +132,12 @@ def _check_without_group(spec: objects.RequestSpec) -> None:
     is_accepted = (
         is_plain or request_spec.is_move(spec) or group_members.is_placed(spec.instance_uuid)
     )
-    if ignored := hpc_specs.ignored + (hpc_specs.faults if is_accepted else ()):
+    ignored = list(hpc_specs.ignored)
+    if is_accepted:
+        ignored += hpc_specs.faults
+        if hpc_specs.group_keys and not request_spec.is_group(spec):
+            ignored.append(f"{', '.join(hpc_specs.group_keys)}: the VM belongs to no group")
+    if ignored:
         LOG.warning("Ignored for instance %s: %s", spec.instance_uuid, "; ".join(ignored))
     if is_accepted:
         return

@@ -105,7 +105,7 @@ def test_wishes_that_only_the_load_of_today_stands_against_do_not_contradict_eac
 )
 @pytest.mark.parametrize("count", [1, 8], ids=["a single VM", "a multi-create without a class"])
 def test_a_wish_without_a_group_is_refused_unless_the_vm_runs_already(
-    monkeypatch, constraints, count
+    monkeypatch, caplog, constraints, count
 ):
     states = states_of()
     monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
@@ -115,7 +115,11 @@ def test_a_wish_without_a_group_is_refused_unless_the_vm_runs_already(
     assert "only a group can have that; name a server group in the hint 'group', or" in told
     assert told.endswith("in one request with a flavor that names hpc:app_class")
     monkeypatch.setattr(group_members, "is_placed", lambda _uuid: True)
-    assert run(states, request, HPCGroupFilter()) == states
+    moved = spec(group=None, count=count, extra_specs=wishing(**constraints))
+    caplog.clear()
+    assert run(states, moved, HPCGroupFilter()) == states
+    [warning] = [text for text in ours(caplog) if "Ignored for instance" in text]
+    assert f"{next(iter(wishing(**constraints)))}: the VM belongs to no group" in warning
 
 
 def test_a_constraint_on_a_single_vm_whose_class_makes_groups_of_multi_creates(monkeypatch):

@@ -13,8 +13,8 @@ from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.extra_spec_names import (
     MAX_GROUP_SIZE,
     MAX_LEAVES,
+    MAX_REPORTED,
     MAX_SHOWN,
-    MAX_UNKNOWN,
     MAX_VALUE,
 )
 from hpc_sched.core.extra_specs import Defaults, HPCSpecs
@@ -173,7 +173,7 @@ def test_a_hundred_thousand_hints_cost_no_more_than_those_that_are_known():
     tracemalloc.stop()
     assert asked.constraints.require == "pod"
     assert asked.faults == ()
-    assert len(asked.ignored) == MAX_UNKNOWN
+    assert len(asked.ignored) == MAX_REPORTED
     assert seconds < 0.1
     assert most < 100_000
 

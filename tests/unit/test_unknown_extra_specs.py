@@ -5,7 +5,7 @@ import time
 import pytest
 
 from hpc_sched.core import extra_specs
-from hpc_sched.core.extra_spec_names import KEYS, MAX_UNKNOWN
+from hpc_sched.core.extra_spec_names import KEYS, MAX_REPORTED
 from hpc_sched.core.extra_specs import Defaults, HPCSpecs
 
 LEVELS = ("leaf", "pod", "core")
@@ -98,7 +98,13 @@ def test_many_hostile_keys_take_no_time():
     began = time.process_time()
     found = read({}, hints, user_hints=True)
     assert time.process_time() - began < 0.1
-    assert len(found.faults) + len(found.ignored) == MAX_UNKNOWN
+    assert len(found.faults) + len(found.ignored) == MAX_REPORTED
+
+
+def test_a_misspelt_constraint_is_found_behind_many_other_unknown_keys():
+    others = {f"hpc:another{number:03}": "1" for number in range(200)}
+    found = read({**others, "hpc:requires": "leaf"})
+    assert found.faults == ("unknown extra spec hpc:requires; did you mean hpc:require?",)
 
 
 def test_a_flavor_is_checked_whatever_its_class():

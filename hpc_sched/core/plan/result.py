@@ -84,21 +84,29 @@ class Rejection:
     @property
     def operator(self) -> str:
         """The reason with the names of switches, for logs and operators."""
-        return self._text(names=True)
+        return self._text()
 
     @property
     def tenant(self) -> str:
-        """The reason in counts and levels only, for the user.
+        """The reason in counts and levels only, for the user."""
+        return self.for_tenant(self.count)
 
-        No count is above the requested one: a larger group might exceed the user's quota, and
-        how much room there is for it is a fact about other users.
+    def for_tenant(self, requested: int) -> str:
+        """Return the reason in counts and levels only.
+
+        No count of what fits reaches the requested one: a larger group might exceed the user's
+        quota, and how much room there is for it is a fact about other users.
+
+        :param requested: VMs for which the user pays; ``count`` may have VMs without a request
         """
-        return self._text(names=False)
+        return self._text(below=requested)
 
     def __str__(self) -> str:
         return self.operator
 
-    def _text(self, *, names: bool) -> str:
+    def _text(self, below: int | None = None) -> str:
+        """Return the reason; with names, or only with numbers below one."""
+        names = below is None
         group = f"group of {self.count}"
         if self.members:
             group = f"{self.count} more of a group with {plurals.text(self.members, 'member')}"
@@ -111,7 +119,7 @@ class Rejection:
         beside = " beside its members" if self.members else ""
         if self.best is None or not self.best.vms:
             text += f": no room{beside}"
-        elif names or self.best.vms < self.count:
+        elif below is None or self.best.vms < below:
             within = f" in {leaves}" if leaves else ""
             under = f" under one {self.best.level}" if self.require is not None else ""
             where = f" on {self.best.switch}" if names else ""
