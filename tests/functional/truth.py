@@ -3,22 +3,30 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
 
 
 @contextmanager
 def believed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[group_members.GroupMembership]]:
-    """Collect the groups that the plugin reads while the block runs, unchanged."""
+    """Collect the groups that the plugin reads while the block runs, unchanged.
+
+    Not those of requests whose RequestSpec alone does not show that they move a VM.
+    """
     seen: list[group_members.GroupMembership] = []
     real = group_members.read
 
-    def read(*args: object) -> group_members.GroupMembership:
-        found = real(*args)
-        seen.append(found)
+    def read(
+        request: request_spec.RequestedGroup, *args: Any, **kwargs: Any
+    ) -> group_members.GroupMembership:
+        found = real(request, *args, **kwargs)
+        if request.is_move == found.is_move:
+            seen.append(found)
         return found
 
     with monkeypatch.context() as patch:
