@@ -45,12 +45,22 @@ class GroupRequest(PlacementInput):
         the preferred ones only if these cannot hold the group. With soft-anti-affinity, hosts
         take the fewest VMs of the group with which it fits, see :meth:`spread`.
 
+        A VM that moves goes to where all members that must move as well have room next to the
+        group, them included, or else to where the most of them can follow.
+
         A plan made after the limit may not be the best (``is_proven``). A Rejection is always
         proven: if the plans made after the limit break the policy, all are made again without it.
 
         :param limit: of all plans that are made for this decision
         :raises exceptions.RequestError: for a level that the topology does not have
         """
+        if self.leaving is not None and self.constraints.bind_place:
+            # With room for all next to where they are, the group is never apart.
+            near = replace(
+                self, leaving=None, members=self.members + self.leaving, left=self.awaiting
+            )
+            if isinstance(answer := near.decide(limit), Plan):
+                return answer
         request, answer = self, self._decide(limit)
         if self.check is None:
             return answer
@@ -107,7 +117,7 @@ class GroupRequest(PlacementInput):
 
     def _sizes_of_move(self, problem: Problem) -> Sequence[int]:
         """Return :attr:`sizes`, and between them the most VMs that can follow one that moves."""
-        if not self.followers:
+        if self.leaving is None:
             return self.sizes
         wanted = self.constraints
         level = level_of(self.topology, wanted.require)
@@ -123,7 +133,7 @@ class GroupRequest(PlacementInput):
             left=count,
             awaiting=count,
             orphans=0,
-            followers=0,
+            leaving=None,
             missing=0,
             shunned=None,
             preferred=None,

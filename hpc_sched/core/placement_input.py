@@ -41,7 +41,6 @@ class PlacementInput:
     left: int  # VMs of this request without a place
     awaiting: int  # VMs of the group without a place, at least those of this request
     orphans: int = 0  # of them, VMs whose build requests no conductor works on any more
-    followers: int = 0  # of them, members that must move as well, each by a request of its own
     missing: int = 0  # VMs without a request up to the final size (``hpc:group_size``)
     constraints: Constraints = NO_CONSTRAINTS
     server_group_policy: str | None = None
@@ -60,6 +59,9 @@ class PlacementInput:
     # Hypervisors of the processor type that is taken if it can hold the group; shape
     # (hypervisors,). None without a preference.
     preferred: Mask | None = None
+    # Members that must move as well, by requests of their own: awaiting, not among the members.
+    # Where they are, shape (hosts,); None without any.
+    leaving: Array | None = None
     # Most VMs of the group, members included, on a host of the topology; None: unbounded.
     most_per_host: int | None = None
 
@@ -76,6 +78,7 @@ class PlacementInput:
         names: Sequence[str],
         room: Array,
         members: Mapping[tuple[str, str], int],
+        leaving: Mapping[tuple[str, str], int] | None = None,
         left: int,
         awaiting: int,
         orphans: int = 0,
@@ -94,11 +97,10 @@ class PlacementInput:
         :param names: host of the topology of each hypervisor
         :param room: VMs that each hypervisor takes, before the policy; shape (hypervisors,)
         :param members: VMs of the group that have a place, by service host and host
+        :param leaving: members that must move as well, which are not among these
         """
         host_index = np.array([topology.index_of(name) for name in names], dtype=np.int64)
-        counts = np.zeros(len(topology.hosts), dtype=np.int64)
-        for (_, name), count in members.items():
-            counts[topology.index_of(name)] += count
+        counts = _per_host(topology, members)
         final_size = 0 if is_move else hpc_specs.constraints.group_size or 0
         return cls(
             topology=topology,
@@ -109,7 +111,7 @@ class PlacementInput:
             left=left,
             awaiting=awaiting,
             orphans=orphans,
-            followers=awaiting - left if is_move else 0,
+            leaving=_per_host(topology, leaving) if leaving else None,
             missing=max(final_size - int(counts.sum()), 0),
             constraints=NO_CONSTRAINTS if hpc_specs.is_flat else hpc_specs.constraints,
             server_group_policy=policy,
@@ -271,3 +273,11 @@ class PlacementInput:
         hosts = self.topology.hosts
         counts = [plan.hosts.get(hosts[i], 0) for i in self.hosts_of_rows.tolist()]
         return np.array(counts, dtype=np.int64)
+
+
+def _per_host(topology: Topology, numbers: Mapping[tuple[str, str], int]) -> Array:
+    """Return numbers by (service host, host) as the sums over hosts. Shape (hosts,)."""
+    sums: Array = np.zeros(len(topology.hosts), dtype=np.int64)
+    for (_, name), number in numbers.items():
+        sums[topology.index_of(name)] += number
+    return sums

@@ -135,6 +135,22 @@ def api_database_gone_for_us() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def api_database_hangs_for_us() -> Iterator[None]:
+    """Have every statement that the plugin sends to the API database hang; Nova's own do not."""
+    ended = threading.Event()
+
+    def hang(_sent: Statement) -> None:
+        if is_read(source=databases.API_DATABASE):
+            ended.wait(60)
+
+    try:
+        with each(hang):
+            yield
+    finally:
+        ended.set()
+
+
 READS = "hpc_sched read: "  # begins the names of the plugin's threads
 
 

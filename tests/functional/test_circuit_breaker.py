@@ -119,6 +119,31 @@ def test_one_request_at_a_time_tries():
     assert sorted(answers) == [LEFT_ALONE] * 7 + [UNANSWERED]
 
 
+def test_a_read_for_many_requests_does_not_wait_for_a_try_that_hangs():
+    with hanging() as hang:
+        assert said(hang) == UNANSWERED
+        time.sleep(circuit_breaker.PAUSE)
+        with circuit_breaker.active(circuit_breaker.RequestDeadline(is_shared=True)) as deadline:
+            assert said(hang) == LEFT_ALONE
+        assert deadline.waited < TIMEOUT / 2
+        # The try goes on, for as long as others would.
+        assert said(well) == LEFT_ALONE
+        time.sleep(TIMEOUT)
+        assert said(well) == LEFT_ALONE
+        time.sleep(circuit_breaker.PAUSE)
+        assert said(well) == "well"
+
+
+def test_a_try_that_ends_after_its_read_for_many_requests_counts(monkeypatch):
+    with hanging() as hang:
+        assert said(hang) == UNANSWERED
+        time.sleep(circuit_breaker.PAUSE)
+        with circuit_breaker.active(circuit_breaker.RequestDeadline(is_shared=True)):
+            assert said(lambda: time.sleep(TIMEOUT / 3)) == LEFT_ALONE
+        time.sleep(TIMEOUT / 2)
+        assert said(well) == "well"
+
+
 def test_where_as_many_hang_as_may_a_try_comes_but_rarely(monkeypatch):
     monkeypatch.setattr(circuit_breaker, "MAX_STUCK", 4)
     monkeypatch.setattr(circuit_breaker, "LONG_PAUSE", 4 * TIMEOUT)

@@ -98,7 +98,7 @@ def test_many_requests_at_once_leave_few_threads_in_a_cell_that_hangs_and_none_o
             assert len(answer) >= len(claims.provider_of)
 
 
-def test_one_request_tries_a_cell_that_hung_and_the_others_do_not_wait(
+def test_one_read_tries_a_cell_that_hung_and_no_request_waits_for_it(
     claims, group, caplog, monkeypatch
 ):
     cell2 = claims.cloud.cell_mappings["cell2"]
@@ -113,8 +113,8 @@ def test_one_request_tries_a_cell_that_hung_and_the_others_do_not_wait(
             outcomes.place_at_once(claims, [outcomes.group_request(None, 1) for _ in range(8)])
         assert max(reads) == stuck + 1
         said = "\n".join(faults.said(caplog))
-        assert said.count(f"cell {cell2.id}: no answer") == 1
-        assert said.count(f"cell {cell2.id}: left alone") == 7
+        assert f"cell {cell2.id}: no answer" not in said
+        assert said.count(f"cell {cell2.id}: left alone") == 8
 
 
 def test_a_cell_that_answers_again_is_read_again(claims, group, caplog, monkeypatch):

@@ -372,6 +372,40 @@ def test_what_is_known_of_vms_is_not_forgotten_while_their_cell_does_not_answer(
     assert not instance_applications.cache.applications
 
 
+def test_a_vm_that_was_on_its_way_when_its_cell_fell_silent_is_not_forgotten(cloud, allocate):
+    """It has a host since, and no build request any more."""
+    extreme = wishing(app_class="extreme")
+    [vm] = rows.add_vms(cloud, [None], extra_specs=extreme)
+    allocate(vm, "n3")
+    [there] = seen(cloud)["n3"]
+    assert there.app_class == "extreme"
+    rows.change_vm(cloud, vm, host="n3", node="n3", vm_state="active")
+    with faults.cell_at(cloud, "cell1", faults.closed_port()):
+        for _ in range(2):
+            states = states_of(cloud)
+            found = colocated_instances.read(request(), states)
+            assert {state.host: found.on(state) for state in states if found.on(state)} == {
+                "n3": [there]
+            }
+        # Deleted meanwhile: Placement says so.
+        cloud.placement.delete(f"/allocations/{vm}", version="1.28")
+        assert colocated_instances.read(request(), states).on(states[2]) == []
+
+
+def test_an_evacuated_vm_is_on_every_host_that_it_has_an_allocation_on(cloud, allocate):
+    """An allocation stays on a dead host, here n2, until its compute is back."""
+    cloud.flags(in_flight_lookups=64, group="hpc_sched")
+    for left in ("n1", "n2", "n4"):
+        [vm] = rows.add_vms(cloud, ["n1"], extra_specs=SYNC)
+        rows.change_vm(cloud, vm, task_state="rebuilding")
+        rows.add_migration(
+            cloud, vm, status="accepted", migration_type="evacuation", **sides_of("n1", None)
+        )
+        allocate(vm, *{"n1", left, "n3"})
+    found = {host: len(there) for host, there in seen(cloud).items()}
+    assert found == {"n1": 3, "n2": 1, "n3": 3, "n4": 1}
+
+
 def test_ten_thousand_running_vms_are_read_within_seconds(cloud):
     rows.add_vms(cloud, [HOSTS[i % 8] for i in range(10_000)], extra_specs=SYNC)
     began = time.process_time()

@@ -416,10 +416,14 @@ def test_an_option_says_whether_hosts_with_unknown_vms_are_closed(
         why_refused(states, asks(app_class), *chain)
 
 
-def test_a_vm_that_nova_knows_on_another_host_than_before_is_not_known(monkeypatch):
+def test_what_a_vm_runs_is_known_on_the_host_where_nova_has_it_now(monkeypatch):
+    states = in_a_silent_cell(monkeypatch, {"n01": [app("extreme"), app("extreme")]})
+    states[2].instances = {"n01-vm1": None, "new": None}
+    assert names(run(states, asks(), HPCDedicatedHostFilter())) == {"n02", "n04"}
     CONF.set_override("unknown_instances", "closed", "hpc_sched")
     states = in_a_silent_cell(monkeypatch, {host: [app(), app()] for host in LEAF1})
-    states[2].instances = {"n03-vm0": None, "n01-vm1": None}
+    states[1].instances = {"n01-vm0": None, "n01-vm1": None}
+    states[2].instances = {"new": None}
     assert names(run(states, asks(), HPCDedicatedHostFilter())) == LEAF1 - {"n03"}
 
 

@@ -258,13 +258,41 @@ def test_a_vm_that_moves_goes_where_the_most_of_those_that_follow_it_fit():
         members=np.array([0, 0]),
         left=1,
         awaiting=4,
-        followers=3,
+        leaving=np.array([3, 0]),
         constraints=Constraints(require="leaf"),
     )
     plan = request.decide()
     assert isinstance(plan, Plan)
     assert plan.hosts == {"b": 3}
     # For new VMs the group-wide number steers the choice of leaf only if all of them fit.
-    plan = replace(request, followers=0).decide()
+    plan = replace(request, leaving=None).decide()
     assert isinstance(plan, Plan)
     assert plan.hosts == {"a": 1}
+
+
+def test_a_vm_that_moves_stays_with_those_that_follow_it_where_all_have_room():
+    """Two must move, all hosts of their leaf but c are down::
+
+              core
+           /        \\
+        leaf1      leaf2
+        a, c (2)   b (2)
+    """
+    fabric = Topology.from_tree({"core": {"leaf1": ["a", "c"], "leaf2": ["b"]}})
+    request = GroupRequest(
+        topology=fabric,
+        tie=tie_order(fabric, "group"),
+        host_index=None,
+        room=np.array([0, 2, 2]),
+        members=np.array([0, 0, 0]),
+        left=1,
+        awaiting=2,
+        leaving=np.array([1, 0, 0]),
+        constraints=Constraints(require="leaf"),
+    )
+    plan = request.decide()
+    assert isinstance(plan, Plan)
+    assert plan.hosts == {"c": 2}
+    plan = replace(request, room=np.array([0, 1, 2])).decide()
+    assert isinstance(plan, Plan)
+    assert plan.hosts == {"b": 2}

@@ -6,6 +6,7 @@ from concurrent import futures
 
 import pytest
 
+from hpc_sched import exceptions
 from hpc_sched.nova_glue.instances.shared_read import SharedRead
 
 
@@ -74,6 +75,14 @@ def test_an_error_reaches_all_that_wait_and_spoils_no_later_read():
     with pytest.raises(OSError, match="gone"):
         shared.ask("one", 20)
     assert shared.ask("two", 20) == "read"
+
+
+def test_an_exit_in_the_read_is_no_exit_of_the_request():
+    def read(_keys: Sequence[str], _last: object) -> str:
+        raise SystemExit(3)
+
+    with pytest.raises(exceptions.UnansweredError, match="SystemExit: 3"):
+        SharedRead(read).ask("one", 20)
 
 
 def test_without_a_thread_to_spare_the_request_reads_itself(source, monkeypatch):

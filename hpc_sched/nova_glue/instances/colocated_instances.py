@@ -62,12 +62,11 @@ class ColocatedInstances:
         self.hosts = ClaimObserver(states)
         self._rooms: dict[str, Array] = {}  # filter to the room at first, shape (states,)
         self._incompatible: frozenset[str] = frozenset()
-        # By position of a HostState; those without unknown instances are left out.
-        self._unknown = {
-            i: unknown
-            for i, state in enumerate(states)
-            if (unknown := self._count_unknown(state, own))
-        }
+        # By position of a HostState: of instances that were read elsewhere before, and the number
+        # of those that are not known.
+        self._moved: dict[int, list[Application]] = {}
+        self._unknown: dict[int, int] = {}
+        self._complete(own)
 
     @property
     def placed(self) -> int:
@@ -129,19 +128,28 @@ class ColocatedInstances:
     def _on(self, position: int, *, known: bool = False) -> list[Application]:
         there = self.host_instances.on(self.hosts.states[position])
         found = [vm.application for vm in there if vm.application is not None]
+        found += self._moved.get(position, ())
         return found if known else found + [_UNKNOWN] * self._unknown.get(position, 0)
 
-    def _count_unknown(self, state: host_manager.HostState, own: str) -> int:
-        """Return the number of instances on a host whose application is not known."""
-        there = self.host_instances.on(state)
-        unread = sum(vm.application is None for vm in there)
-        if not self._is_down(state):
-            return unread
-        # Nova's scheduler has the number of instances, and mostly their uuids.
-        known = {vm.uuid for vm in there} | {own}
-        seen = set(state.instances or ())
-        number = int(state.num_instances or 0) - len({own} & seen)
-        return unread + max(len(seen - known), number - len(there))
+    def _complete(self, own: str) -> None:
+        """Note what Nova's scheduler knows of instances beyond what was read. O(instances)."""
+        is_down = [self._is_down(state) for state in self.hosts.states]
+        everywhere = {}
+        if any(is_down):
+            everywhere = {vm.uuid: vm.application for vm in self.host_instances.all()}
+        for i, state in enumerate(self.hosts.states):
+            there = self.host_instances.on(state)
+            unknown = sum(vm.application is None for vm in there)
+            if is_down[i]:
+                # It has the number of instances, and mostly their uuids.
+                seen = set(state.instances or ())
+                new = seen - {vm.uuid for vm in there} - {own}
+                read = [one for uuid in sorted(new) if (one := everywhere.get(uuid)) is not None]
+                number = int(state.num_instances or 0) - len({own} & seen) - len(there)
+                unknown += max(len(new), number) - len(read)
+                self._moved[i] = read
+            if unknown > 0:
+                self._unknown[i] = unknown
 
     def holding(self, state: host_manager.HostState) -> list[PlacedInstance] | None:
         """Return the instances that hold room on a host, or None if its cell did not answer."""
@@ -193,19 +201,21 @@ def read_hosts(
     Never raises: what could not be read is among the problems.
     """
     own = spec.instance_uuid
+    seconds = circuit_breaker.remaining_in_all()
+    known = HostInstances({})
     try:
-        with circuit_breaker.charged():
-            seconds = circuit_breaker.remaining_in_all()
+        # The read of others, for which a request may wait first, leaves it time for its own reads.
+        with circuit_breaker.charged(CONF.hpc_sched.cell_timeout):
             found = reads.ask((own, states), seconds)
         if found is not None:
             return found.seen_by(own, states)
-        problem = f"{_SOURCE}: no turn to read within {seconds:.0f} s"
+        problem = f"{_SOURCE}: not read within {seconds:.0f} s"
+        if reads.last is not None:
+            known = reads.last.seen_by(own, states)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read which VMs are on the hosts")
         problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
-    before = reads.last
-    known = before.seen_by(own, states) if before is not None else HostInstances({})
     # An instance that has a host moves; Nova's scheduler has it in its HostState.
     is_move = known.is_move or any(own in state.instances for state in states)
     return dataclasses.replace(
@@ -224,12 +234,15 @@ _SOURCE = "VMs on all hosts"
 
 def _read_all(asked: Sequence[Asked], before: AllInstances | None) -> AllInstances:
     """Return all instances for some requests at once, in a thread of its own."""
-    with circuit_breaker.active(circuit_breaker.RequestDeadline()):
+    with circuit_breaker.active(circuit_breaker.RequestDeadline(is_shared=True)):
         context = nova_context.get_admin_context()
         owns = [own for own, _ in asked]
         found = host_instances.read(context, owns, asked[0][1], before)
         instances, problems = instance_applications.read(
-            context, found.instances, is_complete=not found.down_cells
+            context,
+            found.instances,
+            is_complete=not found.down_cells,
+            is_api_down=found.unlisted is not None,
         )
     return dataclasses.replace(found, instances=instances, problems=(*found.problems, *problems))
 

@@ -49,6 +49,8 @@ class GroupMembership:
     in_flight: Mapping[str, Place] = field(default_factory=dict)
     # Members that may be in flight and were not looked up in time.
     unknown: frozenset[str] = frozenset()
+    # On a move, as members: those on hosts that are down or disabled.
+    leaving: Counter[tuple[str, str | None]] = field(default_factory=Counter)
 
     @property
     def awaiting(self) -> int:
@@ -159,7 +161,7 @@ def _read(
         unread |= uuids - {placed.uuid for placed in answers.rows} - {own}
     members = members_on(states, unread)
     building = [placed.uuid for placed in others if not placed.host and placed.building]
-    followers: list[str] = []
+    followers: list[CellMember] = []
     if is_move:
         others, followers = _after_moves(context, others, states, problems)
     members += Counter((placed.host, placed.nodename) for placed in others if placed.host)
@@ -185,12 +187,13 @@ def _read(
         # The other members that await a place have requests of their own.
         return GroupMembership(
             members,
-            tuple(sorted((own, *followers))),
+            tuple(sorted((own, *(member.uuid for member in followers)))),
             1,
             True,
             tuple(problems),
             is_partial,
             cells=cells,
+            leaving=Counter((member.host or "", member.nodename) for member in followers),
         )
     # Orphans may await a place for ever: they affect the choice of leaf, but take no place from
     # the instances that are being scheduled.
@@ -215,25 +218,38 @@ def _after_moves(
     members: Iterable[CellMember],
     states: Sequence[host_manager.HostState],
     problems: list[str],
-) -> tuple[list[CellMember], list[str]]:
-    """Return the members that hold an instance that moves, and the uuids of those that follow it.
+) -> tuple[list[CellMember], list[CellMember]]:
+    """Return the members that hold an instance that moves, and those that follow it.
 
-    Members on hosts that are down or disabled hold it nowhere: they must move too. Those that
-    have a place elsewhere already, which is claimed, hold it there. Look-ups in Placement for
-    members that are being moved, as :func:`in_flight_instances.places_of` says.
+    Members on hosts that are down or disabled must move too. Those that have a place elsewhere
+    already, which is claimed, hold the instance there. Look-ups in Placement for members that are
+    being moved, as :func:`in_flight_instances.places_of` says; one query for the cells and one in
+    each if their places are on hosts that are no candidates.
     """
     leaving = {member.uuid: member.nodename or "" for member in members if member.is_leaving}
     looked_up = in_flight_instances.places_of(context, sorted(leaving), states, leaving)
+    found = {uuid: (place,) for uuid, place in looked_up.places.items()} | dict(looked_up.several)
+    # HostStates are of hosts that are up.
+    up = {state.host for state in states}
+    unsure = {host for places in found.values() for host, _ in places} - up
+    try:
+        down = member_records.down_hosts(context, unsure)
+        problems += down.problems
+        down_hosts = set(down.rows)
+    except databases.OUTAGES as error:
+        problems.append(f"{databases.API_DATABASE}: {databases.reason(error)}")
+        down_hosts = set()
     if looked_up.problem:
         problems.append(looked_up.problem)
     holding, followers = [], []
     for member in members:
-        if place := looked_up.places.get(member.uuid):
-            holding.append(member._replace(host=place[0], nodename=place[1]))
-        elif member.is_host_down:
-            followers.append(member.uuid)
-        else:
+        goal = [place for place in found.get(member.uuid, ()) if place[0] not in down_hosts]
+        if goal:
+            holding.append(member._replace(host=goal[0][0], nodename=goal[0][1]))
+        elif not member.is_host_down:
             holding.append(member)
+        elif member.uuid not in looked_up.missed:
+            followers.append(member)
     return holding, followers
 
 

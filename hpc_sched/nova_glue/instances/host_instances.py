@@ -1,7 +1,7 @@
 """All instances that hold room on hosts, of every project, read from Nova in bulk."""
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -152,6 +152,7 @@ def read(
         raise outage or error from None
     problems += answers.problems
     cells = {found.cell_uuid: found for found in answers.rows}
+    unread = bool(answers.problems) or outage is not None
     if before is not None:
         cells |= {uuid: before.cells[uuid] for uuid in answers.down_uuids & before.cells.keys()}
     vms = [vm for found in cells.values() for vm in found.instances]
@@ -159,7 +160,10 @@ def read(
     in_cells = {vm.uuid: vm.reservation_id for vm in vms}
     # Instances may have been created in a cell between the two reads.
     requested = [vm for vm in requested if vm.uuid not in in_cells]
+    being_created = {vm.uuid: vm.reservation_id for vm in requested}
     placed, awaiting = [], list(requested)
+    carried = _carried(before, in_cells.keys() | being_created.keys()) if unread else {}
+    awaiting += carried.values()
     for vm in (*vms, *placed_instance.other_sides(context, migrating, problems)):
         if vm.host:
             placed.append(vm)
@@ -167,7 +171,6 @@ def read(
             awaiting.append(vm)
     # Newest first: the oldest have mostly failed.
     awaiting.sort(key=lambda vm: (vm.since or datetime.datetime.min, vm.uuid), reverse=True)
-    being_created = {vm.uuid: vm.reservation_id for vm in requested}
     wanted = _to_look_up(awaiting, being_created, own_uuids)
     found = in_flight_instances.places_of(
         context,
@@ -176,11 +179,15 @@ def read(
         {vm.uuid: vm.moves_from for vm in awaiting if vm.moves_from},
         most=len(wanted),
     )
-    coming = [
-        vm._replace(nodename=place[1])
-        for vm in awaiting
-        if (place := found.places.get(vm.uuid)) is not None
-    ]
+    # After an evacuation allocations stay on hosts that are down.
+    nodes = {uuid: [node] for uuid, (_, node) in found.places.items()}
+    nodes |= {uuid: [node for _, node in places] for uuid, places in found.several.items()}
+    for uuid, vm in carried.items():
+        if uuid in found.missed and vm.nodename:
+            nodes[uuid] = [vm.nodename]
+    gone = carried.keys() - nodes.keys() - found.missed
+    awaiting = [vm for vm in awaiting if vm.uuid not in gone]
+    coming = [vm._replace(nodename=node) for vm in awaiting for node in nodes.get(vm.uuid, ())]
     return AllInstances(
         [*placed, *coming],
         cells,
@@ -193,6 +200,21 @@ def read(
         tuple(problems),
         unlisted,
     )
+
+
+def _carried(before: AllInstances | None, known: Collection[str]) -> dict[str, PlacedInstance]:
+    """Return instances that awaited a host before, and may have one in a cell that is silent now.
+
+    By uuid, with the nodename if Placement had one.
+    """
+    if before is None:
+        return {}
+    places = {vm.uuid: vm.nodename for vm in before.instances if not vm.host}
+    return {
+        vm.uuid: vm._replace(nodename=places.get(vm.uuid))
+        for vm in before.awaiting
+        if vm.uuid not in known
+    }
 
 
 def _to_look_up(

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import nova.conf
@@ -34,6 +34,9 @@ class LookupResult:
     missed: frozenset[str] = frozenset()  # those consumers
     # Those of them without an answer: the others are beyond in_flight_lookups.
     unanswered: frozenset[str] = frozenset()
+    # All places of those that move and have several: after an evacuation allocations stay on hosts
+    # that are down.
+    several: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
 
 
 def places_of(
@@ -50,14 +53,16 @@ def places_of(
     was found before an error or a timeout.
 
     :param consumers: instance uuids, the most important first
-    :param moving_from: instance uuid to a node whose allocation is ignored
+    :param moving_from: instance uuid to a node whose allocation is ignored; of these instances
+        all places are found
     :param most: consumers to look up; by default ``in_flight_lookups``
     """
     asked = list(consumers)
     wanted = asked[: CONF.hpc_sched.in_flight_lookups if most is None else most]
     if not wanted:
         return LookupResult({})
-    places: dict[str, Place] = {}
+    places: dict[str, list[Place]] = {}
+    moving = moving_from or {}
     place_of = {state.uuid: (state.host, state.nodename) for state in states}
     host_of = {state.nodename: state.host for state in states}
     done = 0
@@ -71,15 +76,17 @@ def places_of(
                 break
             client = report.report_client_singleton()
             found = client.get_allocs_for_consumer(context, consumer)["allocations"]
-            source = (moving_from or {}).get(consumer)
+            here = places.setdefault(consumer, [])
             # Hosts before devices and shared disks.
             for provider in sorted(found, key=lambda uuid: (_is_device(found[uuid]), uuid)):
+                if here and (consumer not in moving or _is_device(found[provider])):
+                    break
                 if provider not in place_of:
                     node = _nodename(client, context, provider)
                     place_of[provider] = host_of.get(node, node), node
-                if place_of[provider][1] != source:
-                    places[consumer] = place_of[provider]
-                    break
+                place = place_of[provider]
+                if place[1] != moving.get(consumer) and place not in here:
+                    here.append(place)
             done += 1
 
     problem = None
@@ -95,8 +102,13 @@ def places_of(
         problem = f"{PLACEMENT}: {masking.first_line(error)}"
     # The search may go on meanwhile: what it finds after this counts as missed.
     number = done
+    found = {consumer: tuple(here) for consumer, here in list(places.items()) if here}
     return LookupResult(
-        dict(places), problem, frozenset(asked[number:]), frozenset(wanted[number:])
+        {consumer: here[0] for consumer, here in found.items()},
+        problem,
+        frozenset(asked[number:]),
+        frozenset(wanted[number:]),
+        {consumer: here for consumer, here in found.items() if len(here) > 1},
     )
 
 

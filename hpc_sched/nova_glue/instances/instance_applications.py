@@ -54,6 +54,7 @@ def read(
     instances: Sequence[PlacedInstance],
     *,
     is_complete: bool = True,
+    is_api_down: bool = False,
 ) -> tuple[list[PlacedInstance], tuple[str, ...]]:
     """Return the instances with their applications, as far as these are known, and the problems.
 
@@ -61,6 +62,7 @@ def read(
     the cells and one for their flavors in each cell. None if all are cached.
 
     :param is_complete: whether these are all instances; if not, others stay in the cache
+    :param is_api_down: whether the API database has not answered a moment ago
     """
     global cache
     before = cache
@@ -70,15 +72,18 @@ def read(
     uuids = {instance.uuid for instance in instances}
     creations = {uuid: before.creations[uuid] for uuid in uuids if uuid in before.creations}
     problems: list[str] = []
-    new, unread = _read_creations(context, uuids - creations.keys(), problems)
-    creations |= new
     uncached = {
         vm.uuid
         for vm in instances
         # A resize changes the id of the flavor.
         if vm.flavor is None and (vm.uuid not in cached or cached[vm.uuid][0] != vm.type_id)
     }
+    # Flavors first: most of them name a class, and then no request matters.
     flavors = _read_flavors(context, uncached, problems)
+    unread: Collection[str] = uuids - creations.keys()
+    if not is_api_down:
+        new, unread = _read_creations(context, unread, problems)
+        creations |= new
     kept: dict[str, tuple[int | None, Application]] = {}
     found = []
     for vm in instances:

@@ -1,7 +1,7 @@
 """The records of a group's members in Nova's databases."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -109,6 +109,27 @@ def in_known_cells(
     is_member = vm.uuid.in_(sorted(uuids))
     condition = is_member if own is None else sa.or_(is_member, _is_sibling(own))
     return databases.read_cells(context, None, lambda cell, _: _instances(cell, condition))
+
+
+def down_hosts(
+    context: nova_context.RequestContext, hosts: Collection[str]
+) -> databases.CellAnswers[str]:
+    """Return those of some service hosts that are down or disabled.
+
+    One query for the cells and one in each cell; none without hosts.
+    """
+    if not hosts:
+        return databases.CellAnswers()
+    service = main_models.Service
+    query = sa.select(*_service_columns()).where(
+        service.host.in_(sorted(hosts)), service.binary == "nova-compute", service.deleted == 0
+    )
+
+    def in_cell(cell: nova_context.RequestContext, _: list[str]) -> list[str]:
+        rows = (dict(zip(_SERVICE, row, strict=True)) for row in databases.cell_rows(cell, query))
+        return [row["host"] for row in rows if row["disabled"] or not _is_up(row)]
+
+    return databases.read_cells(context, None, in_cell)
 
 
 def _is_sibling(uuid: str) -> Any:

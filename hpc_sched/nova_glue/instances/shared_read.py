@@ -7,6 +7,8 @@ from concurrent import futures
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from hpc_sched import exceptions
+
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 
@@ -75,6 +77,9 @@ class SharedRead(Generic[Key, Result]):
             try:
                 self.last = batch.context.run(self._read, batch.keys, self.last)
             except BaseException as error:
+                if not isinstance(error, Exception):
+                    # An exit of this thread must not become an exit of the requests'.
+                    error = exceptions.UnansweredError(f"{type(error).__name__}: {error}")
                 batch.answer.set_exception(error)
             else:
                 batch.answer.set_result(self.last)

@@ -9,7 +9,7 @@ import contextvars
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +29,10 @@ MAX_READS = 4
 MAX_STUCK = 16
 # Seconds that a breaker stays open; the longer pause applies from MAX_STUCK abandoned reads on.
 PAUSE, LONG_PAUSE = 60.0, 600.0
+# Fraction of cell_timeout for which a read for many requests waits for a probe.
+PART_FOR_PROBES = 0.1
+
+_LEFT_ALONE = "left alone after a timeout"
 
 
 @dataclass
@@ -36,6 +40,8 @@ class RequestDeadline:
     """Waiting time and logged problems of one request; used only by the thread that serves it."""
 
     waited: float = 0.0  # seconds
+    # Whether other requests wait too: a source that may still hang must not delay all of them.
+    is_shared: bool = False
     logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
 
 
@@ -70,14 +76,17 @@ def remaining_in_all() -> float:
 
 
 @contextmanager
-def charged() -> Iterator[None]:
-    """Charge the time of this block to the request's deadline."""
+def charged(most: float = math.inf) -> Iterator[None]:
+    """Charge the time of this block to the request's deadline.
+
+    :param most: seconds that are charged at the most
+    """
     request = _current.get() or RequestDeadline()
     began = time.monotonic()
     try:
         yield
     finally:
-        request.waited += time.monotonic() - began
+        request.waited += min(time.monotonic() - began, most)
 
 
 def not_yet_logged(problems: Sequence[str]) -> list[str]:
@@ -100,6 +109,7 @@ class CircuitBreaker:
 
     It opens when a read has timed out and no other has returned meanwhile. After a pause it lets
     one read at a time probe the source, and closes when a probe ends in time, even with an error.
+    A probe may go on without a request that waits for it.
     """
 
     def __init__(self, source: str, max_reads: int) -> None:
@@ -111,6 +121,11 @@ class CircuitBreaker:
         self._abandoned: dict[futures.Future[Any], float] = {}  # to a time.monotonic()
         self._last_end = -math.inf  # time.monotonic() at which a read returned last
         self._probe: futures.Future[Any] | None = None
+        self._probe_began = -math.inf  # a time.monotonic()
+
+    def is_probe(self, answer: futures.Future[Any] | None) -> bool:
+        """True if a read probes the source."""
+        return answer is not None and self._probe is answer
 
     def begin(self, read: Callable[[], Answer], seconds: float) -> futures.Future[Answer] | None:
         """Start a read and return its future, or None if too many others are running.
@@ -123,10 +138,15 @@ class CircuitBreaker:
         with self._changed:
             self._changed.wait_for(lambda: self.retry_at is not None or self._has_room(), seconds)
             if self.retry_at is not None:
-                if time.monotonic() < self.retry_at or self._probe is not None:
-                    answer.set_exception(exceptions.UnansweredError("left alone after a timeout"))
+                now = time.monotonic()
+                is_late = now - self._probe_began >= CONF.hpc_sched.cell_timeout
+                if self._probe is not None and is_late:
+                    self._leave(self._probe)
+                    self._open()
+                if now < self.retry_at or self._probe is not None:
+                    answer.set_exception(exceptions.UnansweredError(_LEFT_ALONE))
                     return answer
-                self._probe = answer
+                self._probe, self._probe_began = answer, now
             elif not self._has_room():
                 return None
             self._pending.add(answer)
@@ -153,19 +173,26 @@ class CircuitBreaker:
         :param began: time.monotonic() since when it was waited for
         """
         with self._changed:
-            if answer in self._pending:
-                self._pending.remove(answer)
-                self._abandoned[answer] = time.monotonic()
-            if self._probe is answer:
-                self._probe = None
+            self._leave(answer)
             # Many requests at once wait long for a source that answers them one by one.
             if self.retry_at is None and self._last_end > began:
                 return
             # A request near its deadline says nothing about the source's speed.
             if time.monotonic() - began >= CONF.hpc_sched.cell_timeout / 2:
-                pause = PAUSE if len(self._abandoned) < MAX_STUCK else LONG_PAUSE
-                self.retry_at = time.monotonic() + pause
-                self._changed.notify_all()
+                self._open()
+
+    def _leave(self, answer: futures.Future[Any] | None) -> None:
+        """Abandon a read that is under way."""
+        if answer is not None and answer in self._pending:
+            self._pending.remove(answer)
+            self._abandoned[answer] = time.monotonic()
+        if self._probe is answer:
+            self._probe = None
+
+    def _open(self) -> None:
+        pause = PAUSE if len(self._abandoned) < MAX_STUCK else LONG_PAUSE
+        self.retry_at = time.monotonic() + pause
+        self._changed.notify_all()
 
     def _has_room(self) -> bool:
         now = time.monotonic()
@@ -230,6 +257,12 @@ def ask(
         for source in [source for source, answer in started.items() if answer is None]:
             left = max(0.0, deadline - time.monotonic())
             started[source] = asked[source].begin(reads[source], left)
+        if (_current.get() or RequestDeadline()).is_shared:
+            probes = {source for source in started if asked[source].is_probe(started[source])}
+            wait = min(deadline - time.monotonic(), PART_FOR_PROBES * CONF.hpc_sched.cell_timeout)
+            for source in _unanswered(started, probes, wait):
+                del started[source]
+                found[source] = exceptions.UnansweredError(_LEFT_ALONE)
         running = [answer for answer in started.values() if answer is not None]
         futures.wait(running, max(0.0, deadline - time.monotonic()))
         for source, answer in started.items():
@@ -239,6 +272,15 @@ def ask(
                 error = answer.exception()
                 found[source] = error if isinstance(error, Exception) else answer.result()
     return found
+
+
+def _unanswered(
+    started: Mapping[str, futures.Future[Any] | None], sources: Collection[str], seconds: float
+) -> list[str]:
+    """Return those of some sources that have not answered after some seconds."""
+    answers = {source: answer for source in sources if (answer := started[source]) is not None}
+    futures.wait(answers.values(), max(0.0, seconds))
+    return [source for source, answer in answers.items() if not answer.done()]
 
 
 def ask_one(source: str, read: Callable[[], Answer], max_reads: int = MAX_READS) -> Answer:

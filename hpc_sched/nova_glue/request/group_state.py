@@ -113,10 +113,11 @@ class GroupState:
         fabric.report_unknown(unknown)
         # A candidate has the same name as the place of a member.
         name_at = dict(zip(places, names, strict=True))
-        members = Counter[tuple[str, str]]()
-        for (host, node), count in group.members.items():
-            members[host, name_at.get((host, node)) or fabric.name_of(host, node)] += count
-        hosts = dict.fromkeys([*names, *(name for _, name in members)])
+        members, leaving = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        for named, counts in ((members, group.members), (leaving, group.leaving)):
+            for (host, node), count in counts.items():
+                named[host, name_at.get((host, node)) or fabric.name_of(host, node)] += count
+        hosts = dict.fromkeys([*names, *(name for _, name in (*members, *leaving))])
         self.topology: Topology = (
             Topology.from_tree({"cloud": list(hosts)})
             if request.hpc_specs.is_flat
@@ -134,6 +135,7 @@ class GroupState:
             names=names,
             room=self.room,
             members=members,
+            leaving=leaving,
             left=group.left,
             awaiting=group.awaiting,
             orphans=group.orphans,

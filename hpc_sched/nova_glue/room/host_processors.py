@@ -45,7 +45,8 @@ def of(
     # The nodename of some members is not known; most service hosts have one node only.
     known = {*places, *((host, None) for host, _ in places)}
     elsewhere = sorted(members.keys() - known, key=lambda place: (place[0], place[1] or ""))
-    metadata, cpu_info = read_processors(elsewhere, cells) if elsewhere else ({}, {})
+    read = read_processors(elsewhere, cells) if elsewhere else ({}, {})
+    metadata, cpu_info = read or ({}, {})
     places += elsewhere
     in_metadata = [
         [there.metadata.get(METADATA, "") for there in state.aggregates or ()] for state in states
@@ -59,6 +60,9 @@ def of(
     ]
     names = processors.types_of(in_metadata, in_file, reported)
     type_at = dict(zip(places, names, strict=True))
+    if read is None:
+        # The metadata of aggregates would come before what the topology says.
+        type_at |= dict.fromkeys(elsewhere)
     for host, node in places:
         type_at.setdefault((host, None), type_at[host, node])
     types: Counter[str | None] = Counter()
@@ -86,11 +90,12 @@ def parse_cpu_info(cpu_info: str | None) -> Processor | None:
 
 def read_processors(
     places: Collection[Place], cells: Collection[int]
-) -> tuple[dict[str, list[str]], dict[Place, str]]:
+) -> tuple[dict[str, list[str]], dict[Place, str]] | None:
     """Return the metadata by host and cpu_info by place of hosts that are no candidates.
 
     One query in the API database for the aggregates, one for the cells and one in each cell.
-    Hosts of a database that does not answer are missing, with a WARNING.
+    Hosts of a cell that does not answer are missing, with a WARNING. None if the API database does
+    not answer, likewise.
     """
     context = nova_context.get_admin_context()
     hosts = sorted({host for host, _ in places})
@@ -105,15 +110,15 @@ def read_processors(
             metadata.setdefault(host, []).append(value)
         answers = databases.read_cells(context, dict.fromkeys(cells, hosts), _compute_nodes)
         cpu_info = {(host, node): text for host, node, text in answers.rows}
-        problems = answers.problems
+        problems, found = answers.problems, (metadata, cpu_info)
     except databases.OUTAGES as error:
-        problems = [f"{databases.API_DATABASE}: {databases.reason(error)}"]
+        problems, found = [f"{databases.API_DATABASE}: {databases.reason(error)}"], None
     except Exception:
         LOG.exception("Processors of members are not known")
-        problems = []
+        problems, found = [], None
     if new := circuit_breaker.not_yet_logged(problems):
         LOG.warning("Processors of members are not known: %s", "; ".join(new))
-    return metadata, cpu_info
+    return found
 
 
 def _compute_nodes(context: nova_context.RequestContext, hosts: list[str]) -> list[Any]:
