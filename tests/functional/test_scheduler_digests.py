@@ -8,6 +8,7 @@ from typing import Any
 
 import nova.conf
 import pytest
+from nova.scheduler.weights import HostWeightHandler
 from oslo_config import cfg, types
 from oslo_utils.fixture import uuidsentinel as uuids
 
@@ -104,9 +105,19 @@ def test_the_order_of_filters_is_a_difference_and_that_of_weighers_is_none(set_)
     set_("filter_scheduler", "enabled_filters", ["HPCGroupFilter", "HPCRackCapacityFilter"])
     set_("filter_scheduler", "weight_classes", ["a.A", "b.B"])
     before = options()
-    set_("filter_scheduler", "weight_classes", ["b.B", "a.A", "b.B"])
+    set_("filter_scheduler", "weight_classes", ["b.B", "a.A"])
     assert options() == before
     set_("filter_scheduler", "enabled_filters", ["HPCRackCapacityFilter", "HPCGroupFilter"])
+    assert options() != before
+
+
+def test_a_weigher_that_is_named_twice_counts_twice_in_nova_and_is_a_difference(set_):
+    ram, cpu = "nova.scheduler.weights.ram.RAMWeigher", "nova.scheduler.weights.cpu.CPUWeigher"
+    set_("filter_scheduler", "weight_classes", [ram, cpu])
+    before = options()
+    set_("filter_scheduler", "weight_classes", [ram, cpu, ram])
+    found = HostWeightHandler().get_matching_classes(CONF.filter_scheduler.weight_classes)
+    assert [weigher.__name__ for weigher in found] == ["RAMWeigher", "CPUWeigher", "RAMWeigher"]
     assert options() != before
 
 

@@ -64,8 +64,9 @@ def _option_lines() -> Iterator[str]:
         yield from (_line(group, name) for name in names)
     section = CONF.filter_scheduler
     yield from (_line("filter_scheduler", name) for name in section if name.endswith(_MULTIPLIER))
-    # The order of weighers decides nothing, that of filters does.
-    yield f"[filter_scheduler] weight_classes = {json.dumps(sorted(set(section.weight_classes)))}"
+    # The order of weighers decides nothing, that of filters does. A weigher that is named twice
+    # counts twice.
+    yield f"[filter_scheduler] weight_classes = {json.dumps(sorted(section.weight_classes))}"
 
 
 def _line(group: str, name: str) -> str:
