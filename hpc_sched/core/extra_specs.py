@@ -122,26 +122,38 @@ def read(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class FlavorFaults:
+    """What is wrong in the extra specs of a flavor: sentences with key, value and what to write."""
+
+    application: tuple[str, ...]  # refused by the filters for groups and for sharing hosts
+    group: tuple[str, ...]  # refused by the filter for groups
+    ignored: tuple[str, ...]  # refused by none
+
+
 def check_flavor(
     extra_specs: Mapping[str, Any], levels: Sequence[str], defaults: Defaults
-) -> tuple[list[str], list[str]]:
-    """Return the faults of a flavor, and the unknown keys that the scheduler ignores.
-
-    A value is checked whatever the flavor's class. Sentences name key, value and what was expected.
+) -> FlavorFaults:
+    """Return the faults of a flavor. A value is checked whatever the flavor's class.
 
     :param levels: the names of the topology's levels; empty if they are not known
     """
     reader = _SpecReader(extra_specs, {}, levels, defaults)
     app_class = reader.application(in_group=True).app_class
+    names_none = app_class == "none" and APP_CLASS in reader.seen
+    of_application, reader.faults = reader.faults, []
+    if app_class == "none" and not names_none:
+        reader.fault_of_unclassed()
+    of_group, reader.faults = reader.faults, []
     reader.constraints()
     reader.homogeneous()
-    if app_class == "none" and APP_CLASS not in reader.seen:
-        reader.fault_of_unclassed()
+    # Class none has no constraints, as in read().
     ignored: list[str] = []
+    (ignored if app_class == "none" else of_group).extend(reader.faults)
     for key, sentence, constraint in itertools.islice(reader.unknown(), MAX_REPORTED):
         text = f"{key}={_shown(repr(extra_specs[key]))}: {sentence}"
-        (ignored if constraint is None else reader.faults).append(text)
-    return reader.faults, ignored
+        (ignored if constraint is None or names_none else of_group).append(text)
+    return FlavorFaults(tuple(of_application), tuple(of_group), tuple(ignored))
 
 
 def application(

@@ -12,7 +12,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_context import context as oslo_context
 
 from hpc_sched.core import extra_specs as core_extra_specs
-from hpc_sched.core.extra_specs import Defaults, HPCSpecs
+from hpc_sched.core.extra_specs import Defaults, FlavorFaults, HPCSpecs
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
@@ -185,10 +185,8 @@ def application_in(
     return core_extra_specs.application(extra_specs, hints, _defaults(), in_group=in_group)
 
 
-def check_flavor(
-    extra_specs: Mapping[str, Any], levels: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Return the faults of a flavor and its ignored keys, as in core, by the options here."""
+def check_flavor(extra_specs: Mapping[str, Any], levels: Sequence[str]) -> FlavorFaults:
+    """Return the faults of a flavor, as in core, by the options of this service."""
     return core_extra_specs.check_flavor(extra_specs, levels, _defaults())
 
 

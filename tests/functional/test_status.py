@@ -663,20 +663,50 @@ def test_every_wrong_key_and_value_of_every_flavor_is_named(flavor):
     code, text = judged(app_classes.check_flavors)
     assert code == Code.FAILURE
     first, *lines = text.splitlines()
-    assert first.startswith("5 wrong extra specs of flavors: HPCGroupFilter refuses new VMs")
+    assert first.startswith("4 wrong extra specs of flavors: HPCGroupFilter refuses new VMs")
     assert "--os-compute-api-version 2.86" in first
-    assert lines[:5] == [
+    assert lines[:4] == [
         "four: hpc:requires='leaf': unknown extra spec hpc:requires; did you mean hpc:require?",
         "one: hpc:group_size='99999': expected a whole number from 1 to 4096",
-        "three: hpc:require='core': expected one of the levels leaf, pod",
         "two: hpc:app_class='fast': expected one of extreme, sync, async, none",
         "two: hpc:require='rack': expected one of the levels leaf, pod",
     ]
-    assert lines[5].startswith("1 unknown extra spec of flavors: without effect")
-    assert lines[6].startswith(
+    assert lines[4].startswith("2 wrong or unknown extra specs of flavors: ignored")
+    assert lines[5].startswith(
         "one: hpc:bogus='1': unknown extra spec hpc:bogus; expected one of hpc:app_class, "
     )
+    # Class none has no constraints.
+    assert lines[6] == "three: hpc:require='core': expected one of the levels leaf, pod"
     assert len(lines) == 7
+
+
+@pytest.mark.parametrize(
+    ("enabled", "refused"),
+    [
+        ([], []),
+        (["HPCInterferenceFilter"], ["one: hpc:app_class='fast'"]),
+        (["HPCDedicatedHostFilter"], ["one: hpc:app_class='fast'"]),
+    ],
+)
+def test_a_wrong_extra_spec_that_no_enabled_filter_refuses_is_a_warning(
+    flavor, set_, enabled, refused
+):
+    flavor("one", app_class="fast", requires="leaf")
+    flavor("two", app_class="none", max_leaves="0")
+    set_("filter_scheduler", enabled_filters=["ComputeFilter", *enabled])
+    found = list(app_classes.check_flavors(InspectedCloud()))
+    assert "HPCGroupFilter" not in "".join(each.details for each in found)
+    failures = [each.details for each in found if each.code == Code.FAILURE][1:]
+    assert [text.partition(": expected")[0] for text in failures] == refused
+    warnings = {each.details.partition(": ")[0] for each in found if each.code == Code.WARNING}
+    assert warnings >= {"one", "two"}
+
+
+def test_wrong_constraints_of_class_none_are_a_warning(flavor):
+    flavor("one", app_class="none", max_leaves="0")
+    code, text = judged(app_classes.check_flavors)
+    assert code == Code.WARNING
+    assert "one: hpc:max_leaves='0': expected a whole number from 1 to" in text
 
 
 def test_an_unknown_key_that_does_no_harm_is_a_warning(flavor):

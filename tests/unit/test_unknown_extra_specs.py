@@ -6,7 +6,7 @@ import pytest
 
 from hpc_sched.core import extra_specs
 from hpc_sched.core.extra_spec_names import KEYS, MAX_REPORTED
-from hpc_sched.core.extra_specs import Defaults, HPCSpecs
+from hpc_sched.core.extra_specs import Defaults, FlavorFaults, HPCSpecs
 
 LEVELS = ("leaf", "pod", "core")
 EXPECTED = f"expected one of {', '.join(KEYS)}"
@@ -116,15 +116,35 @@ def test_a_flavor_is_checked_whatever_its_class():
         "hpc:max_leafs": "2",
         "hw:cpu_policy": "shared",
     }
-    assert extra_specs.check_flavor(specs, LEVELS, Defaults()) == (
-        [
-            "hpc:require='rack': expected one of the levels leaf, pod, core",
-            "hpc:group_size='99999': expected a whole number from 1 to 4096",
-            "hpc:max_leafs='2': unknown extra spec hpc:max_leafs; did you mean hpc:max_leaves?",
-        ],
-        [f"hpc:bogus='1': unknown extra spec hpc:bogus; {EXPECTED}"],
+    wrong = (
+        "hpc:require='rack': expected one of the levels leaf, pod, core",
+        "hpc:group_size='99999': expected a whole number from 1 to 4096",
+    )
+    bogus = f"hpc:bogus='1': unknown extra spec hpc:bogus; {EXPECTED}"
+    misspelt = "hpc:max_leafs='2': unknown extra spec hpc:max_leafs; did you mean hpc:max_leaves?"
+    # Class none has no constraints: nothing is refused.
+    assert extra_specs.check_flavor(specs, LEVELS, Defaults()) == FlavorFaults(
+        (), (), (*wrong, misspelt, bogus)
+    )
+    specs["hpc:app_class"] = "sync"
+    assert extra_specs.check_flavor(specs, LEVELS, Defaults()) == FlavorFaults(
+        (), (*wrong, misspelt), (bogus,)
     )
     # Without a topology any level may be right.
-    assert extra_specs.check_flavor({"hpc:require": "rack"}, (), Defaults()) == ([], [])
-    [fault], _ = extra_specs.check_flavor({"hpc:require": "pod"}, LEVELS, Defaults("none"))
+    unknown = extra_specs.check_flavor({"hpc:require": "rack"}, (), Defaults())
+    assert unknown == FlavorFaults((), (), ())
+
+
+@pytest.mark.parametrize("app_class", ["sync", "none"])
+@pytest.mark.parametrize("key", KEYS)
+def test_a_flavor_has_the_faults_with_which_its_requests_are_refused(key, app_class):
+    for specs in ({key: "?"}, {"hpc:app_class": "none", key: "?"}):
+        refused = read(specs, app_class=app_class).faults
+        found = extra_specs.check_flavor(specs, LEVELS, Defaults(app_class))
+        assert sorted(found.application + found.group) == sorted(refused)
+
+
+def test_a_guarantee_of_a_flavor_without_class_is_refused_where_none_is_the_default():
+    found = extra_specs.check_flavor({"hpc:require": "pod"}, LEVELS, Defaults("none"))
+    [fault] = found.group
     assert "the flavor must say hpc:app_class=sync or extreme" in fault

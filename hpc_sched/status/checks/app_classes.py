@@ -13,7 +13,7 @@ from oslo_upgradecheck.upgradecheck import Result
 from hpc_sched import exceptions
 from hpc_sched.core.extra_spec_names import NAMESPACE
 from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE, PREFER, REQUIRE
-from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
+from hpc_sched.enabled_plugins import DEDICATED_FILTER, GROUP_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.status.finding import failure, good, shortened, warning
@@ -23,6 +23,8 @@ from hpc_sched.topology import plurals
 CONF = nova.conf.CONF
 
 OPTION = "default_app_class"
+# They refuse a wrong class, name or score too.
+_SHARING_FILTERS = (DEDICATED_FILTER, INTERFERENCE_FILTER)
 # Groups for availability lose most by packing and are listed first.
 _POLICIES = ("anti-affinity", "soft-anti-affinity", "soft-affinity", "affinity")
 
@@ -60,23 +62,29 @@ def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -
                 f"The levels of {REQUIRE} and {PREFER} are not checked: the topology cannot be "
                 "read. Correct it, see the check Topology."
             )
-    faults: list[str] = []
+    plugins = configured_plugins.enabled()
+    refusing = next(filter(plugins.has_filter, (GROUP_FILTER, *_SHARING_FILTERS)), None)
+    refused: list[str] = []
     ignored: list[str] = []
     for name, specs in sorted(specs_of.items()):
-        wrong, unknown = request_spec.check_flavor(specs, levels)
-        faults += [f"{name}: {text}" for text in wrong]
-        ignored += [f"{name}: {text}" for text in unknown]
-    if faults:
+        faults = request_spec.check_flavor(specs, levels)
+        for texts, is_refused in (
+            (faults.application, refusing is not None),
+            (faults.group, refusing == GROUP_FILTER),
+            (faults.ignored, False),
+        ):
+            (refused if is_refused else ignored).extend(f"{name}: {text}" for text in texts)
+    if refused:
         yield failure(
-            f"{plurals.text(len(faults), 'wrong extra spec')} of flavors: HPCGroupFilter refuses "
-            "new VMs of these flavors, except for class none. Correct or remove them, with "
+            f"{plurals.text(len(refused), 'wrong extra spec')} of flavors: {refusing} refuses "
+            "new VMs of these flavors. Correct or remove them, with "
             "--os-compute-api-version 2.86, so that nova-api validates them:"
         )
-    yield from map(failure, faults)
+    yield from map(failure, refused)
     if ignored:
         yield warning(
-            f"{plurals.text(len(ignored), 'unknown extra spec')} of flavors: without effect but a "
-            "warning for each request. Correct or remove them:"
+            f"{plurals.text(len(ignored), 'wrong or unknown extra spec')} of flavors: ignored, "
+            "with at most a warning for each request. Correct or remove them:"
         )
     yield from map(warning, ignored)
 
