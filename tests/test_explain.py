@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -221,12 +222,48 @@ def test_of_a_packed_log_no_more_is_kept_than_is_wanted(tmp_path):
     packed.write_bytes(gzip.compress(lines(planned("t1"), planned("t2")).encode() * 20_000))
     tracemalloc.start()
     try:
-        found = logged_decisions.newest(path, 1)
+        found = logged_decisions.newest(path, 1).records
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert [record["time"] for record in found] == ["t2"]
     assert most < 5_000_000
+
+
+def test_of_more_records_than_the_limit_the_newest_are_explained(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "decisions.json"
+    path.write_text(lines(*(planned(f"t{number}") for number in range(10, 60))))
+    # A record has some 50 values.
+    monkeypatch.setattr(logged_decisions, "MAX_VALUES", 500)
+    code, out, err = explain(capsys, uuid_of("job"), "--decision-log", str(path), "--json")
+    found = [json.loads(line)["time"] for line in out.splitlines()]
+    assert code == 0
+    assert found == [f"t{number}" for number in range(60 - len(found), 60)]
+    assert 5 < len(found) < 50
+    assert err == (
+        f"note: {path}: records before {found[0]} are left out: with them there are more than "
+        "500 JSON values\n"
+    )
+
+
+def test_a_snapshot_has_the_newest_records_up_to_the_limit(tmp_path, capsys, monkeypatch):
+    log, conf, new = (tmp_path / name for name in ("decisions.json", "nova.conf", "new.json"))
+    log.write_text(lines(*(planned(f"t{number}") for number in range(10, 60))))
+    conf.write_text(f"[hpc_sched]\ndecision_log = {log}\n")
+    monkeypatch.setattr(logged_decisions, "MAX_VALUES", 500)
+    old = saved(tmp_path, [server("a", "n01")], [])
+    save = ["snapshot", "save", str(new), "--snapshot", old, "--config-file", str(conf)]
+    assert main.main(save) == 0
+    assert f"note: {log}: records before " in capsys.readouterr().err
+    assert snapshot_file.read(new).decisions[-1]["time"] == "t59"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path, capsys):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    code, _, err = explain(capsys, "req-1", "--decision-log", str(path))
+    assert code == 1
+    assert f"{path}: cannot be read: expected a regular file" in err
 
 
 def test_a_line_longer_than_any_record_is_left_out(tmp_path, capsys):

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import starmap
 
 from hpc_sched import exceptions
@@ -85,7 +85,7 @@ class _Search:
                 )
         self.source = self._path or f"{args.snapshot}"
 
-    def run(self) -> list[logged_decisions.Record]:
+    def run(self) -> Sequence[logged_decisions.Record]:
         """Return the records of decisions and landings, oldest first."""
         wanted: str = self._args.id
         found = self._records(wanted, _subjects)
@@ -102,11 +102,14 @@ class _Search:
 
     def _records(
         self, uuid: str, uuids_of: Callable[[DecisionEntry], Collection[str | None]]
-    ) -> list[logged_decisions.Record]:
+    ) -> Sequence[logged_decisions.Record]:
         if self._path is not None:
-            return logged_decisions.found_in(
+            found = logged_decisions.found_in(
                 self._path, uuid, lambda e: uuid in uuids_of(e), last=self._args.last
             )
+            if note := found.note(self._path):
+                output.say(f"note: {note}")
+            return found.records
         assert self._snapshot is not None
         every = self._snapshot.decisions
         return [record for record in every if uuid in uuids_of(logged_decisions.entry_of(record))]

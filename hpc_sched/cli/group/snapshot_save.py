@@ -91,11 +91,16 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
 
 def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
     path = options.hpc_sched.decision_log
+    if not (path and count):
+        return ()
     try:
-        return logged_decisions.newest(path, count) if path and count else ()
+        found = logged_decisions.newest(path, count)
     except exceptions.SnapshotError as error:
         output.say(f"note: saved without decisions: {error}")
         return ()
+    if note := found.note(path):
+        output.say(f"note: {note}")
+    return found.records
 
 
 def _topology(

@@ -1,4 +1,4 @@
-"""The lines of a decision log, newest first.
+"""The lines of a decision log.
 
 The file may be large, rotated to FILE.1, FILE.2.gz or FILE-20260131, and still be written to.
 """
@@ -6,9 +6,11 @@ The file may be large, rotated to FILE.1, FILE.2.gz or FILE-20260131, and still 
 import gzip
 import os
 import re
+import stat
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import BinaryIO
 
@@ -28,23 +30,61 @@ def newest_first(
 
     :param most: number of lines of a compressed file; None: all
     """
-    try:
+    with _named_errors(path):
         rotated = _rotated(path)
         if not with_compressed:
-            rotated = [name for name in rotated if not name.endswith(".gz")]
+            rotated = [name for name in rotated if not _is_compressed(name)]
         # Between rotation and the next decision only older files exist.
         for name in [path, *rotated] if os.path.exists(path) or not rotated else rotated:
-            if name.endswith(".gz"):
-                with gzip.open(name) as packed:
-                    lines = iter(partial(packed.readline, MAX_LINE), b"")
-                    kept = _last((line for line in lines if needle in line), most)
-                yield from reversed(kept)
-            else:
-                with open(name, "rb") as stream:
+            with _opened(name) as stream:
+                if _is_compressed(name):
+                    yield from reversed(_last((x for x in _lines(stream) if needle in x), most))
+                else:
                     yield from (line for line in _backward(stream) if needle in line)
+
+
+def lines_of(path: str) -> Iterator[bytes]:
+    """Yield the lines of one file, oldest first; raise SnapshotError if it cannot be read."""
+    with _named_errors(path), _opened(path) as stream:
+        yield from _lines(stream)
+
+
+def lines_in(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yield the lines of a stream; raise SnapshotError, with its name, if it cannot be read."""
+    with _named_errors(name):
+        yield from _lines(stream)
+
+
+@contextmanager
+def _named_errors(name: str) -> Iterator[None]:
+    """Raise what prevents reading as a SnapshotError."""
+    try:
+        yield
     except (OSError, EOFError, ValueError, zlib.error) as failure:
         why = getattr(failure, "strerror", None) or failure
-        raise exceptions.SnapshotError(f"{path}: cannot be read: {why}") from failure
+        raise exceptions.SnapshotError(f"{name}: cannot be read: {why}") from failure
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """Open a file, which is unpacked if its name says so."""
+    # Not blocking: a pipe would wait for its next writer.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("expected a regular file")
+        if _is_compressed(path):
+            with gzip.open(file) as unpacked:
+                yield unpacked  # type: ignore[misc]
+        else:
+            yield file
+
+
+def _is_compressed(path: str) -> bool:
+    return path.endswith(".gz")
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    return iter(partial(stream.readline, MAX_LINE), b"")
 
 
 def _last(lines: Iterable[bytes], most: int | None) -> deque[bytes]:

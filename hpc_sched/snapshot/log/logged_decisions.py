@@ -1,15 +1,16 @@
 """The records of a decision log, read from its end. Each line is a JSON object."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, get_type_hints
+from typing import Any, Self, get_type_hints
 
 import msgspec
 
-from hpc_sched import files
-from hpc_sched.core.decision_entry import LANDED, DecisionEntry
+from hpc_sched import exceptions, files
+from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedScheduler
 from hpc_sched.snapshot.log import log_lines
 from hpc_sched.snapshot.source.json_values import ValueCounter
 
@@ -17,14 +18,49 @@ from hpc_sched.snapshot.source.json_values import ValueCounter
 Record = Mapping[str, Any]
 
 _TYPES = get_type_hints(DecisionEntry)
+_SCHEDULER_TYPES = get_type_hints(LoggedScheduler)
 _REQUIRED = {"time": "", "request_id": None, "instance": None, "group": None, "decision": ""}
 # Of all records that are found: a decision among 10,000 hosts has some 2,000.
 MAX_VALUES = 5_000_000
 
 
-def newest(path: files.Path, count: int) -> tuple[Record, ...]:
-    """Return the newest records of a log, oldest first; raises as :func:`found_in` does."""
-    return tuple(islice(_records(path, b"", count), count))[::-1]
+@dataclass(frozen=True, slots=True)
+class LogRecords:
+    """Records of a log."""
+
+    records: tuple[Record, ...]  # oldest first
+    # Whether older ones are left out, with which they have more than MAX_VALUES values.
+    is_cut: bool = False
+
+    @classmethod
+    def of(cls, newest_first: Iterable[Record]) -> Self:
+        """Return the records, up to the limit."""
+        found: list[Record] = []
+        is_cut = False
+        try:
+            found.extend(newest_first)
+        except _LimitError:
+            is_cut = True
+        return cls(tuple(reversed(found)), is_cut)
+
+    def note(self, path: files.Path) -> str | None:
+        """Return a sentence about the records that are left out, or None."""
+        if not self.is_cut:
+            return None
+        oldest = f"before {entry_of(self.records[0]).time} " if self.records else ""
+        return (
+            f"{os.fspath(path)}: records {oldest}are left out: with them there are more than "
+            f"{MAX_VALUES} JSON values"
+        )
+
+
+class _LimitError(exceptions.SnapshotError):
+    """The records have more than ``MAX_VALUES`` values."""
+
+
+def newest(path: files.Path, count: int) -> LogRecords:
+    """Return the newest records of a log; raises as :func:`found_in` does."""
+    return LogRecords.of(islice(_records(path, b"", count), count))
 
 
 def recent(path: files.Path, most: int) -> Iterator[Record]:
@@ -43,8 +79,8 @@ def recent(path: files.Path, most: int) -> Iterator[Record]:
 
 def found_in(
     path: files.Path, needle: str, is_wanted: Callable[[DecisionEntry], bool], *, last: bool = False
-) -> list[Record]:
-    """Return the records whose entries are wanted, oldest first.
+) -> LogRecords:
+    """Return the records whose entries are wanted, of the newest records that have the needle.
 
     Only lines that contain the needle are parsed. Linear in the log; with ``last`` reading ends
     at the newest decision found.
@@ -54,14 +90,16 @@ def found_in(
     """
     # An argument of the command line need not be valid text; no record contains such bytes.
     sought = needle.encode(errors="surrogateescape")
-    found = []
-    for record in _records(path, sought):
-        entry = entry_of(record)
-        if is_wanted(entry):
-            found.append(record)
-            if last and entry.decision != LANDED:
-                break
-    return found[::-1]
+
+    def wanted() -> Iterator[Record]:
+        for record in _records(path, sought):
+            entry = entry_of(record)
+            if is_wanted(entry):
+                yield record
+                if last and entry.decision != LANDED:
+                    return
+
+    return LogRecords.of(wanted())
 
 
 def with_landings(
@@ -94,21 +132,30 @@ def entry_of(record: Record) -> DecisionEntry:
 
     Never raises: the record may be of an older or newer release, or be damaged.
     """
-    found: dict[str, Any] = dict(_REQUIRED)
-    for name in _TYPES.keys() & record.keys():
+    found = _REQUIRED | _fields(record, _TYPES)
+    scheduler = record.get("scheduler")
+    if isinstance(scheduler, Mapping):
+        found["scheduler"] = LoggedScheduler(**_fields(scheduler, _SCHEDULER_TYPES))
+    return DecisionEntry(**found)
+
+
+def _fields(values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that have the type of their field."""
+    found: dict[str, Any] = {}
+    for name in types.keys() & values.keys():
         # UnicodeError for a lone surrogate; SystemError, before msgspec 0.22, for an integer that
         # is too large for a float.
         with suppress(msgspec.ValidationError, UnicodeError, SystemError):
-            found[name] = msgspec.convert(record[name], _TYPES[name])
-    return DecisionEntry(**found)
+            found[name] = msgspec.convert(values[name], types[name])
+    return found
 
 
 def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
     """Yield records, newest first, of ``most`` lines of a compressed file; skip other lines.
 
-    SnapshotError where the records have more than ``MAX_VALUES`` values in all.
+    :raises _LimitError: where the records have more than ``MAX_VALUES`` values in all
     """
-    count = ValueCounter(os.fspath(path), MAX_VALUES)
+    count = ValueCounter(os.fspath(path), MAX_VALUES, _LimitError)
     for line in log_lines.newest_first(os.fspath(path), needle, most):
         count.add(line)
         count.end()
