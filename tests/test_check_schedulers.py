@@ -1,7 +1,9 @@
 """hpc-sched check schedulers: standard output, standard error and exit code."""
 
+import gzip
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,6 +102,48 @@ def test_a_log_that_cannot_be_read_is_an_error_that_names_it(tmp_path, logs, cap
     assert f"{tmp_path}/none: cannot be read: No such file or directory" in capsys.readouterr().err
 
 
+def test_a_packed_log_is_unpacked(tmp_path, logs, capsys):
+    packed = tmp_path / "ctl3.jsonl.2.gz"
+    packed.write_bytes(gzip.compress(line("ctl3", options="cccc").encode()))
+    assert run(*logs, str(packed)) == 1
+    assert "cccc (ctl3)" in capsys.readouterr().out
+    packed.write_bytes(packed.read_bytes()[:-12])
+    assert run(*logs, str(packed)) == 1
+    assert f"{packed}: cannot be read: " in capsys.readouterr().err
+
+
+def test_a_pipe_is_not_waited_for(tmp_path, logs, capsys):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert run(*logs, str(path)) == 1
+    assert f"{path}: cannot be read: expected a regular file" in capsys.readouterr().err
+
+
+def test_standard_input_has_its_name_in_errors(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"{}")))
+    assert run("-") == 1
+    assert capsys.readouterr().err.startswith("<stdin>: no record names its scheduler")
+
+
+def test_a_long_name_of_a_host_is_shortened(tmp_path, logs, capsys):
+    path = tmp_path / "long.jsonl"
+    path.write_text(line("x" * 100_000, options="y" * 100_000))
+    assert run(*logs, str(path)) == 1
+    table = capsys.readouterr().out.splitlines()
+    assert max(map(len, table)) < 1000
+    assert any("x" * 252 + "... |" in row for row in table)
+
+
+def test_fields_of_another_type_are_left_out_and_the_others_compared(tmp_path, logs, capsys):
+    path = tmp_path / "newer.jsonl"
+    path.write_text(line("ctl3", interference=5, version=None, options="cccc"))
+    assert run(*logs, str(path)) == 1
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "version of hpc_sched differs: 1.0 (ctl1, ctl2); none (ctl3)",
+        "options differ: aaaa (ctl1, ctl2); cccc (ctl3)",
+    ]
+
+
 @pytest.mark.parametrize("arguments", [[], ["-", "-"]], ids=str)
 def test_wrong_usage_is_exit_code_2(arguments):
     assert run(*arguments) == 2
@@ -108,8 +152,9 @@ def test_wrong_usage_is_exit_code_2(arguments):
 def test_hosts_cannot_write_to_the_terminal(tmp_path, capsys):
     path = tmp_path / "ctl.jsonl"
     path.write_text(line("\x1b[2Jctl1") + line("ctl2", options="\x1b[31m"))
-    assert run(str(path)) == 1
-    assert "\x1b" not in capsys.readouterr().out
+    for form in ("table", "value", "csv"):
+        assert run(str(path), "-f", form) == 1
+        assert "\x1b" not in capsys.readouterr().out
 
 
 def test_recent_records_are_those_of_the_last_bytes_newest_first(tmp_path):

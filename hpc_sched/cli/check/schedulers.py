@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import BinaryIO
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
@@ -39,8 +38,13 @@ read, 2 wrong usage
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
-        what = "decision log of a controller, or of several; - for standard input"
-        parser.add_argument("logs", metavar="LOG", nargs="+", help=what)
+        parser.add_argument(
+            "logs",
+            metavar="LOG",
+            nargs="+",
+            help="decision log of a controller, or of several; a name in .gz is unpacked; - for "
+            "standard input",
+        )
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, to read standard input twice."""
@@ -52,8 +56,9 @@ read, 2 wrong usage
         logs: list[str] = parsed_args.logs
         seen = logged_schedulers.seen_in(record for log in logs for record in _records(log))
         if not seen:
+            names = ", ".join(STDIN if log == "-" else log for log in logs)
             raise exceptions.SnapshotError(
-                f"{', '.join(logs)}: no record names its scheduler: expected lines of a "
+                f"{names}: no record names its scheduler: expected lines of a "
                 "decision log of hpc_sched, of this version or a newer one"
             )
         different = list(
@@ -78,18 +83,7 @@ read, 2 wrong usage
 
 def _records(log: str) -> Iterator[Record]:
     """Yield the records of a file, or of standard input for ``-``; raise SnapshotError."""
-    try:
-        if log == "-":
-            yield from _parsed(sys.stdin.buffer)
-            return
-        with open(log, "rb") as stream:
-            yield from _parsed(stream)
-    except (OSError, ValueError) as error:
-        name = STDIN if log == "-" else log
-        why = getattr(error, "strerror", None) or error
-        raise exceptions.SnapshotError(f"{name}: cannot be read: {why}") from error
-
-
-def _parsed(stream: BinaryIO) -> Iterator[Record]:
-    while line := stream.readline(log_lines.MAX_LINE):
+    is_stdin = log == "-"
+    lines = log_lines.lines_in(sys.stdin.buffer, STDIN) if is_stdin else log_lines.lines_of(log)
+    for line in lines:
         yield from logged_decisions.parsed(line)

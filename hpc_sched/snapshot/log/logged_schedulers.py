@@ -1,8 +1,9 @@
 """The schedulers that decision logs name, and in what they differ."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from hpc_sched import terminal_text
 from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.snapshot.log.logged_decisions import Record, entry_of
 
@@ -14,11 +15,13 @@ COMPARED = (
     ("interference", "interference index"),
 )
 NONE = "none"
+# A host name's length in Nova's databases. Longer values are not those of a scheduler.
+_MAX_LENGTH = 255
 
 
 @dataclass(frozen=True, slots=True)
 class SeenScheduler:
-    """A scheduler as its newest record has it."""
+    """A scheduler as its newest record has it: short texts on one line, without control codes."""
 
     scheduler: LoggedScheduler
     time: str  # of that record; UTC, ISO 8601
@@ -38,7 +41,20 @@ def seen_in(records: Iterable[Record]) -> dict[str, SeenScheduler]:
         host = entry.scheduler.host
         if host not in newest or newest[host].time < entry.time:
             newest[host] = SeenScheduler(entry.scheduler, entry.time)
-    return dict(sorted(newest.items()))
+    shown = (_shown(one) for one in newest.values())
+    return {one.scheduler.host: one for one in sorted(shown, key=lambda one: one.scheduler.host)}
+
+
+def _shown(seen: SeenScheduler) -> SeenScheduler:
+    """Return a scheduler with texts for people: anyone may have written the log."""
+    values = asdict(seen.scheduler).items()
+    scheduler = LoggedScheduler(**{key: value and _text(value) for key, value in values})
+    return SeenScheduler(scheduler, _text(seen.time))
+
+
+def _text(value: str) -> str:
+    text = terminal_text.text_of(value[: _MAX_LENGTH + 1])
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
 
 
 def differences(schedulers: Mapping[str, LoggedScheduler]) -> Iterator[str]:
