@@ -75,14 +75,15 @@ class LoggedScheduler:
     topology: str = ""
     interference: str | None = None  # of the interference index; None if none was read
 
+    @property
+    def digests(self) -> str:
+        """The digests as a part of a line."""
+        index = "" if self.interference is None else f", interference index {self.interference}"
+        return f"options {self.options}, topology {self.topology}{index}"
+
     def text(self) -> str:
         """Return version, host and digests as one line."""
-        text = (
-            f"hpc_sched {self.version} on {self.host}: options {self.options}, "
-            f"topology {self.topology}"
-        )
-        index = self.interference
-        return text if index is None else f"{text}, interference index {index}"
+        return f"hpc_sched {self.version} on {self.host}: {self.digests}"
 
 
 LANDED = "landed"

@@ -53,6 +53,8 @@ def described(cloud: InspectedCloud) -> DescribedScheduler:
 def show() -> int:
     """Print digests and texts, for a comparison with those of another host; return the exit code.
 
+    The host is on standard error: the outputs of equal schedulers are equal.
+
     255 if topology, interference index or an option cannot be read.
     """
     try:
@@ -60,7 +62,9 @@ def show() -> int:
     except (exceptions.HPCSchedError, cfg.Error) as error:
         print(masking.masked(str(error)), file=sys.stderr)
         return 255
-    print(found.scheduler.text())
+    scheduler = found.scheduler
+    print(f"nova-scheduler on {scheduler.host}", file=sys.stderr)
+    print(f"hpc_sched {scheduler.version}: {scheduler.digests}")
     for line in found.lines:
         print(line)
     return 0
