@@ -1,6 +1,7 @@
 """The check of hpc-sched-status on nova-schedulers: which are up, and how each of them decides."""
 
 import datetime
+import gzip
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -145,20 +146,62 @@ def test_the_newest_record_of_a_scheduler_counts(own, log):
     assert judged()[0] == Code.SUCCESS
 
 
-def test_a_scheduler_that_is_up_and_has_no_record_is_not_seen(own, up, log):
+def test_a_scheduler_without_a_record_in_a_log_of_several_is_a_warning(own, up, log):
     up("ctl2")
-    log.write_text(line(own) + line(None, 1, instance="of an older version"))
+    up("ctl3")
+    seen = line(own) + line(replace(own, host="ctl2"))
+    log.write_text(seen + line(None, 1, instance="of an older version"))
     code, text = judged()
     assert code == Code.WARNING
-    assert f"not seen in {log}: ctl2: without the plugin, with a version of it before" in text
+    assert f"not seen in {log}: ctl3: without the plugin, with a version of it before" in text
+
+
+def test_a_log_of_one_controller_passes_and_says_how_to_compare_the_others(own, up, log):
+    up("ctl2")
+    log.write_text(line(own))
+    code, text = judged()
+    assert code == Code.SUCCESS
+    assert f"1 nova-scheduler seen in {log}, none decides otherwise than this nova.conf" in text
+    assert f"not seen in {log}: ctl2, as where each controller has a log of its own" in text
+    assert "with hpc-sched check schedulers" in text
+
+
+def test_a_log_of_one_controller_that_decides_otherwise_is_a_warning(own, up, log):
+    up("ctl2")
+    log.write_text(line(replace(own, options="0000beef")))
+    code, text = judged()
+    assert code == Code.WARNING
+    assert f"0000beef ({own.host})" in text
 
 
 def test_a_log_that_is_not_there_yet_has_seen_none(own, up, log):
     assert judged()[0] == Code.SUCCESS
     up("ctl2")
     code, text = judged()
-    assert code == Code.WARNING
+    assert code == Code.SUCCESS
     assert f"not seen in {log}: ctl2, {own.host}" in text
+
+
+def test_records_in_a_compressed_file_are_not_seen_and_the_text_says_so(own, up, log):
+    up("ctl2")
+    packed = line(replace(own, host="ctl2", options="0000beef")).encode()
+    log.with_name("decisions.1.gz").write_bytes(gzip.compress(packed))
+    log.write_text(line(own))
+    code, text = judged()
+    assert code == Code.SUCCESS
+    assert f"not seen in {log}: ctl2, " in text
+    assert "in a compressed file, which is not read" in text
+
+
+def test_texts_of_the_log_are_on_one_line_without_control_codes(own, up, log):
+    up("ctl2")
+    evil = replace(own, host="ctl2", options="\x1b[2Jevil\nAll fine. | x")
+    log.write_text(line(own) + line(evil, time="\x1b[2Jnow\nAll fine."))
+    code, text = judged()
+    assert code == Code.WARNING
+    assert "\\x1b[2Jevil\\nAll fine. | x (ctl2)." in text
+    assert "\x1b" not in text
+    assert not [each for each in text.splitlines() if each.startswith("All fine")]
 
 
 def test_a_scheduler_that_is_down_and_other_services_are_no_matter(own, up, log):
@@ -188,7 +231,8 @@ def test_a_pipe_is_not_waited_for_and_a_folder_is_no_log(log):
     os.mkfifo(log)
     code, text = judged()
     assert code == Code.WARNING
-    assert f"{log} is no regular file. Schedulers are not compared." in text
+    expected = f"{log}: cannot be read: expected a regular file. Schedulers are not compared."
+    assert expected in text
 
 
 def test_a_topology_that_cannot_be_read_leaves_the_comparison_of_the_others(own, up, log, tmp_path):
@@ -214,10 +258,23 @@ def test_the_services_are_one_query(log):
 
 def test_the_texts_of_a_scheduler_are_those_of_its_digests(own, capsys):
     assert scheduler_text.show() == 0
-    first, *lines = capsys.readouterr().out.splitlines()
-    assert first == own.text()
+    output = capsys.readouterr()
+    first, *lines = output.out.splitlines()
+    assert first == own.text().replace(f" on {own.host}", "")
+    assert output.err == f"nova-scheduler on {own.host}\n"
     assert "[hpc_sched] planning_timeout = 10.0" in lines
     assert 'host "n3" below "leaf2"' in lines
+
+
+def test_two_controllers_that_decide_alike_have_equal_outputs(own, capsys):
+    outputs = []
+    for host in ("ctl1", "ctl2"):
+        CONF.set_override("host", host)
+        assert scheduler_text.show() == 0
+        outputs.append(capsys.readouterr())
+    CONF.set_override("host", own.host)
+    assert outputs[0].out == outputs[1].out
+    assert "ctl2" in outputs[1].err
 
 
 def test_texts_that_cannot_be_had_are_an_error(capsys):
