@@ -32,7 +32,9 @@ controllers:
 
   diff <(ssh ctl1 hpc-sched-status scheduler show) <(ssh ctl2 hpc-sched-status scheduler show)
 
-exit codes: 0 all schedulers seen decide alike, 1 they differ, none was seen, or a log cannot be
+Options of Nova's own filters and weighers, and its version, are in no digest.
+
+exit codes: 0 the schedulers seen do not differ, 1 they differ, none was seen, or a log cannot be
 read, 2 wrong usage
 """
 

@@ -7,7 +7,7 @@ from hpc_sched import terminal_text
 from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.snapshot.log.logged_decisions import Record, entry_of
 
-# What must be equal for schedulers to decide alike: field and name.
+# What must be equal: field and name.
 COMPARED = (
     ("version", "version of hpc_sched"),
     ("options", "options"),
@@ -58,7 +58,7 @@ def _text(value: str) -> str:
 
 
 def differences(schedulers: Mapping[str, LoggedScheduler]) -> Iterator[str]:
-    """Yield a sentence for each part in which schedulers differ; none if they decide alike.
+    """Yield a sentence for each part in which schedulers differ; none without a difference.
 
     :param schedulers: by the name that the sentences have for each
     """
