@@ -95,11 +95,13 @@ def test_the_summary_is_one_row_whether_it_fits_or_not(empty, capsys):
 
 
 def test_wishes_of_the_flavor_count_as_the_scheduler_has_them(tmp_path, capsys):
-    path = saved(tmp_path, flavors=[flavor("leafy", 16, require="leaf"), FULL])
+    path = saved(tmp_path, flavors=[flavor("leafy", 16, require="leaf", app_class="sync"), FULL])
     assert main.main(["fits", "--snapshot", path, "--flavor", "leafy", "--count", "4"]) == 0
     assert main.main(["fits", "--snapshot", path, "--flavor", "leafy", "--count", "5"]) == 3
     args = ["fits", "--snapshot", path, "--flavor", "full", "--count", "5"]
-    assert main.main([*args, "--property", "hpc:require=leaf"]) == 3
+    grouped = [*args, "--policy", "soft-affinity", "--property", "hpc:require=leaf"]
+    assert main.main(grouped) == 3
+    assert "group of 5 needs one leaf" in capsys.readouterr().out
     assert main.main([*args, "--max-leaves", "1"]) == 3
     assert main.main([*args, "--max-leaves", "2"]) == 0
     capsys.readouterr()
@@ -399,7 +401,8 @@ def test_bare_metal_takes_one_by_its_own_class_and_nothing_else(tmp_path, capsys
 
 def test_the_size_that_a_group_will_have_must_fit_where_the_level_is_required(tmp_path, capsys):
     path = saved(tmp_path, flavors=[flavor("grows", 16, group_size="5", require="leaf")])
-    assert main.main(["fits", "--snapshot", path, "--flavor", "grows", "--count", "1"]) == 3
+    args = ["fits", "--snapshot", path, "--flavor", "grows", "--policy", "soft-affinity"]
+    assert main.main([*args, "--count", "1"]) == 3
     assert "group of 5 needs one leaf" in capsys.readouterr().out
 
 

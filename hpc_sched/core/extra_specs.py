@@ -75,6 +75,20 @@ class HPCSpecs:
         """True if the request has any guarantee, rather than preferences alone."""
         return self.constraints.bind_place or self.is_unclear or self.homogeneous == "true"
 
+    def group_fault(self, *, in_server_group: bool, count: int, is_implicit: bool) -> str | None:
+        """Return why a new request is refused if its VMs are no group, or None.
+
+        :param count: number of VMs of the request
+        :param is_implicit: whether several VMs of one request are a group without a server group
+        """
+        if not self.group_keys or in_server_group or (is_implicit and count > 1):
+            return None
+        return (
+            f"{', '.join(self.group_keys)}: only a group can have that; "
+            "name a server group in the hint 'group', or create the VMs in one request"
+            + ("" if is_implicit else f" with a flavor that names {APP_CLASS}")
+        )
+
     def relaxed(self) -> Self:
         """Return the same with preferences in place of guarantees."""
         return replace(

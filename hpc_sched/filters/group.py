@@ -143,12 +143,5 @@ def _check_without_group(spec: objects.RequestSpec) -> None:
         return
     if hpc_specs.faults:
         raise exceptions.RefusedError("; ".join(hpc_specs.faults))
-    if not request_spec.is_group(spec):
-        is_implicit = request_spec.is_implicit_group(
-            request_spec.extra_specs_of(spec.flavor), request_spec.hints_of(spec)
-        )
-        raise exceptions.RefusedError(
-            f"{', '.join(hpc_specs.group_keys)}: only a group can have that; "
-            "name a server group in the hint 'group', or create the VMs in one request"
-            + ("" if is_implicit else " with a flavor that names hpc:app_class")
-        )
+    if fault := request_spec.group_fault(spec, hpc_specs):
+        raise exceptions.RefusedError(fault)

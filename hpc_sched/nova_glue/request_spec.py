@@ -107,6 +107,15 @@ def is_group(spec: objects.RequestSpec) -> bool:
     return count_of(spec) > 1 and is_implicit_group(extra_specs_of(spec.flavor), hints_of(spec))
 
 
+def group_fault(spec: objects.RequestSpec, hpc_specs: HPCSpecs) -> str | None:
+    """Return why a new request is refused if its VMs are no group, or None."""
+    return hpc_specs.group_fault(
+        in_server_group=_server_group(spec) is not None,
+        count=count_of(spec),
+        is_implicit=is_implicit_group(extra_specs_of(spec.flavor), hints_of(spec)),
+    )
+
+
 def is_implicit_group(extra_specs: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
     """True if a multi-create without a server group is a group, by the options of this service."""
     return core_extra_specs.is_implicit_group(extra_specs, hints, _defaults())

@@ -1,7 +1,8 @@
 """The GroupRequest of a group on a snapshot, as the scheduler would build it."""
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,6 +33,13 @@ class GroupQuery:
     members: tuple[Server, ...] = ()  # VMs of the group; those with a host have a place
     boots_from_volume: bool = False
     moves: tuple[Server, ...] = ()  # existing VMs that the query places again
+    # Extra specs that are assumed for a group, over the flavor's own.
+    constraints: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def extra_specs(self) -> Mapping[str, str]:
+        """The flavor's extra specs with the constraints."""
+        return {**self.flavor.extra_specs, **self.constraints}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +79,15 @@ class SnapshotRequest:
         is_new = is_checked and not self.request.moves
         if specs.is_unclear or (is_new and specs.faults):
             return "; ".join(specs.faults)
+        if (is_checked or snapshot.filters is None) and not self.request.moves:
+            own = _hpc_specs(self.cloud, self.request.flavor.extra_specs)
+            fault = own.group_fault(
+                in_server_group=self._in_server_group,
+                count=self.request.count,
+                is_implicit=self._is_implicit,
+            )
+            if fault is not None:
+                return fault
         if not is_new or not self.group.constraints.bound_final_size:
             return None
         empty = np.zeros(len(self.group.topology.hosts), dtype=np.int64)
@@ -84,13 +101,20 @@ class SnapshotRequest:
         return self.group.contradiction(empty)
 
     @property
+    def _in_server_group(self) -> bool:
+        return bool(self.request.group_id or self.request.policy)
+
+    @property
+    def _is_implicit(self) -> bool:
+        """True if several VMs of the flavor are a group without a server group."""
+        options = nova_options.defaults(self.cloud.snapshot)
+        return extra_specs.is_implicit_group(self.request.flavor.extra_specs, {}, options)
+
+    @property
     def _is_group(self) -> bool:
         """True if the scheduler takes the VMs of the query for a group, if only of class none."""
-        request = self.request
-        if request.group_id or request.policy or self.hpc_specs.app_class == "none":
-            return True
-        options = nova_options.defaults(self.cloud.snapshot)
-        return extra_specs.is_implicit_group(request.flavor.extra_specs, {}, options)
+        is_none = self.hpc_specs.app_class == "none"
+        return is_none or self._in_server_group or self._is_implicit
 
     @property
     def notes(self) -> list[str]:
@@ -120,12 +144,7 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     Room, traits, policy, services and the VMs on hosts are taken into account; availability
     zones, images and networks are not.
     """
-    hpc_specs = extra_specs.read(
-        request.flavor.extra_specs,
-        {},
-        cloud.description.levels,
-        nova_options.defaults(cloud.snapshot),
-    )
+    hpc_specs = _hpc_specs(cloud, request.extra_specs)
     topology = cloud.topology
     if hpc_specs.is_flat:
         topology = Topology.from_tree({"cloud": list(topology.hosts)}, levels=("cloud",))
@@ -141,6 +160,11 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     room = np.maximum(np.minimum(rooms.room, beside), least)
     group = _group_request(cloud, request, hpc_specs, topology, room, rooms)
     return SnapshotRequest(cloud, request, hpc_specs, group, rooms)
+
+
+def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> HPCSpecs:
+    defaults = nova_options.defaults(cloud.snapshot)
+    return extra_specs.read(specs, {}, cloud.description.levels, defaults)
 
 
 def _group_request(

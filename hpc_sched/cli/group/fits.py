@@ -53,6 +53,9 @@ HPCHomogeneityFilter. NUMA cells and PCI devices count where Nova is installed a
 were read. It ignores Nova's other filters: availability zones, images, aggregates of flavors,
 quotas.
 
+Extra specs that only a group can have, such as hpc:require, need --group or --policy, or a class
+and more than one VM, as in the scheduler. --level and --max-leaves are assumed for a group.
+
 exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} it does not fit
 """
 
@@ -161,7 +164,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
         output.say(f"note: of the group's own flavor {flavor.name}")
     else:
         raise exceptions.SnapshotError(f"group {args.group} has no VM: give its --flavor")
-    constraints = dict(args.property)
+    constraints: dict[str, str] = {}
     if args.level is not None:
         levels = found.description.levels
         if args.level not in levels:
@@ -177,7 +180,10 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
     else:
         policy, max_per_host = group.policy, server_groups.most_per_host(group)
     return request_builder.GroupQuery(
-        flavor=msgspec.structs.replace(flavor, extra_specs={**flavor.extra_specs, **constraints}),
+        flavor=msgspec.structs.replace(
+            flavor, extra_specs={**flavor.extra_specs, **dict(args.property)}
+        ),
+        constraints=constraints,
         count=args.count or 1,
         boots_from_volume=args.volume or boots_from_volume,
         policy=policy,

@@ -1,0 +1,90 @@
+"""hpc-sched fits refuses requests without a group as HPCGroupFilter does, with the same text."""
+
+import itertools
+
+import nova.conf
+import pytest
+from nova import exception
+
+from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.snapshot import group_fit, request_builder
+from hpc_sched.snapshot.cloud import Cloud
+from hpc_sched.snapshot.request_builder import GroupQuery
+from tests.functional.pods import FABRIC, states_of
+from tests.functional.states import run, spec, wishing
+from tests.snapshots import flavor, snapshot
+
+CONF = nova.conf.CONF
+
+pytestmark = pytest.mark.usefixtures("two_pods")
+
+FLAVORS = (
+    {},
+    {"require": "leaf"},
+    {"prefer": "pod"},
+    {"max_leaves": "1"},
+    {"group_size": "2"},
+    {"homogeneous": "true"},
+    {"homogeneous": "prefer"},
+    {"require": "leaf", "app_class": "sync"},
+    {"homogeneous": "true", "max_leaves": "2", "app_class": "async"},
+    {"require": "leaf", "app_class": "none"},
+    {"require": "rack"},
+)
+FILTERS = ("HPCGroupFilter",)
+
+
+def refusal_of_filter(specs: dict[str, str], count: int, policy: str | None) -> str | None:
+    """Return why HPCGroupFilter refuses a new request on an empty cloud, or None."""
+    request = spec(
+        group="group" if policy else None,
+        group_policy=policy or "",
+        count=count,
+        extra_specs=wishing(**specs),
+    )
+    try:
+        run(states_of(), request, HPCGroupFilter())
+    except exception.NoValidHost as refused:
+        return str(refused).removeprefix("No valid host was found. ")
+    return None
+
+
+def refusal_of_fits(
+    specs: dict[str, str], count: int, policy: str | None, filters=FILTERS, **options: bool
+) -> str | None:
+    """Return why the same request does not fit on a snapshot of the same cloud, or None."""
+    kind = flavor("kind", 16, **specs)
+    found = snapshot(
+        flavors=[kind], hosts=FABRIC.hosts, topology=None, filters=filters, options=options
+    )
+    query = GroupQuery(kind, count, policy=policy)
+    return group_fit.fit(request_builder.of(Cloud.of(found, FABRIC), query)).reason
+
+
+@pytest.mark.parametrize("specs", FLAVORS, ids=str)
+@pytest.mark.parametrize("implicit_groups", [False, True], ids=["", "implicit groups"])
+def test_what_the_filter_refuses_does_not_fit_and_what_it_accepts_does(
+    group, monkeypatch, specs, implicit_groups
+):
+    monkeypatch.setattr(group_members, "is_placed", lambda _uuid: False)
+    CONF.set_override("implicit_groups", implicit_groups, "hpc_sched")
+    for count, policy in itertools.product((1, 2, 4), (None, "soft-affinity")):
+        group(left=count)
+        said = refusal_of_filter(specs, count, policy)
+        request = (specs, count, policy)
+        assert refusal_of_fits(*request, implicit_groups=implicit_groups) == said, request
+
+
+def test_the_rule_holds_where_the_filters_are_not_known_and_not_without_the_filter():
+    request = ({"require": "leaf"}, 2, None)
+    assert "only a group can have that" in (refusal_of_fits(*request, filters=None) or "")
+    assert refusal_of_fits(*request, filters=("ComputeFilter",)) is None
+
+
+def test_a_constraint_that_is_assumed_for_a_group_needs_no_group_of_its_own():
+    kind = flavor("kind", 16)
+    found = snapshot(flavors=[kind], hosts=FABRIC.hosts, topology=None, filters=FILTERS)
+    query = GroupQuery(kind, 5, constraints={"hpc:require": "leaf"})
+    fit = group_fit.fit(request_builder.of(Cloud.of(found, FABRIC), query))
+    assert (fit.reason or "").startswith("group of 5 needs one leaf: ")
