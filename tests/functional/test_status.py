@@ -15,6 +15,7 @@ from nova.scheduler import weights
 from oslo_upgradecheck.upgradecheck import Code
 
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.instances import instance_applications
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.status import inspected_cloud as cloud_module
 from hpc_sched.status import upgrade_check
@@ -1131,16 +1132,19 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
 
 
 @pytest.mark.usefixtures("class_unset")
-def test_a_run_costs_eleven_queries_whatever_there_is(group, aggregate, capsys):
+def test_a_run_costs_fourteen_queries_whatever_there_is(group, aggregate, capsys):
     def cost() -> int:
+        instance_applications.cache = instance_applications.ApplicationCache()
         with collected() as sent:
             upgrade_check.UpgradeCommands().check()
         return len(sent)
 
     # The cells, one in the only one; aggregates; groups and their requests; flavors; schedulers.
-    # For shared hosts build requests, cells, the VMs of the only one, and aggregates.
+    # For shared hosts build requests, cells, the VMs of the only one, their requests, and cells
+    # again with their flavors; aggregates.
+    group("one", "soft-anti-affinity", "plain", "hpc")
     few = cost()
-    assert few == 11
+    assert few == 14
     for number in range(5):
         group(f"more{number}", "soft-anti-affinity", "plain", "hpc")
         aggregate(f"aggregate{number}", ["n1"], hop_byte_weight_multiplier="7")
