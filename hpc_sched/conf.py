@@ -224,8 +224,8 @@ OPTS = [
         "group (``hpc:require``, ``hpc:max_leaves``, ``hpc:homogeneous=true``) become "
         "preferences. A move is then never refused because of them. Dedicated hosts and the "
         "limits of interference hold all the same, for they protect other VMs too.\n\n"
-        "Whatever it is, members on hosts that are down or disabled do not hold a VM that moves: "
-        "the group is evacuated to where most of it can follow.",
+        "Whatever it is, the members on hosts that are down or disabled do not keep a VM from "
+        "moving: the group is evacuated to where most of it can follow.",
     ),
     cfg.BoolOpt(
         "allow_user_hints",
@@ -306,7 +306,8 @@ OPTS = [
         max=600,
         help="Time limit of one read of a request from the databases of the cells, the API "
         "database or, for VMs being built, Placement, in seconds; all reads of a request may take "
-        "twice as long together. A source that exceeds it is skipped with a warning and not read "
+        "twice as long together, and a read that others share as long again. A "
+        "source that exceeds it is skipped with a warning and not read "
         "for a minute; the request is placed by what the scheduler has in memory.",
     ),
     cfg.FloatOpt(
