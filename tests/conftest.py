@@ -57,7 +57,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no signal reach the process group of a topology command, as if it were root's."""
 
-    def refuse(_group: int, _signal: int) -> None:
+    killpg = os.killpg
+
+    def refuse(group: int, number: int) -> None:
+        killpg(group, 0)
         raise PermissionError(1, "Operation not permitted")
 
     with monkeypatch.context() as patched:

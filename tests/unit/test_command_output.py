@@ -71,7 +71,7 @@ def test_a_command_that_cannot_be_killed_is_abandoned_until_it_has_ended(unkilla
     try:
         assert error == (
             f"{shlex.join(['sh', '-c', code])}: no end within 0.5 s; process {pid} of user "
-            f"{command_output._process(pid).split()[-1]} could not be killed: Operation not "
+            f"{Path(f'/proc/{pid}').owner()} could not be killed: Operation not "
             "permitted"
         )
         # Another one is not started meanwhile.
@@ -106,6 +106,50 @@ def test_what_a_command_has_printed_counts_though_its_child_cannot_be_killed(unk
         os.kill(pid, signal.SIGKILL)
     wait_for_end(pid)
     assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
+
+
+def test_another_session_with_the_number_of_an_abandoned_one_blocks_no_command(unkillable):
+    pid = pid_in(failing(["sh", "-c", "sleep 30 & exit 0"]))
+    os.kill(pid, signal.SIGKILL)
+    wait_for_end(pid)
+    # A daemon's: its leader has ended.
+    code = "sleep 30 >/dev/null & echo $! $$"
+    daemon = subprocess.run(["setsid", "sh", "-c", code], stdout=subprocess.PIPE, check=True)
+    child, session = map(int, daemon.stdout.split())
+    try:
+        assert command_output._abandoned is not None
+        command_output._abandoned.process.pid = session  # as if the kernel had given it again
+        assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_what_an_abandoned_process_starts_is_waited_for_too(unkillable):
+    code = "trap '' TERM; sleep 1 >/dev/null 2>&1; sleep 30 & exit"
+    pid = pid_in(failing(["sh", "-c", code]))
+    wait_for_end(pid)
+    child = pid_in(failing(["true"]))
+    try:
+        assert child != pid
+        assert f"not started: process {child} of" in failing(["true"])
+    finally:
+        os.kill(child, signal.SIGKILL)
+    wait_for_end(child)
+    assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
+
+
+def test_a_child_that_proc_does_not_show_is_waited_for(unkillable, monkeypatch, tmp_path):
+    monkeypatch.setattr(command_output, "_PROC", tmp_path)
+    code = "sleep 30 >/dev/null 2>&1 & echo $! $$"
+    child, group = map(int, output_of(["sh", "-c", code], 10, 100).split())
+    try:
+        assert f"not started: process group {group}, which sh " in failing(["true"])
+    finally:
+        os.kill(child, signal.SIGKILL)
+    # As a zombie it is in the group until it is reaped.
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "killpg", lambda *_: os.kill(1 << 30, 0))
+        assert output_of(["echo", "hi"], 10, 100) == b"hi\n"
 
 
 def test_a_child_in_the_background_ends_with_its_command():
@@ -193,3 +237,35 @@ def test_a_command_of_root_is_abandoned_in_bounded_time(as_root: str, through: l
     assert float(took) < 10
     assert float(took_again) < 1
     os.kill(pid, signal.SIGKILL)
+
+
+HIDING = 'mount -o remount,hidepid=2 /proc && exec "$@"'
+
+
+@pytest.fixture
+def hidden() -> list[str]:
+    """Return a command that runs another one where /proc hides the processes of other users."""
+    if shutil.which("unshare") is None:
+        pytest.skip("there is no unshare(1)")
+    # All processes end with the first one of their namespace.
+    names = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"]
+    command = [*names, "sh", "-c", HIDING, "sh"]
+    if subprocess.run([*command, "true"], check=False).returncode:
+        pytest.skip("no /proc can be mounted with hidepid=2")
+    return command
+
+
+def test_a_child_of_root_that_proc_hides_is_waited_for(as_root: str, hidden: list[str]):
+    command = ["sh", "-c", '"$@" & exit', "sh", as_root, "/bin/sleep", "60"]
+    done = subprocess.run(
+        [*hidden, sys.executable, "-c", DROPPED, *command],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    first, _, second, _ = done.stdout.splitlines()
+    assert "no end within 0.5 s; process group " in first
+    assert "could not be killed: Operation not permitted" in first
+    assert second.startswith("echo hi: not started: process group ")

@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from hpc_sched import exceptions
 
@@ -20,6 +21,14 @@ GRACE = 2.0
 _POLL = 0.02
 _SHOWN = 200
 _PART = 65536
+_PROC = Path("/proc")
+
+
+class _Running(NamedTuple):
+    """A process, or a process group of which /proc shows no process."""
+
+    pid: int  # of the process or the group
+    started: int | None = None  # clock ticks after boot; None for a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,7 @@ class _Abandoned:
     """A command of which a process could not be killed."""
 
     process: subprocess.Popen[bytes]
+    left: frozenset[_Running]  # at the last look
     name: str
     why: str
 
@@ -57,7 +67,11 @@ def _check_abandoned(name: str) -> None:
     global _abandoned
     if _abandoned is None:
         return
-    if left := _survivors(_abandoned.process):
+    # The leader keeps the session's number until it is reaped, and so does each other process.
+    is_kept = _abandoned.process.returncode is None
+    left = _survivors(_abandoned.process)
+    if left and (is_kept or _abandoned.left & left.keys()):
+        _abandoned = replace(_abandoned, left=frozenset(left))
         raise exceptions.TopologyError(
             f"{name}: not started: {_process(min(left))}, which {_abandoned.name} has left, is "
             f"still running and could not be killed: {_abandoned.why}"
@@ -150,14 +164,15 @@ def _end(process: subprocess.Popen[bytes], name: str) -> str:
     deadline = time.monotonic() + GRACE
     while left := _survivors(process):
         # Children such as timeout(1) have a process group of their own.
-        for pid, group in left.items():
+        for running, group in left.items():
             if group != process.pid:
-                why = _refusal(os.kill, pid, signal.SIGKILL) or why
+                why = _refusal(os.kill, running.pid, signal.SIGKILL) or why
         if time.monotonic() >= deadline:
-            pid = min(left)
-            why = why or _refusal(os.kill, pid, 0) or "it does not end"
-            _abandoned = _Abandoned(process, name, why)
-            return f"; {_process(pid)} could not be killed: {why}"
+            first = min(left)
+            why = why or _refusal(os.kill, first.pid, 0) or _refusal(os.killpg, process.pid, 0)
+            why = why or "it does not end"
+            _abandoned = _Abandoned(process, frozenset(left), name, why)
+            return f"; {_process(first)} could not be killed: {why}"
         time.sleep(_POLL)
     return ""
 
@@ -173,30 +188,49 @@ def _refusal(kill: Callable[[int, int], None], target: int, number: int) -> str:
     return ""
 
 
-def _survivors(process: subprocess.Popen[bytes]) -> dict[int, int]:
+def _survivors(process: subprocess.Popen[bytes]) -> dict[_Running, int]:
     """Return the processes of a command's session that are alive, and their process groups.
 
     sudo may be killed by the user who has called it, but not what it runs. A command that has
     ended is reaped. O(processes of the host).
     """
-    found = {process.pid: process.pid} if process.poll() is None else {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    has_ended = process.poll() is not None
+    found, zombies = {}, 0
+    for path in _PROC.glob("[0-9]*/stat"):
         with suppress(OSError):
             fields = path.read_text("utf-8", "replace").rpartition(")")[2].split()
             state, _, group, session = fields[:4]
+            if int(session) != process.pid:
+                continue
             # A zombie is its parent's to reap.
-            if int(session) == process.pid and state not in "ZX":
-                found[int(path.parent.name)] = int(group)
+            if state in "ZX":
+                zombies += 1
+            else:
+                found[_Running(int(path.parent.name), int(fields[19]))] = int(group)
+    # With hidepid=2 /proc has the processes of this user alone.
+    if not found and (not has_ended or (not zombies and _is_hidden_group(process.pid))):
+        found[_Running(process.pid)] = process.pid
     return found
 
 
-def _process(pid: int) -> str:
+def _is_hidden_group(number: int) -> bool:
+    """True if a process group of another user is running whose leader has ended.
+
+    A leader with the same number is another process: the command's was reaped.
+    """
+    return bool(_refusal(os.killpg, number, 0)) and not _refusal(os.kill, number, 0)
+
+
+def _process(running: _Running) -> str:
     """Return a process and its user in words."""
+    if running.started is None:
+        return f"process group {running.pid}"
+    process = f"process {running.pid}"
     try:
-        user = os.stat(f"/proc/{pid}").st_uid
+        user = os.stat(_PROC / str(running.pid)).st_uid
     except OSError:
-        return f"process {pid}"
+        return process
     try:
-        return f"process {pid} of user {pwd.getpwuid(user).pw_name}"
+        return f"{process} of user {pwd.getpwuid(user).pw_name}"
     except KeyError:
-        return f"process {pid} of user {user}"
+        return f"{process} of user {user}"
