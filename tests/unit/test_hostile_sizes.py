@@ -240,10 +240,27 @@ def test_what_a_file_builds_is_limited(
     check(read, path, error)
 
 
-def test_entries_of_a_name_map_are_limited(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("line", "times", "error"),
+    [
+        pytest.param(
+            "{0:x} a\n",
+            1_100_000,
+            ":1000001: expected at most 1000000 names, found more$",
+            id="names",
+        ),
+        pytest.param("#xy\n", 11_000_000, ": expected at most 10000000 lines", id="lines"),
+        # The last entry is wrong, so that there is an error.
+        pytest.param("#xy\r", 20_000_000, ":2: expected a name or GUID", id="old ends of lines"),
+    ],
+)
+def test_entries_and_lines_of_a_name_map_are_limited(
+    tmp_path: Path, line: str, times: int, error: str
+):
     fabric, path = tmp_path / "topology.yaml", tmp_path / "names"
     fabric.write_text("switches: [{name: a, hosts: h1}]\n")
-    with path.open("w") as stream:
-        stream.writelines(f"{n:x} a\n" for n in range(1_100_000))
+    with path.open("w", newline="") as stream:
+        stream.writelines(line.format(number) for number in range(times))
+        stream.write("\na")
     read = f"topology.load('yaml', path={str(fabric)!r}, name_map=path)"
-    check(read, path, ":1000001: expected at most 1000000 names, found more$")
+    check(read, path, error)

@@ -11,6 +11,12 @@ def test_a_guid_is_found_as_written_and_normalized():
     assert names == {"0x1A": "n1", "000000000000001a": "n1", "node2": "uuid-2"}
 
 
+def test_lines_end_as_those_that_are_counted():
+    assert name_map.read(b"#\x0b\xe2\x80\xa8 c\ra b\r\n\x0c\nc d\r\n", "map") == {"c": "d"}
+    with pytest.raises(exceptions.TopologyError, match=r"map:2: expected .*, found 'c"):
+        name_map.read(b'a b\nc "d\re"', "map")
+
+
 def test_two_names_for_one_guid_are_refused_however_it_is_written():
     with pytest.raises(
         exceptions.TopologyError, match=r"map:2: '0x000000000000001a' is 'n2' here and 'n1' on line"

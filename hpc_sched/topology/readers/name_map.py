@@ -40,13 +40,13 @@ def read(content: bytes, path: str) -> dict[str, str]:
     first: dict[str, int] = {}
     problems = Problems(path)
     entries = 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _LINE.match(line)
         key = found["key"].strip('"') if found else ""
         name = found["name"].strip('"').strip() if found else ""
-        if not key or not name:
+        if not key or not name or not name.isprintable():
             wanted = "expected a name or GUID and the name of a host"
             problems.note(number, f"{wanted}, found {line.strip()[:_SHOWN]!r}")
             continue
