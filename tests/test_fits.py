@@ -313,6 +313,20 @@ def test_a_group_of_one_processor_type_where_the_filter_is_enabled(tmp_path, cap
     capsys.readouterr()
 
 
+def test_a_host_outside_the_topology_has_no_processor_type_of_the_root(tmp_path, capsys):
+    # core, gold
+    # a            (the root is above n03 to n16 too, which the description does not name)
+    # n01-n02
+    fabric = (
+        """switches: [{name: core, processor: gold, switches: [{name: a, hosts: "n[01-02]"}]}]"""
+    )
+    same = flavor("same", 16, homogeneous="true")
+    path = saved(tmp_path, flavors=[same], topology=fabric, filters=("HPCHomogeneityFilter",))
+    args = ["--snapshot", path, "--flavor", "same", "--count"]
+    assert ", all on gold;" in fits(capsys, *args, "2")[1]
+    assert fits(capsys, *args, "3")[0] == 3
+
+
 def test_without_a_count_a_group_of_one_processor_type_is_as_large_as_the_type(tmp_path, capsys):
     new = Aggregate("new", tuple(HOSTS[:6]), {"hpc:processor": "new"})
     old = Aggregate("old", tuple(HOSTS[6:]), {"hpc:processor": "old"})

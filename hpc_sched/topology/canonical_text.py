@@ -18,9 +18,6 @@ def lines_of(topology: Topology) -> list[str]:
         line = f"switch {name(switch.name)}"
         if switch.parent >= 0:
             line += f" below {name(switches[switch.parent].name)}"
-        elif switch.processor is not None:
-            # It also holds for hosts that the topology does not name.
-            line += f" processor {name(switch.processor)}"
         lines.append(line)
     for host, leaf in zip(topology.hosts, topology.leaf_index.tolist(), strict=True):
         line = f"host {name(host)} below {name(switches[leaf].name)}"

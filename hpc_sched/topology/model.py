@@ -33,6 +33,7 @@ class Topology:
     groups: NDArray[np.int64]
     name_rank: NDArray[np.int64]  # rank of each host by name, the last tie-break. Shape (hosts,)
     host_processors: Mapping[str, str]  # of hosts that state their own, see processor_of
+    described: int  # number of hosts that the description names; including() adds those after them
     _host_index: dict[str, int]
     _switch_index: dict[str, int]
     remarks: tuple[str, ...] = ()  # sentences on what the reader corrected or doubts
@@ -76,6 +77,7 @@ class Topology:
             groups=reader.groups(),
             name_rank=name_rank(reader.hosts),
             host_processors=own,
+            described=len(reader.hosts),
             _host_index=reader.host_index,
             _switch_index=reader.switch_index,
             remarks=tuple(remarks),
@@ -215,10 +217,16 @@ class Topology:
         return tuple(child.name for child in self.switches if child.parent == parent)
 
     def processor_of(self, host: str) -> str | None:
-        """Return a host's own processor type, else what the nearest switch states. O(depth)."""
+        """Return a host's own processor type, else what the nearest switch states. O(depth).
+
+        None for a host that the description does not name, even if a root states a type.
+        """
         if (own := self.host_processors.get(host)) is not None:
             return own
-        above = self.upwards(self.groups.item(0, self.index_of(host)))
+        index = self.index_of(host)
+        if index >= self.described:
+            return None
+        above = self.upwards(self.groups.item(0, index))
         stated = (self.switches[s].processor for s in above)
         return next((type_ for type_ in stated if type_ is not None), None)
 

@@ -15,10 +15,11 @@ import pytest
 from nova import context as nova_context
 from nova import objects
 
-from hpc_sched import conf, exceptions
+from hpc_sched import conf, digests, exceptions, topology
 from hpc_sched.nova_glue.io import loaded_topology, periodic_thread
 from hpc_sched.nova_glue.io.aggregates_driver import AggregatesDriver
 from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.topology import canonical_text
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
@@ -90,6 +91,26 @@ def test_a_file_that_is_touched_or_only_written_in_another_way_changes_nothing(
     assert not loaded_topology.reload()
     assert loaded_topology.current() is before
     assert said(caplog, "INFO") == []
+
+
+@pytest.mark.parametrize(
+    ("host", "is_changed"),
+    [("{name: n1, processor: own}", False), ("n1", True)],
+    ids=["each host states its own type", "a host takes it from the root"],
+)
+def test_another_processor_type_of_the_root_is_seen_where_a_host_has_it(
+    path, change, host, is_changed
+):
+    described = (
+        f"switches: [{{name: core, processor: {type_}, switches: [{{name: a, hosts: [{host}]}}]}}]"
+        for type_ in ("old", "new")
+    )
+    change(next(described))
+    assert loaded_topology.reload()
+    change(next(described))
+    assert loaded_topology.reload() == is_changed
+    used = loaded_topology.current()
+    assert used.digest == digests.of(canonical_text.lines_of(topology.load("yaml", path=path)))
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,14 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hpc_sched import digests
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.topology import Topology, load
 from hpc_sched.topology.canonical_text import lines_of
+from hpc_sched.topology.compare import difference
 from hpc_sched.topology.tree import Details, Links
 from hpc_sched.topology.writers import slurm_writer, yaml_writer
 from tests.ib_dumps import three_levels
@@ -76,10 +79,47 @@ def test_links_and_merged_switches_are_no_difference():
     assert digest(TREE, details=details) == digest(TREE)
 
 
-def test_it_does_not_matter_where_a_processor_type_is_stated():
-    on_switches = digest(TREE, processors={"pod1": "icelake"})
-    hosts = dict.fromkeys(["a1", "a2", "b1", "b2"], "icelake")
-    assert digest(TREE, host_processors=hosts) == on_switches != digest(TREE)
+@pytest.mark.parametrize(
+    ("tree", "switches", "lower"),
+    [
+        pytest.param(TREE, ["pod1"], ["leaf1", "leaf2"], id="a pod"),
+        pytest.param(TREE, ["core"], ["leaf1", "leaf2", "leaf3"], id="the root"),
+        pytest.param(TREE["core"], ["pod1"], ["leaf1", "leaf2"], id="an island"),
+    ],
+)
+def test_it_does_not_matter_where_a_processor_type_is_stated(tree, switches, lower):
+    on_switches = digest(tree, processors=dict.fromkeys(switches, "icelake"))
+    assert digest(tree, processors=dict.fromkeys(lower, "icelake")) == on_switches
+    described = Topology.from_tree(tree)
+    hosts = [host for leaf in lower for host in described.hosts_of(leaf)]
+    assert digest(tree, host_processors=dict.fromkeys(hosts, "icelake")) == on_switches
+    assert on_switches != digest(tree)
+
+
+def test_a_type_that_no_host_takes_from_its_switch_is_no_difference():
+    own = dict.fromkeys(Topology.from_tree(TREE).hosts, "icelake")
+    assert digest(TREE, processors={"core": "old"}, host_processors=own) == digest(
+        TREE, host_processors=own
+    )
+
+
+TYPES = st.sampled_from(["old", "new", "unknown"])
+
+
+@st.composite
+def fabrics(draw: st.DrawFn) -> Topology:
+    tree = draw(st.sampled_from([TREE, TREE["core"], TREE["core"]["pod1"]]))
+    switches = [switch.name for switch in Topology.from_tree(tree).switches]
+    return Topology.from_tree(
+        tree,
+        processors=draw(st.dictionaries(st.sampled_from(switches), TYPES, max_size=2)),
+        host_processors=draw(st.dictionaries(st.sampled_from(["a1", "b2"]), TYPES, max_size=2)),
+    )
+
+
+@given(fabrics(), fabrics())
+def test_fabrics_of_different_digests_differ_so_that_a_scheduler_takes_the_new_one(old, new):
+    assert bool(difference.between(old, new)) == (lines_of(old) != lines_of(new))
 
 
 @pytest.mark.parametrize(

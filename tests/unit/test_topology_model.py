@@ -127,7 +127,7 @@ def test_a_fabric_keeps_its_processors_whatever_becomes_of_the_callers_dict():
 )
 def test_newcomers_change_no_processor_and_have_none(tree: dict[str, Any]):
     fabric = Topology.from_tree(
-        tree, processors={"leaf1": "gold"}, host_processors={"a2": "epyc"}
+        tree, processors={"core": "old", "leaf1": "gold"}, host_processors={"a2": "epyc"}
     ).including(["x1"])
     check(fabric)
     assert [fabric.processor_of(host) for host in ("a1", "a2", "x1")] == ["gold", "epyc", None]

@@ -21,8 +21,8 @@ class Change:
     """One change of some hosts or switches, sorted by name."""
 
     names: tuple[str, ...]
-    old: str | None  # the switch above, or an attribute; None where they are new
-    new: str | None  # None where they are gone
+    old: str | None  # the switch above, or an attribute; None where they are new or it is unknown
+    new: str | None  # None where they are gone or it is unknown
 
     @property
     def kind(self) -> str:
@@ -67,7 +67,8 @@ class Difference:
             *(f"switch renamed: {change.old} is now {change.new}" for change in self.renamed),
             *(f"levels: {change.old} became {change.new}" for change in self.levels),
             *(
-                f"{word} of {hostlist.fold(change.names)}: {change.old} became {change.new}"
+                f"{word} of {hostlist.fold(change.names)}: {change.old or 'unknown'} became "
+                f"{change.new or 'unknown'}"
                 for word, changes in self._attributes().items()
                 for change in changes
             ),
@@ -120,7 +121,7 @@ def between(old: Topology, new: Topology) -> Difference:
         renamed=tuple(Change((new,), old, new) for old, new in sorted(renamed.items())),
         levels=_changes({"": ", ".join(old.levels)}, {"": ", ".join(new.levels)}),
         processors=_changes(
-            *({host: one.processor_of(host) or "unknown" for host in common} for one in (old, new))
+            *({host: one.processor_of(host) for host in common} for one in (old, new))
         ),
         members=_changes_of_pairs(pairs, lambda switch: hostlist.fold(switch.members) or None),
         links=_changes_of_pairs(
