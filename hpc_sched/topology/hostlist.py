@@ -1,11 +1,12 @@
-"""Folded host names, ``node[001-018]``, read and written with ClusterShell's NodeSet."""
+"""Folded host names, ``node[001-018]``, in the notation of ClusterShell's NodeSet."""
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-from ClusterShell.RangeSet import RangeSetException
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from hpc_sched.topology import plurals
 
@@ -52,16 +53,16 @@ class Expansion:
         wrong = _FORBIDDEN.search(re.sub(r",\s+", ",", stripped))
         if wrong:
             raise ValueError(f"character {wrong.group()!r} in host name {_shown(text)}")
-        if _BRACKETS.sub("", stripped).strip("[]") != _BRACKETS.sub("", stripped):
+        if set("[]") & set(_BRACKETS.sub("", stripped)):
             raise ValueError(f"bad range in {_shown(text)}: a bracket without its partner")
         parts = _parts(stripped)
         self.count(sum(map(_count, parts)), text)
         if "" in parts:
             raise ValueError(f"bad range in {_shown(text)}: a comma too many")
-        # NodeSet merges parts in quadratic time where names have several numbers: one at a time.
         try:
-            names = [name for part in parts for name in _names_of(part)]
-        except (NodeSetException, RangeSetException) as error:
+            found = (_names_of(part) if "[" in part else [part] for part in parts)
+            names = list(itertools.chain.from_iterable(found))
+        except RangeSetException as error:
             raise ValueError(f"bad range in {_shown(text)}: {error}") from error
         return names if len(parts) == 1 else sorted(dict.fromkeys(names), key=_natural)
 
@@ -87,8 +88,8 @@ def expand(text: str) -> list[str]:
 
 def _count(part: str) -> int:
     """Return an upper bound of the names in a part, up to ``_COUNTED``; ValueError if it is bad."""
-    total, longest = 1, len(part)
-    for body in _BRACKETS.findall(part):
+    total, longest, bodies = 1, len(part), _BRACKETS.findall(part)
+    for body in bodies:
         size = width = 0
         for item in body.split(","):
             found = _RANGE.match(item)
@@ -97,6 +98,12 @@ def _count(part: str) -> int:
                     f"bad range {item[:_SHOWN]!r} in {_shown(part)}: expected numbers as in [1-4,7]"
                 )
             low, high, step = found.groups()
+            # Python reads numbers of 4,300 digits.
+            if len(item) > MAX_NAME and (digits := max(map(len, found.groups("")))) > MAX_NAME:
+                raise ValueError(
+                    f"expected numbers of at most {MAX_NAME} digits, found {digits} in "
+                    f"{_shown(part)}"
+                )
             size += 1
             width = max(width, len(high or low))
             if high is not None:
@@ -109,7 +116,7 @@ def _count(part: str) -> int:
                 size += (int(high) - int(low)) // int(step or 1)
         total = min(total * size, _COUNTED)
         longest += width - len(body) - 2
-    if total > 1 and longest > MAX_NAME:
+    if bodies and longest > MAX_NAME:
         raise ValueError(
             f"expected names of at most {MAX_NAME} characters, found {longest} in {_shown(part)}"
         )
@@ -117,9 +124,16 @@ def _count(part: str) -> int:
 
 
 def _names_of(part: str) -> Iterable[str]:
-    if PLAIN.match(part):
-        return [part]
-    return (str(node) for node in NodeSet(part, resolver=RESOLVER_NOGROUP))
+    """Return the names of a part, in natural order; raises RangeSetException.
+
+    Without NodeSet, which takes some 30 us for a part, and reads digits next to a bracket as part
+    of the range: a1[9-10] as a[19-110].
+    """
+    lists: list[Iterable[str]] = [[piece] for piece in _BRACKETS.split(part)]
+    lists[1::2] = [
+        [body] if body.isdigit() else RangeSet(body).striter() for body in _BRACKETS.findall(part)
+    ]
+    return map("".join, itertools.product(*lists))
 
 
 def _shown(text: str) -> str:

@@ -1,7 +1,9 @@
 """Folded host names, read and printed."""
 
 import pytest
-from hypothesis import given
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from ClusterShell.RangeSet import RangeSetException
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_sched.topology import hostlist
@@ -46,6 +48,9 @@ def folded(draw: st.DrawFn) -> str:
         pytest.param(" b, a ", ["a", "b"], id="blanks around names"),
         pytest.param("n1,n[1-2],n2", ["n1", "n2"], id="a name is listed once"),
         pytest.param("[1-3]", ["1", "2", "3"], id="a range without a prefix"),
+        pytest.param("n1[9-10]", ["n19", "n110"], id="a digit in front of a range"),
+        pytest.param("n[9-10]1", ["n91", "n101"], id="a digit behind a range"),
+        pytest.param("[0-1][0-1]", ["00", "01", "10", "11"], id="two ranges together"),
     ],
 )
 def test_a_folded_text_stands_for_its_names(text: str, names: list[str]):
@@ -153,6 +158,43 @@ def test_folding_an_unfolded_text_stands_for_the_same_names(text: str):
     once = hostlist.fold(names)
     assert hostlist.expand(once) == names
     assert hostlist.fold(hostlist.expand(once)) == once
+
+
+DIGITS = st.text("0129", min_size=1, max_size=2)
+RANGES = st.builds("{}-{}{}".format, DIGITS, DIGITS, st.sampled_from(["", "/2"])) | DIGITS
+BRACKETS = st.lists(RANGES, min_size=1, max_size=2).map(lambda parts: f"[{','.join(parts)}]")
+# No digit is next to a bracket: NodeSet reads n1[9-10] as n[19-110], which are 92 names.
+LITERALS = st.from_regex(r"[a_.-]([0-2]*[a_.-])?", fullmatch=True)
+
+
+@settings(deadline=None)
+@given(st.lists(BRACKETS, min_size=1, max_size=2), st.data())
+def test_ranges_have_the_names_that_nodeset_gives_them(brackets: list[str], data: st.DataObject):
+    edge = LITERALS | st.just("")
+    text = data.draw(edge) + data.draw(LITERALS).join(brackets) + data.draw(edge)
+    expansion = hostlist.Expansion()
+    try:
+        names = expansion.expand(text)
+    except ValueError:
+        with pytest.raises((NodeSetException, RangeSetException)):
+            NodeSet(text, resolver=RESOLVER_NOGROUP)
+    else:
+        assert names == list(map(str, NodeSet(text, resolver=RESOLVER_NOGROUP)))
+        assert len(names) <= expansion.found
+
+
+def test_parts_are_read_without_nodeset(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hostlist, "NodeSet", None)  # it takes 30 us a part
+    assert hostlist.expand("n[3],r1n[09-10].x,[0-1]") == ["0", "1", "n3", "r1n09.x", "r1n10.x"]
+
+
+@pytest.mark.parametrize(
+    "text", ["[{}]", "n[1-{}]", "n[1,{}]", "n[1-2/{}]", "n[{}]x[1-2]", "n{}[1]", "n[1]{}"]
+)
+def test_a_number_that_python_does_not_read_is_refused_by_the_name_of_its_host(text: str):
+    text = text.format("9" * 5001)
+    with pytest.raises(ValueError, match=r"^expected n[a-z]+ of at most 255 [cd].* in '"):
+        hostlist.expand(text)
 
 
 @given(st.lists(NAMES, max_size=20), st.randoms(use_true_random=False))

@@ -330,7 +330,7 @@ LEAF = "SwitchName=a Nodes=h1\n"
         ),
         pytest.param(
             "SwitchName=a Nodes=h[1-2",
-            "t.conf:1: switch 'a': bad range in 'h[1-2': missing bracket: \"h[1-2\"",
+            "t.conf:1: switch 'a': bad range in 'h[1-2': a bracket without its partner",
             id="a bracket that is not closed",
         ),
         pytest.param(
