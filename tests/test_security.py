@@ -13,6 +13,7 @@ from hpc_sched.snapshot.source import snapshot_file
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.readers import name_map, text_driver
 from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump
+from hpc_sched.topology.readers.slurm import switch_graph
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "operator" / "security.rst").read_text()
@@ -28,7 +29,8 @@ PAGE = (ROOT / "docs" / "operator" / "security.rst").read_text()
         ("``max_server_per_host``", rf"2\ :sup:`{capacity.UNBOUNDED.bit_length() - 1}`"),
         ("a topology, or what a command prints", f"{text_driver.MAX_BYTES >> 20} MiB"),
         ("the same, and a name map", f"{text_driver.MAX_LINES:,} lines"),
-        ("names in all lists of a topology", f"{hostlist.MAX_NAMES:,}"),
+        ("names of hosts in all lists of a topology", f"{hostlist.MAX_NAMES:,}"),
+        ("names of switches in all lists of Slurm's", f"{switch_graph.MAX_LISTED:,}"),
         ("names in ``--drain``, ``--add`` or ``--host``", f"{hostlist.MAX_NAMES:,}"),
         ("lists, keys and texts of a YAML file", f"{yaml_nodes.MAX_NODES:,}"),
         ("nodes and cables in a dump of ibnetdiscover", f"{ibnetdiscover_dump.MAX_PARTS:,}"),

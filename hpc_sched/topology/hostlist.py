@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ClusterShell.RangeSet import RangeSet, RangeSetException
@@ -28,13 +28,15 @@ _COUNTED = 10**15  # more names are not counted exactly
 
 
 class TooManyNamesError(ValueError):
-    """The lists of one description stand for more than ``MAX_NAMES`` names."""
+    """The lists of one description stand for more names than allowed."""
 
 
 @dataclass(slots=True)
 class Expansion:
-    """Expands the lists of one description, which stand for at most ``MAX_NAMES`` names in all."""
+    """Expands the lists of one description, which stand for at most ``most`` names in all."""
 
+    noun: str = "host name"  # for errors
+    most: int = field(default_factory=lambda: MAX_NAMES)
     found: int = 0  # names so far; repeated ones count
 
     def expand(self, text: str) -> list[str]:
@@ -72,13 +74,13 @@ class Expansion:
         self.found += number
 
     def _check(self, number: int, text: str, least: str = "") -> None:
-        if self.found + number <= MAX_NAMES:
+        if self.found + number <= self.most:
             return
         if number >= _COUNTED:
             least = "at least "
-        what = f"{_shown(text)} expands to {least}{plurals.text(number, 'host name')}"
+        what = f"{_shown(text)} expands to {least}{plurals.text(number, self.noun)}"
         total = f", together with those before {self.found + number}" if self.found else ""
-        raise TooManyNamesError(f"{what}{total}; at most {MAX_NAMES}")
+        raise TooManyNamesError(f"{what}{total}; at most {self.most}")
 
 
 def expand(text: str) -> list[str]:
@@ -130,10 +132,22 @@ def _names_of(part: str) -> Iterable[str]:
     of the range: a1[9-10] as a[19-110].
     """
     lists: list[Iterable[str]] = [[piece] for piece in _BRACKETS.split(part)]
-    lists[1::2] = [
-        [body] if body.isdigit() else RangeSet(body).striter() for body in _BRACKETS.findall(part)
-    ]
+    lists[1::2] = map(_numbers_in, _BRACKETS.findall(part))
     return map("".join, itertools.product(*lists))
+
+
+def _numbers_in(body: str) -> Iterable[str]:
+    """Return the numbers of a bracket, sorted; raises RangeSetException."""
+    if body.isdigit():
+        return [body]
+    if found := _RANGE.match(body):
+        low, high, step = found[1], found[2] or found[1], found[3] or "1"
+        # RangeSet refuses ends of different widths if one has leading zeros.
+        if len(low) == len(high) or "0" not in (low[:-1][:1], high[0]):
+            # It takes some microseconds for each number.
+            return (f"{n:0{len(low)}}" for n in range(int(low), int(high) + 1, int(step)))
+    numbers: Iterable[str] = RangeSet(body).striter()
+    return numbers
 
 
 def _shown(text: str) -> str:

@@ -157,7 +157,7 @@ def test_records_of_a_packed_decision_log_are_limited_in_all(tmp_path: Path):
             SLURM,
             "SwitchName=leaf Nodes=n1\n",
             "SwitchName=s{0} Switches=x{0}n[1-600000]\n",
-            ":3: switch 's1': .* together with those before 1200001",
+            ":18: switch 's16': .* 600000 switch names, together with those before 10200000",
             id="switches in topology.conf",
         ),
         pytest.param(

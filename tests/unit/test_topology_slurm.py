@@ -11,6 +11,7 @@ from hypothesis import given
 
 from hpc_sched import exceptions
 from hpc_sched.topology import Topology, hostlist, load
+from hpc_sched.topology.readers.slurm import switch_graph
 from hpc_sched.topology.readers.slurm.slurm_driver import SlurmDriver
 from hpc_sched.topology.readers.text_driver import Text
 from tests.unit.fabrics import check, trees
@@ -538,8 +539,29 @@ def test_twenty_thousand_leaves_with_many_parents_of_no_order_are_refused():
 
 def test_more_names_than_any_fabric_has_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(hostlist, "MAX_NAMES", 2000)
-    text = LEAF + "".join(f"SwitchName=s{i} Switches=x{i}y[1-900]\n" for i in range(3))
-    assert problems_of(text)[-1] == (
-        "t.conf:4: switch 's2': 'x2y[1-900]' expands to 900 host names, together with those before "
-        "2701; at most 2000"
+    nodes = "".join(f"SwitchName=s{i} Nodes=x{i}y[1-900]\n" for i in range(3))
+    assert problems_of(nodes)[-1] == (
+        "t.conf:3: switch 's2': 'x2y[1-900]' expands to 900 host names, together with those before "
+        "2700; at most 2000"
+    )
+    # No list has more switches than a file has lines.
+    assert problems_of(LEAF + "SwitchName=s Switches=x[1-2001]\n") == (
+        "t.conf:2: switch 's': 'x[1-2001]' expands to 2001 switch names; at most 2000",
+    )
+
+
+def test_each_spine_may_list_all_leaves_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    #  s0 ... s9, each above all
+    #  l0 ... l9
+    #  n0 ... n9
+    leaves = [f"l{i}" for i in range(10)]
+    text = "".join(f"SwitchName=l{i} Nodes=n{i}\n" for i in range(10)) + "".join(
+        f"SwitchName=s{i} Switches={','.join(leaves[i:] + leaves[:i])}\n" for i in range(10)
+    )
+    monkeypatch.setattr(hostlist, "MAX_NAMES", 20)
+    assert read(text).summary() == "10 hosts, 10 leaves, depth 2"
+    monkeypatch.setattr(switch_graph, "MAX_LISTED", 99)
+    assert problems_of(text) == (
+        "t.conf:20: switch 's9': 'l9,l0,l1,l2,l3,l4,l5,l6,l7,l8' expands to 10 switch names, "
+        "together with those before 100; at most 99",
     )

@@ -7,12 +7,14 @@ none.
 import graphlib
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.readers.reader_errors import Problems, first_of
 
+# Names in all lists of switches. 2,500 spines that each list 4,000 leaves have as many.
+MAX_LISTED = 10_000_000
 MAX_SHOWN = 12  # switches of a cycle that an error names
 MAX_CYCLES = 10  # cycles that are reported; each takes another search
 # The longest name that Nova stores for a host.
@@ -47,9 +49,17 @@ class SwitchList:
     """Switches that one or several lines list: all spines of a fat tree list the same."""
 
     switches: tuple[str, ...] = ()
-    undefined: tuple[str, ...] = ()
     level: int = 0  # of the switches with this list; 0 where no node is below
     leaves: int = 0  # mask of the leaves below
+
+
+@dataclass(frozen=True, slots=True)
+class _Unfolded:
+    """The names of one list."""
+
+    names: tuple[str, ...]  # without repetitions; of switches, those that a line defines
+    twice: str  # the repeated ones in words
+    undefined: str  # the switches that no line defines
 
 
 @dataclass
@@ -60,10 +70,11 @@ class SwitchGraph:
     defined: dict[str, SwitchLine] = field(default_factory=dict)
     leaves: dict[str, tuple[str, ...]] = field(default_factory=dict)  # leaf to its nodes
     lists: dict[str, SwitchList] = field(default_factory=dict)
-    # Names of each list by its text, without repetitions, and the repeated ones.
-    _unfolded: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
-    # Of all lists. A fat tree of 90,000 hosts with every link listed has 200,000 names.
-    _expansion: hostlist.Expansion = field(default_factory=hostlist.Expansion)
+    _unfolded: dict[tuple[str, str], _Unfolded] = field(default_factory=dict)  # by kind and text
+    _nodes: hostlist.Expansion = field(default_factory=hostlist.Expansion)
+    _switches: hostlist.Expansion = field(
+        default_factory=lambda: hostlist.Expansion("switch name", MAX_LISTED)
+    )
 
     def read(self, lines: Sequence[SwitchLine]) -> None:
         """Add all lines, and note the problems that do not depend on levels."""
@@ -103,35 +114,50 @@ class SwitchGraph:
     def names_of(self, line: SwitchLine, text: str, what: str) -> tuple[str, ...]:
         """Return the names of a list such as ``cn[01-18]``, unfolded once; none after a problem."""
         try:
-            if text not in self._unfolded:
-                self._unfolded[text] = self._names_in(line, text)
-            names, twice = self._unfolded[text]
+            if (what, text) not in self._unfolded:
+                self._unfolded[what, text] = self._unfold(text, what)
+            found = self._unfolded[what, text]
         except hostlist.TooManyNamesError as error:
             where = f"switch {line.name!r}"
             raise self.problems.error(line.line, f"{where}: {error}") from error
         except ValueError as error:
             self.note(line, f": {error}")
             return ()
-        if twice:
-            self.remark(line, f": {what} {first_of(twice)} stands twice in the list")
-        if not names:
+        if found.twice:
+            self.remark(line, f": {what} {found.twice} stands twice in the list")
+        if found.undefined:
+            self.note(line, f" lists switch {found.undefined}, which no line defines")
+        elif not found.names:
             self.note(line, f": expected names of {what}s, found none")
-        return names
+        return found.names
 
-    def _names_in(self, line: SwitchLine, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _unfold(self, text: str, what: str) -> _Unfolded:
+        # A list has no more switches than the file has lines.
+        expansion = self._nodes if what == "node" else hostlist.Expansion("switch name")
         names: dict[str, None] = {}
         twice: dict[str, None] = {}
+        undefined: dict[str, None] = {}
         for found in _PART.finditer(text):
             part = found[0]
             if hostlist.PLAIN.match(part):
-                self._expansion.count(1, part)
+                expansion.count(1, part)
                 unfolded = [part]
             else:
-                unfolded = self._expansion.expand(part)
+                unfolded = expansion.expand(part)
             for name in unfolded:
-                check_name(name)
-                (twice if name in names else names)[name] = None
-        return tuple(names), tuple(twice)
+                kept = names
+                if what == "node":
+                    check_name(name)
+                elif line := self.defined.get(name):
+                    name = line.name  # all lists share one text of each name
+                else:
+                    kept = undefined
+                if name in kept:
+                    twice[name] = None
+                kept[name] = None
+        if what == "switch":
+            self._switches.count(expansion.found, text)
+        return _Unfolded(tuple(names), _words(twice), _words(undefined))
 
     def _list_nodes(self, line: SwitchLine, text: str, owner: dict[str, str]) -> None:
         self.leaves[line.name] = self.names_of(line, text, "node")
@@ -145,13 +171,7 @@ class SwitchGraph:
 
     def _list_switches(self, line: SwitchLine, text: str) -> None:
         names = self.names_of(line, text, "switch")
-        if text not in self.lists:
-            self.lists[text] = SwitchList(
-                tuple(name for name in names if name in self.defined),
-                tuple(name for name in names if name not in self.defined),
-            )
-        if undefined := self.lists[text].undefined:
-            self.note(line, f" lists switch {first_of(undefined)}, which no line defines")
+        self.lists.setdefault(text, SwitchList(names))
 
     def list_of(self, switch: str) -> SwitchList | None:
         """Return a switch's list of switches; None for leaves."""
@@ -191,3 +211,7 @@ class SwitchGraph:
         shown = chain if len(chain) <= MAX_SHOWN else [*chain[: MAX_SHOWN - 1], "..."]
         cycle = f"switch {chain[0]!r} is below itself ({' > '.join([*shown, chain[0]])})"
         self.problems.note(self.defined[chain[0]].line, f"cycle: {cycle}")
+
+
+def _words(names: Iterable[str]) -> str:
+    return first_of(found) if (found := tuple(names)) else ""
