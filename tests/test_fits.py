@@ -368,6 +368,22 @@ def test_a_group_on_two_islands_is_told_what_the_scheduler_does_with_it(tmp_path
     assert told not in fits(capsys, *args, "--level", "leaf")[1]
 
 
+def test_every_level_that_is_shown_may_be_required(tmp_path, capsys):
+    # a         b         unnamed        pod, which the description does not have
+    # |         |         |        |     rack
+    # n01-02    n03-14    n15    n16
+    islands = (
+        'levels: [rack]\nswitches: [{name: a, hosts: "n[01-02]"}, {name: b, hosts: "n[03-14]"}]'
+    )
+    path = saved(tmp_path, flavors=[FULL], topology=islands)
+    args = ["--snapshot", path, "--flavor", "full", "--drain", "b"]
+    assert [(row["Level"], row["VMs"]) for row in rows(capsys, *args)] == [("rack", 2), ("pod", 2)]
+    pair = [*args, "--drain", "a", "--count", "2"]
+    assert not summary(capsys, *pair, "--level", "rack")["Fits"]
+    assert summary(capsys, *pair, "--level", "pod")["Fits"]
+    assert "expected one of rack, pod" in fits(capsys, *pair, "--level", "core")[2]
+
+
 def test_hosts_outside_the_topology_share_a_root_next_to_islands(tmp_path, capsys):
     # a              b              unnamed       level 3
     # pod            |              |       |     level 2

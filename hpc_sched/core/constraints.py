@@ -43,8 +43,8 @@ def level_of(topology: Topology, name: str | None) -> int:
     if name is None:
         return topology.depth
     try:
-        return topology.levels.index(name) + 1
+        return min(topology.request_levels.index(name) + 1, topology.depth)
     except ValueError:
         raise exceptions.RequestError(
-            f"there is no level {name!r}: expected one of {', '.join(topology.levels)}"
+            f"there is no level {name!r}: expected one of {', '.join(topology.request_levels)}"
         ) from None

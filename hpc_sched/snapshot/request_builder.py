@@ -164,7 +164,7 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
 
 def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> HPCSpecs:
     defaults = nova_options.defaults(cloud.snapshot)
-    return extra_specs.read(specs, {}, cloud.description.levels, defaults)
+    return extra_specs.read(specs, {}, cloud.description.request_levels, defaults)
 
 
 def _group_request(

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
-from hpc_sched.topology.tree import Details, Grown, Switch, Tree, TreeReader, name_rank, with_leaves
+from hpc_sched.topology.tree import (
+    Details,
+    Grown,
+    Switch,
+    Tree,
+    TreeReader,
+    level_names,
+    name_rank,
+    with_leaves,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -126,6 +135,15 @@ class Topology:
     def depth(self) -> int:
         """The level of the highest root: 1 for a single leaf switch."""
         return int(self.groups.shape[0])
+
+    @property
+    def request_levels(self) -> tuple[str, ...]:
+        """The names of levels that a request may state, bottom up.
+
+        A fabric of leaves alone gets one more level as soon as Nova has a host that it does not
+        name, see :meth:`including`. Whether its name is valid must not depend on that.
+        """
+        return self.levels if self.depth > 1 else level_names(2, self.levels)
 
     @property
     def leaves(self) -> tuple[str, ...]:

@@ -239,14 +239,15 @@ def test_a_host_that_the_topology_does_not_name_is_a_leaf_at_the_root():
     assert isinstance(worked(fabrics.two_pods(), free, 1, {"y": 1}), Plan)
 
 
-def test_a_level_is_one_of_the_topology_that_was_given():
-    # Under the only leaf x is a second one, with a switch of level 2 above both.
+@pytest.mark.parametrize("capacity", [{"n1": 2}, {"n1": 1, "x": 1}], ids=["one leaf", "two"])
+def test_a_level_above_the_only_leaf_is_one_whether_or_not_a_host_is_next_to_it(capacity):
+    # x is a leaf of its own, with a switch of level 2 above both.
     fabric = Topology.from_tree({"sw": ["n1"]})
-    with pytest.raises(exceptions.RequestError, match=r"no level 'pod': expected one of leaf$"):
-        worked(fabric, {"n1": 1, "x": 1}, 2, require="pod")
-    answer = worked(fabric, {"n1": 1, "x": 1}, 2)
+    with pytest.raises(exceptions.RequestError, match=r"'core': expected one of leaf, pod$"):
+        worked(fabric, capacity, 2, require="core")
+    answer = worked(fabric, capacity, 2, require="pod")
     assert isinstance(answer, Plan)
-    assert answer.hop_bytes == 3
+    assert answer.hop_bytes == (0 if len(capacity) == 1 else 3)
 
 
 @pytest.mark.parametrize(

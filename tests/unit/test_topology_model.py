@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
+from hpc_sched.core import constraints
 from hpc_sched.topology import Topology
 from hpc_sched.topology.tree import level_names
 from tests.unit import fabrics
@@ -297,3 +298,20 @@ def test_a_level_that_an_unknown_host_adds_has_a_name_of_its_own():
     fabric = Topology.from_tree({"sw": ["a"]}, levels=["pod"]).including(["b"])
     check(fabric)
     assert fabric.levels == ("pod", "level2")
+
+
+@pytest.mark.parametrize(
+    ("tree", "levels"),
+    [
+        pytest.param({"sw": ["a"]}, ["rack"], id="one leaf"),
+        pytest.param({"sw": ["a"], "other": ["c"]}, ["pod"], id="islands of leaves"),
+        pytest.param({"core": {"sw": ["a"]}}, ["rack", "row"], id="two levels"),
+        pytest.param({"core": {"sw": ["a"]}, "other": ["c"]}, [], id="islands"),
+    ],
+)
+def test_a_request_may_state_the_same_levels_whatever_hosts_nova_has(tree, levels):
+    fabric = Topology.from_tree(tree, levels=levels)
+    grown = fabric.including(["b"])
+    assert fabric.request_levels == grown.request_levels == grown.levels
+    for name in fabric.request_levels:
+        assert constraints.level_of(fabric, name) <= constraints.level_of(grown, name)

@@ -166,7 +166,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
         raise exceptions.SnapshotError(f"group {args.group} has no VM: give its --flavor")
     constraints: dict[str, str] = {}
     if args.level is not None:
-        levels = found.description.levels
+        levels = found.description.request_levels
         if args.level not in levels:
             raise exceptions.SnapshotError(
                 f"there is no level {args.level!r}: expected one of {', '.join(levels)}"

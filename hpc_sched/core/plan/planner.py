@@ -53,8 +53,6 @@ def plan(
     problem = Problem.from_counts(
         topology=topology, capacity=capacity, members=members, awaiting=count, group_id=group_id
     )
-    # The level must be one of the given topology; the problem's has hosts added to it.
-    level_of(topology, require)
     return solve(problem, count, require=require, max_leaves=max_leaves)
 
 

@@ -79,7 +79,7 @@ def get_state(
         entry.state is not None and not entry.state.claims.hosts.knows(states)
     ):
         entry.is_read, entry.state = True, None
-        request = request_spec.from_spec(spec, entry.fabric.topology.levels)
+        request = request_spec.from_spec(spec, entry.fabric.topology.request_levels)
         if request is not None:
             colocated = (
                 get_colocated(spec, states) if request.bounded_by or request.by_mdobp else None
@@ -131,7 +131,7 @@ def get_colocated(
 
 def get_hpc_specs(spec: objects.RequestSpec) -> HPCSpecs:
     """Return the ``hpc:`` values of a request, checked against the levels of its fabric."""
-    return request_spec.hpc_specs_of(spec, _entry(spec).fabric.topology.levels)
+    return request_spec.hpc_specs_of(spec, _entry(spec).fabric.topology.request_levels)
 
 
 def begin_check(spec: objects.RequestSpec) -> bool:

@@ -55,7 +55,7 @@ def _invalid(cloud: InspectedCloud, specs_of: Mapping[str, Mapping[str, str]]) -
     """Yield each wrong key or value of each flavor, after a line that says what it leads to."""
     levels: tuple[str, ...] = ()
     try:
-        levels = cloud.topology().levels
+        levels = cloud.topology().request_levels
     except exceptions.TopologyError:  # which the check of the topology reports
         if any(key in specs for specs in specs_of.values() for key in (REQUIRE, PREFER)):
             yield warning(
