@@ -48,4 +48,4 @@ def test_no_two_hosts_outside_the_topology_are_under_one_leaf(cloud, boot):
     servers = boot("one-leaf", count=2, group=cloud.server_group("leaf", "soft-anti-affinity"))
     shown = cloud.wait(servers)
     assert {server["status"] for server in shown.values()} == {"ERROR"}
-    assert "needs one leaf" in shown[servers[0]]["fault"]["message"]
+    assert "needs one leaf" in cloud.api.get_server(servers[0])["fault"]["message"]
