@@ -276,13 +276,13 @@ def _in_cell(context: nova_context.RequestContext, owns: Sequence[str]) -> _Cell
         sa.func.coalesce(vm.updated_at, vm.created_at),
     ).where(*placed_instance.exists(), may_hold_room)
     with databases.cell_session(context) as session:
-        rows = session.execute(query).all()
+        rows = list(databases.with_progress(session.execute(databases.in_batches(query))))
         moving = [
             row.uuid for row in rows if placed_instance.is_migrating(row.vm_state, row.task_state)
         ]
         migrating = placed_instance.read_migrating(session, moving)
     found = []
-    for row in rows:
+    for row in databases.with_progress(rows):
         uuid, host, node, reservation, type_id, image, vcpus, memory, root, *more = row
         ephemeral, vm_state, task_state, since = more
         if host or uuid in owns or placed_instance.awaits_host(vm_state, task_state):

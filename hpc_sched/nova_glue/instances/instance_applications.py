@@ -1,6 +1,7 @@
 """The applications of the instances on the hosts, cached as long as they cannot change."""
 
 import dataclasses
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -151,7 +152,7 @@ def _read_creations(
     def read() -> tuple[dict[str, _Creation], dict[str, str]]:
         global cache
         found, unreadable = dict(defaults), {}
-        for uuid, text in databases.iter_api_rows(context, query):
+        for uuid, text in databases.with_progress(databases.iter_api_rows(context, query)):
             if uuid in uuids:
                 try:
                     found[uuid] = _creation_in(databases.object_in(text))
@@ -194,13 +195,11 @@ def _read_flavors(
         query = query.where(vm.uuid.in_(sorted(uuids)))
 
     def in_cell(cell_context: nova_context.RequestContext, _: list[str]) -> list[Any]:
+        # The same text of many VMs of a flavor is parsed once, and not kept.
+        parse = functools.lru_cache(maxsize=64)(_extra_specs_in)
         with databases.cell_session(cell_context) as session:
-            return [
-                # Parsed at once: the texts of a whole cell would fill the memory.
-                (uuid, type_id, _extra_specs_in(text))
-                for uuid, type_id, text in session.execute(databases.in_batches(query))
-                if uuid in uuids
-            ]
+            rows = databases.with_progress(session.execute(databases.in_batches(query)))
+            return [(uuid, type_id, parse(text)) for uuid, type_id, text in rows if uuid in uuids]
 
     try:
         answers = databases.read_cells(context, None, in_cell)

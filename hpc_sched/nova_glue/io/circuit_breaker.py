@@ -31,6 +31,8 @@ MAX_STUCK = 16
 PAUSE, LONG_PAUSE = 60.0, 600.0
 # Fraction of cell_timeout for which a read for many requests waits for a probe.
 PART_FOR_PROBES = 0.1
+# The same for which such a read waits on for rows to come, and seconds between two looks.
+PART_FOR_ROWS, _LOOK = 0.5, 0.1
 
 _LEFT_ALONE = "left alone after a timeout"
 
@@ -104,6 +106,18 @@ def not_yet_logged(problems: Sequence[str]) -> list[str]:
     return found
 
 
+# The source that this thread reads.
+_reading: contextvars.ContextVar["CircuitBreaker | None"] = contextvars.ContextVar(
+    "hpc_sched source", default=None
+)
+
+
+def note_progress() -> None:
+    """Note that rows of the source that this thread reads are coming: it does not hang."""
+    if (source := _reading.get()) is not None:
+        source.progress_at = time.monotonic()
+
+
 class CircuitBreaker:
     """Starts the reads of one source; used by all threads.
 
@@ -122,6 +136,7 @@ class CircuitBreaker:
         self._last_end = -math.inf  # time.monotonic() at which a read returned last
         self._probe: futures.Future[Any] | None = None
         self._probe_began = -math.inf  # a time.monotonic()
+        self.progress_at = -math.inf  # time.monotonic() at which a row came last
 
     def is_probe(self, answer: futures.Future[Any] | None) -> bool:
         """True if a read probes the source."""
@@ -202,6 +217,7 @@ class CircuitBreaker:
         return len(self._pending) + slow < max_reads
 
     def _run(self, read: Callable[[], Answer], answer: futures.Future[Answer]) -> None:
+        _reading.set(self)
         try:
             found = read()
         except BaseException as error:
@@ -234,7 +250,9 @@ def ask(
     """Return what the read of each source returns, or the exception that it raised.
 
     Reads all sources concurrently within :func:`remaining` seconds, which are charged to the
-    request. A read that has not returned by then is an UnansweredError.
+    request. A read that has not returned by then is an UnansweredError. A read for many requests
+    goes on within :func:`remaining_in_all` seconds as long as rows come: where many requests want
+    the processor, that may take long.
 
     :param max_reads: concurrent reads of one source
     """
@@ -242,7 +260,7 @@ def ask(
     found: dict[str, Answer | Exception] = {
         source: exceptions.UnansweredError(missed) for source in reads
     }
-    began = time.monotonic()
+    began, in_all = time.monotonic(), remaining_in_all()
     deadline = began + remaining()
     if began >= deadline:
         return found
@@ -265,6 +283,8 @@ def ask(
                 found[source] = exceptions.UnansweredError(_LEFT_ALONE)
         running = [answer for answer in started.values() if answer is not None]
         futures.wait(running, max(0.0, deadline - time.monotonic()))
+        if (_current.get() or RequestDeadline()).is_shared:
+            _wait_for_rows(asked, started, began + in_all)
         for source, answer in started.items():
             if answer is None or not answer.done():
                 asked[source].abandon(answer, began)
@@ -272,6 +292,25 @@ def ask(
                 error = answer.exception()
                 found[source] = error if isinstance(error, Exception) else answer.result()
     return found
+
+
+def _wait_for_rows(
+    asked: Mapping[str, CircuitBreaker],
+    started: Mapping[str, futures.Future[Any] | None],
+    until: float,
+) -> None:
+    """Wait for reads that have not returned as long as rows come for any of them.
+
+    :param until: a time.monotonic() at which it ends
+    """
+    while True:
+        late = {source: answer for source, answer in started.items() if answer is not None}
+        late = {source: answer for source, answer in late.items() if not answer.done()}
+        now = time.monotonic()
+        since = now - PART_FOR_ROWS * CONF.hpc_sched.cell_timeout
+        if now >= until or not any(asked[source].progress_at >= since for source in late):
+            return
+        futures.wait(late.values(), min(_LOOK, until - now))
 
 
 def _unanswered(

@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -171,6 +171,14 @@ def cell_session(cell_context: nova_context.RequestContext) -> AbstractContextMa
 def in_batches(query: Any) -> Any:
     """Return a query whose rows are fetched in batches, not all at once."""
     return query.execution_options(yield_per=1000)
+
+
+def with_progress(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield rows; a long read is not taken for one that hangs while they come."""
+    for number, row in enumerate(rows):
+        if number % 100 == 0:
+            circuit_breaker.note_progress()
+        yield row
 
 
 def object_fields(primitive: Any) -> Fields:
