@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -202,11 +203,17 @@ def read_hosts(
     """
     own = spec.instance_uuid
     seconds = circuit_breaker.remaining_in_all()
+    until = time.monotonic() + circuit_breaker.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
     known = HostInstances({})
+
+    def may_wait_on() -> bool:
+        """True if nothing was read since the start; the read ends by itself."""
+        return reads.last is None and time.monotonic() < until
+
     try:
         # The read of others, for which a request may wait first, leaves it time for its own reads.
         with circuit_breaker.charged(CONF.hpc_sched.cell_timeout):
-            found = reads.ask((own, states), seconds)
+            found = reads.ask((own, states), seconds, may_wait_on)
         if found is not None:
             return found.seen_by(own, states)
         problem = f"{_SOURCE}: not read within {seconds:.0f} s"

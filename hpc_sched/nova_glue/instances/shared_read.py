@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 from hpc_sched import exceptions
 
+_LOOK = 0.1  # seconds between two calls of may_wait_on
+
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 
@@ -41,11 +43,14 @@ class SharedRead(Generic[Key, Result]):
         self._next: _Batch[Key, Result] | None = None
         self._is_running = False
 
-    def ask(self, key: Key, seconds: float) -> Result | None:
+    def ask(
+        self, key: Key, seconds: float, may_wait_on: Callable[[], bool] = lambda: False
+    ) -> Result | None:
         """Return what a read that begins after this call returns, or None if that takes longer.
 
         :param key: of the request, given to the read
         :param seconds: for which the caller waits
+        :param may_wait_on: whether the caller waits on after them; called while it does
         :raises Exception: what the read raises
         """
         with self._lock:
@@ -64,6 +69,8 @@ class SharedRead(Generic[Key, Result]):
             except RuntimeError:  # out of threads
                 self._serve()
         done, _ = futures.wait([batch.answer], max(0.0, seconds))
+        while not done and may_wait_on():
+            done, _ = futures.wait([batch.answer], _LOOK)
         return batch.answer.result() if done else None
 
     def _serve(self) -> None:

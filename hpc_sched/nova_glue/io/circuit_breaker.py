@@ -31,8 +31,10 @@ MAX_STUCK = 16
 PAUSE, LONG_PAUSE = 60.0, 600.0
 # Fraction of cell_timeout for which a read for many requests waits for a probe.
 PART_FOR_PROBES = 0.1
-# The same for which such a read waits on for rows to come, and seconds between two looks.
-PART_FOR_ROWS, _LOOK = 0.5, 0.1
+# Such a read goes on as long as rows come: fraction of cell_timeout between two of them, and
+# multiple of it in all.
+PART_FOR_ROWS, MAX_FOR_ROWS = 0.5, 6
+_LOOK = 0.1  # seconds between two looks
 
 _LEFT_ALONE = "left alone after a timeout"
 
@@ -251,8 +253,8 @@ def ask(
 
     Reads all sources concurrently within :func:`remaining` seconds, which are charged to the
     request. A read that has not returned by then is an UnansweredError. A read for many requests
-    goes on within :func:`remaining_in_all` seconds as long as rows come: where many requests want
-    the processor, that may take long.
+    goes on as long as rows come, up to ``MAX_FOR_ROWS`` times ``cell_timeout``: where many
+    requests want the processor, that may take long.
 
     :param max_reads: concurrent reads of one source
     """
@@ -260,8 +262,8 @@ def ask(
     found: dict[str, Answer | Exception] = {
         source: exceptions.UnansweredError(missed) for source in reads
     }
-    began, in_all = time.monotonic(), remaining_in_all()
-    deadline = began + remaining()
+    began, limit = time.monotonic(), remaining()
+    deadline = began + limit
     if began >= deadline:
         return found
     with _lock:
@@ -269,7 +271,7 @@ def ask(
             source: breakers.setdefault(source, CircuitBreaker(source, max_reads))
             for source in reads
         }
-    with charged():
+    with charged(limit):
         started = {source: asked[source].begin(read, 0.0) for source, read in reads.items()}
         # Busy sources come last: waiting for one of them does not delay the others.
         for source in [source for source, answer in started.items() if answer is None]:
@@ -284,7 +286,7 @@ def ask(
         running = [answer for answer in started.values() if answer is not None]
         futures.wait(running, max(0.0, deadline - time.monotonic()))
         if (_current.get() or RequestDeadline()).is_shared:
-            _wait_for_rows(asked, started, began + in_all)
+            _wait_for_rows(asked, started, began + MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout)
         for source, answer in started.items():
             if answer is None or not answer.done():
                 asked[source].abandon(answer, began)
