@@ -153,13 +153,13 @@ def _read(
 
     others = [placed for placed in answers.rows if placed.uuid != own]
     is_partial = known is None or bool(answers.problems)
-    cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
     if known is None:
         cells = frozenset(cell.id for cell in databases.known_cells)
-    unread = {vm.uuid for vm in vms if vm.cell_id in answers.down} - {own}
-    if known is None:
-        unread |= uuids - {placed.uuid for placed in answers.rows} - {own}
-    members = members_on(states, unread)
+        unread = uuids - {placed.uuid for placed in answers.rows}
+    else:
+        cells = frozenset(vm.cell_id for vm in vms if vm.cell_id is not None)
+        unread = frozenset(vm.uuid for vm in vms if vm.cell_id in answers.down)
+    members = members_on(states, unread - {own})
     building = [placed.uuid for placed in others if not placed.host and placed.building]
     followers: list[CellMember] = []
     if is_move:
@@ -228,7 +228,7 @@ def _after_moves(
     """
     leaving = {member.uuid: member.nodename or "" for member in members if member.is_leaving}
     looked_up = in_flight_instances.places_of(context, sorted(leaving), states, leaving)
-    found = {uuid: (place,) for uuid, place in looked_up.places.items()} | dict(looked_up.several)
+    found = looked_up.all_places
     # HostStates are of hosts that are up.
     up = {state.host for state in states}
     unsure = {host for places in found.values() for host, _ in places} - up

@@ -180,8 +180,7 @@ def read(
         most=len(wanted),
     )
     # After an evacuation allocations stay on hosts that are down.
-    nodes = {uuid: [node] for uuid, (_, node) in found.places.items()}
-    nodes |= {uuid: [node for _, node in places] for uuid, places in found.several.items()}
+    nodes = {uuid: [node for _, node in places] for uuid, places in found.all_places.items()}
     for uuid, vm in carried.items():
         if uuid in found.missed and vm.nodename:
             nodes[uuid] = [vm.nodename]

@@ -38,6 +38,11 @@ class LookupResult:
     # that are down.
     several: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
 
+    @property
+    def all_places(self) -> dict[str, tuple[Place, ...]]:
+        """All places of each consumer that holds an allocation."""
+        return {consumer: (place,) for consumer, place in self.places.items()} | dict(self.several)
+
 
 def places_of(
     context: nova_context.RequestContext,

@@ -120,14 +120,13 @@ def down_hosts(
     """
     if not hosts:
         return databases.CellAnswers()
-    service = main_models.Service
     query = sa.select(*_service_columns()).where(
-        service.host.in_(sorted(hosts)), service.binary == "nova-compute", service.deleted == 0
+        main_models.Service.host.in_(sorted(hosts)), _is_compute()
     )
 
     def in_cell(cell: nova_context.RequestContext, _: list[str]) -> list[str]:
         rows = (dict(zip(_SERVICE, row, strict=True)) for row in databases.cell_rows(cell, query))
-        return [row["host"] for row in rows if row["disabled"] or not _is_up(row)]
+        return [row["host"] for row in rows if _is_out_of_service(row)]
 
     return databases.read_cells(context, None, in_cell)
 
@@ -144,22 +143,17 @@ def _instances(cell: nova_context.RequestContext, condition: Any) -> list[CellMe
     vm, service = main_models.Instance, main_models.Service
     query = (
         sa.select(vm.uuid, vm.host, vm.node, vm.vm_state, vm.task_state, *_service_columns())
-        .outerjoin(
-            service,
-            sa.and_(
-                service.host == vm.host, service.binary == "nova-compute", service.deleted == 0
-            ),
-        )
+        .outerjoin(service, sa.and_(service.host == vm.host, _is_compute()))
         .where(condition, *exists())
     )
     found = []
     for uuid, host, node, vm_state, task_state, *columns in databases.cell_rows(cell, query):
         of_service = dict(zip(_SERVICE, columns, strict=True))
-        is_down = bool(host) and (of_service["disabled"] or not _is_up(of_service))
+        is_down = bool(host) and _is_out_of_service(of_service)
         is_rebuilt = task_state in task_states.rebuild_states
         is_leaving = bool(host) and (is_rebuilt or (is_down and task_state in MIGRATING))
         building = not host and awaits_host(vm_state, task_state)
-        found.append(CellMember(uuid, host, node, building, bool(is_down), is_leaving))
+        found.append(CellMember(uuid, host, node, building, is_down, is_leaving))
     return found
 
 
@@ -171,9 +165,17 @@ def _service_columns() -> list[Any]:
     return [getattr(main_models.Service, name) for name in _SERVICE]
 
 
-def _is_up(service: Mapping[str, Any]) -> bool:
-    """True if Nova takes a compute service for up; without a record it was removed."""
-    return service["host"] is not None and bool(_servicegroup().service_is_up(service))
+def _is_compute() -> Any:
+    """Return the condition for the services of computes."""
+    service = main_models.Service
+    return sa.and_(service.binary == "nova-compute", service.deleted == 0)
+
+
+def _is_out_of_service(service: Mapping[str, Any]) -> bool:
+    """True if a compute service is disabled or down; without a record it was removed."""
+    if service["host"] is None or service["disabled"]:
+        return True
+    return not _servicegroup().service_is_up(service)
 
 
 @functools.cache

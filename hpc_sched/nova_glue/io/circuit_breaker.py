@@ -64,6 +64,11 @@ def active(deadline: RequestDeadline) -> Iterator[RequestDeadline]:
         _current.reset(before)
 
 
+def _deadline() -> RequestDeadline:
+    """Return the deadline of this thread's request, or one of its own."""
+    return _current.get() or RequestDeadline()
+
+
 def remaining() -> float:
     """Return how many seconds the next read may take.
 
@@ -75,8 +80,7 @@ def remaining() -> float:
 
 def remaining_in_all() -> float:
     """Return how many seconds all further reads of the request may take."""
-    deadline = _current.get() or RequestDeadline()
-    return float(2 * CONF.hpc_sched.cell_timeout - deadline.waited)
+    return float(2 * CONF.hpc_sched.cell_timeout - _deadline().waited)
 
 
 @contextmanager
@@ -85,7 +89,7 @@ def charged(most: float = math.inf) -> Iterator[None]:
 
     :param most: seconds that are charged at the most
     """
-    request = _current.get() or RequestDeadline()
+    request = _deadline()
     began = time.monotonic()
     try:
         yield
@@ -98,7 +102,7 @@ def not_yet_logged(problems: Sequence[str]) -> list[str]:
 
     The source is what a problem names before its first colon.
     """
-    deadline = _current.get() or RequestDeadline()
+    deadline = _deadline()
     found = []
     for problem in problems:
         source = problem.partition(": ")[0]
@@ -277,7 +281,7 @@ def ask(
         for source in [source for source, answer in started.items() if answer is None]:
             left = max(0.0, deadline - time.monotonic())
             started[source] = asked[source].begin(reads[source], left)
-        if (_current.get() or RequestDeadline()).is_shared:
+        if _deadline().is_shared:
             probes = {source for source in started if asked[source].is_probe(started[source])}
             wait = min(deadline - time.monotonic(), PART_FOR_PROBES * CONF.hpc_sched.cell_timeout)
             for source in _unanswered(started, probes, wait):
@@ -285,7 +289,7 @@ def ask(
                 found[source] = exceptions.UnansweredError(_LEFT_ALONE)
         running = [answer for answer in started.values() if answer is not None]
         futures.wait(running, max(0.0, deadline - time.monotonic()))
-        if (_current.get() or RequestDeadline()).is_shared:
+        if _deadline().is_shared:
             _wait_for_rows(asked, started, began + MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout)
         for source, answer in started.items():
             if answer is None or not answer.done():

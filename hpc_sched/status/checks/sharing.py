@@ -1,7 +1,7 @@
 """Check: the VMs on each host keep the rules for sharing it (Gupta2013)."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import nova.conf
 from nova import context as nova_context
@@ -34,7 +34,12 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
     found = cloud.from_database("VMs on hosts", read_instances)
     metadata = cloud.from_database("host aggregates", read_metadata)
     by_limits = configured_plugins.enabled().has_filter(INTERFERENCE_FILTER)
-    apart = functools.cache(_incompatible)
+    # Read only if an application has a name.
+    bad_company = functools.cache(_bad_company)
+
+    def apart(name: str | None) -> frozenset[str]:
+        return frozenset() if name is None else bad_company().get(name, frozenset())
+
     default = Limits(CONF.hpc_sched[ALPHA], CONF.hpc_sched[BETA])
     broken: dict[str, list[str]] = {}
     unknown = 0
@@ -85,14 +90,9 @@ def read_metadata(context: nova_context.RequestContext) -> dict[str, list[dict[s
     return found
 
 
-def _incompatible(name: str | None) -> frozenset[str]:
+def _bad_company() -> Mapping[str, frozenset[str]]:
+    """Return the applications that each is kept apart from; raise InterferenceError."""
     path = CONF.hpc_sched.interference_file
-    if name is None or not path:
-        return frozenset()
-    return _bad_company(path).get(name, frozenset())
-
-
-@functools.cache
-def _bad_company(path: str) -> dict[str, frozenset[str]]:
-    index = interference_file.read_index(path)
-    return dict(index.bad_company(CONF.hpc_sched.interference_tolerance))
+    if not path:
+        return {}
+    return interference_file.read_index(path).bad_company(CONF.hpc_sched.interference_tolerance)
