@@ -184,7 +184,7 @@ switches:
     with pytest.raises(exceptions.TopologyError) as caught:
         YamlFileDriver(path="t.yaml").parse_text(text.encode(), "t.yaml", {})
     assert [problem.partition(": ")[2] for problem in caught.value.problems] == [
-        "leaf 'sw1': bad range in 'n[3-': missing bracket: \"n[3-\"",
+        "leaf 'sw1': bad range in 'n[3-': a bracket without its partner",
         "host 'n1' stands twice under leaf 'sw1'",
         "switch 'sw2' has neither 'hosts' nor 'switches'",
         "switch 'sw1' stands twice, first on line 3: a switch has one parent",

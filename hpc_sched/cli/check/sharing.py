@@ -47,13 +47,13 @@ exit codes: 0 no rule is broken, 1 some are or the command failed, 2 wrong usage
         hosts = sorted({node.nodename for node in snapshot.hypervisors})
         cloud = Cloud.of(snapshot, Topology.from_tree({"cloud": hosts}))
         broken = colocation.broken_rules(cloud)
-        names = {server.uuid: server.name for server in snapshot.servers}
+        names = {server.uuid: server.name or server.uuid for server in snapshot.servers}
         self.exit_code = int(bool(broken))
         number = plurals.text(len({place for place, _ in broken}), "host")
         checked = f"{plurals.text(len(hosts), 'host')} and {plurals.text(len(names), 'VM')} checked"
         self.below = [f"{checked}, {number} with a broken rule." if broken else f"{checked}: good."]
         rows = [
-            (node, found.rule, found.text, " ".join(names[uuid] or uuid for uuid in found.vms))
+            (node, found.rule, found.text, " ".join(sorted(names[uuid] for uuid in found.vms)))
             for (_, node), found in broken
         ]
         return ("Host", "Rule", "Found", "VMs"), rows
