@@ -66,7 +66,9 @@ class Expansion:
             names = list(itertools.chain.from_iterable(found))
         except RangeSetException as error:
             raise ValueError(f"bad range in {_shown(text)}: {error}") from error
-        return names if len(parts) == 1 else sorted(dict.fromkeys(names), key=_natural)
+        if "," not in stripped and stripped.count("[") < 2:
+            return names  # one range, whose names are in order and differ
+        return sorted(dict.fromkeys(names), key=_natural)
 
     def count(self, number: int, text: str) -> None:
         """Add the names that a text stands for, or raise TooManyNamesError."""

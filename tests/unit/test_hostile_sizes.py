@@ -211,6 +211,13 @@ def test_the_lists_of_a_topology_have_one_limit_together(
         ),
         pytest.param(
             SLURM,
+            [(f"SwitchName=s{n} Switches=a{n}[1-999999],x[\n", 1) for n in range(100)],
+            r":11: switch 's10': 'a10\[1-999999\],x\[' expands to 999999 switch names, together "
+            "with those before 10999989; at most 10000000$",
+            id="lists of switches, each with an error",
+        ),
+        pytest.param(
+            SLURM,
             [("SwitchName=a\n", 11_000_000)],
             "expected at most 10000000 lines, found 11000000",
             id="lines in topology.conf",

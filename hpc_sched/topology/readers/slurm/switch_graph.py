@@ -137,26 +137,29 @@ class SwitchGraph:
         names: dict[str, None] = {}
         twice: dict[str, None] = {}
         undefined: dict[str, None] = {}
-        for found in _PART.finditer(text):
-            part = found[0]
-            if hostlist.PLAIN.match(part):
-                expansion.count(1, part)
-                unfolded = [part]
-            else:
-                unfolded = expansion.expand(part)
-            for name in unfolded:
-                kept = names
-                if what == "node":
-                    check_name(name)
-                elif line := self.defined.get(name):
-                    name = line.name  # all lists share one text of each name
+        try:
+            for found in _PART.finditer(text):
+                part = found[0]
+                if hostlist.PLAIN.match(part):
+                    expansion.count(1, part)
+                    unfolded = [part]
                 else:
-                    kept = undefined
-                if name in kept:
-                    twice[name] = None
-                kept[name] = None
-        if what == "switch":
-            self._switches.count(expansion.found, text)
+                    unfolded = expansion.expand(part)
+                for name in unfolded:
+                    kept = names
+                    if what == "node":
+                        check_name(name)
+                    elif line := self.defined.get(name):
+                        name = line.name  # all lists share one text of each name
+                    else:
+                        kept = undefined
+                    if name in kept:
+                        twice[name] = None
+                    kept[name] = None
+        finally:
+            # A list with an error has taken time too, and is unfolded again for each line.
+            if what == "switch":
+                self._switches.count(expansion.found, text)
         return _Unfolded(tuple(names), _words(twice), _words(undefined))
 
     def _list_nodes(self, line: SwitchLine, text: str, owner: dict[str, str]) -> None:
