@@ -44,9 +44,16 @@ class RequestDeadline:
     """Waiting time and logged problems of one request; used only by the thread that serves it."""
 
     waited: float = 0.0  # seconds
-    # Whether other requests wait too: a source that may still hang must not delay all of them.
-    is_shared: bool = False
+    # time.monotonic() until which reads for many requests go on as long as rows come; None for
+    # the reads of one request.
+    rows_until: float | None = None
     logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
+
+
+def shared_deadline() -> RequestDeadline:
+    """Return the deadline of a read for many requests that begins now."""
+    most = MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
+    return RequestDeadline(rows_until=time.monotonic() + most)
 
 
 _current: contextvars.ContextVar[RequestDeadline | None] = contextvars.ContextVar(
@@ -73,9 +80,11 @@ def remaining() -> float:
     """Return how many seconds the next read may take.
 
     At most ``cell_timeout``, and twice that for all reads of the request: after one source has
-    timed out there is time left for the others.
+    timed out there is time left for the others. Each of the reads for many requests has
+    ``cell_timeout``: what one of them misses is missed by all requests.
     """
-    return float(min(CONF.hpc_sched.cell_timeout, remaining_in_all()))
+    limit = float(CONF.hpc_sched.cell_timeout)
+    return limit if _deadline().rows_until is not None else min(limit, remaining_in_all())
 
 
 def remaining_in_all() -> float:
@@ -160,8 +169,8 @@ class CircuitBreaker:
             self._changed.wait_for(lambda: self.retry_at is not None or self._has_room(), seconds)
             if self.retry_at is not None:
                 now = time.monotonic()
-                is_late = now - self._probe_began >= CONF.hpc_sched.cell_timeout
-                if self._probe is not None and is_late:
+                limit = CONF.hpc_sched.cell_timeout
+                if self._probe is not None and self._hangs(self._probe_began, limit):
                     self._leave(self._probe)
                     self._open()
                 if now < self.retry_at or self._probe is not None:
@@ -173,18 +182,17 @@ class CircuitBreaker:
             self._pending.add(answer)
         # The thread gets the caller's context variables: tests count queries by them.
         run = contextvars.copy_context().run
-        thread = threading.Thread(
-            target=run, args=(self._run, read, answer), name=self._thread_name, daemon=True
-        )
         try:
-            thread.start()
-        except RuntimeError as error:  # out of threads, which is no fault of the source
+            threading.Thread(
+                target=run, args=(self._run, read, answer), name=self._thread_name, daemon=True
+            ).start()
+        except Exception as error:  # out of threads or memory, which is no fault of the source
             with self._changed:
                 self._pending.discard(answer)
                 if self._probe is answer:
                     self._probe = None
                 self._changed.notify_all()
-            answer.set_exception(error)
+            answer.set_exception(exceptions.UnansweredError(f"no thread can be started: {error}"))
         return answer
 
     def abandon(self, answer: futures.Future[Any] | None, began: float) -> None:
@@ -199,8 +207,17 @@ class CircuitBreaker:
             if self.retry_at is None and self._last_end > began:
                 return
             # A request near its deadline says nothing about the source's speed.
-            if time.monotonic() - began >= CONF.hpc_sched.cell_timeout / 2:
+            if self._hangs(began, PART_FOR_ROWS * CONF.hpc_sched.cell_timeout):
                 self._open()
+
+    def _hangs(self, began: float, silence: float) -> bool:
+        """True if a read has brought no row for some seconds, or takes too long in all.
+
+        :param began: time.monotonic() at which it began
+        """
+        now = time.monotonic()
+        most = MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
+        return now - max(began, self.progress_at) >= silence or now - began >= most
 
     def _leave(self, answer: futures.Future[Any] | None) -> None:
         """Abandon a read that is under way."""
@@ -257,8 +274,8 @@ def ask(
 
     Reads all sources concurrently within :func:`remaining` seconds, which are charged to the
     request. A read that has not returned by then is an UnansweredError. A read for many requests
-    goes on as long as rows come, up to ``MAX_FOR_ROWS`` times ``cell_timeout``: where many
-    requests want the processor, that may take long.
+    goes on as long as rows come, all of them together up to ``MAX_FOR_ROWS`` times
+    ``cell_timeout``: where many requests want the processor, that may take long.
 
     :param max_reads: concurrent reads of one source
     """
@@ -281,7 +298,8 @@ def ask(
         for source in [source for source, answer in started.items() if answer is None]:
             left = max(0.0, deadline - time.monotonic())
             started[source] = asked[source].begin(reads[source], left)
-        if _deadline().is_shared:
+        rows_until = _deadline().rows_until
+        if rows_until is not None:
             probes = {source for source in started if asked[source].is_probe(started[source])}
             wait = min(deadline - time.monotonic(), PART_FOR_PROBES * CONF.hpc_sched.cell_timeout)
             for source in _unanswered(started, probes, wait):
@@ -289,8 +307,8 @@ def ask(
                 found[source] = exceptions.UnansweredError(_LEFT_ALONE)
         running = [answer for answer in started.values() if answer is not None]
         futures.wait(running, max(0.0, deadline - time.monotonic()))
-        if _deadline().is_shared:
-            _wait_for_rows(asked, started, began + MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout)
+        if rows_until is not None:
+            _wait_for_rows(asked, started, rows_until)
         for source, answer in started.items():
             if answer is None or not answer.done():
                 asked[source].abandon(answer, began)
