@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -370,6 +371,39 @@ def test_what_is_known_of_vms_is_not_forgotten_while_their_cell_does_not_answer(
     seen(cloud)
     assert not instance_applications.cache.creations
     assert not instance_applications.cache.applications
+
+
+@pytest.mark.parametrize("failing", ["hpc_sched shared read", "hpc_sched read"])
+def test_what_is_known_of_vms_is_not_forgotten_while_no_thread_can_be_started(
+    cloud, monkeypatch, failing: str
+):
+    start = threading.Thread.start
+
+    def start_if_any(thread: threading.Thread) -> None:
+        if thread.name.startswith(failing):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    rows.add_vms(cloud, HOSTS, extra_specs=SYNC)
+    known = seen(cloud)
+    monkeypatch.setattr(threading.Thread, "start", start_if_any)
+    states = states_of(cloud)
+    found = colocated_instances.read(request(), states)
+    assert {state.host: found.on(state) for state in states} == known
+    assert "no thread can be started" in found.host_instances.problems[0]
+
+
+def test_what_is_known_of_vms_is_not_forgotten_after_an_error_of_ours(cloud, monkeypatch):
+    def broken(*_: object, **_options: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    rows.add_vms(cloud, HOSTS, extra_specs=SYNC)
+    known = seen(cloud)
+    monkeypatch.setattr(instance_applications, "read", broken)
+    states = states_of(cloud)
+    found = colocated_instances.read(request(), states)
+    assert {state.host: found.on(state) for state in states} == known
+    assert found.host_instances.problems == ("VMs on all hosts: ZeroDivisionError: ours",)
 
 
 def test_a_vm_that_was_on_its_way_when_its_cell_fell_silent_is_not_forgotten(cloud, allocate):

@@ -85,10 +85,18 @@ def test_an_exit_in_the_read_is_no_exit_of_the_request():
         SharedRead(read).ask("one", 20)
 
 
-def test_without_a_thread_to_spare_the_request_reads_itself(source, monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError("none")])
+def test_without_a_thread_to_spare_the_request_has_an_error_and_the_next_one_tries_again(
+    source, monkeypatch, error: Exception
+):
     def no_thread(_self: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+        raise error
 
     source.may_end.set()
-    monkeypatch.setattr(threading.Thread, "start", no_thread)
-    assert SharedRead(source.read).ask("one", 20) == 1
+    shared = SharedRead(source.read)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        for _ in range(2):
+            with pytest.raises(exceptions.UnansweredError, match=f"can be started: {error}"):
+                shared.ask("one", 20)
+    assert shared.ask("two", 20) == 1

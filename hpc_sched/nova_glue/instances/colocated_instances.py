@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -199,30 +198,25 @@ def read_hosts(
 ) -> HostInstances:
     """Return the instances on hosts, with their applications, as a request sees them.
 
-    Never raises: what could not be read is among the problems.
+    What could not be read is among the problems; VMs that were read last remain known.
     """
     own = spec.instance_uuid
     seconds = circuit_breaker.remaining_in_all()
-    until = time.monotonic() + circuit_breaker.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
-    known = HostInstances({})
-
-    def may_wait_on() -> bool:
-        """True if nothing was read since the start; the read ends by itself."""
-        return reads.last is None and time.monotonic() < until
-
+    if reads.last is None:
+        # Without a read since the start no VM is known. The read ends by itself.
+        seconds = circuit_breaker.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
     try:
         # The read of others, for which a request may wait first, leaves it time for its own reads.
         with circuit_breaker.charged(CONF.hpc_sched.cell_timeout):
-            found = reads.ask((own, states), seconds, may_wait_on)
-        if found is not None:
-            return found.seen_by(own, states)
+            found = reads.ask((own, states), seconds)
         problem = f"{_SOURCE}: not read within {seconds:.0f} s"
-        if reads.last is not None:
-            known = reads.last.seen_by(own, states)
     except Exception as error:
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read which VMs are on the hosts")
-        problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
+        found, problem = None, f"{_SOURCE}: {databases.reason(error)}"
+    if found is not None:
+        return found.seen_by(own, states)
+    known = HostInstances({}) if reads.last is None else reads.last.seen_by(own, states)
     # An instance that has a host moves; Nova's scheduler has it in its HostState.
     is_move = known.is_move or any(own in state.instances for state in states)
     return dataclasses.replace(
@@ -241,7 +235,7 @@ _SOURCE = "VMs on all hosts"
 
 def _read_all(asked: Sequence[Asked], before: AllInstances | None) -> AllInstances:
     """Return all instances for some requests at once, in a thread of its own."""
-    with circuit_breaker.active(circuit_breaker.RequestDeadline(is_shared=True)):
+    with circuit_breaker.active(circuit_breaker.shared_deadline()):
         context = nova_context.get_admin_context()
         owns = [own for own, _ in asked]
         found = host_instances.read(context, owns, asked[0][1], before)

@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 
 from hpc_sched import exceptions
 
-_LOOK = 0.1  # seconds between two calls of may_wait_on
-
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 
@@ -43,14 +41,12 @@ class SharedRead(Generic[Key, Result]):
         self._next: _Batch[Key, Result] | None = None
         self._is_running = False
 
-    def ask(
-        self, key: Key, seconds: float, may_wait_on: Callable[[], bool] = lambda: False
-    ) -> Result | None:
+    def ask(self, key: Key, seconds: float) -> Result | None:
         """Return what a read that begins after this call returns, or None if that takes longer.
 
         :param key: of the request, given to the read
         :param seconds: for which the caller waits
-        :param may_wait_on: whether the caller waits on after them; called while it does
+        :raises exceptions.UnansweredError: if no thread can be started for the read
         :raises Exception: what the read raises
         """
         with self._lock:
@@ -61,17 +57,22 @@ class SharedRead(Generic[Key, Result]):
             must_start = not self._is_running
             self._is_running = True
         if must_start:
-            serving = threading.Thread(
-                target=self._serve, name="hpc_sched shared read", daemon=True
-            )
-            try:
-                serving.start()
-            except RuntimeError:  # out of threads
-                self._serve()
+            self._start()
         done, _ = futures.wait([batch.answer], max(0.0, seconds))
-        while not done and may_wait_on():
-            done, _ = futures.wait([batch.answer], _LOOK)
         return batch.answer.result() if done else None
+
+    def _start(self) -> None:
+        """Start the thread that reads; the requests that wait get an error if there is none."""
+        try:
+            threading.Thread(target=self._serve, name="hpc_sched shared read", daemon=True).start()
+        except Exception as error:  # out of threads or memory
+            with self._lock:
+                batch, self._next = self._next, None
+                self._is_running = False
+            assert batch is not None
+            batch.answer.set_exception(
+                exceptions.UnansweredError(f"no thread can be started: {error}")
+            )
 
     def _serve(self) -> None:
         """Read until no request waits."""
