@@ -185,6 +185,44 @@ def test_a_source_that_brings_rows_to_one_read_does_not_hang_for_a_slow_one():
         assert long.result() == "rows"
 
 
+@contextmanager
+def busy() -> Iterator[None]:
+    """Keep the process busy."""
+    ended = threading.Event()
+
+    def spin() -> None:
+        while not ended.is_set():
+            sum(range(1000))
+
+    threads = [threading.Thread(target=spin) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_read_for_many_requests_is_waited_for_while_the_process_is_busy():
+    def late() -> str:
+        time.sleep(1.5 * TIMEOUT)
+        return "late"
+
+    assert said_to_many(late) == UNANSWERED
+    faults.forget()
+    with busy():
+        assert said_to_many(late) == "late"
+        assert said(late) == UNANSWERED
+        faults.forget()
+        # But not for ever.
+        with hanging() as hang:
+            began = time.monotonic()
+            assert said_to_many(hang) == UNANSWERED
+            assert time.monotonic() - began < 7 * TIMEOUT
+
+
 def test_each_source_of_a_read_for_many_requests_has_its_time_however_long_others_took():
     began = time.monotonic()
     with circuit_breaker.active(circuit_breaker.shared_deadline()):

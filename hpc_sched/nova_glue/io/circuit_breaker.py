@@ -34,6 +34,9 @@ PART_FOR_PROBES = 0.1
 # Such a read goes on as long as rows come: fraction of cell_timeout between two of them, and
 # multiple of it in all.
 PART_FOR_ROWS, MAX_FOR_ROWS = 0.5, 6
+# And as long as this process is so busy, in processors, that its threads that read may have to
+# wait: where many requests come at once, that is no fault of the source.
+BUSY = 0.5
 _LOOK = 0.1  # seconds between two looks
 
 _LEFT_ALONE = "left alone after a timeout"
@@ -274,8 +277,8 @@ def ask(
 
     Reads all sources concurrently within :func:`remaining` seconds, which are charged to the
     request. A read that has not returned by then is an UnansweredError. A read for many requests
-    goes on as long as rows come, all of them together up to ``MAX_FOR_ROWS`` times
-    ``cell_timeout``: where many requests want the processor, that may take long.
+    goes on as long as rows come or this process is busy, all of them together up to
+    ``MAX_FOR_ROWS`` times ``cell_timeout``.
 
     :param max_reads: concurrent reads of one source
     """
@@ -283,7 +286,7 @@ def ask(
     found: dict[str, Answer | Exception] = {
         source: exceptions.UnansweredError(missed) for source in reads
     }
-    began, limit = time.monotonic(), remaining()
+    began, used, limit = time.monotonic(), time.process_time(), remaining()
     deadline = began + limit
     if began >= deadline:
         return found
@@ -308,7 +311,11 @@ def ask(
         running = [answer for answer in started.values() if answer is not None]
         futures.wait(running, max(0.0, deadline - time.monotonic()))
         if rows_until is not None:
-            _wait_for_rows(asked, started, rows_until)
+
+            def is_busy() -> bool:
+                return time.process_time() - used >= BUSY * (time.monotonic() - began)
+
+            _wait_for_rows(asked, started, rows_until, is_busy)
         for source, answer in started.items():
             if answer is None or not answer.done():
                 asked[source].abandon(answer, began)
@@ -322,8 +329,9 @@ def _wait_for_rows(
     asked: Mapping[str, CircuitBreaker],
     started: Mapping[str, futures.Future[Any] | None],
     until: float,
+    is_busy: Callable[[], bool],
 ) -> None:
-    """Wait for reads that have not returned as long as rows come for any of them.
+    """Wait for reads that have not returned as long as rows come for any, or the process is busy.
 
     :param until: a time.monotonic() at which it ends
     """
@@ -332,7 +340,8 @@ def _wait_for_rows(
         late = {source: answer for source, answer in late.items() if not answer.done()}
         now = time.monotonic()
         since = now - PART_FOR_ROWS * CONF.hpc_sched.cell_timeout
-        if now >= until or not any(asked[source].progress_at >= since for source in late):
+        has_rows = any(asked[source].progress_at >= since for source in late)
+        if not late or now >= until or not (has_rows or is_busy()):
             return
         futures.wait(late.values(), min(_LOOK, until - now))
 
