@@ -307,9 +307,10 @@ OPTS = [
         help="Time limit of one read of a request from the databases of the cells, the API "
         "database or, for VMs being built, Placement, in seconds; all reads of a request may take "
         "twice as long together. The read of the VMs on all hosts, which many requests share, goes "
-        "on as long as rows come or the process is busy, six times as long at most; a scheduler that "
-        "has read nothing yet waits for it. A source that exceeds the limit is skipped with a warning and not read for "
-        "a minute; the request is placed by what the scheduler has in memory.",
+        "on as long as rows come or the process is busy, six times as long at most; a scheduler "
+        "that has read nothing yet waits for it. A source that exceeds the limit is skipped with a "
+        "warning and not read for a minute; the request is placed by what the scheduler has in "
+        "memory.",
     ),
     cfg.FloatOpt(
         "planning_timeout",

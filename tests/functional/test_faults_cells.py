@@ -122,6 +122,8 @@ def test_a_cell_that_answers_again_is_read_again(claims, group, caplog, monkeypa
     with faults.silent_server() as port, faults.cell_at(claims.cloud, "cell2", port):
         outcomes.place(claims, group)
         assert faults.said(caplog)
+    # Reads that the server has left without an answer end soon.
+    faults.wait_until(lambda: not faults.reads_under_way())
     caplog.clear()
     outcomes.place(claims, group)
     assert faults.said(caplog) == []
@@ -173,7 +175,8 @@ def test_a_cell_that_refuses_the_first_connection_does_not_keep_a_request_for_it
 
 
 def test_all_reads_of_a_request_together_wait_two_timeouts(claims, group, caplog):
-    """Each takes most of one."""
+    """Each takes most of one; after a start, the read of the VMs on all hosts is waited for."""
+    outcomes.place(claims, group)
     with faults.slow_for_us(0.3 * TIMEOUT):
         outcome = outcomes.place(claims, group)
     assert outcome.seconds < 2 * TIMEOUT + WORK

@@ -211,9 +211,11 @@ def read_hosts(
             found = reads.ask((own, states), seconds)
         problem = f"{_SOURCE}: not read within {seconds:.0f} s"
     except Exception as error:
+        source = databases.API_DATABASE  # cells that do not answer raise nothing
         if not isinstance(error, databases.OUTAGES):
             LOG.exception("Cannot read which VMs are on the hosts")
-        found, problem = None, f"{_SOURCE}: {databases.reason(error)}"
+            source = _SOURCE
+        found, problem = None, f"{source}: {databases.reason(error)}"
     if found is not None:
         return found.seen_by(own, states)
     known = HostInstances({}) if reads.last is None else reads.last.seen_by(own, states)
