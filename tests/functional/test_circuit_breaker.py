@@ -192,7 +192,8 @@ def busy() -> Iterator[None]:
 
     def spin() -> None:
         while not ended.is_set():
-            sum(range(1000))
+            sum(range(10_000))
+            time.sleep(0)  # under eventlet no other thread runs before
 
     threads = [threading.Thread(target=spin) for _ in range(4)]
     for thread in threads:
