@@ -10,7 +10,7 @@ import nova.conf
 import pytest
 
 from hpc_sched import conf, exceptions
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 from tests.functional import faults
 
 CONF = nova.conf.CONF
@@ -123,7 +123,7 @@ def test_a_read_for_many_requests_does_not_wait_for_a_try_that_hangs():
     with hanging() as hang:
         assert said(hang) == UNANSWERED
         time.sleep(circuit_breaker.PAUSE)
-        with circuit_breaker.active(circuit_breaker.shared_deadline()) as deadline:
+        with request_deadline.active(request_deadline.shared()) as deadline:
             assert said(hang) == LEFT_ALONE
         assert deadline.waited < TIMEOUT / 2
         # The try goes on, for as long as others would.
@@ -138,7 +138,7 @@ def test_a_try_that_ends_after_its_read_for_many_requests_counts(monkeypatch):
     with hanging() as hang:
         assert said(hang) == UNANSWERED
         time.sleep(circuit_breaker.PAUSE)
-        with circuit_breaker.active(circuit_breaker.shared_deadline()):
+        with request_deadline.active(request_deadline.shared()):
             assert said(lambda: time.sleep(TIMEOUT / 3)) == LEFT_ALONE
         time.sleep(TIMEOUT / 2)
         assert said(well) == "well"
@@ -157,7 +157,7 @@ def with_rows(seconds: float) -> Callable[[], str]:
 
 
 def said_to_many(read: Callable[[], object]) -> object:
-    with circuit_breaker.active(circuit_breaker.shared_deadline()):
+    with request_deadline.active(request_deadline.shared()):
         return said(read)
 
 
@@ -226,7 +226,7 @@ def test_a_read_for_many_requests_is_waited_for_while_the_process_is_busy():
 
 def test_each_source_of_a_read_for_many_requests_has_its_time_however_long_others_took():
     began = time.monotonic()
-    with circuit_breaker.active(circuit_breaker.shared_deadline()):
+    with request_deadline.active(request_deadline.shared()):
         assert [said(with_rows(1.5 * TIMEOUT)) for _ in range(3)] == ["rows"] * 3
         # Together they go on for as long as one of them alone might.
         assert said(with_rows(9 * TIMEOUT)) == UNANSWERED
@@ -260,7 +260,7 @@ def test_who_waits_for_others_is_told_as_soon_as_the_source_is_left_alone():
 
 def test_who_comes_with_little_time_left_does_not_have_a_source_left_alone():
     with hanging() as hang:
-        with circuit_breaker.active(circuit_breaker.RequestDeadline(waited=1.9 * TIMEOUT)):
+        with request_deadline.active(request_deadline.RequestDeadline(waited=1.9 * TIMEOUT)):
             assert said(hang) == UNANSWERED
         assert said(well) == "well"
 

@@ -12,7 +12,7 @@ from hpc_sched import conf
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import in_flight_instances
 from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.io.allocations import Owner
 from hpc_sched.nova_glue.request import group_turns
 from hpc_sched.nova_glue.request.group_turns import GroupTurn
@@ -45,8 +45,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def waited() -> Iterator[None]:
     """A request whose deadline is over."""
-    deadline = circuit_breaker.RequestDeadline(waited=2 * CONF.hpc_sched.cell_timeout)
-    with circuit_breaker.active(deadline):
+    deadline = request_deadline.RequestDeadline(waited=2 * CONF.hpc_sched.cell_timeout)
+    with request_deadline.active(deadline):
         yield
 
 
@@ -73,12 +73,12 @@ def test_a_second_request_of_a_group_waits_for_the_first_and_others_do_not():
 
 
 def test_a_request_waits_no_longer_than_its_deadline_and_goes_on():
-    deadline = circuit_breaker.RequestDeadline(waited=2 * CONF.hpc_sched.cell_timeout - 0.1)
+    deadline = request_deadline.RequestDeadline(waited=2 * CONF.hpc_sched.cell_timeout - 0.1)
     turn = group_turns.turn_of("group")
-    with turn.taken("first"), circuit_breaker.active(deadline):
+    with turn.taken("first"), request_deadline.active(deadline):
         with turn.taken("second") as has_waited:
             assert has_waited
-        assert circuit_breaker.remaining() <= 0
+        assert request_deadline.remaining() <= 0
 
 
 @pytest.mark.usefixtures("waited")

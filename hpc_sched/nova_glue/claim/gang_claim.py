@@ -10,7 +10,7 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from hpc_sched.nova_glue.io import allocations, circuit_breaker
+from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner, Written
 from hpc_sched.topology import plurals
 
@@ -126,7 +126,7 @@ class GangClaim:
                 return Written(Answer.UNKNOWN, "an earlier claim may not be released yet")
             written = self._write(places)
             for retry in range(CONFLICT_RETRIES):
-                if written.answer is not Answer.CONFLICT or circuit_breaker.remaining() <= 0:
+                if written.answer is not Answer.CONFLICT or request_deadline.remaining() <= 0:
                     break
                 _pause(retry)
                 written = self._write(places)
@@ -280,7 +280,7 @@ class GangClaim:
 
 def _pause(number: int) -> None:
     """Wait before a transaction is sent again; charged to the request."""
-    with circuit_breaker.charged():
+    with request_deadline.charged():
         time.sleep(min(FIRST_PAUSE * 2**number, LONGEST_PAUSE))
 
 

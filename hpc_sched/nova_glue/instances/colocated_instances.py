@@ -23,7 +23,7 @@ from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
 from hpc_sched.nova_glue.instances.host_instances import AllInstances, HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.instances.shared_read import SharedRead
-from hpc_sched.nova_glue.io import circuit_breaker, databases
+from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.room import cache_limits
 
 CONF = nova.conf.CONF
@@ -182,7 +182,7 @@ def read(spec: objects.RequestSpec, states: Sequence[host_manager.HostState]) ->
     found = read_hosts(spec, states)
     if request_spec.is_move(spec):
         found = dataclasses.replace(found, is_move=True)
-    shown = circuit_breaker.not_yet_logged(found.problems)
+    shown = request_deadline.not_yet_logged(found.problems)
     if len(shown) > MAX_PROBLEMS:
         shown[MAX_PROBLEMS:] = [f"and {len(shown) - MAX_PROBLEMS} more"]
     if shown:
@@ -201,13 +201,13 @@ def read_hosts(
     What could not be read is among the problems; VMs that were read last remain known.
     """
     own = spec.instance_uuid
-    seconds = circuit_breaker.remaining_in_all()
+    seconds = request_deadline.remaining_in_all()
     if reads.last is None:
         # Without a read since the start no VM is known. The read ends by itself.
-        seconds = circuit_breaker.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
+        seconds = request_deadline.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
     try:
         # The read of others, for which a request may wait first, leaves it time for its own reads.
-        with circuit_breaker.charged(CONF.hpc_sched.cell_timeout):
+        with request_deadline.charged(CONF.hpc_sched.cell_timeout):
             found = reads.ask((own, states), seconds)
         problem = f"{_SOURCE}: not read within {seconds:.0f} s"
     except Exception as error:
@@ -237,7 +237,7 @@ _SOURCE = "VMs on all hosts"
 
 def _read_all(asked: Sequence[Asked], before: AllInstances | None) -> AllInstances:
     """Return all instances for some requests at once, in a thread of its own."""
-    with circuit_breaker.active(circuit_breaker.shared_deadline()):
+    with request_deadline.active(request_deadline.shared()):
         context = nova_context.get_admin_context()
         owns = [own for own, _ in asked]
         found = host_instances.read(context, owns, asked[0][1], before)

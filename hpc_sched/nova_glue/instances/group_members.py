@@ -12,7 +12,7 @@ from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import in_flight_instances, member_records
 from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult, Place
 from hpc_sched.nova_glue.instances.member_records import CellMember
-from hpc_sched.nova_glue.io import circuit_breaker, databases
+from hpc_sched.nova_glue.io import databases, request_deadline
 
 LOG = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def read(
         problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
         left = 1 if is_move else request.count
         group = GroupMembership(members, (), left, is_move, (problem,), is_partial=True)
-    problems = circuit_breaker.not_yet_logged(group.problems)
+    problems = request_deadline.not_yet_logged(group.problems)
     if problems:
         text = "Group %s: placed with what the scheduler itself knows of some VMs: %s"
         LOG.warning(text, request.group_id, "; ".join(problems))

@@ -13,7 +13,7 @@ from nova.scheduler import host_manager
 from nova.scheduler.client import report
 
 from hpc_sched import exceptions, masking
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 from hpc_sched.nova_glue.io.placement import MAX_READS, PART_OF_TIME, PLACEMENT
 
 CONF = nova.conf.CONF
@@ -71,7 +71,7 @@ def places_of(
     place_of = {state.uuid: (state.host, state.nodename) for state in states}
     host_of = {state.nodename: state.host for state in states}
     done = 0
-    until = time.monotonic() + PART_OF_TIME * circuit_breaker.remaining()
+    until = time.monotonic() + PART_OF_TIME * request_deadline.remaining()
 
     def search() -> None:
         """Look up consumers, in a thread that may be abandoned."""

@@ -17,7 +17,7 @@ from nova import context as nova_context
 from nova.scheduler.client import report
 
 from hpc_sched import exceptions, masking
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import request_deadline
 
 # As Nova's own claims: consumers have generations (1.28), but no type (1.38).
 _VERSION = "1.36"
@@ -92,7 +92,7 @@ def write(owner: Owner, consumers: Sequence[Consumer]) -> Written:
 
     context = nova_context.get_admin_context()
     try:
-        with circuit_breaker.charged():
+        with request_deadline.charged():
             client = report.report_client_singleton()
             response = client.post(
                 "/allocations", body, version=_VERSION, global_request_id=context.global_id
@@ -110,7 +110,7 @@ def read(uuid: str) -> Consumer:
     :raises exceptions.UnansweredError: or any other error, if Placement does not answer
     """
     context = nova_context.get_admin_context()
-    with circuit_breaker.charged():
+    with request_deadline.charged():
         answer = report.report_client_singleton().get(
             f"/allocations/{uuid}", version=_VERSION, global_request_id=context.global_id
         )

@@ -9,15 +9,14 @@ import contextvars
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from concurrent import futures
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import nova.conf
 
 from hpc_sched import exceptions
+from hpc_sched.nova_glue.io import request_deadline
 
 CONF = nova.conf.CONF
 
@@ -31,95 +30,14 @@ MAX_STUCK = 16
 PAUSE, LONG_PAUSE = 60.0, 600.0
 # Fraction of cell_timeout for which a read for many requests waits for a probe.
 PART_FOR_PROBES = 0.1
-# Such a read goes on as long as rows come: fraction of cell_timeout between two of them, and
-# multiple of it in all.
-PART_FOR_ROWS, MAX_FOR_ROWS = 0.5, 6
+# Such a read goes on as long as rows come: fraction of cell_timeout between two of them.
+PART_FOR_ROWS = 0.5
 # And as long as this process is so busy, in processors, that its threads that read may have to
 # wait: where many requests come at once, that is no fault of the source.
 BUSY = 0.5
 _LOOK = 0.1  # seconds between two looks
 
 _LEFT_ALONE = "left alone after a timeout"
-
-
-@dataclass
-class RequestDeadline:
-    """Waiting time and logged problems of one request; used only by the thread that serves it."""
-
-    waited: float = 0.0  # seconds
-    # time.monotonic() until which reads for many requests go on as long as rows come; None for
-    # the reads of one request.
-    rows_until: float | None = None
-    logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
-
-
-def shared_deadline() -> RequestDeadline:
-    """Return the deadline of a read for many requests that begins now."""
-    most = MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
-    return RequestDeadline(rows_until=time.monotonic() + most)
-
-
-_current: contextvars.ContextVar[RequestDeadline | None] = contextvars.ContextVar(
-    "hpc_sched deadline", default=None
-)
-
-
-@contextmanager
-def active(deadline: RequestDeadline) -> Iterator[RequestDeadline]:
-    """Apply a request's deadline to this thread's reads in this block; yield it."""
-    before = _current.set(deadline)
-    try:
-        yield deadline
-    finally:
-        _current.reset(before)
-
-
-def _deadline() -> RequestDeadline:
-    """Return the deadline of this thread's request, or one of its own."""
-    return _current.get() or RequestDeadline()
-
-
-def remaining() -> float:
-    """Return how many seconds the next read may take.
-
-    At most ``cell_timeout``, and twice that for all reads of the request: after one source has
-    timed out there is time left for the others.
-    """
-    return float(min(CONF.hpc_sched.cell_timeout, remaining_in_all()))
-
-
-def remaining_in_all() -> float:
-    """Return how many seconds all further reads of the request may take."""
-    return float(2 * CONF.hpc_sched.cell_timeout - _deadline().waited)
-
-
-@contextmanager
-def charged(most: float = math.inf) -> Iterator[None]:
-    """Charge the time of this block to the request's deadline.
-
-    :param most: seconds that are charged at the most
-    """
-    request = _deadline()
-    began = time.monotonic()
-    try:
-        yield
-    finally:
-        request.waited += min(time.monotonic() - began, most)
-
-
-def not_yet_logged(problems: Sequence[str]) -> list[str]:
-    """Return the first problem of each source that this request has not logged; note them.
-
-    The source is what a problem names before its first colon.
-    """
-    deadline = _deadline()
-    found = []
-    for problem in problems:
-        source = problem.partition(": ")[0]
-        if source not in deadline.logged:
-            deadline.logged.add(source)
-            found.append(problem)
-    return found
 
 
 # The source that this thread reads.
@@ -217,7 +135,7 @@ class CircuitBreaker:
         :param began: time.monotonic() at which it began
         """
         now = time.monotonic()
-        most = MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
+        most = request_deadline.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
         return now - max(began, self.progress_at) >= silence or now - began >= most
 
     def _leave(self, answer: futures.Future[Any] | None) -> None:
@@ -273,54 +191,54 @@ def ask(
 ) -> dict[str, Answer | Exception]:
     """Return what the read of each source returns, or the exception that it raised.
 
-    Reads all sources concurrently within :func:`remaining` seconds, which are charged to the
-    request. A read that has not returned by then is an UnansweredError. A read for many requests
-    goes on as long as rows come or this process is busy, all of them together up to
-    ``MAX_FOR_ROWS`` times ``cell_timeout``.
+    Reads all sources concurrently within the seconds of :func:`request_deadline.remaining`, which
+    are charged to the request. A read that has not returned by then is an UnansweredError. A read
+    for many requests goes on as long as rows come or this process is busy, all of them together
+    until the deadline's ``rows_until``; its time is charged only if a source has not answered.
 
     :param max_reads: concurrent reads of one source
     """
-    request = _deadline()
+    request = request_deadline.current()
     missed = f"no answer within {CONF.hpc_sched.cell_timeout} s"
     found: dict[str, Answer | Exception] = {
         source: exceptions.UnansweredError(missed) for source in reads
     }
-    waited, is_busy = request.waited, _busy_from_now()
-    began, limit = time.monotonic(), remaining()
-    deadline = began + limit
-    if began >= deadline:
+    is_busy = _busy_from_now()
+    began, limit = time.monotonic(), request_deadline.remaining()
+    if limit <= 0:
         return found
+    deadline = began + limit
     with _lock:
         asked = {
             source: breakers.setdefault(source, CircuitBreaker(source, max_reads))
             for source in reads
         }
-    with charged(limit):
-        started = {source: asked[source].begin(read, 0.0) for source, read in reads.items()}
-        # Busy sources come last: waiting for one of them does not delay the others.
-        for source in [source for source, answer in started.items() if answer is None]:
-            left = max(0.0, deadline - time.monotonic())
-            started[source] = asked[source].begin(reads[source], left)
-        if request.rows_until is not None:
-            probes = {source for source in started if asked[source].is_probe(started[source])}
-            wait = min(deadline - time.monotonic(), PART_FOR_PROBES * CONF.hpc_sched.cell_timeout)
-            for source in _unanswered(started, probes, wait):
-                del started[source]
-                found[source] = exceptions.UnansweredError(_LEFT_ALONE)
-        running = [answer for answer in started.values() if answer is not None]
-        futures.wait(running, max(0.0, deadline - time.monotonic()))
-        if request.rows_until is not None:
-            _wait_for_rows(asked, started, request.rows_until, is_busy)
-        for source, answer in started.items():
-            if answer is None or not answer.done():
-                asked[source].abandon(answer, began)
-            else:
-                error = answer.exception()
-                found[source] = error if isinstance(error, Exception) else answer.result()
-    answered = all(answer is not None and answer.done() for answer in started.values())
-    if request.rows_until is not None and answered:
-        # What answers late, as many requests want the processor, takes no time from the others.
-        request.waited = waited
+    started = {source: asked[source].begin(read, 0.0) for source, read in reads.items()}
+    # Busy sources come last: waiting for one of them does not delay the others.
+    for source in [source for source, answer in started.items() if answer is None]:
+        left = max(0.0, deadline - time.monotonic())
+        started[source] = asked[source].begin(reads[source], left)
+    if request.rows_until is not None:
+        probes = {source for source in started if asked[source].is_probe(started[source])}
+        wait = min(deadline - time.monotonic(), PART_FOR_PROBES * CONF.hpc_sched.cell_timeout)
+        for source in _unanswered(started, probes, wait):
+            del started[source]
+            found[source] = exceptions.UnansweredError(_LEFT_ALONE)
+    running = [answer for answer in started.values() if answer is not None]
+    futures.wait(running, max(0.0, deadline - time.monotonic()))
+    if request.rows_until is not None:
+        _wait_for_rows(asked, started, request.rows_until, is_busy)
+    is_late = False
+    for source, answer in started.items():
+        if answer is None or not answer.done():
+            asked[source].abandon(answer, began)
+            is_late = True
+        else:
+            error = answer.exception()
+            found[source] = error if isinstance(error, Exception) else answer.result()
+    # What answers late, as many requests want the processor, takes no time from other sources.
+    if request.rows_until is None or is_late:
+        request.waited += min(time.monotonic() - began, limit)
     return found
 
 
@@ -341,8 +259,11 @@ def _wait_for_rows(
     :param until: a time.monotonic() at which it ends
     """
     while True:
-        late = {source: answer for source, answer in started.items() if answer is not None}
-        late = {source: answer for source, answer in late.items() if not answer.done()}
+        late = {
+            source: answer
+            for source, answer in started.items()
+            if answer is not None and not answer.done()
+        }
         now = time.monotonic()
         since = now - PART_FOR_ROWS * CONF.hpc_sched.cell_timeout
         has_rows = any(asked[source].progress_at >= since for source in late)

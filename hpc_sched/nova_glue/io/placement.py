@@ -10,7 +10,7 @@ from nova import context as nova_context
 from nova.scheduler.client import report
 
 from hpc_sched import exceptions, masking
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 
 PLACEMENT = "Placement"
 # A source of its own: a list of all hosts may take too long where look-ups do not.
@@ -101,7 +101,7 @@ def _read(
     source: str = PLACEMENT,
 ) -> ProviderStocks:
     found = ProviderStocks()
-    until = time.monotonic() + PART_OF_TIME * circuit_breaker.remaining()
+    until = time.monotonic() + PART_OF_TIME * request_deadline.remaining()
 
     def read_in_thread() -> None:
         """Read in a thread that may be abandoned."""

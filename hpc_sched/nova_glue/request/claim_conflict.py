@@ -18,7 +18,7 @@ from hpc_sched.core.server_group_policy import HARD_POLICIES
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.instances.group_members import GroupMembership
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 # Looks at the others until they have moved, and seconds between two looks, doubled each time.
@@ -53,7 +53,7 @@ def settle(state: GroupState, gang: GangClaim) -> str | None:
         if not found.is_partial:
             _set_members(state, found)
         if found.unknown or found.is_partial:
-            if look + 1 < MAX_LOOKS_UNANSWERED and circuit_breaker.remaining() > 0:
+            if look + 1 < MAX_LOOKS_UNANSWERED and request_deadline.remaining() > 0:
                 continue
             if request.hpc_specs.constraints.bind_place and (
                 found.unknown or not state.has_known_members
@@ -135,9 +135,9 @@ def read_members(state: GroupState, *, anew: bool) -> bool:
 
 def _pause(look: int) -> bool:
     """Wait between two looks; False if the request has no time left."""
-    with circuit_breaker.charged():
+    with request_deadline.charged():
         time.sleep(min(FIRST_PAUSE * 2 ** (look - 1), LONGEST_PAUSE))
-    return circuit_breaker.remaining() > 0
+    return request_deadline.remaining() > 0
 
 
 def _set_members(state: GroupState, found: GroupMembership) -> None:

@@ -16,7 +16,7 @@ from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import request_instances
-from hpc_sched.nova_glue.io import circuit_breaker, databases
+from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.allocations import Answer, Owner
 from hpc_sched.nova_glue.request import claim_conflict, claim_followup
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -133,7 +133,7 @@ def _instances(state: GroupState, spec: objects.RequestSpec) -> dict[int, str]:
         )
     except databases.OUTAGES as error:
         problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
-        if circuit_breaker.not_yet_logged([problem]):
+        if request_deadline.not_yet_logged([problem]):
             LOG.warning("Group %s is not claimed at once: %s", state.request.group_id, problem)
         claim_conflict.check_unclaimed(state, problem)
         return {}
@@ -160,7 +160,7 @@ def _claimed(
     held: Plan | None = None
     for _ in range(MAX_PLANS):
         places = _places(state, instances, positions, answer)
-        if not places or circuit_breaker.remaining() <= 0:
+        if not places or request_deadline.remaining() <= 0:
             break
         written = gang.claim(places)
         if written.answer is Answer.DONE:

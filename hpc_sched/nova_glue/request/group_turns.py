@@ -20,7 +20,7 @@ from nova.scheduler import host_manager
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.instances import in_flight_instances
 from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult, Place
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import request_deadline
 
 # Seconds for which what was looked up for one request will do for the plans of others.
 RECENT = 1.0
@@ -162,8 +162,8 @@ def _locked(lock: threading.Lock) -> Iterator[bool]:
     """Hold a lock, or nothing after the request's deadline; yield whether it was held by others."""
     is_free = has_it = lock.acquire(blocking=False)
     if not is_free:
-        with circuit_breaker.charged():
-            has_it = lock.acquire(timeout=max(0.0, circuit_breaker.remaining()))
+        with request_deadline.charged():
+            has_it = lock.acquire(timeout=max(0.0, request_deadline.remaining()))
     try:
         yield not is_free
     finally:

@@ -20,7 +20,7 @@ from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
+from hpc_sched.nova_glue.io import loaded_topology, request_deadline
 from hpc_sched.nova_glue.request import (
     claim_followup,
     decision_record,
@@ -38,8 +38,8 @@ class _Entry:
     """One request; used by the one thread that serves it."""
 
     fabric: loaded_topology.Fabric  # the current one when the request came
-    deadline: circuit_breaker.RequestDeadline = field(
-        default_factory=circuit_breaker.RequestDeadline
+    deadline: request_deadline.RequestDeadline = field(
+        default_factory=request_deadline.RequestDeadline
     )
     is_read: bool = False
     state: GroupState | None = None
@@ -143,9 +143,9 @@ def begin_check(spec: objects.RequestSpec) -> bool:
 
 def charge_waiting(
     spec: objects.RequestSpec,
-) -> AbstractContextManager[circuit_breaker.RequestDeadline]:
+) -> AbstractContextManager[request_deadline.RequestDeadline]:
     """Charge the time spent waiting in this block to the request's deadline."""
-    return circuit_breaker.active(_entry(spec).deadline)
+    return request_deadline.active(_entry(spec).deadline)
 
 
 def count_placed(spec: objects.RequestSpec) -> int:

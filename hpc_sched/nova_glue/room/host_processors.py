@@ -17,7 +17,7 @@ from oslo_log import log as logging
 from hpc_sched.core import processors
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.processors import METADATA, HostProcessors, Processor
-from hpc_sched.nova_glue.io import circuit_breaker, databases
+from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.loaded_topology import Fabric
 
 CONF = nova.conf.CONF
@@ -116,7 +116,7 @@ def read_processors(
     except Exception:
         LOG.exception("Processors of members are not known")
         problems, found = [], None
-    if new := circuit_breaker.not_yet_logged(problems):
+    if new := request_deadline.not_yet_logged(problems):
         LOG.warning("Processors of members are not known: %s", "; ".join(new))
     return found
 

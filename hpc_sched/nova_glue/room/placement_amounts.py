@@ -11,7 +11,7 @@ from oslo_log import log as logging
 
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.room.providers import Amounts, Inventory
-from hpc_sched.nova_glue.io import circuit_breaker, placement
+from hpc_sched.nova_glue.io import placement, request_deadline
 from hpc_sched.nova_glue.room import compared_hosts
 from hpc_sched.nova_glue.room.allocation_candidates import (
     AllocationCandidates,
@@ -224,6 +224,6 @@ class PlacementAmounts:
                 )
         if found.problem is not None:
             self.has_failed = True
-            if not circuit_breaker.not_yet_logged([found.problem]):
+            if not request_deadline.not_yet_logged([found.problem]):
                 return
             LOG.warning("Hosts have the room that nova-compute reports: %s", found.problem)

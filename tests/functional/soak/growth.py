@@ -31,7 +31,7 @@ from hpc_sched.nova_glue.instances import (
     host_instances,
     instance_applications,
 )
-from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology
+from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
 from hpc_sched.nova_glue.request import claim_followup, landed_record, served_requests
 from hpc_sched.nova_glue.room import (
     allocation_candidates,
@@ -74,7 +74,7 @@ OF_REQUESTS: frozenset[type] = frozenset(
         objects.RequestSpec,
         problem.Problem,
         processors.HostProcessors,
-        circuit_breaker.RequestDeadline,
+        request_deadline.RequestDeadline,
         result.Plan,
         result.Refusal,
         result.Rejection,

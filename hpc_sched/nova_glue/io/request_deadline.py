@@ -1,0 +1,95 @@
+"""How long one request may wait for reads of databases and Placement."""
+
+import contextvars
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import nova.conf
+
+CONF = nova.conf.CONF
+
+# Reads for many requests go on as long as rows come: multiple of cell_timeout for all of them.
+MAX_FOR_ROWS = 6
+
+
+@dataclass
+class RequestDeadline:
+    """Waiting time and logged problems of one request; used only by the thread that serves it."""
+
+    waited: float = 0.0  # seconds
+    # time.monotonic() until which reads for many requests go on as long as rows come; None for
+    # the reads of one request.
+    rows_until: float | None = None
+    logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
+
+
+def shared() -> RequestDeadline:
+    """Return the deadline of a read for many requests that begins now."""
+    most = MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
+    return RequestDeadline(rows_until=time.monotonic() + most)
+
+
+_current: contextvars.ContextVar[RequestDeadline | None] = contextvars.ContextVar(
+    "hpc_sched deadline", default=None
+)
+
+
+@contextmanager
+def active(deadline: RequestDeadline) -> Iterator[RequestDeadline]:
+    """Apply a request's deadline to this thread's reads in this block; yield it."""
+    before = _current.set(deadline)
+    try:
+        yield deadline
+    finally:
+        _current.reset(before)
+
+
+def current() -> RequestDeadline:
+    """Return the deadline of this thread's request, or one of its own."""
+    return _current.get() or RequestDeadline()
+
+
+def remaining() -> float:
+    """Return how many seconds the next read may take.
+
+    At most ``cell_timeout``, and twice that for all reads of the request: after one source has
+    timed out there is time left for the others.
+    """
+    return float(min(CONF.hpc_sched.cell_timeout, remaining_in_all()))
+
+
+def remaining_in_all() -> float:
+    """Return how many seconds all further reads of the request may take."""
+    return float(2 * CONF.hpc_sched.cell_timeout - current().waited)
+
+
+@contextmanager
+def charged(most: float = math.inf) -> Iterator[None]:
+    """Charge the time of this block to the request's deadline.
+
+    :param most: seconds that are charged at the most
+    """
+    request = current()
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        request.waited += min(time.monotonic() - began, most)
+
+
+def not_yet_logged(problems: Sequence[str]) -> list[str]:
+    """Return the first problem of each source that this request has not logged; note them.
+
+    The source is what a problem names before its first colon.
+    """
+    deadline = current()
+    found = []
+    for problem in problems:
+        source = problem.partition(": ")[0]
+        if source not in deadline.logged:
+            deadline.logged.add(source)
+            found.append(problem)
+    return found
