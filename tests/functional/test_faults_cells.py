@@ -19,7 +19,7 @@ from nova import context as nova_context
 from nova import objects
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from hpc_sched.nova_glue.io import circuit_breaker
+from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import leaves_used
@@ -182,3 +182,10 @@ def test_all_reads_of_a_request_together_wait_two_timeouts(claims, group, caplog
     assert outcome.seconds < 2 * TIMEOUT + WORK
     assert outcome.refused is None
     assert faults.said(caplog)
+
+
+def test_after_a_start_all_reads_of_the_vms_on_all_hosts_are_waited_for(claims, group, caplog):
+    with faults.slow_for_us(0.3 * TIMEOUT):
+        outcome = outcomes.place(claims, group)
+    assert outcome.seconds < request_deadline.MAX_FOR_ROWS * TIMEOUT
+    assert not any("not all VMs on the hosts are known" in said for said in faults.said(caplog))
