@@ -18,7 +18,8 @@ from plan_shapes import fabric_of
 from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
 from hpc_sched.sim.policies import registry
-from hpc_sched.sim.scenario import QUEUES, Run, Scenario
+from hpc_sched.sim.queues import registry as queues
+from hpc_sched.sim.scenario import Run, Scenario
 from hpc_sched.sim.simulation import Simulation
 
 COLUMNS = "{:<20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>9}"
@@ -62,7 +63,7 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=10_000, help="default 10000")
     parser.add_argument("--vcpus", type=int, default=4, help="of a host (default 4)")
     parser.add_argument("--load", type=float, default=100.0, help="default 100")
-    parser.add_argument("--queue", choices=QUEUES, default="fcfs", help="default fcfs")
+    parser.add_argument("--queue", choices=queues.names(), default="fcfs", help="default fcfs")
     parser.add_argument(
         "--policy", action="append", help="default exact-plan; all for every one installed"
     )

@@ -27,7 +27,8 @@ from hpc_sched.sim.jobs.workload import Memory, Workload
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import host_order, plugin
 from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.queue_disciplines import Easy, Fcfs
+from hpc_sched.sim.queues.easy import Easy
+from hpc_sched.sim.queues.fcfs import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 

@@ -20,13 +20,14 @@ from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import registry
-from hpc_sched.sim.queue_disciplines import DEPTH, Easy, Fcfs
+from hpc_sched.sim.queues import registry as queues
+from hpc_sched.sim.queues.base import QueueOptions
 from hpc_sched.sim.results import Result, result_of
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import NO_LIMITS, Failure, SimulationInput, drawn_failures
 
-QUEUES = ("fcfs", "easy")
+_QUEUE_OPTIONS = QueueOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Scenario:
 
     cluster: Cluster
     source: TraceJobs | Synthetic
-    queue: str = "fcfs"  # one of QUEUES
-    depth: int = DEPTH  # waiting jobs that backfilling considers
+    queue: str = "fcfs"  # one of sim.queues.registry
+    queue_options: QueueOptions = _QUEUE_OPTIONS
     limits: Limits = NO_LIMITS
     constraints: Constraints = NO_CONSTRAINTS
     homogeneous: str = "prefer"  # true, prefer or false
@@ -71,8 +72,11 @@ class Scenario:
         )
 
     def discipline(self) -> Discipline:
-        """Return the queue discipline of one run."""
-        return Fcfs() if self.queue == "fcfs" else Easy(self.depth)
+        """Return the queue discipline of one run.
+
+        :raises exceptions.SimulationError: for an unknown discipline
+        """
+        return queues.queue(self.queue).discipline(self.queue_options)
 
 
 @dataclass(frozen=True, slots=True)

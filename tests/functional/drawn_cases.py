@@ -17,7 +17,7 @@ from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.queue_disciplines import Fcfs
+from hpc_sched.sim.queues.fcfs import Fcfs
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 from hpc_sched.topology import Topology

@@ -6,7 +6,7 @@ from hpc_sched.sim.cluster.cluster import Cluster, HostType, uniform
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.policies import registry
-from hpc_sched.sim.queue_disciplines import Fcfs
+from hpc_sched.sim.queues.fcfs import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import Failure, SimulationInput
 from hpc_sched.topology import Topology

@@ -17,7 +17,8 @@ from hpc_sched.sim.engine import Engine, EventKind
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.queue_disciplines import Easy, Fcfs
+from hpc_sched.sim.queues.easy import Easy
+from hpc_sched.sim.queues.fcfs import Fcfs
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import Failure, SimulationInput, drawn_failures
 from hpc_sched.topology import Topology
@@ -130,6 +131,20 @@ def test_backfilling_goes_by_walltimes_and_not_by_runtimes():
     found = Simulated("first-fit", jobs, discipline=Easy())
     # Job 1 says 20: job 4 ends at 15 and starts, and delays job 2 when job 1 ends early.
     assert found.starts[1:3] == ["3 start 4: b3", "15 start 2: a1*2 a2*2 b1*2 b2*2 b3*2"]
+
+
+def test_backfilling_counts_all_jobs_that_end_at_the_same_time():
+    # At 100 both running jobs end by their walltimes: job 3 takes 6 of 8 cores, and 2 are spare.
+    one_leaf = Topology.from_tree({"leaf": [f"n{i}" for i in range(8)]})
+    jobs = [
+        Job(1, 0, 95, 4, walltime=100),
+        Job(2, 0, 95, 2, walltime=100),
+        Job(3, 10, 50, 6),
+        Job(4, 20, 500, 2),
+    ]
+    found = Simulated("first-fit", jobs, on=cluster(1, topology=one_leaf), discipline=Easy())
+    assert "20 start 4: n6 n7" in found.starts
+    assert "95 start 3: n0 n1 n2 n3 n4 n5" in found.starts
 
 
 def test_backfilling_looks_no_deeper_than_it_is_told():

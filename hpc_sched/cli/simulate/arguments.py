@@ -18,8 +18,8 @@ from hpc_sched.sim.cluster import fat_tree
 from hpc_sched.sim.cluster.cluster import DEFAULT_HOST, HOST_FORM
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.policies import registry
-from hpc_sched.sim.queue_disciplines import DEPTH
-from hpc_sched.sim.scenario import QUEUES
+from hpc_sched.sim.queues import registry as queues
+from hpc_sched.sim.queues.base import DEPTH
 
 ALL = "all"
 # The default comparison: stock Nova, Dudina2013, the exact plan.
@@ -102,9 +102,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option("--policy", action="append", default=[], metavar="NAME",
         help=f"one of {', '.join(registry.names())}, or {ALL}; may be given several times "
         f"(default: {', '.join(POLICIES)})")
-    add_option("--queue", choices=QUEUES, default="fcfs",
-        help="first come, first served, or EASY backfilling (default: fcfs)")
-    number("--backfill-depth", "waiting jobs that backfilling looks at", default=DEPTH)
+    add_option("--queue", metavar="NAME", default="fcfs",
+        help=f"one of {', '.join(queues.names())} (default: fcfs)")
+    number("--backfill-depth", "waiting jobs that backfilling considers behind the first one",
+        default=DEPTH)
     number("--seeds", "number of runs of each policy, with the seeds from --seed on", default=1)
     number("--seed", "the first seed", ZERO_OR_MORE, default=1)
     add_option("--until", type=above_zero, metavar="SECONDS", default=math.inf,

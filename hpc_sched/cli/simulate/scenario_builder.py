@@ -15,6 +15,8 @@ from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
 from hpc_sched.sim.policies import registry
+from hpc_sched.sim.queues import registry as queues
+from hpc_sched.sim.queues.base import QueueOptions
 from hpc_sched.sim.runtime import calibration, runtime_model
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.scenario import Run, Scenario
@@ -46,6 +48,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     names = registry.names() if ALL in names else dict.fromkeys(names)
     for name in names:
         registry.policy(name)
+    queue = queues.queue(args.queue)
     seeds = range(args.seed, args.seed + args.seeds)
     runs = tuple(Run(name, seed) for name in names for seed in seeds)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
@@ -57,7 +60,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     scenario = Scenario(
         cluster=cluster,
         source=source,
-        depth=args.backfill_depth,
+        queue_options=QueueOptions(depth=args.backfill_depth),
         limits=_limits(args, snapshot),
         constraints=Constraints(require=args.require, max_leaves=args.max_leaves),
         model=model,
@@ -66,8 +69,8 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         events=args.events,
         **{name: getattr(args, name) for name in alike},
     )
-    queue = args.queue if args.queue == "fcfs" else f"EASY, {args.backfill_depth} jobs deep"
-    about = [("Jobs", description), ("Cluster", fabric), ("Queue", queue)]
+    depth = f", {args.backfill_depth} jobs deep" if "depth" in queue.options else ""
+    about = [("Jobs", description), ("Cluster", fabric), ("Queue", f"{queue.summary}{depth}")]
     if args.mtbf is not None:
         about.append(("Failures", f"a host every {args.mtbf:g} s, back after {args.repair:g} s"))
     runtimes = "as the trace has them" if model is None else _description(model, cluster)

@@ -1,0 +1,46 @@
+"""What packages install under a name for the simulator: its policies and queue disciplines."""
+
+import difflib
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Generic, TypeVar
+
+from hpc_sched import exceptions
+
+_Kind = TypeVar("_Kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed(Generic[_Kind]):
+    """The objects of one type at the entry points of one group, by name."""
+
+    group: str
+    what: str  # for errors, as in: there is no policy 'x'
+    kind: type[_Kind]  # what an entry point must have
+
+    def names(self) -> list[str]:
+        """Return the names, sorted, without importing the objects."""
+        return sorted({point.name for point in metadata.entry_points(group=self.group)})
+
+    def load(self, name: str) -> _Kind:
+        """Return the object of a name.
+
+        :raises exceptions.SimulationError: for an unknown name, or what cannot be loaded
+        """
+        points = {point.name: point for point in metadata.entry_points(group=self.group)}
+        if name not in points:
+            near = difflib.get_close_matches(name, points, n=1)
+            like = f", did you mean {near[0]}" if near else ""
+            raise exceptions.SimulationError(
+                f"there is no {self.what} {name!r}{like}: expected one of {', '.join(self.names())}"
+            )
+        where = f"{self.what} {name!r}"
+        try:
+            found = points[name].load()
+        except Exception as error:
+            raise exceptions.SimulationError(f"{where} cannot be loaded: {error}") from error
+        if not isinstance(found, self.kind):
+            raise exceptions.SimulationError(
+                f"{where}: expected a {self.kind.__name__} at its entry point, found {found!r}"
+            )
+        return found

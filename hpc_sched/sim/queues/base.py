@@ -1,0 +1,43 @@
+"""The queue disciplines of the simulator: functions that start waiting jobs of a simulation."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.simulation import Discipline, Simulation
+
+DEPTH = 100  # waiting jobs considered behind the first one, as Slurm bounds it (bf_max_job_test)
+
+# The first jobs of the queue, at most this number of them, in the order of a discipline.
+Order = Callable[[Simulation, int], Sequence[Job]]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOptions:
+    """The numbers that a discipline may depend on."""
+
+    depth: int = DEPTH  # waiting jobs that backfilling considers behind the first one
+
+
+_DEFAULTS = QueueOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A named queue discipline."""
+
+    name: str
+    summary: str  # one line for help texts and reports, with its source
+    # A new discipline for each run: it may keep state between its calls.
+    create: Callable[[QueueOptions], Discipline]
+    options: tuple[str, ...] = ()  # the fields of QueueOptions that it reads
+
+    def discipline(self, options: QueueOptions = _DEFAULTS) -> Discipline:
+        """Return the discipline of one run."""
+        return self.create(options)
+
+
+def by_submission(simulation: Simulation, most: int) -> Sequence[Job]:
+    """Return the jobs that were submitted first; before them those that lost a host."""
+    return list(islice(simulation.waiting.values(), most))
