@@ -23,7 +23,7 @@ DECIDING = {
     "plan.pruning": {"hosts_with_spares", "permitted_hosts"},
     "plan.problem": {"Problem"},
     "server_group_policy": {"apply", "by_service", "fewest_per_host", "keeps", "open_room"},
-    "processors": {"best_first"},
+    "processors.processor_ranking": {"best_first"},
     "sharing.mdobp": {"order", "places"},
     "classic.listing_1": {"leaf_weights", "host_order", "group_places", "listing1"},
     "classic.build_plan": {"build_plan"},

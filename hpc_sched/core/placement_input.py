@@ -13,7 +13,7 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.plan.problem import Problem, host_counts, tie_order
 from hpc_sched.core.plan.result import Plan
-from hpc_sched.core.processors import HostProcessors
+from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.room.verification import RoomCheck
 from hpc_sched.core.server_group_policy import HardPolicy
 from hpc_sched.core.sharing.mdobp import MDOBPInput

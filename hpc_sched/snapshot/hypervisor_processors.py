@@ -4,9 +4,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-from hpc_sched.core import processors
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.processors import METADATA, HostProcessors, Processor
+from hpc_sched.core.processors.group_processors import HostProcessors
+from hpc_sched.core.processors.processor import METADATA, Processor, of_cpu_info, types_of
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.model import Server
@@ -36,8 +36,8 @@ def per_hypervisor(cloud: Cloud) -> tuple[list[str | None], list[Processor | Non
     """Return type and reported processor of each hypervisor."""
     metadata = cloud.aggregate_metadata()
     nodes = cloud.snapshot.hypervisors
-    reported = [processors.of_cpu_info(node.cpu_info) for node in nodes]
+    reported = [of_cpu_info(node.cpu_info) for node in nodes]
     stated = [[row.get(METADATA, "") for row in metadata.get(node.host, ())] for node in nodes]
     names = (cloud.name_at[node.host, node.nodename] for node in nodes)
     in_file = map(cloud.topology.processor_of, names)
-    return processors.types_of(stated, in_file, reported), reported
+    return types_of(stated, in_file, reported), reported

@@ -13,7 +13,9 @@ from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.rejection import rejected
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.processor_choice import choose_processor
-from hpc_sched.core.processors import HostProcessors, Processor, best_first, type_names
+from hpc_sched.core.processors.group_processors import HostProcessors
+from hpc_sched.core.processors.processor import Processor, type_names
+from hpc_sched.core.processors.processor_ranking import best_first
 from hpc_sched.topology import Topology
 
 LABEL = "Intel Icelake-Server 2x32x2"

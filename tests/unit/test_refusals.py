@@ -14,7 +14,7 @@ from hpc_sched.core import extra_specs
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Gang, Refusal, Rejection
 from hpc_sched.core.processor_choice import choose_processor
-from hpc_sched.core.processors import HostProcessors
+from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.plan_oracle import Oracle

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from hpc_sched import exceptions
-from hpc_sched.core import processors
 from hpc_sched.core.extra_spec_names import EXTRA_SPECS
+from hpc_sched.core.processors import processor
 from hpc_sched.topology import Topology
 from hpc_sched.topology.readers import aggregate_tree
 from tests.unit.fabrics import check
@@ -251,5 +251,5 @@ def read_unchecked(given: list[Aggregate]) -> Topology:
 
 
 def test_no_extra_spec_and_no_processor_type_is_a_level():
-    keys = {spec.name for spec in EXTRA_SPECS} | {processors.METADATA}
+    keys = {spec.name for spec in EXTRA_SPECS} | {processor.METADATA}
     assert {f"{aggregate_tree.PREFIX}{name}" for name in aggregate_tree.NOT_LEVELS} == keys

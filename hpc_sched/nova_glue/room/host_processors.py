@@ -14,9 +14,9 @@ from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched.core import processors
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.processors import METADATA, HostProcessors, Processor
+from hpc_sched.core.processors.group_processors import HostProcessors
+from hpc_sched.core.processors.processor import METADATA, Processor, of_cpu_info, types_of
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.loaded_topology import Fabric
 
@@ -58,7 +58,7 @@ def of(
     in_file = [
         fabric.topology.processor_of(name) if name in fabric.topology else None for name in hosts
     ]
-    names = processors.types_of(in_metadata, in_file, reported)
+    names = types_of(in_metadata, in_file, reported)
     type_at = dict(zip(places, names, strict=True))
     if read is None:
         # The metadata of aggregates would come before what the topology says.
@@ -83,7 +83,7 @@ def of(
 def parse_cpu_info(cpu_info: str | None) -> Processor | None:
     """Return the processor of a hypervisor's cpu_info, or None if it is invalid."""
     try:
-        return processors.of_cpu_info(json.loads(cpu_info or ""))
+        return of_cpu_info(json.loads(cpu_info or ""))
     except (RecursionError, TypeError, ValueError):
         return None
 

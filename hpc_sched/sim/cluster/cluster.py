@@ -7,7 +7,7 @@ import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array, Mask
-from hpc_sched.core.processors import HostProcessors
+from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim import named_values
 from hpc_sched.topology import hostlist

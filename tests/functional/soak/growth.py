@@ -19,8 +19,9 @@ import numpy as np
 from nova import objects
 from nova.scheduler import host_manager
 
-from hpc_sched.core import group_request, processor_choice, processors, server_group_policy
+from hpc_sched.core import group_request, processor_choice, server_group_policy
 from hpc_sched.core.plan import problem, result
+from hpc_sched.core.processors import group_processors
 from hpc_sched.core.room import verified_rooms
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.nova_glue import nova_release, request
@@ -73,7 +74,7 @@ OF_REQUESTS: frozenset[type] = frozenset(
         mdobp.MDOBPInput,
         objects.RequestSpec,
         problem.Problem,
-        processors.HostProcessors,
+        group_processors.HostProcessors,
         request_deadline.RequestDeadline,
         result.Plan,
         result.Refusal,
