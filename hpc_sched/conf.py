@@ -4,9 +4,10 @@ import math
 import re
 from typing import Any
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from hpc_sched import exceptions
+from hpc_sched.core.processors import processor_speeds as speeds
 
 GROUP = cfg.OptGroup(
     "hpc_sched",
@@ -25,6 +26,27 @@ _REPLACE = (
     "The file is read again when it changes. Replace it by mv: a file that is being written could "
     "be read half. "
 )
+
+
+class SpeedsType(types.ConfigType):
+    """``TYPE=NUMBER,...`` as a mapping. oslo.config's Dict has nan, and no type with a colon."""
+
+    def __init__(self) -> None:
+        super().__init__(type_name=speeds.FORM)
+
+    def __call__(self, value: Any) -> dict[str, float]:
+        """Return the speeds of a text, or of a mapping, by name."""
+        return speeds.checked(value) if isinstance(value, dict) else speeds.read(value)
+
+    def __repr__(self) -> str:
+        return speeds.FORM
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SpeedsType)
+
+    def _formatter(self, value: Any) -> str:
+        return ",".join(f"{name}={number}" for name, number in value.items())
+
 
 OPTS = [
     cfg.StrOpt(
@@ -196,10 +218,25 @@ OPTS = [
         "processor_order",
         default=[],
         help="Processor types, best first, separated by commas. A group without members is placed "
-        "on the first type that can hold it. Other types follow, those with more cores per host "
-        "first. A name without features holds for all types of that model. A name with features "
+        "on the first type that can hold it. Other types follow: those with a speed in "
+        "``processor_speeds``, fastest first, then the rest, those with more cores per host first. "
+        "A name without features holds for all types of that model. A name with features "
         "(``Intel Icelake 2x32x2 +avx512f``) that is not the exact name of a type holds for those "
         "of the model that have them all.",
+    ),
+    cfg.Opt(
+        "processor_speeds",
+        type=SpeedsType(),
+        default={},
+        help="Speed of processor types: ``TYPE=NUMBER``, separated by commas, as in ``Intel "
+        "Icelake-Server 2x32x2=2600, Intel Broadwell 2x14x2=2400``. Any figure above 0 that is "
+        "greater for the better type, in one unit for all of them: clock frequency (Gupta et al. "
+        "2012), MIPS, or the result of a benchmark on one VM of each type. A group without members "
+        "is placed on the fastest type that can hold it, unless ``processor_order`` names another "
+        "one. Types without a speed follow those with one.\n\n"
+        "Names hold as in ``processor_order``; of several names that hold for a type its own one "
+        "counts, else the one with most features, of these the fastest. A name cannot contain a "
+        "comma. nova-scheduler does not start if an entry is wrong.",
     ),
     cfg.BoolOpt(
         "implicit_groups",
@@ -412,6 +449,17 @@ def number(conf: cfg.ConfigOpts, name: str) -> float:
     if math.isfinite(value):
         return value
     return float(next(opt.default for opt in OPTS if opt.dest == name))
+
+
+def processor_speeds(conf: cfg.ConfigOpts) -> dict[str, float]:
+    """Return the speeds of processor types; none if a reloaded nova.conf has an invalid entry.
+
+    They are read where an error would end the request. The reload logs the fault.
+    """
+    try:
+        return dict(conf.hpc_sched.processor_speeds)
+    except ValueError:
+        return {}
 
 
 def check_value(opt: cfg.Opt, value: Any) -> None:

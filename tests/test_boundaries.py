@@ -30,7 +30,7 @@ ALLOWED = {
     "yaml_nodes": {"exceptions"},
     "topology": {"topology", *BASE},
     "core": {"core", "topology", *BASE},
-    "conf": {"exceptions"},
+    "conf": {"core", "exceptions"},
     "snapshot": {"snapshot", "core", "topology", "conf", "enabled_plugins", "terminal_text", *BASE},
     "sim": {"sim", "snapshot", "core", "topology", *BASE},
     "experiments": {"experiments", "sim", "core", "topology", *BASE},

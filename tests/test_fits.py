@@ -313,6 +313,29 @@ def test_a_group_of_one_processor_type_where_the_filter_is_enabled(tmp_path, cap
     capsys.readouterr()
 
 
+def test_the_processor_type_with_the_best_figure_of_merit_is_taken(tmp_path, capsys):
+    """Ten hosts of type old, of the same cores as the six of type new, which is last by name."""
+    fast = Aggregate("new", tuple(HOSTS[:6]), {"hpc:processor": "new"})
+    old = Aggregate("many", tuple(HOSTS[6:]), {"hpc:processor": "many"})
+    cloud = {"flavors": [FULL], "aggregates": [fast, old], "filters": ("HPCHomogeneityFilter",)}
+    args = ["--flavor", "full", "--count", "6", "--snapshot"]
+
+    def chosen(*more: str, **options: object) -> str:
+        out = fits(capsys, *args, saved(tmp_path, options=options, **cloud), *more)[1]
+        return out.partition(", all on ")[2].partition(";")[0]
+
+    assert chosen() == "many"
+    assert chosen(processor_speeds={"new": 3000, "many": 2130}) == "new"
+    assert chosen(processor_speeds="many=2130, new=3000") == "new"
+    assert chosen(processor_speeds={"new": 3000}, processor_order=["many"]) == "many"
+    conf = tmp_path / "nova.conf"
+    conf.write_text(
+        "[filter_scheduler]\nenabled_filters = HPCHomogeneityFilter\n"
+        "[hpc_sched]\nprocessor_speeds = many=2.13, new=3.00\n"
+    )
+    assert chosen("--config-file", str(conf)) == "new"
+
+
 def test_a_host_outside_the_topology_has_no_processor_type_of_the_root(tmp_path, capsys):
     # core, gold
     # a            (the root is above n03 to n16 too, which the description does not name)
@@ -550,7 +573,14 @@ def test_options_of_a_nova_conf_that_is_named_count(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("cache_score_limit", "much"), ("processor_order", 5), ("implicit_groups", [])],
+    [
+        ("cache_score_limit", "much"),
+        ("processor_order", 5),
+        ("processor_speeds", {"gold": 0}),
+        ("processor_speeds", "gold"),
+        ("processor_speeds", ["gold"]),
+        ("implicit_groups", []),
+    ],
 )
 def test_an_option_of_a_snapshot_that_cannot_be_is_an_error(tmp_path, capsys, option, value):
     path = saved(

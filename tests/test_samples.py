@@ -31,6 +31,10 @@ def test_the_sample_of_the_options_is_current():
         ("default_app_class = fast", "default_app_class"),
         ("bunch_weight_multiplier = nan", "bunch_weight_multiplier = nan: expected a finite"),
         ("implicit_groups = perhaps", "implicit_groups"),
+        ("processor_speeds = gold:3", "processor_speeds .* expected TYPE=NUMBER,.* 'gold:3'"),
+        ("processor_speeds = gold=3,old=nan", "processor_speeds .* old: expected a number above"),
+        ("processor_speeds = gold=0", "processor_speeds .* gold: expected a number above 0"),
+        ("processor_speeds = gold=1,gold=2", "processor_speeds .* gold again"),
     ],
 )
 def test_a_wrong_value_in_the_file_is_found_at_start_and_named(tmp_path: Path, line, error):

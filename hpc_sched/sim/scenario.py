@@ -13,6 +13,7 @@ import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.jobs.job_record import JobRecord
@@ -41,7 +42,7 @@ class Scenario:
     limits: Limits = NO_LIMITS
     constraints: Constraints = NO_CONSTRAINTS
     homogeneous: str = "prefer"  # true, prefer or false
-    processor_order: tuple[str, ...] = ()
+    ranking: ProcessorRanking = UNRANKED  # of processor types
     model: RuntimeModel | None = None
     mtbf: float | None = None  # s between two failures of one host; None: hosts do not fail
     repair: float = 3600.0  # s, mean
@@ -58,7 +59,7 @@ class Scenario:
         """
         types = None
         if self.homogeneous != "false":
-            types = ProcessorTypes.of(self.cluster, self.processor_order)
+            types = ProcessorTypes.of(self.cluster, self.ranking)
         return SimulationInput(
             cluster=self.cluster,
             policy=registry.policy(policy),

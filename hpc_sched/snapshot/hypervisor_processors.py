@@ -28,7 +28,7 @@ def of(cloud: Cloud, members: Iterable[Server], room: Array) -> HostProcessors:
         [math.floor(node.capacity.get("VCPU", 0) + node.capacity.get("PCPU", 0)) for node in nodes],
         room > 0,
         Counter(by_place.get(vm.place) for vm in members if vm.place),
-        nova_options.option(cloud.snapshot, "processor_order"),
+        nova_options.ranking(cloud.snapshot),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
+from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.enabled_plugins import EnabledPlugins
 from hpc_sched.snapshot.model import Snapshot
@@ -47,6 +48,12 @@ def enabled(snapshot: Snapshot) -> EnabledPlugins:
     return EnabledPlugins.read(
         snapshot.filters or (), snapshot.weighers or (), functools.partial(option, snapshot)
     )
+
+
+def ranking(snapshot: Snapshot) -> ProcessorRanking:
+    """Return the order and the speeds of processor types."""
+    order, speeds = (option(snapshot, f"processor_{name}") for name in ("order", "speeds"))
+    return ProcessorRanking(order, speeds)
 
 
 def incompatible(snapshot: Snapshot, name: str | None) -> frozenset[str]:

@@ -82,6 +82,8 @@ def other(opt: cfg.Opt) -> Any:
         return opt.default / 2 if isinstance(opt, cfg.FloatOpt) else opt.default + 1
     if isinstance(opt, cfg.ListOpt):
         return ["one", "two"]
+    if isinstance(opt.type, conf.SpeedsType):
+        return "one=2"
     if isinstance(opt.type, types.String) and opt.type.choices:
         return next(choice for choice in opt.type.choices if choice != opt.default)
     return "other"
@@ -92,6 +94,21 @@ def test_every_option_of_hpc_sched_that_decides_is_in_the_digest(opt, set_):
     before = options()
     set_("hpc_sched", opt.dest, other(opt))
     assert (options() == before) == (opt.dest in APART)
+
+
+@pytest.mark.parametrize(
+    ("other", "differs"),
+    [
+        pytest.param("gold=3000, silver=2130", True, id="another number"),
+        pytest.param("gold=3000", True, id="one type less"),
+        pytest.param(" silver=2.4e3,gold=3000.0 ", False, id="the same in another order"),
+    ],
+)
+def test_schedulers_with_other_speeds_of_processors_differ(set_, other, differs):
+    set_("hpc_sched", "processor_speeds", "gold=3000, silver=2400")
+    before = options()
+    set_("hpc_sched", "processor_speeds", other)
+    assert (options() != before) == differs
 
 
 @pytest.mark.parametrize(("option", "value"), OF_NOVA.items(), ids=lambda part: str(part)[:60])

@@ -15,7 +15,7 @@ from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.processor_choice import choose_processor
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.processors.processor import Processor, type_names
-from hpc_sched.core.processors.processor_ranking import best_first
+from hpc_sched.core.processors.processor_ranking import ProcessorRanking, best_first
 from hpc_sched.topology import Topology
 
 LABEL = "Intel Icelake-Server 2x32x2"
@@ -134,13 +134,15 @@ def test_the_names_do_not_depend_on_the_order_of_the_hosts(
 def test_types_come_in_the_order_of_members_then_operator_then_cores_then_name(
     cores: dict[str, int], order: list[str], members: dict[str, int], expected: str
 ):
-    assert best_first(cores, order, Counter(members)) == expected.split()
+    assert best_first(cores, ProcessorRanking(order), Counter(members)) == expected.split()
 
 
 def test_an_entry_without_features_names_its_label_with_any_features():
     cores = {f"{LABEL} +avx512f": 32, LABEL: 32, "AMD Milan 2x64x2": 64}
-    assert best_first(cores, [LABEL])[:2] == [LABEL, f"{LABEL} +avx512f"]
-    assert best_first({f"{LABEL} +amx +avx512f": 32, "AMD Milan 2x64x2": 64}, [LABEL]) == [
+    assert best_first(cores, ProcessorRanking([LABEL]))[:2] == [LABEL, f"{LABEL} +avx512f"]
+    assert best_first(
+        {f"{LABEL} +amx +avx512f": 32, "AMD Milan 2x64x2": 64}, ProcessorRanking([LABEL])
+    ) == [
         f"{LABEL} +amx +avx512f",
         "AMD Milan 2x64x2",
     ]
@@ -149,13 +151,13 @@ def test_an_entry_without_features_names_its_label_with_any_features():
 def test_an_entry_with_features_names_those_alone_and_comes_before_its_label():
     plain, wide, amx = LABEL, f"{LABEL} +avx512f", f"{LABEL} +amx"
     cores = {plain: 32, wide: 32, amx: 32, "AMD Milan 2x64x2": 64}
-    assert best_first(cores, [wide, "AMD Milan 2x64x2", LABEL]) == [
+    assert best_first(cores, ProcessorRanking([wide, "AMD Milan 2x64x2", LABEL])) == [
         wide,
         "AMD Milan 2x64x2",
         plain,
         amx,
     ]
-    assert best_first(cores, [wide]) == [wide, "AMD Milan 2x64x2", plain, amx]
+    assert best_first(cores, ProcessorRanking([wide])) == [wide, "AMD Milan 2x64x2", plain, amx]
 
 
 @given(
@@ -168,8 +170,8 @@ def test_the_order_is_total_and_every_type_stands_once(
     cores: dict[str, int], order: list[str], members: dict[str, int], data: st.DataObject
 ):
     turned = {name: cores[name] for name in data.draw(st.permutations(list(cores)))}
-    found = best_first(cores, order, members)
-    assert found == best_first(turned, order, members)
+    found = best_first(cores, ProcessorRanking(order), members)
+    assert found == best_first(turned, ProcessorRanking(order), members)
     assert sorted(found) == sorted(cores)
 
 

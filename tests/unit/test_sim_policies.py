@@ -6,6 +6,7 @@ import pytest
 
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.sim.cluster.cluster import HostType, ProcessorTypes, uniform
 from hpc_sched.sim.jobs.job import Job
@@ -113,7 +114,7 @@ def test_policies_that_know_processor_types_keep_a_job_on_one():
     """
     fast, slow = HostType(2, 0, "fast"), HostType(2, 0, "slow")
     there = uniform(two_leaves(), slow, {"b1": fast, "b2": fast})
-    types = ProcessorTypes.of(there, ("fast",))
+    types = ProcessorTypes.of(there, ProcessorRanking(("fast",)))
     jobs = [Job(1, 0, 9, 4), Job(2, 1, 9, 5), Job(3, 2, 9, 2)]
     by_plan = Simulated("exact-plan", jobs, on=there, types=types)
     assert by_plan.starts == [

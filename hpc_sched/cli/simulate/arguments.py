@@ -14,6 +14,7 @@ from hpc_sched.cli.common.argument_types import (
     at_least_zero,
     parsed_by,
 )
+from hpc_sched.core.processors import processor_speeds
 from hpc_sched.sim.cluster import fat_tree
 from hpc_sched.sim.cluster.cluster import DEFAULT_HOST, HOST_FORM
 from hpc_sched.sim.jobs import distributions
@@ -113,9 +114,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option("--homogeneous", choices=("true", "prefer", "false"), default="prefer",
         help="whether policies that know processor types place a job on one of them (default: "
         "prefer)")
-    add_option("--processor-order", type=lambda text: tuple(text.split(",")), default=(),
-        metavar="TYPE,...",
-        help="processor types, best first (default: those with most vcpus a host)")
+    add_option("--processor-order", type=_names, metavar="TYPE,...",
+        help="processor types, best first; the others follow by --speeds, then by cores per host "
+        "(default: that of the snapshot)")
     add_option("--require", metavar="LEVEL", help="every job under one switch of a level")
     number("--max-leaves", "every job under at most N leaves")
     number("--alpha",
@@ -130,8 +131,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option("--hop-factors", metavar="LEVEL=X,...",
         help="factor of a job's runtime for each level on which two of its VMs meet, averaged "
         "over pairs of VMs, as in host=1,leaf=1,pod=1.1,core=1.25")
-    add_option("--speeds", metavar="TYPE=X,...",
-        help="speed of processor types; the slowest one of a job counts")
+    speeds = parsed_by(processor_speeds.read)
+    add_option("--speeds", type=speeds, metavar=processor_speeds.FORM,
+        help="speed of processor types in any unit, as in gold=3000,silver=2130; of a job the "
+        "slowest one counts, and runtimes are those of the fastest type, or of types without a "
+        "speed, which have 1; policies take the fastest type first (default: types in order of "
+        "the snapshot's speeds, runtimes without)")
     number("--interference", "factor per unit of cache score of a job's neighbours, as in 1.002",
         above_zero, "X")
     add_option("--calibrate", metavar="FILE",
@@ -139,6 +144,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and optionally processor and neighbour_score")
     sources.add_topology_arguments(parser, "--topology")
 # fmt: on
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, text.split(","))))
 
 
 def _drawn(name: str) -> Callable[[str], distributions.Distribution]:

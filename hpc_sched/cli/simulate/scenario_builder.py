@@ -1,7 +1,7 @@
 """The scenario and the runs that the arguments of hpc-sched simulate describe."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
 from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
 from hpc_sched.core.constraints import Constraints, level_of
+from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
@@ -55,14 +56,16 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     cluster, fabric, notes = _cluster(args, snapshot)
     source, jobs, description, more = _jobs(args)
     model, model_notes = _model(args, cluster)
+    ranking = _ranking(args, snapshot, model)
     level_of(cluster.topology, args.require)
-    alike = ("queue", "homogeneous", "processor_order", "mtbf", "repair", "requeue", "until")
+    alike = ("queue", "homogeneous", "mtbf", "repair", "requeue", "until")
     scenario = Scenario(
         cluster=cluster,
         source=source,
         queue_options=QueueOptions(depth=args.backfill_depth),
         limits=_limits(args, snapshot),
         constraints=Constraints(require=args.require, max_leaves=args.max_leaves),
+        ranking=ranking,
         model=model,
         vm=(args.cores_per_vm, 0),
         folder=args.output,
@@ -73,6 +76,8 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     about = [("Jobs", description), ("Cluster", fabric), ("Queue", f"{queue.summary}{depth}")]
     if args.mtbf is not None:
         about.append(("Failures", f"a host every {args.mtbf:g} s, back after {args.repair:g} s"))
+    if scenario.homogeneous != "false" and ranking != UNRANKED:
+        about.append(("Processor types", f"{_ranking_text(ranking)}; best first"))
     runtimes = "as the trace has them" if model is None else _description(model, cluster)
     about.append(("Runtimes", runtimes))
     return RequestedRuns(scenario, runs, jobs, tuple(about), (*notes, *more, *model_notes))
@@ -154,8 +159,7 @@ def _model(
             args.hop_factors, "--hop-factors", levels
         )
     if args.speeds is not None:
-        types = sorted({name for name in cluster.processors if name is not None})
-        factors["speeds"] = runtime_model.speeds(args.speeds, "--speeds", types)
+        factors["speeds"] = runtime_model.relative_speeds(args.speeds, "--speeds", cluster)
     if args.interference is not None:
         factors["interference"] = args.interference
     if args.calibrate is None:
@@ -168,6 +172,26 @@ def _model(
     found = calibration.read(args.calibrate, levels)
     error = f"the model of {args.calibrate} is off the measured times by {found.residual:.1f} %"
     return found.model(levels), (error, *found.notes)
+
+
+def _ranking(
+    args: argparse.Namespace, snapshot: Snapshot | None, model: RuntimeModel | None
+) -> ProcessorRanking:
+    """Return the order and speeds of the arguments; those of the snapshot for what they omit."""
+    found = UNRANKED if snapshot is None else nova_options.ranking(snapshot)
+    if args.processor_order is not None:
+        found = replace(found, order=args.processor_order)
+    if model is not None and (args.speeds, args.calibrate) != (None, None):
+        found = replace(found, speeds=model.speeds)
+    return found
+
+
+def _ranking_text(ranking: ProcessorRanking) -> str:
+    parts = [", then ".join(ranking.order)] if ranking.order else []
+    fastest_first = sorted(ranking.speeds.items(), key=lambda item: (-item[1], item[0]))
+    if fastest_first:
+        parts.append(f"by speed: {', '.join(f'{name} {speed:g}' for name, speed in fastest_first)}")
+    return "; ".join([*parts, "by cores per host"])
 
 
 def _description(model: RuntimeModel, cluster: Cluster) -> str:

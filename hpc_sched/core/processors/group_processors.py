@@ -9,7 +9,7 @@ import numpy as np
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.plan.result import Refusal
 from hpc_sched.core.processors.processor import Processor
-from hpc_sched.core.processors.processor_ranking import best_first
+from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking, best_first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,7 +19,7 @@ class HostProcessors:
     hypervisors: Mapping[str, Mask]  # type to hypervisors; shape (hypervisors,) each
     cores: Mapping[str, int]  # type to the cores of its largest hypervisor
     members: Mapping[str | None, int]  # VMs of the group per type; None: type not known
-    order: Sequence[str] = ()  # the operator's order, best first
+    ranking: ProcessorRanking = UNRANKED
     features: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of each type, if known
 
     @classmethod
@@ -30,7 +30,7 @@ class HostProcessors:
         vcpus: Sequence[int],
         candidates: Array | Mask,
         members: Mapping[str | None, int],
-        order: Sequence[str],
+        ranking: ProcessorRanking,
     ) -> Self:
         """Return the processor types of hypervisors, by the type and processor of each.
 
@@ -47,7 +47,8 @@ class HostProcessors:
                 if found:
                     features[name] = found.features
         types = np.array([name or "" for name in names], dtype=object)
-        return cls({name: types == name for name in sorted(cores)}, cores, members, order, features)
+        hypervisors = {name: types == name for name in sorted(cores)}
+        return cls(hypervisors, cores, members, ranking, features)
 
     @property
     def of_members(self) -> dict[str, int]:
@@ -59,7 +60,7 @@ class HostProcessors:
         members = self.of_members
         known = [name for name in self.hypervisors if not members or name in members]
         cores = {name: self.cores[name] for name in known}
-        return best_first(cores, self.order, members, self.features)
+        return best_first(cores, self.ranking, members, self.features)
 
     def fault_of_members(self) -> Refusal | None:
         """Return the refusal if the members' type is unknown or not unique, or None."""

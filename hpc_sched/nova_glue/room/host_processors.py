@@ -14,9 +14,11 @@ from nova.db.main import models as main_models
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
+from hpc_sched import conf
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.processors.processor import METADATA, Processor, of_cpu_info, types_of
+from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.nova_glue.io import databases, request_deadline
 from hpc_sched.nova_glue.io.loaded_topology import Fabric
 
@@ -74,7 +76,7 @@ def of(
         [int(state.vcpus_total or 0) for state in states],
         positions,
         types,
-        CONF.hpc_sched.processor_order,
+        ProcessorRanking(CONF.hpc_sched.processor_order, conf.processor_speeds(CONF)),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.processors.group_processors import HostProcessors
+from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim import named_values
 from hpc_sched.topology import hostlist
@@ -39,6 +40,7 @@ class Cluster:
     total: Array  # vcpus and MB that VMs may take of each host. Shape (hosts, 2)
     processors: tuple[str | None, ...]  # per host, None if unknown
     cores: Array | None = None  # per host; None: equal to vcpus
+    features: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of each type, if known
     # Taken from the start to the end by VMs that are no jobs. Shape (hosts, 2); None: nothing.
     used: Array | None = None
     # vcpus and MB that one VM gets of each host at most. Shape (hosts, 2); None: all of them.
@@ -127,10 +129,11 @@ class ProcessorTypes:
 
     hosts: dict[str, Mask]
     cores: Array  # per host
-    order: tuple[str, ...]  # types named by the operator, best first
+    ranking: ProcessorRanking
+    features: Mapping[str, frozenset[str]]  # of each type, if known
 
     @classmethod
-    def of(cls, cluster: Cluster, order: Sequence[str] = ()) -> "ProcessorTypes | None":
+    def of(cls, cluster: Cluster, ranking: ProcessorRanking = UNRANKED) -> "ProcessorTypes | None":
         """Return the types of a cluster's hosts, or None if there is only one."""
         if len(set(cluster.processors)) < 2:
             return None
@@ -138,13 +141,13 @@ class ProcessorTypes:
         known = sorted(set(names.tolist()) - {""})
         hosts = {name: names == name for name in known}
         cores = cluster.total[:, VCPUS] if cluster.cores is None else cluster.cores
-        return cls(hosts, cores, tuple(order))
+        return cls(hosts, cores, ranking, cluster.features)
 
     def with_room(self, capacity: Array) -> HostProcessors:
         """Return the types for a group without members. O(hosts * types).
 
-        By the operator's order, then by the cores of the largest host with room, as
-        HPCHomogeneityFilter orders the types of its candidates.
+        By the operator's order, then by speed, then by the cores of the largest host with room,
+        as HPCHomogeneityFilter orders the types of its candidates.
 
         :param capacity: VMs of the group that each host takes, shape (hosts,)
         """
@@ -153,4 +156,4 @@ class ProcessorTypes:
             name: int(self.cores[hosts & has_room].max(initial=0))
             for name, hosts in self.hosts.items()
         }
-        return HostProcessors(self.hosts, cores, members={}, order=self.order)
+        return HostProcessors(self.hosts, cores, {}, self.ranking, self.features)

@@ -31,6 +31,7 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
     without_vcpus = divided = 0
     there = colocation.running(cloud)
     cores = np.zeros(len(total), dtype=np.int64)
+    features: dict[str, frozenset[str]] = {}
     for node, processor, reported in zip(nodes, *per_hypervisor(cloud), strict=True):
         host = topology.index_of(cloud.name_at[node.host, node.nodename])
         kind = next((name for name in _PROCESSORS if node.capacity.get(name)), None)
@@ -50,6 +51,8 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
             bound = max(bounds, default=math.floor(node.capacity.get(name, 0)))
             most[host, column] = max(int(most[host, column]), min(bound, _MOST))
         processors[host] = processor
+        if processor is not None and reported:
+            features[processor] = reported.features
         cores[host] = reported.all_cores if reported else total[host, VCPUS]
         running.setdefault(host, []).extend(there.get((node.host, node.nodename), {}).values())
         if cloud.takes_vms(node):
@@ -69,6 +72,7 @@ def cluster_of(cloud: Cloud) -> tuple[Cluster, tuple[str, ...]]:
         total=total,
         processors=tuple(processors),
         cores=cores,
+        features=features,
         used=used,
         most_of_vm=most,
         running={host: tuple(vms) for host, vms in running.items() if vms},

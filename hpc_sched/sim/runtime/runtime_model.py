@@ -10,7 +10,7 @@ All three are 1 by default: a placement then changes no runtime.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,6 +18,8 @@ import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
+from hpc_sched.core.processors.processor_ranking import entries_of, speeds_of
+from hpc_sched.core.processors.processor_speeds import FORM
 from hpc_sched.sim import named_values
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
@@ -27,6 +29,8 @@ HOST = "host"  # below the leaf, which is level 1
 # No placement slows a job down as much; anything beyond is a typing error.
 MAX_FACTOR = 1e6
 MIN_FACTOR = 1 / MAX_FACTOR
+# No processor type is as many times as fast as another one: such numbers are in a unit.
+MAX_RELATIVE_SPEED = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class RuntimeModel:
     # By level, 0 is one host and 1 one leaf. Pairs on a level beyond the last, as between islands,
     # have the highest factor.
     hop_factors: tuple[float, ...] = (1.0,)
-    # By processor type; 1 if not stated. The job waits for its slowest VM.
+    # By processor type; 1 if not stated, which leaves the trace's runtime as it is. The job waits
+    # for its slowest VM.
     speeds: Mapping[str, float] = field(default_factory=dict)
     interference: float = 1.0  # factor per unit of the neighbours' cache score
 
@@ -122,11 +127,31 @@ def filled(stated: Mapping[str, float], levels: Sequence[str]) -> tuple[float, .
     return tuple(factors[1:])
 
 
-def speeds(text: str, what: str, types: Collection[str]) -> dict[str, float]:
-    """Return the speeds stated by a text: ``gold=1.2,silver=1``.
+def relative_speeds(stated: Mapping[str, float], what: str, cluster: Cluster) -> dict[str, float]:
+    """Return the speed of each processor type of a cluster, for :class:`RuntimeModel`.
 
-    A type whose name has a comma cannot be stated, and has the speed 1.
+    If every type has a speed, only their ratios count: the fastest has 1, so any unit will do.
+    Else the speeds are relative to those types without one, which have 1. Hosts of unknown type
+    have 1 in either case.
 
-    :raises exceptions.ConfigError: for other types, or speeds out of bounds
+    :param stated: entries as of ``processor_speeds`` in nova.conf
+    :raises exceptions.ConfigError: for an entry that holds for no type, or numbers in a unit if a
+        type has none
     """
-    return named_values.numbers(text, what, types, "TYPE=SPEED,...", MIN_FACTOR, MAX_FACTOR)
+    types = sorted({name for name in cluster.processors if name is not None})
+    holding = entries_of(types, stated, cluster.features).values()
+    if unknown := sorted(stated.keys() - {name for entries in holding for name in entries}):
+        expected = f"{FORM} with names of {', '.join(types) or 'nothing'}"
+        raise named_values.error(what, expected, unknown[0])
+    speeds = speeds_of(types, stated, cluster.features)
+    missing = [name for name in types if name not in speeds]
+    if not missing:
+        fastest = max(speeds.values(), default=1.0)
+        return {name: speed / fastest for name, speed in speeds.items()}
+    for name, speed in speeds.items():
+        if not 1 / MAX_RELATIVE_SPEED <= speed <= MAX_RELATIVE_SPEED:
+            raise exceptions.ConfigError(
+                f"{what}: expected a speed of every processor type, or speeds relative to 1, that "
+                f"of types without one: found {name} with {speed:g}, and {missing[0]} without one"
+            )
+    return speeds
