@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.cli.main import main
+from hpc_sched.snapshot.model import Aggregate
 from tests import sample_data, snapshots
 
 #         core
@@ -166,6 +167,109 @@ def test_measured_times_give_the_factors(files: Path, capsys):
     assert "the model of measured.csv is off the measured times by 0.0 %" in err
 
 
+# Of two types, with as many vcpus on either; without more all is equal and "new" first by name.
+ON_TWO_TYPES = [
+    *("--synthetic", "1", "--size", "constant:4", "--runtime", "constant:100"),
+    *("--topology", "topology.yaml", "--policy", "exact-plan", "-f", "json"),
+    *("--host", "vcpus=2,processor=new:n[1-2]", "--host", "vcpus=2,processor=old:n[3-4]"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "factor"),
+    [
+        ([], 1),
+        (["--speeds", "new=0.8,old=1"], 1),
+        (["--speeds", "new=2130,old=3000"], 1),
+        (["--speeds", "old=0.8"], 1.25),
+        (["--speeds", "new=0.8,old=1", "--processor-order", "new"], 1.25),
+        (["--speeds", "new=2130,old=3000", "--processor-order", " new, old"], 3000 / 2130),
+        (
+            ["--speeds", "new=2130,old=3000", "--homogeneous", "false", "--size", "constant:8"],
+            3000 / 2130,
+        ),
+    ],
+    ids=[
+        "no speeds",
+        "relative numbers: the fast type",
+        "frequencies: the fast type",
+        "the only one with a speed",
+        "relative numbers: the slow type",
+        "frequencies: the slow type",
+        "frequencies: the slowest of a job",
+    ],
+)
+def test_speeds_order_processor_types_and_make_jobs_on_slow_ones_longer(
+    files: Path, capsys, arguments, factor
+):
+    assert main(["simulate", *ON_TWO_TYPES, *arguments]) == 0
+    [row] = json.loads(capsys.readouterr().out)
+    assert row["factor_mean"] == pytest.approx(factor)
+
+
+def test_measured_speeds_order_processor_types_too(files: Path, capsys):
+    measured = "job,seconds,level,processor\na,20,host,new\na,10,host,old\n"
+    (files / "measured.csv").write_text(measured)
+    for order, factor in ([], 1), (["--processor-order", "new"], 2):
+        arguments = [*ON_TWO_TYPES, "--calibrate", "measured.csv", *order]
+        assert main(["simulate", *arguments]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["factor_mean"] == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments", "taken", "factor"),
+    [
+        ({}, [], "new", 1),
+        ({"processor_speeds": {"new": 2130, "old": 3000}}, [], "old", 1),
+        ({"processor_speeds": {"old": 3000}}, [], "old", 1),
+        ({"processor_order": ["old"]}, [], "old", 1),
+        ({"processor_order": ["old"]}, ["--processor-order", "new"], "new", 1),
+        ({"processor_order": ["old"]}, ["--processor-order", ""], "new", 1),
+        ({"processor_speeds": {"old": 3}}, ["--speeds", "new=3,old=2"], "new", 1),
+        ({"processor_speeds": {"old": 3}}, ["--speeds", ""], "new", 1),
+        (
+            {"processor_order": ["old"]},
+            ["--speeds", "new=3,old=2"],
+            "old",
+            1.5,
+        ),
+    ],
+    ids=[
+        "none",
+        "speeds",
+        "the speed of one type",
+        "an order",
+        "another order",
+        "no order",
+        "other speeds",
+        "no speeds",
+        "an order, and speeds of the command",
+    ],
+)
+def test_order_and_speeds_of_processor_types_are_those_of_a_saved_cloud(
+    files: Path, capsys, options, arguments, taken, factor
+):
+    """What nova.conf says of types orders them, and makes no job longer."""
+    new, old = snapshots.HOSTS[:4], snapshots.HOSTS[4:8]
+    state = snapshots.saved(
+        files,
+        hosts=[*new, *old],
+        aggregates=[
+            Aggregate("new", tuple(new), {"hpc:processor": "new"}),
+            Aggregate("old", tuple(old), {"hpc:processor": "old"}),
+        ],
+        options=options,
+    )
+    jobs = ["--synthetic", "1", "--size", "constant:8", "--policy", "exact-plan"]
+    command = ["simulate", "--snapshot", state, *jobs, *arguments, "-f", "json"]
+    assert main([*command, "--output", "out", "--events"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["factor_mean"] == factor
+    start = (files / "out" / "exact-plan-seed1-events.txt").read_text().splitlines()[1]
+    hosts = {name.split("*")[0] for name in start.split()[3:]}
+    assert hosts
+    assert hosts <= set(new if taken == "new" else old)
+
+
 def test_a_saved_cloud_is_where_it_starts(files: Path, capsys):
     state = snapshots.saved(files, [snapshots.server("vm1", "n01")])
     arguments = ["--synthetic", "20", "--size", "constant:4", "--policy", "exact-plan"]
@@ -196,6 +300,9 @@ def test_a_saved_cloud_is_where_it_starts(files: Path, capsys):
         (["--snapshot", "x.json", "--generate", "radix=4"], 1, "x.json: cannot be read"),
         (["--calibrate", "jobs.swf"], 1, "jobs.swf:"),
         (["--hop-factors", "rack=2"], 1, "--hop-factors: expected LEVEL=FACTOR"),
+        (["--speeds", "gold"], 2, "argument --speeds: expected TYPE=NUMBER,..., found 'gold'"),
+        (["--speeds", "gold=0"], 2, "argument --speeds: gold: expected a number above 0"),
+        (["--speeds", "gold=1"], 1, "--speeds: expected TYPE=NUMBER,... with names of nothing"),
     ],
 )
 def test_what_cannot_be_simulated_is_told(files: Path, capsys, arguments, code, said):

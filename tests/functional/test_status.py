@@ -26,6 +26,7 @@ from hpc_sched.status.checks import (
     installation,
     multipliers,
     options,
+    processor_types,
     topology_hosts,
     weighers,
 )
@@ -1129,6 +1130,79 @@ def test_what_cannot_be_read_is_not_tried_again(monkeypatch):
         assert code == Code.FAILURE
         assert "OSError: mysql://***@host/ gone. Run this where nova-scheduler runs" in text
     assert tried == [1]
+
+
+# Processor types
+
+NEHALEM = "Intel Nehalem 4x1x1"  # what the computes' driver reports
+
+
+def test_without_an_order_or_speeds_nothing_is_read_of_processor_types():
+    with collected() as sent:
+        assert judged(processor_types.check) == (
+            Code.SUCCESS,
+            "Neither processor_order nor processor_speeds is set: types come by cores per host.",
+        )
+    assert not sent
+
+
+def test_entries_that_the_cloud_has_are_success(set_, aggregate):
+    aggregate("new", ["n1"], **{"hpc:processor": "gold"})
+    set_("hpc_sched", processor_speeds=f"gold=3000, {NEHALEM} +pge=2130")
+    assert judged(processor_types.check) == (Code.SUCCESS, "2 processor types, 2 named.")
+    set_("hpc_sched", processor_speeds={}, processor_order=["gold"])
+    assert judged(processor_types.check) == (Code.SUCCESS, "2 processor types, 1 named.")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("processor_speeds", {NEHALEM: 1, "Nehalem": 2}), ("processor_order", [NEHALEM, "Nehalem"])],
+)
+def test_an_entry_that_names_no_type_of_the_cloud_is_a_warning(set_, option, value):
+    set_("hpc_sched", **{option: value})
+    code, text = judged(processor_types.check)
+    assert code == Code.WARNING
+    assert text.splitlines() == [
+        f"{option}: no host is of Nehalem. Correct or remove that. There are: {NEHALEM}.",
+        "1 processor type, 1 named.",
+    ]
+
+
+def test_a_type_without_a_speed_next_to_others_with_one_is_a_warning(set_, aggregate):
+    aggregate("new", ["n1"], **{"hpc:processor": "gold"})
+    set_("hpc_sched", processor_speeds={NEHALEM: 2130})
+    code, text = judged(processor_types.check)
+    assert code == Code.WARNING
+    assert "processor_speeds: there is no speed of gold. Groups take other types first" in text
+    set_("hpc_sched", processor_order=["gold"])
+    assert judged(processor_types.check)[0] == Code.SUCCESS
+
+
+def test_speeds_that_no_filter_reads_are_a_warning(set_):
+    set_("hpc_sched", processor_speeds={NEHALEM: 2130})
+    set_("filter_scheduler", enabled_filters=["HPCGroupFilter"])
+    code, text = judged(processor_types.check)
+    assert code == Code.WARNING
+    assert text.startswith("processor_speeds has no effect: HPCHomogeneityFilter is not enabled.")
+
+
+def test_processor_types_that_the_topology_may_state_are_not_judged_without_it(set_):
+    set_("hpc_sched", processor_speeds={NEHALEM: 2130}, topology_file="/nowhere")
+    code, text = judged(processor_types.check)
+    assert code == Code.WARNING
+    assert text.startswith("The topology cannot be read")
+
+
+def test_entries_are_not_judged_while_a_cell_does_not_answer(set_, monkeypatch):
+    def read(*_args: object) -> None:
+        raise OSError("gone")
+
+    set_("hpc_sched", processor_speeds={"gold": 2130})
+    monkeypatch.setattr(processor_types, "_processors_of_cell", read)
+    code, text = judged(processor_types.check)
+    assert code == Code.WARNING
+    assert "The types of its hosts are not known here." in text
+    assert "no host is of" not in text
 
 
 @pytest.mark.usefixtures("class_unset")

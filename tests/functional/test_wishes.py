@@ -189,6 +189,41 @@ def test_one_processor_type_holds_the_group_where_types_are_stated(cloud, boot, 
             cloud.api.post_aggregate_action(aggregate, {"remove_host": {"host": host}})
 
 
+@pytest.mark.parametrize(
+    ("options", "leaf"),
+    [
+        ({}, "la"),
+        ({"processor_speeds": "slow=2130, fast=3000"}, "le"),
+        ({"processor_speeds": "slow=2130, fast=3000", "processor_order": ["slow"]}, "lf"),
+    ],
+    ids=["equal cores: by name", "by frequency", "the operator's order first"],
+)
+def test_the_processor_type_with_the_best_figure_of_merit_is_taken(
+    cloud, boot, flavor, options, leaf
+):
+    """All hosts have as many cores; aggregates state the types of two leaves, last by name."""
+    made = []
+    for place, name in (("le", "fast"), ("lf", "slow")):
+        number = cloud.api.post_aggregate({"aggregate": {"name": name}})["id"]
+        made += [(number, host) for host in FABRIC.hosts_of(place)]
+        metadata = {"set_metadata": {"metadata": {"hpc:processor": name}}}
+        cloud.api.post_aggregate_action(number, metadata)
+    for number, host in made:
+        cloud.api.post_aggregate_action(number, {"add_host": {"host": host}})
+    try:
+        cloud.flags(group="hpc_sched", **options)
+        group = cloud.server_group("best", "anti-affinity")
+        hosts = cloud.hosts_of(boot(flavor(homogeneous="true"), count=4, group=group))
+        assert leaves(hosts.values()) == {leaf}
+    finally:
+        for name in options:
+            cloud.reset_flags(name, group="hpc_sched")
+        for number, host in made:
+            cloud.api.post_aggregate_action(number, {"remove_host": {"host": host}})
+        for number in {number for number, _ in made}:
+            cloud.api.delete_aggregate(number)
+
+
 @pytest.fixture
 def group_in_pod(cloud, boot, flavor) -> tuple[str, dict[str, str]]:
     """Return a group under the pod that it requires, and where its VMs are."""

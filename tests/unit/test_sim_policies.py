@@ -130,6 +130,28 @@ def test_policies_that_know_processor_types_keep_a_job_on_one():
 
 
 @pytest.mark.parametrize(
+    ("ranking", "taken"),
+    [
+        (ProcessorRanking(), "a"),
+        (ProcessorRanking(speeds={"small": 3000, "large": 2130}), "b"),
+        (ProcessorRanking(("large",), {"small": 3000, "large": 2130}), "a"),
+        (ProcessorRanking(speeds={"small": 1}), "b"),
+    ],
+    ids=["by cores", "by speed", "the operator's order first", "one without a speed is last"],
+)
+def test_the_fastest_processor_type_comes_before_the_one_with_most_cores(ranking, taken):
+    there = uniform(
+        two_leaves(),
+        HostType(2, 0, "small"),
+        {host: HostType(4, 0, "large") for host in ("a1", "a2")},
+    )
+    types = ProcessorTypes.of(there, ranking)
+    for policy in ("exact-plan", "dudina2013", "gupta2012", "gupta2013"):
+        found = Simulated(policy, [Job(1, 0, 9, 4)], on=there, types=types)
+        assert {name[0] for name in found.starts[0].split()[3:]} == {taken}, policy
+
+
+@pytest.mark.parametrize(
     ("policy", "app_class"),
     [("dudina2013", "sync"), ("gupta2012", "sync"), ("gupta2013", "async")],
     ids=["Listing 1", "build plan", "async"],

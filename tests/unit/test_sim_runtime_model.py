@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched.exceptions import ConfigError
+from hpc_sched.sim.cluster.cluster import Cluster, HostType, uniform
 from hpc_sched.sim.runtime import runtime_model
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel, pairs_by_level
 from hpc_sched.topology import Topology
@@ -175,16 +177,66 @@ def test_what_states_no_factors_is_refused(text, error):
     assert error in str(caught.value)
 
 
-def test_speeds_are_those_of_the_fabrics_types():
-    types = ["gold", "Intel Icelake 2x32x2 +avx512f"]
-    text = "Intel Icelake 2x32x2 +avx512f=1.5,gold=1"
-    assert runtime_model.speeds(text, "x", types) == {types[1]: 1.5, "gold": 1.0}
-    with pytest.raises(
-        ConfigError, match=r"x: expected TYPE=SPEED,\.\.\. with names of gold, Intel"
-    ):
-        runtime_model.speeds("golden=1", "x", types)
-    with pytest.raises(ConfigError, match="with names of nothing, found 'gold'"):
-        runtime_model.speeds("gold=1", "x", [])
+def of_types(*types: str | None) -> Cluster:
+    """Return a cluster of one host of each type."""
+    topology = Topology.from_tree({"leaf": [f"n{i}" for i in range(len(types))]})
+    return replace(uniform(topology, HostType(1, 0)), processors=types)
+
+
+ICELAKE = "Intel Icelake 2x32x2"
+
+
+@pytest.mark.parametrize(
+    ("types", "stated", "speeds"),
+    [
+        (("gold", "silver"), {"gold": 1, "silver": 0.8}, {"gold": 1, "silver": 0.8}),
+        (("gold", "silver"), {"gold": 3000, "silver": 2130}, {"gold": 1, "silver": 0.71}),
+        (("gold", "silver"), {"gold": 3, "silver": 2.13}, {"gold": 1, "silver": 0.71}),
+        (("gold", "silver"), {"gold": 1.25, "silver": 1}, {"gold": 1, "silver": 0.8}),
+        (("gold", "silver"), {"silver": 0.8}, {"silver": 0.8}),
+        (("gold", "silver"), {"gold": 1.5}, {"gold": 1.5}),
+        (("gold", None), {"gold": 3000}, {"gold": 1}),
+        (
+            (f"{ICELAKE} +a", f"{ICELAKE} +b", "x"),
+            {ICELAKE: 2, f"{ICELAKE} +b": 4, "x": 1},
+            {f"{ICELAKE} +a": 0.5, f"{ICELAKE} +b": 1, "x": 0.25},
+        ),
+        (("gold", "silver"), {}, {}),
+    ],
+    ids=[
+        "relative numbers stay",
+        "frequencies in MHz",
+        "frequencies in GHz",
+        "the fastest is that of the trace",
+        "a slow type among others, which have 1",
+        "a fast type among others, which have 1",
+        "hosts of unknown type",
+        "an entry for all types of a label",
+        "none",
+    ],
+)
+def test_speeds_are_relative_to_the_fastest_type_or_to_those_without(types, stated, speeds):
+    assert runtime_model.relative_speeds(stated, "x", of_types(*types)) == speeds
+
+
+@pytest.mark.parametrize(
+    ("types", "stated", "error"),
+    [
+        (("a b +c", "gold"), {"golden": 1}, "TYPE=NUMBER,... with names of a b +c, gold, found"),
+        ((None,), {"gold": 1}, "TYPE=NUMBER,... with names of nothing, found 'gold'"),
+        (
+            ("gold", "old", "silver"),
+            {"gold": 3000, "silver": 2130},
+            "a speed of every processor type, or speeds relative to 1, that of types without one: "
+            "found gold with 3000, and old without one",
+        ),
+    ],
+    ids=["no type of the cluster", "no type at all", "frequencies of some types only"],
+)
+def test_speeds_that_do_not_fit_the_cluster_are_refused(types, stated, error):
+    with pytest.raises(ConfigError) as caught:
+        runtime_model.relative_speeds(stated, "--speeds", of_types(*types))
+    assert str(caught.value).startswith(f"--speeds: expected {error}")
 
 
 @given(st.lists(st.integers(0, 7), min_size=2, max_size=30), st.randoms(use_true_random=False))
