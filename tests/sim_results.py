@@ -31,6 +31,12 @@ _NOTHING = Summary(
     crossing=0.0,
     most_crossing=0,
     factor_mean=None,
+    core_hours=0.0,
+    host_hours=0.0,
+    host_core_hours=0.0,
+    revenue=None,
+    revenue_per_host_hour=None,
+    revenue_per_host_core_hour=None,
 )
 NO_SERIES = Series([], [], [], [], [], [], [], {"leaf": [], "core": []}, [])
 
@@ -77,6 +83,9 @@ def lived(
         crossing=0.5,
         most_crossing=4,
         factor_mean=1.0,
+        core_hours=100.0 + seed,
+        host_hours=12.0,
+        host_core_hours=192.0,
     )
     waits = [0.0] * 100 + [10.0 * i for i in range(101)]
     slowdowns = [1.0 + i / 100 for i in range(201)]

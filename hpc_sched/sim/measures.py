@@ -8,8 +8,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.core.cost.usage import Usage
 from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.core_hours import CoreHours
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 
 # At this number of samples every other one is dropped, and the interval doubles: the samples cover
@@ -81,6 +83,7 @@ class Measures:
         self._time = self._busy_until = 0.0
         self._used = np.zeros(2)  # vcpu s and MB s
         self._crossed = 0.0  # jobs * leaves * s
+        self._core_hours = CoreHours(cluster)
         self._interval = interval
 
     def advance(self, time: float) -> None:
@@ -88,6 +91,7 @@ class Measures:
         passed = time - self._time
         self._used += self._taken * passed
         self._crossed += self._crossings * passed
+        self._core_hours.advance(passed)
         self._time = time
 
     def started(self, placed: PlacedJob) -> None:
@@ -168,9 +172,15 @@ class Measures:
         """Jobs with VMs under a leaf and under others, per leaf, mean over time."""
         return self._crossed / self.span / len(self._leaves) if self.span > 0 else 0.0
 
+    @property
+    def usage(self) -> Usage:
+        """Core-hours of all jobs, and of the hosts in use from the first start to the last end."""
+        return self._core_hours.usage(self.span)
+
     def _change(self, placed: PlacedJob, sign: int) -> None:
         self._taken += sign * placed.takes.sum(axis=0)
         self._running += sign
+        self._core_hours.change(placed, sign)
         leaves = np.unique(self._leaf[placed.hosts])
         if len(leaves) > 1:
             self._crossing[leaves] += sign

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hpc_sched.core.cost.prices import Prices
 from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.measures import Series
 from hpc_sched.sim.simulation import Simulation
@@ -42,6 +43,13 @@ class Summary:
     crossing: float  # jobs at a leaf that reach beyond it, mean over leaves and time
     most_crossing: int  # at one leaf at one time
     factor_mean: float | None  # by which placements made jobs longer
+    # All time that VMs ran counts: of jobs that were done, failed or were left.
+    core_hours: float  # vcpus of VMs times hours
+    host_hours: float  # of hosts in use, those with a VM
+    host_core_hours: float  # of all cores of these hosts
+    revenue: float | None  # of the core-hours at their prices; None without prices
+    revenue_per_host_hour: float | None
+    revenue_per_host_core_hour: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +64,12 @@ class Result:
     series: Series
 
 
-def result_of(policy: str, seed: int, simulation: Simulation) -> Result:
-    """Return the result of a simulation that has been concluded."""
+def result_of(
+    policy: str, seed: int, simulation: Simulation, prices: Prices | None = None
+) -> Result:
+    """Return the result of a simulation that has been concluded; without prices no revenue."""
     measures = simulation.measures
+    usage = measures.usage
     outcomes = measures.outcomes
     vcpu_use, memory_use = measures.utilisation
     switches = measures.cluster.topology.switches
@@ -88,6 +99,12 @@ def result_of(policy: str, seed: int, simulation: Simulation) -> Result:
         crossing=measures.crossing,
         most_crossing=measures.most_crossing,
         factor_mean=_mean(measures.factors),
+        core_hours=usage.all_core_hours,
+        host_hours=usage.host_hours,
+        host_core_hours=usage.host_core_hours,
+        revenue=prices and usage.revenue(prices),
+        revenue_per_host_hour=prices and usage.revenue_per_host_hour(prices),
+        revenue_per_host_core_hour=prices and usage.revenue_per_host_core_hour(prices),
     )
     return Result(
         summary=summary,

@@ -13,6 +13,7 @@ import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.cost.prices import Prices
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
@@ -48,6 +49,7 @@ class Scenario:
     repair: float = 3600.0  # s, mean
     requeue: bool = True
     until: float = math.inf  # s at which a run stops
+    prices: Prices | None = None  # of core-hours; None: no revenue
     vm: tuple[int, int] = (1, 0)  # vcpus and MB of the VMs that measure fragmentation
     folder: Path | None = None  # of the files of each run's jobs and events
     events: bool = False  # whether to write the events
@@ -137,7 +139,7 @@ def simulate(
         raise exceptions.SimulationError(
             f"{failure.filename or scenario.folder}: cannot be written: {failure.strerror}"
         ) from failure
-    return result_of(run.policy, run.seed, simulation)
+    return result_of(run.policy, run.seed, simulation, scenario.prices)
 
 
 def _files(

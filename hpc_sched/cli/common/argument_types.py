@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hpc_sched import decimals
+from hpc_sched.core.cost import prices
 
 _MAX_DIGITS = 9
 _Value = TypeVar("_Value")
@@ -62,3 +63,15 @@ def parsed_by(read: Callable[[str], _Value], prefix: str = "") -> Callable[[str]
             raise argparse.ArgumentTypeError(str(failure).removeprefix(prefix)) from failure
 
     return typed
+
+
+def add_price(group: argparse._ActionsContainer) -> None:
+    """Add ``--price``, the prices of core-hours."""
+    group.add_argument(
+        "--price",
+        type=parsed_by(lambda text: prices.read(text, "--price"), prefix="--price: "),
+        metavar="PRICES",
+        help="price of a core-hour, which is one vcpu of a VM for an hour, in any currency: a "
+        "number, or one per application class, as in sync=0.03,async=0.07; 0.05,sync=0.03 has "
+        "one for the other classes too (default: no revenue)",
+    )

@@ -11,6 +11,7 @@ from hpc_sched.cli.common.argument_types import (
     ZERO_OR_MORE,
     above_zero,
     add_number,
+    add_price,
     at_least_zero,
     parsed_by,
 )
@@ -142,6 +143,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option("--calibrate", metavar="FILE",
         help="take these three from measured times: CSV with the columns job, seconds, level, "
         "and optionally processor and neighbour_score")
+    add_price(parser.add_argument_group("cost"))
     sources.add_topology_arguments(parser, "--topology")
 # fmt: on
 

@@ -28,6 +28,11 @@ _SHORT = (
     *("policy", "seed", "done", "refused", "left", "makespan", "wait_mean", "slowdown_mean"),
     *("vcpu_use", "hops_per_pair", "hop_byte_ratio", "leaf_ratio", "factor_mean"),
 )
+# The same with --price.
+_SHORT_COST = (
+    *("policy", "seed", "done", "refused", "left", "makespan", "factor_mean", "core_hours"),
+    *("host_core_hours", "revenue", "revenue_per_host_hour", "revenue_per_host_core_hour"),
+)
 
 
 class Simulate(HPCSchedLister):
@@ -55,10 +60,15 @@ examples:
     hpc-sched snapshot save state.json.gz && \\
       hpc-sched simulate jobs.swf --snapshot state.json.gz
 
+  What the jobs pay, and what a host in use earns, by policy:
+    hpc-sched simulate jobs.swf.gz --classes sync=0.6,async=0.4 --price sync=0.03,async=0.07
+
 One row a run; times in seconds. hop_byte_ratio and leaf_ratio are relative to the least that the
-same jobs could have alone on the cluster. --output writes runs.csv, results.json, report.html, and
-for each run a CSV with a row for every job. Ctrl-C ends the current run and writes the results so
-far; a second one ends the command.
+same jobs could have alone on the cluster. core_hours are vcpus of VMs times hours, of all jobs that
+ran; host_core_hours are those of all cores of the hosts that had a VM. With --price the table has
+these and the revenue. --output writes runs.csv, results.json, report.html, and for each run a CSV
+with a row for every job. Ctrl-C ends the current run and writes the results so far; a second one
+ends the command.
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 """
@@ -103,7 +113,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
             output.say(f"interrupted: {len(found)} of {len(requested.runs)} runs have results")
         names: Sequence[str] = [field.name for field in fields(Summary)]
         if parsed_args.formatter == "table" and not parsed_args.columns:
-            names = _SHORT
+            names = _SHORT if parsed_args.price is None else _SHORT_COST
         return names, [
             [_shown(getattr(result.summary, name), parsed_args.formatter) for name in names]
             for result in found

@@ -67,6 +67,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         constraints=Constraints(require=args.require, max_leaves=args.max_leaves),
         ranking=ranking,
         model=model,
+        prices=args.price,
         vm=(args.cores_per_vm, 0),
         folder=args.output,
         events=args.events,
@@ -80,7 +81,11 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         about.append(("Processor types", f"{_ranking_text(ranking)}; best first"))
     runtimes = "as the trace has them" if model is None else _description(model, cluster)
     about.append(("Runtimes", runtimes))
-    return RequestedRuns(scenario, runs, jobs, tuple(about), (*notes, *more, *model_notes))
+    notes = (*notes, *more, *model_notes)
+    if args.price is not None:
+        about.append(("Prices of a core-hour", str(args.price)))
+        notes = (*notes, *args.price.notes(name for name, _ in args.classes.shares))
+    return RequestedRuns(scenario, runs, jobs, tuple(about), notes)
 
 
 def _cluster(

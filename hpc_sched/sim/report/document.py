@@ -18,6 +18,7 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
     that of its first seed.
     """
     policies = policy_runs.by_policy([_drawable(result) for result in results])
+    columns = table.columns(policies)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("hpc_sched.sim.report", "templates"),
         autoescape=True,
@@ -31,8 +32,8 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         notes=notes,
         policies=policies,
         seeds=policy_runs.about_seeds(policies),
-        columns=table.COLUMNS,
-        headings=table.headings(),
+        columns=columns,
+        headings=table.headings(columns),
         rows=table.rows(policies),
         is_fair=table.is_fair(policies),
         meanings=table.MEANINGS,

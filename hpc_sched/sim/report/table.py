@@ -43,6 +43,10 @@ def _whole(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 
+def _money(amount: float) -> str:
+    return f"{amount:,.2f}" if amount >= 100 else f"{amount:.3g}"
+
+
 def finite_values(
     results: Iterable[Result], value: Callable[[Summary], float | None]
 ) -> list[float]:
@@ -92,7 +96,11 @@ COLUMNS = (
     Column("Crossing jobs per leaf", "mean", LESS, lambda s: s.crossing, ratio),
     Column("Crossing jobs per leaf", "most", LESS, lambda s: s.most_crossing, _whole),
     Column("Runtime", "factor", LESS, lambda s: s.factor_mean, ratio),
+    Column("Core-hours", "of VMs", LESS, lambda s: s.core_hours, _whole),
+    Column("Core-hours", "of hosts in use", LESS, lambda s: s.host_core_hours, _whole),
 )
+# Only where core-hours have prices.
+REVENUE = Column("Revenue", "per host-hour", MORE, lambda s: s.revenue_per_host_hour, _money)
 
 MEANINGS = (
     ("Jobs", "refused: no place even on the empty cluster; failed: lost a host; left: ran or "
@@ -111,12 +119,24 @@ MEANINGS = (
      "over leaves and time, and most at one leaf at one time."),
     ("Runtime factor", "By which placements made jobs longer, on average; 1 without a model of "
      "runtimes."),
+    ("Core-hours", "Of VMs: their vcpus times the hours that they ran, which users pay for. Of "
+     "hosts in use: all cores of the hosts that had a VM, which the operator runs. All jobs that "
+     "ran count, not only those done."),
+    ("Revenue per host-hour", "What users pay for the core-hours of their VMs, over the hours of "
+     "the hosts in use."),
 )  # fmt: skip
 
 
-def headings() -> list[tuple[str, int]]:
+def columns(policies: Sequence[PolicyRuns]) -> tuple[Column, ...]:
+    """Return the columns, that of the revenue only where core-hours have prices."""
+    results = (result for runs in policies for result in runs.results)
+    has_prices = any(result.summary.revenue is not None for result in results)
+    return (*COLUMNS, REVENUE) if has_prices else COLUMNS
+
+
+def headings(columns: Sequence[Column]) -> list[tuple[str, int]]:
     """Return the headings of groups, and how many columns are below each."""
-    return [(name, len(list(group))) for name, group in groupby(COLUMNS, lambda each: each.group)]
+    return [(name, len(list(group))) for name, group in groupby(columns, lambda each: each.group)]
 
 
 def is_fair(policies: Sequence[PolicyRuns]) -> bool:
@@ -133,8 +153,8 @@ def rows(policies: Sequence[PolicyRuns]) -> list[tuple[PolicyRuns, tuple[TableCe
 
     A policy that has done no job is best in nothing: its waits of 0 mean nothing.
     """
-    columns = [_cells(column, policies) for column in COLUMNS]
-    return list(zip(policies, zip(*columns, strict=True), strict=True))
+    cells = [_cells(column, policies) for column in columns(policies)]
+    return list(zip(policies, zip(*cells, strict=True), strict=True))
 
 
 def _cells(column: Column, policies: Sequence[PolicyRuns]) -> list[TableCell]:
