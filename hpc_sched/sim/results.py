@@ -75,6 +75,11 @@ def result_of(
     switches = measures.cluster.topology.switches
     wait_median, wait_p95 = _quantiles(measures.waits, 0.5, 0.95) or (None, None)
     _, slowdown_p95 = _quantiles(measures.slowdowns, 0.5, 0.95) or (None, None)
+    revenue = per_host_hour = per_host_core_hour = None
+    if prices is not None:
+        revenue = usage.revenue(prices)
+        per_host_hour = usage.revenue_per_host_hour(prices)
+        per_host_core_hour = usage.revenue_per_host_core_hour(prices)
     summary = Summary(
         policy=policy,
         seed=seed,
@@ -102,9 +107,9 @@ def result_of(
         core_hours=usage.all_core_hours,
         host_hours=usage.host_hours,
         host_core_hours=usage.host_core_hours,
-        revenue=prices and usage.revenue(prices),
-        revenue_per_host_hour=prices and usage.revenue_per_host_hour(prices),
-        revenue_per_host_core_hour=prices and usage.revenue_per_host_core_hour(prices),
+        revenue=revenue,
+        revenue_per_host_hour=per_host_hour,
+        revenue_per_host_core_hour=per_host_core_hour,
     )
     return Result(
         summary=summary,

@@ -10,7 +10,7 @@ from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg
 
 # Shared and dedicated processors.
-_VCPUS = ("VCPU", "PCPU")
+VCPUS = ("VCPU", "PCPU")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ def of(topology: Topology, snapshot: Snapshot) -> FabricUsage:
 def _use(nodes: Sequence[Hypervisor], servers: Sequence[Server]) -> HostUse:
     return HostUse(
         vms=len(servers),
-        vcpus_used=sum(node.used.get(name, 0) for node in nodes for name in _VCPUS),
-        vcpus=sum(node.capacity.get(name, 0) for node in nodes for name in _VCPUS),
+        vcpus_used=sum(node.used.get(name, 0) for node in nodes for name in VCPUS),
+        vcpus=sum(node.capacity.get(name, 0) for node in nodes for name in VCPUS),
         enabled=all(node.enabled for node in nodes),
         up=all(node.up for node in nodes),
     )

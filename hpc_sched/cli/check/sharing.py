@@ -6,9 +6,7 @@ from hpc_sched.cli.common import nova_conf, sources
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
 from hpc_sched.snapshot import colocation
-from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.topology import plurals
-from hpc_sched.topology.model import Topology
 
 
 class CheckSharing(HPCSchedLister):
@@ -39,15 +37,10 @@ exit codes: 0 no rule is broken, 1 some are or the command failed, 2 wrong usage
 
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return a row for each rule that a host breaks."""
-        snapshot = sources.snapshot_of(parsed_args)
-        if parsed_args.snapshot is None or nova_conf.is_named(parsed_args):
-            options = nova_conf.read_if_any(parsed_args)
-            if options is not None:
-                snapshot = nova_conf.with_options(snapshot, options)
-        hosts = sorted({node.nodename for node in snapshot.hypervisors})
-        cloud = Cloud.of(snapshot, Topology.from_tree({"cloud": hosts}))
+        cloud = sources.cloud_without_fabric(parsed_args)
+        hosts = {node.nodename for node in cloud.snapshot.hypervisors}
         broken = colocation.broken_rules(cloud)
-        names = {server.uuid: server.name or server.uuid for server in snapshot.servers}
+        names = {server.uuid: server.name or server.uuid for server in cloud.snapshot.servers}
         self.exit_code = int(bool(broken))
         number = plurals.text(len({place for place, _ in broken}), "host")
         checked = f"{plurals.text(len(hosts), 'host')} and {plurals.text(len(names), 'VM')} checked"

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Collection, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from hpc_sched import exceptions, files, terminal_text
 
@@ -33,6 +33,13 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
         for i, column in enumerate(zip(*rows, strict=True))
     ]
     return ["  ".join(map(format, row, formats)).rstrip() for row in rows]
+
+
+def cell(value: Any, formatter: str) -> Any:
+    """Return the cell of a value: rounded in a table, empty for None but in JSON and YAML."""
+    if isinstance(value, float) and formatter == "table":
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+    return "" if value is None and formatter in ("table", "csv", "value") else value
 
 
 def say(text: str) -> None:

@@ -158,6 +158,17 @@ def cloud_of(args: argparse.Namespace) -> Cloud:
     return found
 
 
+def cloud_without_fabric(args: argparse.Namespace) -> Cloud:
+    """Return the cloud with options, all its hosts under one switch; or raise HPCSchedError."""
+    snapshot = snapshot_of(args)
+    if args.snapshot is None or nova_conf.is_named(args):
+        options = nova_conf.read_if_any(args)
+        if options is not None:
+            snapshot = nova_conf.with_options(snapshot, options)
+    hosts = sorted({node.nodename for node in snapshot.hypervisors})
+    return Cloud.of(snapshot, Topology.from_tree({"cloud": hosts}))
+
+
 def with_configuration(
     args: argparse.Namespace, snapshot: Snapshot, options: cfg.ConfigOpts
 ) -> Snapshot:

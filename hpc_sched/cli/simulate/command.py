@@ -9,7 +9,6 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output
@@ -115,7 +114,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         if parsed_args.formatter == "table" and not parsed_args.columns:
             names = _SHORT if parsed_args.price is None else _SHORT_COST
         return names, [
-            [_shown(getattr(result.summary, name), parsed_args.formatter) for name in names]
+            [output.cell(getattr(result.summary, name), parsed_args.formatter) for name in names]
             for result in found
         ]
 
@@ -180,9 +179,3 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
             yield
         finally:
             signal.signal(signal.SIGINT, before)
-
-
-def _shown(value: Any, formatter: str) -> Any:
-    if isinstance(value, float) and formatter == "table":
-        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
-    return "" if value is None and formatter in ("table", "csv", "value") else value

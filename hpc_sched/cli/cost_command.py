@@ -1,0 +1,66 @@
+"""hpc-sched cost."""
+
+import argparse
+from typing import Any
+
+from hpc_sched.cli.common import nova_conf, output, sources
+from hpc_sched.cli.common.argument_types import add_price
+from hpc_sched.cli.common.base_command import HPCSchedLister, Table
+from hpc_sched.snapshot import hosts_in_use
+from hpc_sched.snapshot.hosts_in_use import ALL
+
+_COLUMNS = ("Class", "VMs", "vcpus", "Hosts", "Host cores")
+_PRICED = ("Revenue/h", "Per host-hour", "Per host core-hour")
+
+
+class Cost(HPCSchedLister):
+    """Show the vcpus of VMs and the hosts in use by application class, with --price the revenue.
+
+    A host is in use while it has a VM. The revenue is what the VMs pay for their vcpus in an hour;
+    over the hosts in use, it shows what sharing hosts earns.
+    """
+
+    EPILOG = """\
+examples:
+
+  hpc-sched cost --cloud mycloud
+  hpc-sched cost --cloud mycloud --price 0.05
+  hpc-sched cost --snapshot state.json.gz --price sync=0.03,async=0.07 -f json
+
+All VMs that have a host count, also those that are shut off, each with the vcpus of its flavor. A
+VM of class extreme pays for these alone, not for the cores that it keeps empty; a price of that
+class may cover them. The cores of a host are the vcpus that it offers, allocation ratio included;
+of bare metal they are those of the VM's flavor. A host that classes share counts for each of them.
+Hints of scheduler requests are not known. Energy, licences, storage and networks have no price.
+
+exit codes: 0 shown, 1 failed, 2 wrong usage
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        add_price(parser)
+        sources.add_state_arguments(parser)
+        nova_conf.add_arguments(parser)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
+        """Return a row for each class that has a VM, and one for all."""
+        cloud = sources.cloud_without_fabric(parsed_args)
+        found = hosts_in_use.by_class(cloud)
+        prices, every = parsed_args.price, found[ALL]
+        for note in () if prices is None else prices.notes(found.keys() - {ALL}):
+            output.say(f"note: {note}")
+        number, cores = len(cloud.snapshot.hypervisors), every.hourly.host_core_hours
+        self.below = [
+            f"Hosts with VMs: {every.hosts} of {number}. "
+            f"Their cores: {cores:g}, of which VMs have {every.vcpus}."
+        ]
+        rows = []
+        for name, use in found.items():
+            hourly = use.hourly
+            row: list[Any] = [name, use.vms, use.vcpus, use.hosts, hourly.host_core_hours]
+            if prices is not None:
+                row.append(hourly.revenue(prices))
+                row.append(hourly.revenue_per_host_hour(prices))
+                row.append(hourly.revenue_per_host_core_hour(prices))
+            rows.append([output.cell(value, parsed_args.formatter) for value in row])
+        return _COLUMNS if prices is None else (*_COLUMNS, *_PRICED), rows
