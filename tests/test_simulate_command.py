@@ -77,6 +77,40 @@ def test_people_get_a_table_of_the_main_numbers(files: Path, capsys):
     assert max(map(len, lines)) < 170
 
 
+def test_core_hours_of_each_policy_have_a_revenue_with_prices(files: Path, capsys):
+    # Jobs 1 and 2: 2 and 3 processors for 10 s, on hosts of 2.
+    arguments = [*ON_FOUR_HOSTS, "--policy", "exact-plan", "--policy", "nova-default"]
+    assert main(["simulate", *arguments, "-f", "json"]) == 0
+    for row in json.loads(capsys.readouterr().out):
+        assert row["core_hours"] == pytest.approx(50 / 3600)
+        assert (row["revenue"], row["revenue_per_host_hour"]) == (None, None)
+    prices = ["--price", "360,none=1"]
+    assert main(["simulate", *arguments, *prices, "-f", "json", "--output", "out"]) == 0
+    packed, spread = json.loads(capsys.readouterr().out)
+    assert packed["revenue"] == spread["revenue"] == pytest.approx(5)
+    # A host for job 1, two for job 2; stock Nova has each VM on a host of its own.
+    assert packed["host_hours"] == pytest.approx(30 / 3600)
+    assert packed["host_core_hours"] == pytest.approx(60 / 3600)
+    assert packed["revenue_per_host_hour"] == pytest.approx(600)
+    assert packed["revenue_per_host_core_hour"] == pytest.approx(300)
+    assert spread["revenue_per_host_hour"] < packed["revenue_per_host_hour"]
+    found = json.loads((files / "out/results.json").read_text())
+    assert found["about"]["Prices of a core-hour"] == "360,none=1"
+    assert "Revenue</th>" in (files / "out/report.html").read_text()
+    assert main(["simulate", *arguments, *prices]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "| core_hours | host_core_hours | revenue | revenue_per_host_hour |" in lines[1]
+    assert max(map(len, lines)) < 170
+
+
+def test_a_class_of_the_jobs_without_a_price_is_named(files: Path, capsys):
+    arguments = [*ON_FOUR_HOSTS, "--policy", "exact-plan", "--classes", "sync=1,async=1"]
+    assert main(["simulate", *arguments, "--price", "sync=1"]) == 0
+    assert "note: no price for class async: counted as 0" in capsys.readouterr().err
+    assert main(["simulate", *arguments, "--price", "sync=1,async=0"]) == 0
+    assert "no price" not in capsys.readouterr().err
+
+
 def test_everything_is_written_into_a_folder(files: Path, capsys):
     arguments = ["--policy", "exact-plan", "--output", "new/folder", "--events"]
     assert main(["simulate", *ON_FOUR_HOSTS, *arguments]) == 0
@@ -130,6 +164,7 @@ def test_the_order_of_hosts_in_the_description_changes_nothing(files: Path, caps
 
 def test_runs_in_other_processes_give_the_same_results(files: Path, capsys):
     arguments = [*ON_FOUR_HOSTS, "--policy", "random", "--seeds", "3", "-f", "json"]
+    arguments += ["--price", "0.05,async=0.07"]
     assert main(["simulate", *arguments, "--output", "one"]) == 0
     alone = capsys.readouterr().out
     assert main(["simulate", *arguments, "--output", "two", "--jobs", "2"]) == 0
@@ -289,6 +324,7 @@ def test_a_saved_cloud_is_where_it_starts(files: Path, capsys):
         (["--topology", "jobs.swf"], 1, "jobs.swf"),
         (["--size", "zipf:3"], 2, "argument --size: expected one of"),
         (["--classes", "web=1"], 2, "argument --classes: expected CLASS=SHARE"),
+        (["--price", "web=1"], 2, "argument --price: expected PRICE or CLASS=PRICE"),
         (["--load", "0"], 2, "expected a number > 0, found '0'"),
         (["--limit", "5"], 1, "are for a trace: name one"),
         (["jobs.swf", "--synthetic", "5"], 1, "--synthetic is for drawn jobs"),
