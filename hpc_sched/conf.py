@@ -152,11 +152,27 @@ OPTS = [
         default=180.0,
         help="Multiplier of MDOBPWeigher (multi-dimensional online bin packing, Gupta et al. "
         "2013), which chooses among the hosts of a leaf for groups of class ``sync``, and among "
-        "all hosts for class ``async``.\n\n"
+        "all hosts for other VMs of the classes in ``mdobp_classes``.\n\n"
         "With the default it decides before Nova's resource weighers, whose default multipliers "
         "add up to about 8, and after the topology with its default of 100,000, on up to 500 "
         "leaves and 10,000 hosts. 0 disables it: the fewest hosts of a leaf are then filled. "
         f"{_OVERRIDE}",
+    ),
+    cfg.ListOpt(
+        "mdobp_classes",
+        default=["sync", "async"],
+        item_type=types.String(choices=["sync", "async", "none"]),
+        help="Application classes that MDOBPWeigher places, separated by commas.\n\n"
+        "* ``sync``: inside the leaves of the plan; if left out, the\n"
+        "  fewest hosts of a leaf are filled\n"
+        "* ``async``: on any host; if left out, by Nova's weighers\n"
+        "* ``none``: not HPC, on any host; if left out, as without\n"
+        "  hpc_sched\n\n"
+        "Single VMs without a server group are placed too, on any host. Such a VM is of the class "
+        "that its flavor names, else of class ``none``. Class ``extreme`` has dedicated hosts.\n\n"
+        "Gupta et al. 2013 pack class ``none`` too. Nova's weighers, which spread such VMs, then "
+        "hardly count, and each request reads the VMs on all hosts, as with "
+        "HPCInterferenceFilter.",
     ),
     cfg.BoolOpt(
         "mdobp_disk",

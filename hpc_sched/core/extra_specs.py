@@ -17,6 +17,7 @@ from hpc_sched.core.extra_spec_names import (
     MAX_VALUE,
     NAMESPACE,
 )
+from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 
 APP_CLASS = "hpc:app_class"
@@ -38,6 +39,7 @@ class Defaults:
     homogeneous: str = "prefer"  # the same
     user_hints: bool = False  # whether hints count in addition to extra specs
     implicit_groups: bool = False  # whether a multi-create without server group and class is one
+    mdobp_classes: frozenset[str] = frozenset(mdobp_classes.DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class HPCSpecs:
     faults: tuple[str, ...]  # a sentence each, without names of switches or hosts
     is_unclear: bool = False  # whether the value of a guarantee is invalid
     ignored: tuple[str, ...] = ()  # the other unknown keys, a sentence each
+    by_mdobp: bool = False  # whether MDOBP, where its weigher is enabled, chooses hosts
 
     @property
     def by_topology(self) -> bool:
@@ -64,11 +67,6 @@ class HPCSpecs:
     def is_flat(self) -> bool:
         """True if the fabric does not matter: the cloud then counts as one leaf."""
         return not self.by_topology and not self.constraints.bind_place
-
-    @property
-    def shares_hosts(self) -> bool:
-        """True if MDOBP, where its weigher is enabled, chooses hosts; not for dedicated ones."""
-        return self.app_class in ("sync", "async")
 
     @property
     def needs_proof(self) -> bool:
@@ -116,11 +114,14 @@ def read(
     app_class = reader.application(in_group=True).app_class
     names_none = app_class == "none" and APP_CLASS in reader.seen
     ignored = reader.report_unknown(is_refused=not names_none)
+    by_mdobp = mdobp_classes.places(app_class, defaults.mdobp_classes)
     if app_class == "none":
         if not names_none:
             reader.fault_of_unclassed()
         faults = tuple(reader.faults)
-        return HPCSpecs(app_class, NO_CONSTRAINTS, "false", (), faults, ignored=ignored)
+        return HPCSpecs(
+            app_class, NO_CONSTRAINTS, "false", (), faults, ignored=ignored, by_mdobp=by_mdobp
+        )
     constraints, homogeneous = reader.constraints(), reader.homogeneous()
     group_keys = [key for key in (REQUIRE, PREFER, MAX_LEAVES, GROUP_SIZE) if key in reader.seen]
     if homogeneous == "true":
@@ -133,6 +134,7 @@ def read(
         tuple(reader.faults),
         is_unclear=not reader.unread.isdisjoint(GUARANTEES),
         ignored=ignored,
+        by_mdobp=by_mdobp,
     )
 
 

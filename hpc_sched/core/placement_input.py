@@ -254,8 +254,13 @@ class PlacementInput:
         """Return the problem with other capacities. ``capacity``: shape (hypervisors,)."""
         packing = self.packing
         if packing is not None:
-            free, usable = self.per_host(packing.free), self.per_host(packing.usable)
-            packing = replace(packing, free=free, usable=usable)
+            attraction = packing.attraction
+            packing = replace(
+                packing,
+                free=self.per_host(packing.free),
+                usable=self.per_host(packing.usable),
+                attraction=None if attraction is None else self.per_host(attraction),
+            )
         problem = Problem(
             topology=self.topology,
             capacity=self.per_host(capacity),

@@ -13,6 +13,7 @@ from oslo_context import context as oslo_context
 
 from hpc_sched.core import extra_specs as core_extra_specs
 from hpc_sched.core.extra_specs import Defaults, FlavorFaults, HPCSpecs
+from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
@@ -45,7 +46,7 @@ class RequestedGroup:
     @property
     def by_mdobp(self) -> bool:
         """True if MDOBP chooses hosts: inside a leaf, or among all for class ``async``."""
-        return self.hpc_specs.shares_hosts and configured_plugins.enabled().has_mdobp
+        return self.hpc_specs.by_mdobp and configured_plugins.enabled().has_mdobp
 
     @property
     def bounded_by(self) -> frozenset[str]:
@@ -59,7 +60,7 @@ class RequestedGroup:
 
 
 def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGroup | None:
-    """Return the group of a RequestSpec, or None if there is no group to place.
+    """Return the group of a RequestSpec, or None if there is no group to plan.
 
     None for a rebuild, class ``none``, and without a server group for a single VM and for a
     multi-create that is no implicit group.
@@ -72,13 +73,13 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
     if hpc_specs.app_class == "none":
         return None
     group = _server_group(spec)
-    policy = _value_of(group, "policy")
+    policy = policy_of(spec)
     return RequestedGroup(
         instance_uuid=spec.instance_uuid,
         group_uuid=server_group_of(spec),
         policy=policy,
         max_per_host=_max_per_host(group, policy),
-        member_uuids=frozenset(_value_of(group, "members") or ()),
+        member_uuids=members_of(spec),
         count=count_of(spec),
         demand=demand(spec),
         hpc_specs=hpc_specs,
@@ -86,6 +87,17 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         fitting=NovaFitting.of(spec),
         is_move=is_move(spec),
     )
+
+
+def is_unplanned(spec: objects.RequestSpec) -> bool:
+    """True if MDOBP alone chooses hosts: for single VMs and class ``none``, if it places the class.
+
+    :param spec: a RequestSpec of which :func:`from_spec` returns no group
+    """
+    if scheduler_utils.request_is_rebuild(spec) or not configured_plugins.enabled().has_mdobp:
+        return False
+    application, _ = application_of(spec)
+    return mdobp_classes.places(application.app_class, CONF.hpc_sched.mdobp_classes)
 
 
 def is_move(spec: objects.RequestSpec) -> bool:
@@ -135,6 +147,17 @@ def server_group_of(spec: objects.RequestSpec) -> str | None:
     """Return the uuid of a request's server group, or None without one."""
     uuid: str | None = _value_of(_server_group(spec), "uuid")
     return uuid
+
+
+def policy_of(spec: objects.RequestSpec) -> str | None:
+    """Return the policy of a request's server group, or None without one."""
+    policy: str | None = _value_of(_server_group(spec), "policy")
+    return policy
+
+
+def members_of(spec: objects.RequestSpec) -> frozenset[str]:
+    """Return the uuids of the server group's instances, as the RequestSpec has them."""
+    return frozenset(_value_of(_server_group(spec), "members") or ())
 
 
 def _server_group(spec: objects.RequestSpec) -> objects.InstanceGroup | None:
@@ -221,4 +244,5 @@ def _defaults() -> Defaults:
         options.default_homogeneous,
         options.allow_user_hints,
         options.implicit_groups,
+        frozenset(options.mdobp_classes),
     )

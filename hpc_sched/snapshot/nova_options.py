@@ -37,6 +37,7 @@ def defaults(snapshot: Snapshot) -> Defaults:
         option(snapshot, "default_homogeneous"),
         option(snapshot, "allow_user_hints"),
         option(snapshot, "implicit_groups"),
+        frozenset(option(snapshot, "mdobp_classes")),
     )
 
 

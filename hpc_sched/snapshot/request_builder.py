@@ -178,7 +178,7 @@ def _group_request(
     snapshot = cloud.snapshot
     enabled = nova_options.enabled(snapshot)
     places = [(node.host, node.nodename) for node in snapshot.hypervisors]
-    by_mdobp = hpc_specs.shares_hosts and enabled.has_mdobp
+    by_mdobp = hpc_specs.by_mdobp and enabled.has_mdobp
     by_type = hpc_specs.homogeneous != "false" and enabled.has_filter(HOMOGENEITY_FILTER)
     return GroupRequest.of(
         topology,

@@ -46,8 +46,8 @@ _weighing = _Weighing()
 class GroupWeigher(weights.BaseHostWeigher):
     """Orders the hosts for the VMs of a group.
 
-    Requests without a group, and classes that the weigher does not place, get no weights. A
-    weigher never refuses: invalid values are ignored with a WARNING, and after an error in
+    Requests that the weigher does not place get no weights, and most weighers place none without a
+    group. A weigher never refuses: invalid values are ignored with a WARNING, and after an error in
     hpc_sched, which is logged with its traceback, there are no weights.
 
     One object serves all requests from many threads and has no state of any request.
@@ -105,17 +105,10 @@ class GroupWeigher(weights.BaseHostWeigher):
                 states = [host.obj for host in weighed_obj_list]
                 state = served_requests.get_state(weight_properties, states)
                 if state is None:
-                    return []
-                state.claims.remember(weighed_obj_list)
-                state.note_candidates(states)
-                answer: list[float] = []
-                if self._places(state):
-                    state.warn_of_faults()
-                    answer = self._weights(state, state.positions(states))
-                    if self.follows_claims:
-                        _prefer_claimed(state, states, answer)
-                if state.decisions.answer is not None:
-                    decision_record.log(state, state.decisions.answer)
+                    answer = self._unplanned_weights(weight_properties, weighed_obj_list)
+                else:
+                    state.claims.remember(weighed_obj_list)
+                    answer = self._group_weights(state, states)
             _weighing.option = self.multiplier
             if answer and not self._differs(states):
                 _weighing.multiplier = conf.number(CONF, self.multiplier)
@@ -124,6 +117,27 @@ class GroupWeigher(weights.BaseHostWeigher):
         except Exception:
             LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
             return []
+
+    def _group_weights(
+        self, state: GroupState, states: Sequence[host_manager.HostState]
+    ) -> list[float]:
+        """Return the weights for a VM of a group, and log the decision on it."""
+        state.note_candidates(states)
+        answer: list[float] = []
+        if self._places(state):
+            state.warn_of_faults()
+            answer = self._weights(state, state.positions(states))
+            if self.follows_claims:
+                _prefer_claimed(state, states, answer)
+        if state.decisions.answer is not None:
+            decision_record.log(state, state.decisions.answer)
+        return answer
+
+    def _unplanned_weights(
+        self, spec: objects.RequestSpec, weighed: Sequence[weights.WeighedHost]
+    ) -> list[float]:
+        """Return the weights for a VM without a group, or of class ``none``; [] for none."""
+        return []
 
     def _differs(self, states: Sequence[host_manager.HostState]) -> bool:
         """True if any aggregate of these hosts has a multiplier of its own."""

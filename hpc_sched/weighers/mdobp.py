@@ -1,13 +1,19 @@
 """MDOBPWeigher: multi-dimensional online bin packing of Gupta et al. 2013."""
 
+from collections.abc import Sequence
+
 import numpy as np
+from nova import objects
+from nova.scheduler import weights
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.sharing import mdobp
 from hpc_sched.enabled_plugins import MDOBP_LEAVES
 from hpc_sched.nova_glue import configured_plugins
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.room import cache_limits
 from hpc_sched.weighers.base import GroupWeigher, dense_ranks, host_keys
 
 # Weights are not normalised. With the default multiplier of 180 a step is 9, more than the sum
@@ -19,9 +25,13 @@ class MDOBPWeigher(GroupWeigher):
     """Prefers the host whose free resources have the shape of the VM (Gupta2013, MDOBP).
 
     The smallest angle between the demand of the VM and the free resources of the host; equal
-    angles: the fuller host, then the name. For class ``sync`` it chooses the host inside a leaf,
-    and a topology weigher the leaf; for class ``async`` it chooses among all hosts. Classes
-    ``extreme`` and ``none`` get no weights.
+    angles: the fuller host, then the name. For groups of class ``sync`` it chooses the host inside
+    a leaf, and a topology weigher the leaf; for class ``async``, for single VMs and for class
+    ``none`` it chooses among all hosts. Classes that ``mdobp_classes`` does not name, and
+    ``extreme``, get no weights.
+
+    Hosts whose VMs run applications that gain beside the VM's come first (``interference_file``):
+    after a soft policy of the server group, before the angle.
 
     A step of its ranks is more than Nova's own weighers, and all steps together are less than a
     step of the topology weigher.
@@ -31,6 +41,11 @@ class MDOBPWeigher(GroupWeigher):
     # With these bounds Nova does not normalise the weights of each call to 0..1.
     minval = 0.0
     maxval = 1.0
+
+    def __init__(self) -> None:
+        """Load the topology and the index; raises as their ``start`` functions do."""
+        super().__init__()
+        cache_limits.start()
 
     def _places(self, state: GroupState) -> bool:
         return state.request.by_mdobp
@@ -42,7 +57,7 @@ class MDOBPWeigher(GroupWeigher):
             or not configured_plugins.enabled().has_topology_weigher
         ):
             keys = host_keys(state, positions, self._order(state, group))
-            return [float(rank) * STEP for rank in dense_ranks(keys)]
+            return _as_weights(dense_ranks(keys))
         keys = host_keys(state, positions, super()._order(state, group))
         _, leaf = np.unique(
             state.topology.leaf_index[state.host_index[positions]], return_inverse=True
@@ -54,7 +69,17 @@ class MDOBPWeigher(GroupWeigher):
         ranks[worst_first] = np.arange(len(keys)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         most = (MDOBP_LEAVES + 1) / (len(sizes) + 1)
         step = min(STEP, most / max(int(sizes.max()) - 1, 1))
-        return [float(rank) * step for rank in ranks]
+        return _as_weights(ranks, step)
+
+    def _unplanned_weights(
+        self, spec: objects.RequestSpec, weighed: Sequence[weights.WeighedHost]
+    ) -> list[float]:
+        states = [host.obj for host in weighed]
+        request = served_requests.get_unplanned(spec, states)
+        if request is None:
+            return []
+        request.claims.remember(weighed)
+        return _as_weights(dense_ranks(request.keys(states)))
 
     def _order(self, state: GroupState, group: GroupRequest) -> Array:
         """Return all hosts of the topology, best one for the next VM first, on any leaf."""
@@ -67,3 +92,7 @@ class MDOBPWeigher(GroupWeigher):
             return order
         is_other = preferred.problem().capacity[order] <= 0
         return order[np.argsort(is_other, kind="stable")]
+
+
+def _as_weights(ranks: Array, step: float = STEP) -> list[float]:
+    return [float(rank) * step for rank in ranks]

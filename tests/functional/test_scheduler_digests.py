@@ -81,7 +81,8 @@ def other(opt: cfg.Opt) -> Any:
     if isinstance(opt, cfg.IntOpt | cfg.FloatOpt):
         return opt.default / 2 if isinstance(opt, cfg.FloatOpt) else opt.default + 1
     if isinstance(opt, cfg.ListOpt):
-        return ["one", "two"]
+        choices = getattr(opt.type.item_type, "choices", None)
+        return ["one", "two"] if choices is None else list(choices)
     if isinstance(opt.type, conf.SpeedsType):
         return "one=2"
     if isinstance(opt.type, types.String) and opt.type.choices:
@@ -126,6 +127,12 @@ def test_the_order_of_filters_is_a_difference_and_that_of_weighers_is_none(set_)
     assert options() == before
     set_("filter_scheduler", "enabled_filters", ["HPCRackCapacityFilter", "HPCGroupFilter"])
     assert options() != before
+
+
+def test_the_order_of_classes_is_no_difference(set_):
+    before = options()
+    set_("hpc_sched", "mdobp_classes", ["async", "sync", "async"])
+    assert options() == before
 
 
 def test_a_weigher_that_is_named_twice_counts_twice_in_nova_and_is_a_difference(set_):

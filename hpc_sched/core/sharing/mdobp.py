@@ -9,7 +9,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array, Reals
 
-# Cosines and fullness are compared after rounding to this number of decimals.
+# Attraction, cosines and fullness are compared after rounding to this number of decimals.
 DECIMALS = 6
 
 # Which hosts a soft policy of the group prefers: those with more, or with fewer, of its VMs.
@@ -25,6 +25,9 @@ class MDOBPInput:
     usable: Reals  # shape (hosts, resources): free resources of the host without any VM
     # 1: hosts with more VMs of the group first; -1: those with fewer first; 0: no difference
     members_first: int = 0
+    # Shape (hosts,): what a VM and the VMs of others there gain by sharing the host, see
+    # core.sharing.attraction; None: nothing anywhere.
+    attraction: Reals | None = None
 
     @classmethod
     def of(
@@ -35,6 +38,7 @@ class MDOBPInput:
         *,
         policy: str | None,
         with_disk: bool,
+        attraction: Sequence[float] | None = None,
     ) -> "MDOBPInput":
         """Return the input for VMs of a demand: processors, memory and, by option, disk.
 
@@ -43,6 +47,7 @@ class MDOBPInput:
         :param usable: per host, resource class to free amount without any VM
         :param policy: of the server group; a soft one comes before the angle
         :param with_disk: whether disk counts
+        :param attraction: per host, as the field; it comes before the angle
         """
         cpu = "VCPU" if demand.get("VCPU") else "PCPU"
         names = [cpu, "MEMORY_MB", *(["DISK_GB"] if with_disk else [])]
@@ -57,6 +62,7 @@ class MDOBPInput:
             free=rows(free),
             usable=rows(usable),
             members_first=_MEMBERS_FIRST.get(policy or "", 0),
+            attraction=None if attraction is None else np.array(attraction, dtype=np.float64),
         )
 
     def after(self, placed: Array) -> "MDOBPInput":
@@ -69,7 +75,8 @@ def order(packing: MDOBPInput, members: Array, name_rank: Array) -> Array:
 
     By the angle between the demand of a VM and the free resources of a host, smallest first;
     each resource is a share of the host's usable amount. Equal angles: the fuller host, then the
-    name. A soft policy of the group comes before the angle. O(hosts log hosts).
+    name. Before the angle come a soft policy of the group, then the attraction of the VMs of
+    others, greatest first. O(hosts log hosts).
 
     :param members: VMs of the group per host; shape (hosts,)
     :param name_rank: rank of each host by name; shape (hosts,)
@@ -111,7 +118,7 @@ def places(
 
 def _keys(
     packing: MDOBPInput, members: Array, name_rank: Array, hosts: Array, given: Array
-) -> tuple[Array, Reals, Reals, Array]:
+) -> tuple[Array, Reals, Reals, Reals, Array]:
     """Return sort keys of hosts after ``given`` VMs on each, primary key first."""
     usable = packing.usable[hosts]
     free = np.maximum(packing.free[hosts] - np.outer(given, packing.demand), 0.0)
@@ -122,6 +129,8 @@ def _keys(
     dot = (shares * wants).sum(axis=1)
     cosine = np.divide(dot, lengths, out=np.zeros_like(dot), where=lengths > 0)
     in_group = -packing.members_first * (members[hosts] + given)
+    attraction = np.zeros(len(hosts)) if packing.attraction is None else packing.attraction[hosts]
     # A fuller host has a smaller sum of free shares.
     left = np.round(shares.sum(axis=1), DECIMALS)
-    return in_group, -np.round(cosine, DECIMALS), left, name_rank[hosts]
+    attraction = np.round(attraction, DECIMALS)
+    return in_group, -attraction, -np.round(cosine, DECIMALS), left, name_rank[hosts]

@@ -1,22 +1,23 @@
 """The input of MDOBP: a VM's demand and the free resources of hosts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import nova.conf
 import os_resource_classes as orc
 from nova.scheduler import host_manager
 
+from hpc_sched.core.sharing.attraction import attraction
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
-from hpc_sched.nova_glue.request_spec import RequestedGroup
-from hpc_sched.nova_glue.room import host_state_room
+from hpc_sched.nova_glue.room import cache_limits, host_state_room
 
 CONF = nova.conf.CONF
 
 
 def packing(
-    request: RequestedGroup,
+    demand: Mapping[str, int],
+    policy: str | None,
     states: Sequence[host_manager.HostState],
     colocated: ColocatedInstances | None,
 ) -> MDOBPInput:
@@ -26,6 +27,10 @@ def packing(
     memory reserved for the host, which tilts the angle in favour of empty hosts; it is taken
     only if the VMs are not known. In-flight VMs, which the host does not report yet, are
     subtracted from the free amount.
+
+    :param demand: resource class to the amount of one VM
+    :param policy: of the server group
+    :param colocated: the VMs on the hosts; None if they are not known
     """
     free, usable = [], []
     for state in states:
@@ -39,8 +44,24 @@ def packing(
             held = _size(vm for vm in there if not vm.in_flight)
             usable.append({name: left.get(name, 0.0) + held[name] for name in held})
     return MDOBPInput.of(
-        request.demand, free, usable, policy=request.policy, with_disk=CONF.hpc_sched.mdobp_disk
+        demand,
+        free,
+        usable,
+        policy=policy,
+        with_disk=CONF.hpc_sched.mdobp_disk,
+        attraction=_attraction(states, colocated),
     )
+
+
+def _attraction(
+    states: Sequence[host_manager.HostState], colocated: ColocatedInstances | None
+) -> list[float] | None:
+    """Return the attraction of each host by the interference index; None without any."""
+    if colocated is None:
+        return None
+    vm = colocated.application
+    gains = cache_limits.attracting(vm.name)
+    return [attraction(vm, colocated.on(state), gains) for state in states] if gains else None
 
 
 def _free(state: host_manager.HostState) -> dict[str, float]:

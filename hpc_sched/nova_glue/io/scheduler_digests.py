@@ -33,6 +33,8 @@ _OF_NOVA = {
 _MULTIPLIER = "_weight_multiplier"
 # What a file has is in a digest of its own; a log decides nothing.
 _NOT_DECIDING = ("topology_", "interference_file", "decision_log")
+# Lists whose order decides nothing.
+_SETS = ("mdobp_classes",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def _option_lines() -> Iterator[str]:
 
 def _line(group: str, name: str) -> str:
     try:
-        value = json.dumps(CONF[group][name])
+        found = CONF[group][name]
+        value = json.dumps(sorted(set(found)) if name in _SETS else found)
     except (cfg.Error, ValueError):
         value = "cannot be read"
     return f"[{group}] {name} = {value}"

@@ -123,7 +123,9 @@ class GroupState:
             if request.hpc_specs.is_flat
             else fabric.topology.including(hosts)
         )
-        packing = mdobp_input.packing(request, states, self.colocated) if request.by_mdobp else None
+        packing = None
+        if request.by_mdobp:
+            packing = mdobp_input.packing(request.demand, request.policy, states, self.colocated)
         shunned = list(self.shunned.values())
         self._first = GroupRequest.of(
             self.topology,

@@ -28,6 +28,7 @@ from hpc_sched.nova_glue.request import (
     landed_record,
 )
 from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.request.unplanned_request import UnplannedRequest
 from hpc_sched.nova_glue.room import shunned_hosts
 
 LOG = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ class _Entry:
     is_read: bool = False
     state: GroupState | None = None
     colocated: ColocatedInstances | None = None
+    is_unplanned: bool | None = None  # None: not known yet
+    unplanned: UnplannedRequest | None = None
     is_checked: bool = False  # whether HPCGroupFilter has checked it
     is_logged: bool = False  # whether an early refusal is logged
     # Texts for operator and tenant, see store_refusal. Not the exception: its traceback would
@@ -97,6 +100,26 @@ def get_state(
         entry.state.observe(spec.instance_uuid)
         entry.state.decisions.seconds += time.perf_counter() - began
     return entry.state
+
+
+def get_unplanned(
+    spec: objects.RequestSpec, states: Sequence[host_manager.HostState]
+) -> UnplannedRequest | None:
+    """Return a request without a group that MDOBP places, updated by its claims, or None.
+
+    Reads the instances on the hosts once per request.
+    """
+    entry = _entry(spec)
+    if entry.is_unplanned is None:
+        entry.is_unplanned = request_spec.is_unplanned(spec)
+    if not entry.is_unplanned:
+        return None
+    found = entry.unplanned
+    if found is None or not found.claims.hosts.knows(states):
+        found = UnplannedRequest(spec, states, get_colocated(spec, states))
+        entry.unplanned = found
+    found.claims.observe(spec.instance_uuid)
+    return found
 
 
 def find_state(spec: objects.RequestSpec) -> GroupState | None:

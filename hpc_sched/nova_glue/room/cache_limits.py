@@ -1,12 +1,13 @@
 """The limits of cache scores and the interference index of this cloud."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import nova.conf
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
 from hpc_sched import digests
+from hpc_sched.core.sharing import attraction
 from hpc_sched.core.sharing.cache_interference import (
     ALPHA,
     BETA,
@@ -47,8 +48,7 @@ def incompatible(name: str | None) -> frozenset[str]:
     One stat() of the index, which is read again if it has changed. One WARNING a call if the
     application is missing in an index that has any.
     """
-    path = CONF.hpc_sched.interference_file
-    index = _file.current(path) if path else None
+    index = _index()
     if index is None or name is None or not index.performance:
         return frozenset()
     if name not in index.applications:
@@ -56,6 +56,22 @@ def incompatible(name: str | None) -> frozenset[str]:
     pairs = {pair: speed for pair, speed in index.performance.items() if name in pair}
     found = InterferenceIndex(pairs).bad_company(CONF.hpc_sched.interference_tolerance)
     return found.get(name, frozenset())
+
+
+def attracting(name: str | None) -> Mapping[str, float]:
+    """Return the applications beside which a named one is preferred, with what the two gain.
+
+    As :func:`attraction.attracting`. One stat() of the index for an application with a name.
+    """
+    index = None if name is None else _index()
+    if index is None:
+        return {}
+    return attraction.attracting(index, name, CONF.hpc_sched.interference_tolerance)
+
+
+def _index() -> InterferenceIndex | None:
+    path = CONF.hpc_sched.interference_file
+    return _file.current(path) if path else None
 
 
 def limits_of(states: Sequence[host_manager.HostState]) -> list[Limits]:

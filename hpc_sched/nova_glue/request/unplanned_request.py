@@ -1,0 +1,61 @@
+"""A request whose VMs have no plan: MDOBP alone chooses their hosts, one VM after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from nova import objects
+from nova.scheduler import host_manager
+
+from hpc_sched.core.arrays import Array
+from hpc_sched.core.capacity import UNBOUNDED
+from hpc_sched.core.sharing.unplanned_order import UnplannedVMs
+from hpc_sched.nova_glue import request_spec
+from hpc_sched.nova_glue.instances import group_members, mdobp_input
+from hpc_sched.nova_glue.instances.claim_observer import GroupClaims
+from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
+from hpc_sched.nova_glue.room import compared_hosts, host_state_room
+from hpc_sched.topology.tree import name_rank
+
+
+class UnplannedRequest:
+    """A single VM, or VMs of class ``none``, and the claims of their request.
+
+    Nothing is claimed ahead of Nova, and no decision is logged. Used by the thread that serves the
+    request. Arrays are in the order of the first call's HostStates.
+    """
+
+    def __init__(
+        self,
+        spec: objects.RequestSpec,
+        states: Sequence[host_manager.HostState],
+        colocated: ColocatedInstances,
+    ) -> None:
+        """Read HostStates and RequestSpec before the first claim. No query.
+
+        :param colocated: the VMs that run on the hosts
+        """
+        demand, policy = request_spec.demand(spec), request_spec.policy_of(spec)
+        packing = mdobp_input.packing(demand, policy, states, colocated)
+        members = np.zeros(len(states), dtype=np.int64)
+        if packing.members_first:
+            # As Nova's own weighers of soft policies count them.
+            others = request_spec.members_of(spec) - {spec.instance_uuid}
+            there = group_members.members_on(states, others)
+            members += np.array([there[state.host, state.nodename] for state in states])
+        # Placement has found room for one VM on each host.
+        room = np.full(len(states), UNBOUNDED, dtype=np.int64)
+        if request_spec.count_of(spec) > 1:
+            room[:] = [
+                host_state_room.capacity(state, demand, compared_hosts.excess_of(state))
+                for state in states
+            ]
+        self._vms = UnplannedVMs(packing, members, name_rank([s.nodename for s in states]), room)
+        self.claims = GroupClaims(states, ())
+
+    def keys(self, states: Sequence[host_manager.HostState]) -> Array:
+        """Return the sort keys of hosts for the next VM, smallest first. Shape (states,)."""
+        keys = self._vms.keys(self.claims.placed, self.claims.lost)
+        found: Array = keys[self.claims.hosts.positions(states)]
+        return found
