@@ -57,11 +57,12 @@ class HPCSpecs:
     is_unclear: bool = False  # whether the value of a guarantee is invalid
     ignored: tuple[str, ...] = ()  # the other unknown keys, a sentence each
     by_mdobp: bool = False  # whether MDOBP, where its weigher is enabled, chooses hosts
+    is_planned: bool = True  # False for a VM without a group, see :meth:`unplanned`
 
     @property
     def by_topology(self) -> bool:
         """True if the class is packed by leaf; async is consolidated on any leaf."""
-        return self.app_class in ("extreme", "sync")
+        return self.is_planned and self.app_class in ("extreme", "sync")
 
     @property
     def is_flat(self) -> bool:
@@ -85,6 +86,20 @@ class HPCSpecs:
             f"{', '.join(self.group_keys)}: only a group can have that; "
             "name a server group in the hint 'group', or create the VMs in one request"
             + ("" if is_implicit else f" with a flavor that names {APP_CLASS}")
+        )
+
+    def unplanned(self, app_class: str) -> Self:
+        """Return the values of a VM that only MDOBP places, on any host.
+
+        :param app_class: of the VM outside of groups
+        """
+        return replace(
+            self,
+            app_class=app_class,
+            constraints=NO_CONSTRAINTS,
+            homogeneous="false",
+            by_mdobp=True,
+            is_planned=False,
         )
 
     def relaxed(self) -> Self:

@@ -15,8 +15,10 @@ from hpc_sched import exceptions
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.cost.prices import Prices
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
+from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
+from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs
@@ -41,6 +43,8 @@ class Scenario:
     queue: str = "fcfs"  # one of sim.queues.registry
     queue_options: QueueOptions = _QUEUE_OPTIONS
     limits: Limits = NO_LIMITS
+    interference: InterferenceRules = NO_RULES
+    mdobp_classes: frozenset[str] = frozenset(mdobp_classes.DEFAULT)
     constraints: Constraints = NO_CONSTRAINTS
     homogeneous: str = "prefer"  # true, prefer or false
     ranking: ProcessorRanking = UNRANKED  # of processor types
@@ -67,6 +71,8 @@ class Scenario:
             policy=registry.policy(policy),
             seed=seed,
             limits=self.limits,
+            interference=self.interference,
+            mdobp_classes=self.mdobp_classes,
             constraints=self.constraints,
             types=types,
             one_type=self.homogeneous == "true",

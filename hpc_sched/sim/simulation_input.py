@@ -12,10 +12,12 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
+from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import PlacementRequest, Policy
 
@@ -31,7 +33,10 @@ class SimulationInput:
     cluster: Cluster
     policy: Policy
     seed: int = 0
-    limits: Limits = NO_LIMITS  # of cache scores, for policies that limit interference
+    # For policies that limit interference: of cache scores, and of the interference index.
+    limits: Limits = NO_LIMITS
+    interference: InterferenceRules = NO_RULES
+    mdobp_classes: frozenset[str] = frozenset(mdobp_classes.DEFAULT)  # for policies by class
     constraints: Constraints = NO_CONSTRAINTS  # of every job
     types: ProcessorTypes | None = None  # None: policies ignore processor types
     one_type: bool = False  # whether a job must wait for hosts of one type
@@ -44,10 +49,15 @@ class SimulationInput:
         # Too few resources: the limits on neighbours need not be checked.
         if not self.policy.bounded_by_neighbours or int(room.sum()) < job.count:
             return room
-        return state.rooms_beside(job.application, self.limits, room)
+        apart = self.interference.apart_from(job.application.name)
+        return state.rooms_beside(job.application, self.limits, room, apart)
 
     def request(self, job: Job, capacity: Array, state: ClusterState) -> PlacementRequest:
         """Return the request of a job, the input of a policy."""
+        attraction = None
+        if self.policy.bounded_by_neighbours:
+            gains = self.interference.gains_of(job.application.name)
+            attraction = state.attractions(job.application, gains)
         group = GroupRequest(
             topology=self.cluster.topology,
             tie=tie_order(self.cluster.topology, str(job.number)),
@@ -61,12 +71,13 @@ class SimulationInput:
                 demand=np.array([job.vcpus, job.memory_mb], dtype=np.float64),
                 free=state.free.astype(np.float64),
                 usable=self.cluster.total.astype(np.float64),
+                attraction=attraction,
             ),
             homogeneous="true" if self.one_type else "prefer",
             processors=None if self.types is None else self.types.with_room(capacity),
         )
         draw = random.Random(f"{self.seed} {job.number}")
-        return PlacementRequest(group, job.application, draw)
+        return PlacementRequest(group, job.application, draw, self.mdobp_classes)
 
 
 @dataclass(frozen=True, slots=True)

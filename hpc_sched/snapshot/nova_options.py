@@ -1,11 +1,13 @@
 """The options of nova.conf that a snapshot carries, as checked values."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import Defaults
 from hpc_sched.core.processors.processor_ranking import ProcessorRanking
+from hpc_sched.core.sharing import attraction
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 from hpc_sched.enabled_plugins import EnabledPlugins
 from hpc_sched.snapshot.model import Snapshot
@@ -61,10 +63,22 @@ def incompatible(snapshot: Snapshot, name: str | None) -> frozenset[str]:
     """Return the applications with which a named one must not share a host."""
     if name is None or not snapshot.interference:
         return frozenset()
-    speeds = {
-        (one, neighbour): speed
-        for one, neighbours in snapshot.interference.items()
-        for neighbour, speed in neighbours.items()
-    }
-    found = InterferenceIndex(speeds).bad_company(option(snapshot, "interference_tolerance"))
+    found = index(snapshot).bad_company(option(snapshot, "interference_tolerance"))
     return found.get(name, frozenset())
+
+
+def attracting(snapshot: Snapshot, name: str | None) -> Mapping[str, float]:
+    """Return the applications beside which one is preferred, with what the two gain."""
+    tolerance = option(snapshot, "interference_tolerance")
+    return attraction.attracting(index(snapshot), name, tolerance)
+
+
+def index(snapshot: Snapshot) -> InterferenceIndex:
+    """Return the interference index that the snapshot carries; empty without one."""
+    return InterferenceIndex(
+        {
+            (one, neighbour): speed
+            for one, neighbours in snapshot.interference.items()
+            for neighbour, speed in neighbours.items()
+        }
+    )

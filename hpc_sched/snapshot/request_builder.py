@@ -11,6 +11,9 @@ from hpc_sched.core.arrays import Array
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.room.resource_request import ResourceRequest
+from hpc_sched.core.sharing import mdobp_classes
+from hpc_sched.core.sharing.attraction import attraction
+from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.enabled_plugins import GROUP_FILTER, HOMOGENEITY_FILTER
 from hpc_sched.snapshot import colocation, hypervisor_processors, nova_options
@@ -40,6 +43,11 @@ class GroupQuery:
     def extra_specs(self) -> Mapping[str, str]:
         """The flavor's extra specs with the constraints."""
         return {**self.flavor.extra_specs, **self.constraints}
+
+    @property
+    def in_server_group(self) -> bool:
+        """True if the VMs are in a server group."""
+        return bool(self.group_id or self.policy)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +90,7 @@ class SnapshotRequest:
         if (is_checked or snapshot.filters is None) and not self.request.moves:
             own = _hpc_specs(self.cloud, self.request.flavor.extra_specs)
             fault = own.group_fault(
-                in_server_group=self._in_server_group,
+                in_server_group=self.request.in_server_group,
                 count=self.request.count,
                 is_implicit=self._is_implicit,
             )
@@ -101,10 +109,6 @@ class SnapshotRequest:
         return self.group.contradiction(empty)
 
     @property
-    def _in_server_group(self) -> bool:
-        return bool(self.request.group_id or self.request.policy)
-
-    @property
     def _is_implicit(self) -> bool:
         """True if several VMs of the flavor are a group without a server group."""
         options = nova_options.defaults(self.cloud.snapshot)
@@ -114,7 +118,8 @@ class SnapshotRequest:
     def _is_group(self) -> bool:
         """True if the scheduler takes the VMs of the query for a group, if only of class none."""
         is_none = self.hpc_specs.app_class == "none"
-        return is_none or self._in_server_group or self._is_implicit
+        is_planned = self.hpc_specs.is_planned
+        return is_none or not is_planned or self.request.in_server_group or self._is_implicit
 
     @property
     def notes(self) -> list[str]:
@@ -144,22 +149,44 @@ def of(cloud: Cloud, request: GroupQuery) -> SnapshotRequest:
     Room, traits, policy, services and the VMs on hosts are taken into account; availability
     zones, images and networks are not.
     """
+    runs = _application(cloud, request)
     hpc_specs = _hpc_specs(cloud, request.extra_specs)
+    if _is_unplanned(cloud, request):
+        runs = _application(cloud, request, in_group=False)
+        hpc_specs = hpc_specs.unplanned(runs.app_class)
     topology = cloud.topology
     if hpc_specs.is_flat:
         topology = Topology.from_tree({"cloud": list(topology.hosts)}, levels=("cloud",))
     gone = frozenset(server.uuid for server in request.moves)
-    runs, _ = extra_specs.application(
-        request.flavor.extra_specs, {}, nova_options.defaults(cloud.snapshot), in_group=True
-    )
     # They can stay on their hosts, even if these take no other VMs.
     own = Counter(vm.place for vm in request.moves)
     least = np.array([own[node.host, node.nodename] for node in cloud.snapshot.hypervisors])
     rooms = _rooms(cloud, request, least)
-    beside = colocation.rooms(cloud, replace(runs, group=request.group_id or None), gone)
+    beside = colocation.rooms(cloud, runs, gone)
     room = np.maximum(np.minimum(rooms.room, beside), least)
     group = _group_request(cloud, request, hpc_specs, topology, room, rooms)
     return SnapshotRequest(cloud, request, hpc_specs, group, rooms)
+
+
+def _application(cloud: Cloud, request: GroupQuery, *, in_group: bool = True) -> Application:
+    runs, _ = extra_specs.application(
+        request.flavor.extra_specs, {}, nova_options.defaults(cloud.snapshot), in_group=in_group
+    )
+    return replace(runs, group=request.group_id or None)
+
+
+def _is_unplanned(cloud: Cloud, request: GroupQuery) -> bool:
+    """True if the query is a single VM without a server group that MDOBP places.
+
+    With assumed constraints it is about a group.
+    """
+    if request.count > 1 or request.in_server_group or request.constraints:
+        return False
+    app_class = _application(cloud, request, in_group=False).app_class
+    classes = nova_options.defaults(cloud.snapshot).mdobp_classes
+    return nova_options.enabled(cloud.snapshot).has_mdobp and mdobp_classes.places(
+        app_class, classes
+    )
 
 
 def _hpc_specs(cloud: Cloud, specs: Mapping[str, str]) -> HPCSpecs:
@@ -204,6 +231,13 @@ def _group_request(
 
 def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
     nodes = cloud.snapshot.hypervisors
+    vm = _application(cloud, request)
+    gains = nova_options.attracting(cloud.snapshot, vm.name)
+    attractions = None
+    if gains:
+        there = colocation.running(cloud, frozenset(server.uuid for server in request.moves))
+        beside = (there.get((node.host, node.nodename), {}).values() for node in nodes)
+        attractions = [attraction(vm, vms, gains) for vms in beside]
     return MDOBPInput.of(
         flavor_request.demand_of(request.flavor, boots_from_volume=request.boots_from_volume),
         [
@@ -213,6 +247,7 @@ def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
         [node.capacity for node in nodes],
         policy=request.policy,
         with_disk=nova_options.option(cloud.snapshot, "mdobp_disk"),
+        attraction=attractions,
     )
 
 

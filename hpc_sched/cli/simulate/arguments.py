@@ -14,8 +14,10 @@ from hpc_sched.cli.common.argument_types import (
     add_price,
     at_least_zero,
     parsed_by,
+    share,
 )
 from hpc_sched.core.processors import processor_speeds
+from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.sim.cluster import fat_tree
 from hpc_sched.sim.cluster.cluster import DEFAULT_HOST, HOST_FORM
 from hpc_sched.sim.jobs import distributions
@@ -76,6 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sync=0.5,async=0.3,extreme=0.1,none=0.1 (default: sync=1)")
     add_option("--scores", type=_drawn("scores"), default=distributions.ZERO, metavar="DIST",
         help="cache score of each VM (default: constant:0)")
+    names = _stated("--applications", distributions.read_applications)
+    add_option("--applications", type=names, metavar="MIX",
+        help="names of applications, as the interference index has them, and their shares, as in "
+        "LU.C=0.5,ChaNGa=0.5 (default: the trace's numbers of applications)")
 
     group = parser.add_argument_group("cluster",
         f"By default a generated fat tree: {FABRIC}, "
@@ -125,6 +131,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: that of the snapshot, else 100)", at_least_zero, "SCORE")
     number("--beta", "the same on hosts with a VM of class sync (default: likewise, else 60)",
         at_least_zero, "SCORE")
+    add_option("--mdobp-classes", type=_classes, metavar="CLASS,...",
+        help=f"classes that MDOBP places in policy gupta2013, of "
+        f"{', '.join(mdobp_classes.CHOICES)} (default: those of the snapshot, else "
+        f"{','.join(mdobp_classes.DEFAULT)})")
+    add_option("--interference-file", metavar="FILE",
+        help="interference index: policy gupta2013 keeps bad company apart and places "
+        "applications beside those that they gain from, and runtimes of all policies change by it "
+        "(default: that of the snapshot)")
+    number("--interference-tolerance",
+        "change of performance from which a pair of the index counts in policy gupta2013 "
+        "(default: that of the snapshot, else 0.1)", share, "X")
 
     group = parser.add_argument_group("runtimes",
         "By default a placement does not change the runtimes of the trace.")
@@ -150,6 +167,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, text.split(","))))
+
+
+def _classes(text: str) -> frozenset[str]:
+    found = frozenset(filter(None, map(str.strip, text.split(","))))
+    if unknown := sorted(found.difference(mdobp_classes.CHOICES)):
+        expected = ", ".join(mdobp_classes.CHOICES)
+        raise argparse.ArgumentTypeError(f"expected some of {expected}, found {unknown[0]!r}")
+    return found
 
 
 def _drawn(name: str) -> Callable[[str], distributions.Distribution]:

@@ -8,9 +8,9 @@ from typing import Any
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
 from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
+from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
-from hpc_sched.core.sharing.cache_interference import Limits
 from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
 from hpc_sched.sim.jobs.synthetic import Synthetic
@@ -57,13 +57,18 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     source, jobs, description, more = _jobs(args)
     model, model_notes = _model(args, cluster)
     ranking = _ranking(args, snapshot, model)
+    sharing = SharingRules.of(args, snapshot)
+    if sharing.index.performance:
+        model = replace(model or RuntimeModel(), index=sharing.index)
     level_of(cluster.topology, args.require)
     alike = ("queue", "homogeneous", "mtbf", "repair", "requeue", "until")
     scenario = Scenario(
         cluster=cluster,
         source=source,
         queue_options=QueueOptions(depth=args.backfill_depth),
-        limits=_limits(args, snapshot),
+        limits=sharing.limits,
+        interference=sharing.interference,
+        mdobp_classes=sharing.mdobp_classes,
         constraints=Constraints(require=args.require, max_leaves=args.max_leaves),
         ranking=ranking,
         model=model,
@@ -80,8 +85,8 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     if scenario.homogeneous != "false" and ranking != UNRANKED:
         about.append(("Processor types", f"{_ranking_text(ranking)}; best first"))
     runtimes = "as the trace has them" if model is None else _description(model, cluster)
-    about.append(("Runtimes", runtimes))
-    notes = (*notes, *more, *model_notes)
+    about += [("Runtimes", runtimes), *sharing.about]
+    notes = (*notes, *more, *model_notes, *sharing.notes)
     if args.price is not None:
         about.append(("Prices of a core-hour", str(args.price)))
         notes = (*notes, *args.price.notes(name for name, _ in args.classes.shares))
@@ -130,7 +135,7 @@ def _jobs(args: argparse.Namespace) -> tuple[TraceJobs | Synthetic, int, str, tu
                 raise exceptions.SimulationError(
                     f"--{name} is for drawn jobs: it does not go with a trace"
                 )
-        options = ("cores_per_vm", "memory", "load", "classes", "scores")
+        options = ("cores_per_vm", "memory", "load", "classes", "scores", "applications")
         workload = Workload(**{name: getattr(args, name) for name in options})
         trace = TraceJobs(args.trace, workload, args.limit, tuple(args.partition))
         rows = trace.statistics()
@@ -148,6 +153,7 @@ def _jobs(args: argparse.Namespace) -> tuple[TraceJobs | Synthetic, int, str, tu
         vcpus=args.cores_per_vm,
         classes=args.classes,
         scores=args.scores,
+        applications=args.applications,
         **{DRAWN[name][0]: value for name, value in drawn.items() if value is not None},
     )
     return synthetic, count, f"{counted(count, 'job')}, drawn", ()
@@ -205,11 +211,6 @@ def _description(model: RuntimeModel, cluster: Cluster) -> str:
     parts += [f"{name} at speed {speed:g}" for name, speed in sorted(model.speeds.items())]
     if model.interference != 1:
         parts.append(f"x {model.interference:g} per cache score of neighbours")
+    if model.index.performance:
+        parts.append("by the interference index")
     return ", ".join(parts)
-
-
-def _limits(args: argparse.Namespace, snapshot: Snapshot | None) -> Limits:
-    known = snapshot or Snapshot("", (), (), (), ())
-    stated = {"cache_score_limit": args.alpha, "sync_cache_score_limit": args.beta}
-    limits = (nova_options.option(known, k) if v is None else v for k, v in stated.items())
-    return Limits(*limits)

@@ -11,7 +11,8 @@ def attracting(index: InterferenceIndex, name: str | None, tolerance: float) -> 
 
     A change of performance below ``tolerance`` counts as none, as in
     :meth:`InterferenceIndex.bad_company`: measured times scatter. Of a pair one application must
-    gain, and none may lose. The gain is the sum over both, 1.2 for a performance of 2.2. O(entries).
+    gain, and none may lose. What they gain is the sum over both: 1.2 if one has a performance of
+    2.2 and the other one of 1. O(entries).
 
     :param name: of the application; None has no pairs
     """
@@ -40,9 +41,9 @@ def attraction(
     names = {
         there.name
         for there in neighbours
-        if there.name in gains and not (vm.group is not None and there.group == vm.group)
+        if there.name is not None and not (vm.group is not None and there.group == vm.group)
     }
-    return math.fsum(gains[name] for name in sorted(names) if name is not None)
+    return math.fsum(gains.get(name, 0.0) for name in names)
 
 
 def _change(speed: float, tolerance: float) -> float:

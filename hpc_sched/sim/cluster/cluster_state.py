@@ -1,15 +1,16 @@
 """State of the simulated cluster: which jobs run on which hosts, and what is free."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from hpc_sched import exceptions
-from hpc_sched.core.arrays import Array
+from hpc_sched.core.arrays import Array, Reals
 from hpc_sched.core.capacity import UNBOUNDED, capacities
 from hpc_sched.core.sharing import cache_interference
+from hpc_sched.core.sharing.attraction import attraction
 from hpc_sched.core.sharing.cache_interference import Application, Limits
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.jobs.job import Job
@@ -73,19 +74,40 @@ class ClusterState:
             known = self._known[vcpus, memory_mb] = self._changes, room
         return known[1]
 
-    def rooms_beside(self, newcomer: Application, limits: Limits, room: Array) -> Array:
+    def rooms_beside(
+        self,
+        newcomer: Application,
+        limits: Limits,
+        room: Array,
+        apart: Collection[str] = (),
+    ) -> Array:
         """Return how many VMs of an application each host takes next to those it has.
 
-        Bounded by dedication and cache scores (Gupta2013), see ``cache_interference``.
-        O(hosts + VMs on hosts with room).
+        Bounded by dedication, cache scores and the interference index (Gupta2013), see
+        ``cache_interference``. O(hosts + VMs on hosts with room).
 
         :param room: VMs that fit on each host by vcpus and memory. Shape (hosts,)
+        :param apart: applications with which the newcomer must not share a host
         """
-        rooms = np.minimum(room, _beside(newcomer, (), limits))
+        rooms = np.minimum(room, _beside(newcomer, (), limits, apart))
         for host in np.flatnonzero(room).tolist():
             if there := self._neighbours(host):
-                rooms[host] = min(int(room[host]), _beside(newcomer, there, limits))
+                rooms[host] = min(int(room[host]), _beside(newcomer, there, limits, apart))
         return rooms
+
+    def attractions(self, newcomer: Application, gains: Mapping[str, float]) -> Reals | None:
+        """Return the attraction of each host for an application; None without any.
+
+        Shape (hosts,). O(VMs).
+
+        :param gains: of the application, see ``core.sharing.attraction``
+        """
+        if not gains:
+            return None
+        found = np.zeros(len(self.free))
+        for host in {*self.cluster.running, *self._there}:
+            found[host] = attraction(newcomer, self._neighbours(host), gains)
+        return found
 
     def _neighbours(self, host: int) -> list[Application]:
         found = self._listed.get(host)
@@ -95,16 +117,12 @@ class ClusterState:
                 found.extend([application] * count)
         return found
 
-    def scores_beside(self, placed: PlacedJob) -> float:
-        """Return the highest cache score of other jobs' VMs on one of a job's hosts."""
-        most = 0.0
+    def neighbours_of(self, placed: PlacedJob) -> Iterator[list[tuple[Application, int]]]:
+        """Yield the VMs of others on each of a job's hosts: applications and their numbers."""
         for host in placed.hosts.tolist():
-            score = sum(there.score for there in self.cluster.running.get(host, ()))
-            for number, (application, count) in self._there[host].items():
-                if number != placed.job.number:
-                    score += application.score * count
-            most = max(most, score)
-        return most
+            there = [(application, 1) for application in self.cluster.running.get(host, ())]
+            others = self._there[host].items()
+            yield there + [vms for number, vms in others if number != placed.job.number]
 
     def take(self, placed: PlacedJob) -> None:
         """Start a job on its hosts.
@@ -180,6 +198,11 @@ class ClusterState:
             )
 
 
-def _beside(newcomer: Application, there: Collection[Application], limits: Limits) -> int:
+def _beside(
+    newcomer: Application,
+    there: Collection[Application],
+    limits: Limits,
+    apart: Collection[str],
+) -> int:
     dedicated = cache_interference.dedicated_room(newcomer, there)
-    return min(dedicated, cache_interference.room(newcomer, there, limits), UNBOUNDED)
+    return min(dedicated, cache_interference.room(newcomer, there, limits, apart), UNBOUNDED)

@@ -9,7 +9,7 @@
 ``choice:1=0.9:8=0.1``  one of these, by weight
 ======================  =========================================================
 
-Application classes are drawn by their shares: ``sync=3,none=1``.
+Application classes, and names of applications, are drawn by their shares: ``sync=3,none=1``.
 """
 
 import math
@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hpc_sched import decimals, exceptions
+from hpc_sched.core import extra_spec_names
 from hpc_sched.core.extra_spec_names import APP_CLASSES
 from hpc_sched.sim import named_values
 
@@ -41,6 +42,7 @@ _KINDS: dict[str, tuple[str, str, Callable[[Numbers], bool]]] = {
 _CHOICE = "choice:NUMBER:... or choice:NUMBER=WEIGHT:..."
 
 _MIX = "CLASS=SHARE,..."
+_APPLICATIONS = "NAME=SHARE,..."
 _MAX_SHARE = 1e9
 _CLOSE_TO_ONE = 1e-9  # shares whose sum differs from 1 by rounding only are not changed
 
@@ -116,31 +118,57 @@ def _numbers(texts: Sequence[str]) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassMix:
-    """Shares of the application classes: above 0, together 1, in the order of the vocabulary."""
+class Mix:
+    """Shares of names: above 0, together 1. Equal mixes draw the same names."""
 
     shares: tuple[tuple[str, float], ...]
 
     def draw(self, rng: random.Random) -> str:
-        """Return the class of the next job."""
+        """Return the next name."""
         names, weights = zip(*self.shares, strict=True)
         return str(rng.choices(names, weights)[0])
 
 
-ALL_SYNC = ClassMix((("sync", 1.0),))
+ALL_SYNC = Mix((("sync", 1.0),))
 
 
-def read_mix(text: str, what: str) -> ClassMix:
-    """Return the mix stated by a text, in any order; shares are divided by their sum.
+def read_mix(text: str, what: str) -> Mix:
+    """Return the mix of application classes stated by a text, in any order.
+
+    Shares are divided by their sum. The mix is in the order of the vocabulary.
 
     :raises exceptions.ConfigError: stating what was expected
     """
-    stated = named_values.numbers(text, what, APP_CLASSES, _MIX, 0.0, _MAX_SHARE)
+    return _mix(text, what, APP_CLASSES, _MIX)
+
+
+def read_applications(text: str, what: str) -> Mix:
+    """Return the mix of named applications stated by a text; shares are divided by their sum.
+
+    :raises exceptions.ConfigError: stating what was expected
+    """
+    names = sorted({part.rpartition("=")[0].strip() for part in text.split(",")})
+    wrong = [name for name in names if not extra_spec_names.is_name(name)]
+    if wrong:
+        raise named_values.error(what, f"{_APPLICATIONS} with {extra_spec_names.EXPECTED}", text)
+    return _mix(text, what, names, _APPLICATIONS)
+
+
+def _mix(text: str, what: str, names: Sequence[str], form: str) -> Mix:
+    stated = named_values.numbers(text, what, names, form, 0.0, _MAX_SHARE)
     total = math.fsum(stated.values())
     # A sum of tiny shares would lose them to rounding.
     if total < 1 / _MAX_SHARE:
-        raise exceptions.ConfigError(f"{what}: expected {_MIX} with a share above 0")
+        raise exceptions.ConfigError(f"{what}: expected {form} with a share above 0")
     if abs(total - 1.0) <= _CLOSE_TO_ONE:
         total = 1.0
-    shares = ((name, stated.get(name, 0.0) / total) for name in APP_CLASSES)
-    return ClassMix(tuple((name, share) for name, share in shares if share > 0))
+    shares = ((name, stated.get(name, 0.0) / total) for name in names)
+    return Mix(tuple((name, share) for name, share in shares if share > 0))
+
+
+def drawn_name(mix: Mix | None, seed: int, number: int) -> str | None:
+    """Return the name of a job's application, or None without a mix.
+
+    Drawn apart from the other values of the job, which are the same with and without a mix.
+    """
+    return None if mix is None else mix.draw(random.Random(f"{seed} {number} application"))

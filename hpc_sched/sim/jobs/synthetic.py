@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim.jobs import distributions
-from hpc_sched.sim.jobs.distributions import ALL_SYNC, ZERO, ClassMix, Distribution, read
+from hpc_sched.sim.jobs.distributions import (
+    ALL_SYNC,
+    ZERO,
+    Distribution,
+    Mix,
+    drawn_name,
+    read,
+)
 from hpc_sched.sim.jobs.job import Job
 
 _15_SECONDS = read("exponential:15")
@@ -30,8 +37,9 @@ class Synthetic:
     walltimes: Distribution = _TWICE  # requested walltime, in runtimes
     vcpus: int = 1  # of one VM
     memory_mb: Distribution = ZERO  # of one VM, rounded
-    classes: ClassMix = ALL_SYNC
+    classes: Mix = ALL_SYNC
     scores: Distribution = ZERO  # cache scores
+    applications: Mix | None = None  # by name; None: they have none
 
     def jobs(self, seed: int) -> Iterator[Job]:
         """Return the jobs, one at a time, numbered from 1; the first is submitted at 0.
@@ -42,7 +50,11 @@ class Synthetic:
         for number in range(1, self.count + 1):
             rng = random.Random(f"{seed} {number}")
             # The application first, as for a job of a trace: both draw the same one.
-            application = Application(app_class=self.classes.draw(rng), score=self.scores.draw(rng))
+            application = Application(
+                app_class=self.classes.draw(rng),
+                name=drawn_name(self.applications, seed, number),
+                score=self.scores.draw(rng),
+            )
             between = self.interarrivals.draw(rng)
             if number > 1:
                 submit += between

@@ -9,7 +9,7 @@ from typing import Literal
 from hpc_sched import exceptions, files
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim.jobs import swf
-from hpc_sched.sim.jobs.distributions import ALL_SYNC, ZERO, ClassMix, Distribution
+from hpc_sched.sim.jobs.distributions import ALL_SYNC, ZERO, Distribution, Mix, drawn_name
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.swf import TraceRow, TraceStatistics
 
@@ -34,8 +34,9 @@ class Workload:
     cores_per_vm: int = 1
     memory: Memory = "none"
     load: float = 1.0  # factor by which jobs arrive faster than in the trace
-    classes: ClassMix = ALL_SYNC
+    classes: Mix = ALL_SYNC
     scores: Distribution = ZERO  # cache scores, at least 0
+    applications: Mix | None = None  # by name; None: the numbers that the trace has
 
     def __post_init__(self) -> None:
         low, high = _LIMITS
@@ -59,6 +60,7 @@ def jobs(records: Iterable[TraceRow], workload: Workload, seed: int = 0) -> Iter
         start = record.submit if start is None else start
         cores = min(record.processors, workload.cores_per_vm)
         rng = random.Random(f"{seed} {number}")
+        name = None if record.application is None else str(record.application)
         yield Job(
             number=number,
             submit=(record.submit - start) / workload.load,
@@ -70,7 +72,7 @@ def jobs(records: Iterable[TraceRow], workload: Workload, seed: int = 0) -> Iter
             walltime=record.requested_time or None,
             application=Application(
                 app_class=workload.classes.draw(rng),
-                name=None if record.application is None else str(record.application),
+                name=drawn_name(workload.applications, seed, number) or name,
                 score=workload.scores.draw(rng),
             ),
         )

@@ -12,6 +12,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.rejection import rejected
 from hpc_sched.core.plan.result import Rejection
+from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.core.sharing.cache_interference import Application
 
 Places = tuple[int, ...]  # per VM, the index of its host in topology.hosts
@@ -28,6 +29,12 @@ class PlacementRequest:
     group: GroupRequest  # a row per host of the topology
     application: Application
     draw: random.Random  # the only source of randomness; seeded by the simulation and the job
+    mdobp_classes: frozenset[str] = frozenset(mdobp_classes.DEFAULT)
+
+    @property
+    def by_mdobp(self) -> bool:
+        """True if MDOBP places the job's class."""
+        return mdobp_classes.places(self.application.app_class, self.mdobp_classes)
 
     @property
     def problem(self) -> Problem:
@@ -45,7 +52,8 @@ class Policy:
     name: str
     summary: str  # one line for help texts and reports, with its source
     place: Place
-    # Whether VMs of others bound the room on a host (core.sharing.cache_interference).
+    # Whether VMs of others bound the room on a host (core.sharing.cache_interference), and attract
+    # those that run faster beside them (core.sharing.attraction).
     bounded_by_neighbours: bool = False
 
     def places(self, request: PlacementRequest) -> Places | Rejection:

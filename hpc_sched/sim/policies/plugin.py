@@ -98,21 +98,29 @@ def _mdobp(request: PlacementRequest) -> Places | Rejection:
     )
 
 
-def _async(request: PlacementRequest) -> Places | Rejection:
-    if not request.group.constraints.bind_place:
-        return _mdobp(request)
-    group = within_constraints(replace(request.group, pack_hosts=False))
-    if isinstance(group, Rejection):
-        return group
-    return _mdobp(replace(request, group=group))
+def _loose(place: Place) -> Place:
+    """Return a rule that applies another one as class ``async`` is placed: without a plan."""
+
+    def placed(request: PlacementRequest) -> Places | Rejection:
+        if not request.group.constraints.bind_place:
+            return place(request)
+        group = within_constraints(replace(request.group, pack_hosts=False))
+        return group if isinstance(group, Rejection) else place(replace(request, group=group))
+
+    return on_one_type(placed)
 
 
+# By application class, and whether MDOBP places it.
 _BY_CLASS = {
-    "extreme": on_one_type(_exact),
+    ("extreme", False): on_one_type(_exact),
     # A plan of leaves in which MDOBP chooses the hosts.
-    "sync": on_one_type(lambda request: _planned(replace(request.group, pack_hosts=False))),
-    "async": on_one_type(_async),
-    "none": nova_default.DEFAULT.place,
+    ("sync", True): on_one_type(lambda request: _planned(replace(request.group, pack_hosts=False))),
+    ("sync", False): on_one_type(_exact),
+    ("async", True): _loose(_mdobp),
+    ("async", False): _loose(nova_default.DEFAULT.place),
+    # Without constraints, on any processor type.
+    ("none", True): _mdobp,
+    ("none", False): nova_default.DEFAULT.place,
 }
 
 
@@ -139,6 +147,6 @@ CLASSES = Policy(
     "gupta2013",
     "by application class: dedicated, planned or packed hosts, cache scores kept in limits "
     "(Gupta2013; all our filters, HopByteWeigher and MDOBPWeigher)",
-    lambda request: _BY_CLASS[request.application.app_class](request),
+    lambda request: _BY_CLASS[request.application.app_class, request.by_mdobp](request),
     bounded_by_neighbours=True,
 )

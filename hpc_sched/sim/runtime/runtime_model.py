@@ -4,9 +4,13 @@
 
     factor = mean over pairs of VMs of hop_factors[level of their lowest common switch]
              * 1 / speed of the slowest processor type among the job's hosts
-             * interference ** (cache score of the neighbours on the worst of its hosts)
+             * the factor of the neighbours on the worst of its hosts:
+               interference ** (cache score of those that the interference index does not have)
+               / performance beside the worst of those that it has
 
-All three are 1 by default: a placement then changes no runtime.
+All three are 1 by default: a placement then changes no runtime. A pair of the index was measured,
+cache score included: such a neighbour's score does not count once more. The index has nothing on
+three applications together; the worst pair counts.
 """
 
 import math
@@ -20,9 +24,11 @@ from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.processors.processor_ranking import entries_of, speeds_of
 from hpc_sched.core.processors.processor_speeds import FORM
+from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex
 from hpc_sched.sim import named_values
 from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.sim.cluster.interference_rules import NO_INDEX
 from hpc_sched.topology.model import Topology
 
 HOST = "host"  # below the leaf, which is level 1
@@ -47,6 +53,7 @@ class RuntimeModel:
     # for its slowest VM.
     speeds: Mapping[str, float] = field(default_factory=dict)
     interference: float = 1.0  # factor per unit of the neighbours' cache score
+    index: InterferenceIndex = NO_INDEX  # the performance of applications beside others
 
     def __post_init__(self) -> None:
         for what, numbers in (
@@ -61,31 +68,69 @@ class RuntimeModel:
                 )
 
     def factor(
-        self, pairs: Sequence[int], processors: Iterable[str | None] = (), score: float = 0.0
+        self,
+        pairs: Sequence[int],
+        processors: Iterable[str | None] = (),
+        score: float = 0.0,
+        performance: float = 1.0,
     ) -> float:
         """Return the factor on a job's runtime.
 
         :param pairs: number of pairs of VMs per level of their lowest common switch; see
             :func:`pairs_by_level`
-        :param score: cache score of other jobs' VMs on the host where it is highest
+        :param score: cache score of other jobs' VMs on the worst of the job's hosts
+        :param performance: beside other jobs' applications there, by the index
         """
         beyond = len(pairs) - len(self.hop_factors)
         factors = [*self.hop_factors, *[max(self.hop_factors)] * beyond]
         slowed = sum(count * factors[level] for level, count in enumerate(pairs))
         speeds = (1.0 if name is None else self.speeds.get(name, 1.0) for name in processors)
-        try:
-            slowdown = min(math.pow(self.interference, score), MAX_FACTOR)
-        except OverflowError:
-            slowdown = MAX_FACTOR
         mean = slowed / sum(pairs) if sum(pairs) else 1.0
-        return mean / min(speeds, default=1.0) * slowdown
+        return mean / min(speeds, default=1.0) * self._slowdown(score, performance)
+
+    def _slowdown(self, score: float, performance: float) -> float:
+        try:
+            return min(math.pow(self.interference, score) / performance, MAX_FACTOR)
+        except OverflowError:
+            return MAX_FACTOR
+
+    def beside(
+        self, name: str | None, neighbours: Iterable[tuple[Application, int]]
+    ) -> tuple[float, float]:
+        """Return the cache score of neighbours, and the performance of an application beside them.
+
+        Neighbours that the index has beside the application count for the performance, the worst
+        one; the others count for the score.
+
+        :param neighbours: applications of others on a host, with their numbers of VMs
+        """
+        score = 0.0
+        speeds = []
+        for there, count in neighbours:
+            speed = None
+            if name is not None and there.name is not None:
+                speed = self.index.performance.get((name, there.name))
+            if speed is None:
+                score += there.score * count
+            else:
+                speeds.append(speed)
+        return score, min(speeds, default=1.0)
 
     def factor_of(self, cluster: Cluster, state: ClusterState, placed: PlacedJob) -> float:
-        """Return the factor at a job's start; later jobs do not change it. O(its hosts * depth)."""
+        """Return the factor at a job's start; later jobs do not change it.
+
+        O(its hosts * (depth + neighbours there)).
+        """
+        name = placed.job.application.name
+        beside = (self.beside(name, there) for there in state.neighbours_of(placed))
+        score, performance = max(
+            beside, key=lambda found: self._slowdown(*found), default=(0.0, 1.0)
+        )
         return self.factor(
             pairs=pairs_by_level(cluster.topology, placed.hosts, placed.counts),
             processors=[cluster.processors[host] for host in placed.hosts.tolist()],
-            score=state.scores_beside(placed),
+            score=score,
+            performance=performance,
         )
 
 

@@ -1,0 +1,68 @@
+"""The rules for sharing hosts that the arguments of hpc-sched simulate, or its snapshot, state."""
+
+import argparse
+from dataclasses import dataclass
+
+from hpc_sched.core.sharing import interference_file
+from hpc_sched.core.sharing.cache_interference import ALPHA, BETA, InterferenceIndex, Limits
+from hpc_sched.sim.cluster.interference_rules import InterferenceRules
+from hpc_sched.sim.jobs.distributions import Mix
+from hpc_sched.snapshot import nova_options
+from hpc_sched.snapshot.model import Snapshot
+from hpc_sched.topology import plurals
+
+_NOTHING = Snapshot("", (), (), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class SharingRules:
+    """The rules of policy ``gupta2013``, and the interference index that changes runtimes."""
+
+    limits: Limits
+    mdobp_classes: frozenset[str]
+    index: InterferenceIndex
+    interference: InterferenceRules  # of the index
+    about: tuple[tuple[str, str], ...]  # heading and description of what is not as delivered
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, args: argparse.Namespace, snapshot: Snapshot | None) -> "SharingRules":
+        """Return the rules; what no argument states is as in the snapshot, else as delivered.
+
+        :raises exceptions.InterferenceError: for an index that cannot be read
+        """
+        known = snapshot or _NOTHING
+
+        def stated(argument: str, option: str) -> float:
+            value = getattr(args, argument)
+            return float(nova_options.option(known, option) if value is None else value)
+
+        classes = args.mdobp_classes
+        if classes is None:
+            classes = nova_options.defaults(known).mdobp_classes
+        index, source = nova_options.index(known), "that of the snapshot"
+        if args.interference_file is not None:
+            index = interference_file.read_index(args.interference_file)
+            source = args.interference_file
+        about = []
+        if index.performance:
+            number = plurals.text(len(index.applications), "application")
+            about.append(("Interference index", f"{source}, {number}"))
+        return cls(
+            limits=Limits(stated("alpha", ALPHA), stated("beta", BETA)),
+            mdobp_classes=classes,
+            index=index,
+            interference=InterferenceRules.of(
+                index, stated("interference_tolerance", "interference_tolerance")
+            ),
+            about=tuple(about),
+            notes=_notes(args.applications, index),
+        )
+
+
+def _notes(applications: Mix | None, index: InterferenceIndex) -> tuple[str, ...]:
+    drawn = [] if applications is None else [name for name, _ in applications.shares]
+    unknown = [name for name in drawn if name not in index.applications]
+    if not index.performance or not unknown:
+        return ()
+    return (f"not in the interference index: {', '.join(unknown)}",)
