@@ -1149,9 +1149,15 @@ def test_without_an_order_or_speeds_nothing_is_read_of_processor_types():
 def test_entries_that_the_cloud_has_are_success(set_, aggregate):
     aggregate("new", ["n1"], **{"hpc:processor": "gold"})
     set_("hpc_sched", processor_speeds=f"gold=3000, {NEHALEM} +pge=2130")
-    assert judged(processor_types.check) == (Code.SUCCESS, "2 processor types, 2 named.")
+    assert judged(processor_types.check) == (
+        Code.SUCCESS,
+        f"2 processor types, 2 with an entry: {NEHALEM}; gold.",
+    )
     set_("hpc_sched", processor_speeds={}, processor_order=["gold"])
-    assert judged(processor_types.check) == (Code.SUCCESS, "2 processor types, 1 named.")
+    assert judged(processor_types.check) == (
+        Code.SUCCESS,
+        f"2 processor types, 1 with an entry: {NEHALEM}; gold.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -1163,8 +1169,8 @@ def test_an_entry_that_names_no_type_of_the_cloud_is_a_warning(set_, option, val
     code, text = judged(processor_types.check)
     assert code == Code.WARNING
     assert text.splitlines() == [
-        f"{option}: no host is of Nehalem. Correct or remove that. There are: {NEHALEM}.",
-        "1 processor type, 1 named.",
+        f"{option}: no host is of Nehalem. Correct or remove that.",
+        f"1 processor type, 1 with an entry: {NEHALEM}.",
     ]
 
 

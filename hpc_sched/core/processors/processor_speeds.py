@@ -1,8 +1,8 @@
 """Speeds of processor types: clock frequencies, MIPS, or results of a benchmark.
 
-Gupta2012, section 3.2, distinguishes types by frequency and names cache sizes and MIPS as
-more accurate; so does Gupta2013, section IV-B, with MIPS. Any number above 0 will do, in one unit
-for all types; greater is faster.
+Gupta2012, section 3.2, distinguishes types by frequency and names cache sizes and MIPS as more
+accurate (Gupta2013, section IV-B: MIPS). Any number above 0 will do, in one unit for all types;
+greater is faster.
 """
 
 import math

@@ -56,19 +56,16 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
         # A cell that did not answer may have them.
         unknown = [] if problems else [entry for entry in stated[name] if entry not in holding]
         if unknown:
-            yield warning(
-                f"{name}: no host is of {_listed(unknown)}. Correct or remove that. There are: "
-                f"{_listed(sorted(features)) or 'no types'}."
-            )
+            yield warning(f"{name}: no host is of {_listed(unknown)}. Correct or remove that.")
     bare = [name for name in sorted(features) if not any(held[option][name] for option in used)]
     if bare and SPEEDS in used:
         yield warning(
             f"{SPEEDS}: there is no speed of {_listed(bare)}. Groups take other types first: state "
             "one."
         )
-    yield good(
-        f"{plurals.text(len(features), 'processor type')}, {len(features) - len(bare)} named."
-    )
+    number = plurals.text(len(features), "processor type")
+    named = f"{number}, {len(features) - len(bare)} with an entry"
+    yield good(f"{named}: {_listed(sorted(features))}." if features else f"{named}.")
 
 
 def _listed(names: Collection[str]) -> str:
