@@ -149,6 +149,11 @@ def test_an_empty_cloud_has_one_row_and_no_revenue_of_a_host(tmp_path: Path, cap
     assert (code, row["VMs"], row["Per host-hour"]) == (0, "0", "")
 
 
+def test_a_cloud_without_hypervisors_is_an_error_that_says_so(tmp_path: Path, capsys):
+    path = saved(tmp_path, hosts=[])
+    assert cost(capsys, "--snapshot", path) == (1, "", f"{path}: there is no hypervisor\n")
+
+
 def test_people_get_a_table_with_a_sentence_below(tmp_path: Path, capsys):
     code, out, err = cost(capsys, "--snapshot", saved(tmp_path, [server("a", "n01", SYNC)]))
     assert (code, err) == (0, "")

@@ -340,6 +340,27 @@ def test_the_best_of_a_column_is_marked_and_told():
     assert {"title": "5000 s"} in page.all("span")
 
 
+def test_core_hours_have_columns_and_the_revenue_has_one_where_there_are_prices():
+    spread = empty("a", done=2, core_hours=100.0, host_core_hours=400.0)
+    packed = empty("b", done=2, core_hours=80.0, host_core_hours=100.0)
+    policies = policy_runs.by_policy([spread, packed])
+    columns = table.columns(policies)
+    assert columns == table.COLUMNS
+    groups = [column.group for column in columns]
+    assert table.headings(columns)[-1] == ("Core-hours", 2)
+    best = [
+        [cell.is_best for cell in row[groups.index("Core-hours") :]]
+        for _, row in table.rows(policies)
+    ]
+    assert best == [[False, False], [True, True]]
+    # Of one run: the others have no price.
+    earning = replace(packed.summary, revenue=40.0, revenue_per_host_hour=0.4)
+    priced = policy_runs.by_policy([spread, replace(packed, summary=earning)])
+    assert table.columns(priced) == (*table.COLUMNS, table.REVENUE)
+    assert [row[-1].text for _, row in table.rows(priced)] == [table.DASH, "0.4"]
+    assert "Revenue" in page_of(spread, replace(packed, summary=earning)).text
+
+
 def test_a_policy_that_has_done_nothing_is_best_in_nothing():
     policies = policy_runs.by_policy(
         [empty("idle"), empty("a", done=2, makespan=9.0), empty("b", done=2, makespan=8.0)]

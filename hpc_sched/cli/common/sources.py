@@ -166,6 +166,8 @@ def cloud_without_fabric(args: argparse.Namespace) -> Cloud:
         if options is not None:
             snapshot = nova_conf.with_options(snapshot, options)
     hosts = sorted({node.nodename for node in snapshot.hypervisors})
+    if not hosts:
+        raise exceptions.SnapshotError(f"{args.snapshot or 'the cloud'}: there is no hypervisor")
     return Cloud.of(snapshot, Topology.from_tree({"cloud": hosts}))
 
 
