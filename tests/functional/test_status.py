@@ -421,6 +421,20 @@ def test_hosts_that_are_shared_want_mdobp(set_):
     assert judged(weighers.check)[0] == Code.SUCCESS
 
 
+def test_a_class_that_is_not_hpc_wants_mdobp_to_be_packed_and_mdobp_wants_a_class(set_):
+    set_("hpc_sched", mdobp_classes=["sync", "async", "none"])
+    code, text = judged(weighers.check)
+    assert code == Code.WARNING
+    assert "mdobp_classes = sync,async,none: nothing packs requests that are not HPC" in text
+    assert f"Set weight_classes = {NOVAS}, {HOP_BYTE}, {MDOBP}" in text
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
+    assert judged(weighers.check)[0] == Code.SUCCESS
+    set_("hpc_sched", mdobp_classes=[])
+    code, text = judged(weighers.check)
+    assert code == Code.WARNING
+    assert "places no VMs: mdobp_classes is empty" in text
+
+
 class Unbuildable(weights.BaseHostWeigher):
     def __init__(self) -> None:
         raise RuntimeError("no licence")
@@ -585,8 +599,23 @@ def test_mdobp_decides_between_topology_and_novas_weighers(set_):
     assert "HopByteWeigher hardly decides" not in text
     assert "HopByteWeigher decides mostly" in text
     assert "hop_byte_weight_multiplier = 610000 for it to decide strictly" in text
+    # Without class sync MDOBP has no part in the order of a group's hosts.
+    set_("hpc_sched", mdobp_classes=["async"])
+    assert "HopByteWeigher decides strictly" in judged(multipliers.check)[1]
     set_("hpc_sched", mdobp_weight_multiplier=0.0)
     assert "MDOBPWeigher is switched off" in judged(multipliers.check)[1]
+
+
+def test_mdobp_over_all_hosts_stays_below_novas_guards(set_):
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
+    # Four enabled computes: up to 3 steps of 0.05.
+    set_("hpc_sched", mdobp_weight_multiplier=6000000.0)
+    assert "without a leaf" not in judged(multipliers.check)[1]
+    set_("hpc_sched", mdobp_weight_multiplier=7000000.0)
+    code, text = judged(multipliers.check)
+    assert code == Code.WARNING
+    what = "The largest weight of MDOBPWeigher without a leaf, 1050000, is not below"
+    assert f"{what} the multiplier of CrossCellWeigher, 1000000" in text
 
 
 def test_aggregates_that_override_a_multiplier_are_listed(aggregate):
@@ -768,6 +797,9 @@ def test_an_extra_spec_that_nothing_enabled_reads_is_a_warning(
         assert any(remedy in name for name in [*ours, MDOBP] if f"Add {name}" in text)
         set_("filter_scheduler", enabled_filters=ours, weight_classes=[NOVAS, HOP_BYTE, MDOBP])
         assert judged(app_classes.check_flavors)[0] == Code.SUCCESS
+        if value == "async":
+            set_("hpc_sched", mdobp_classes=["sync"])
+            assert "Add async to mdobp_classes" in judged(app_classes.check_flavors)[1]
     finally:
         cloud.api.delete_flavor("f")
 
@@ -986,6 +1018,10 @@ def test_the_interference_file_is_read_where_its_filter_is_enabled(set_, tmp_pat
     code, text = judged(options.check)
     assert code == Code.WARNING
     assert "is not used: HPCInterferenceFilter is not enabled" in text
+    set_("filter_scheduler", weight_classes=[NOVAS, HOP_BYTE, MDOBP])
+    code, text = judged(options.check)
+    assert code == Code.FAILURE
+    assert "is read by MDOBPWeigher alone, and keeps no applications apart" in text
     set_("filter_scheduler", enabled_filters=["HPCInterferenceFilter"])
     code, text = judged(options.check)
     assert code == Code.FAILURE

@@ -13,6 +13,7 @@ from oslo_upgradecheck.upgradecheck import Result
 from hpc_sched import exceptions
 from hpc_sched.core.extra_spec_names import NAMESPACE
 from hpc_sched.core.extra_specs import APP_CLASS, APP_NAME, CACHE_SCORE, PREFER, REQUIRE
+from hpc_sched.core.sharing import mdobp_classes
 from hpc_sched.enabled_plugins import DEDICATED_FILTER, GROUP_FILTER, INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.io import databases
@@ -105,6 +106,8 @@ def _unread() -> Iterator[tuple[str, str, str]]:
             "other than 0"
         )
         yield f"{APP_CLASS}=async", "their VMs are not consolidated", remedy
+    elif not mdobp_classes.places("async", CONF.hpc_sched.mdobp_classes):
+        yield f"{APP_CLASS}=async", "their VMs are not consolidated", "Add async to mdobp_classes"
 
 
 def read_flavors(context: nova_context.RequestContext) -> list[tuple[str, str, str]]:

@@ -97,10 +97,16 @@ def check(cloud: InspectedCloud) -> list[Result]:
     by_topology = [one for one in ours if one.is_topology]
     for one in by_topology:
         rivals = sum(rival.most(aggregates) for rival in by_topology if rival is not one)
-        found.append(_topology(one, others + rivals, packer, among, guards))
-        found += _guards_below(one, guards)
+        by_leaf = packer if "sync" in CONF.hpc_sched.mdobp_classes else None
+        found.append(_topology(one, others + rivals, by_leaf, among, guards))
+        value = one.multiplier()
+        found += _guards_below(f"[hpc_sched] {one.option} = {text_of(value)}", value, guards)
     if packer is not None and (among.hosts > 1 or packer.multiplier() <= 0):
         found.append(_mdobp(packer, others, among))
+        # The weights of VMs without a leaf have a step for each host.
+        most = packer.multiplier() * mdobp.STEP * (among.hosts - 1)
+        weight = f"The largest weight of {packer.name} without a leaf, {text_of(round(most, 2))},"
+        found += _guards_below(weight, most, guards)
     return found + [
         warning(
             f"Aggregate {aggregate.name} overrides {one.option} with "
@@ -133,7 +139,7 @@ def _candidates(cloud: InspectedCloud) -> tuple[list[Result], _Candidates]:
 def _topology(
     one: LoadedWeigher,
     others: float,  # sum of the other multipliers, without MDOBPWeigher's
-    packer: LoadedWeigher | None,  # MDOBPWeigher, where it is enabled
+    packer: LoadedWeigher | None,  # MDOBPWeigher, where it chooses hosts inside a leaf
     among: _Candidates,
     guards: list[LoadedWeigher],
 ) -> Result:
@@ -213,15 +219,14 @@ def _without_weight(one: LoadedWeigher, harm: str) -> Result:
     )
 
 
-def _guards_below(one: LoadedWeigher, guards: list[LoadedWeigher]) -> Iterator[Result]:
-    value = one.multiplier()
+def _guards_below(what: str, value: float, guards: list[LoadedWeigher]) -> Iterator[Result]:
     for guard in guards:
         if 0 < abs(guard.multiplier()) <= value:
             harm = next(text for cls, text in GUARDS.items() if isinstance(guard.weigher, cls))
             yield warning(
-                f"[hpc_sched] {one.option} = {text_of(value)} is not below the multiplier of "
-                f"{guard.name}, {text_of(abs(guard.multiplier()))}, which is to come before "
-                f"topology: {harm}. Lower it, or raise that one in [filter_scheduler]."
+                f"{what} is not below the multiplier of {guard.name}, "
+                f"{text_of(abs(guard.multiplier()))}, which is to come first: {harm}. Lower it, or "
+                "raise that one in [filter_scheduler]."
             )
 
 

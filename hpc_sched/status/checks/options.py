@@ -11,7 +11,7 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import conf, exceptions, masking
 from hpc_sched.core.sharing.interference_file import read_index
-from hpc_sched.enabled_plugins import GROUP_FILTER, INTERFERENCE_FILTER
+from hpc_sched.enabled_plugins import GROUP_FILTER, INTERFERENCE_FILTER, MDOBP_WEIGHER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.status.finding import failure, good, warning
@@ -76,12 +76,17 @@ def _interference_file() -> Iterator[Result]:
     path = CONF.hpc_sched.interference_file
     if not path:
         return
-    if not configured_plugins.enabled().has_filter(INTERFERENCE_FILTER):
+    plugins = configured_plugins.enabled()
+    if not plugins.has_filter(INTERFERENCE_FILTER):
+        harm = "is not used"
+        if plugins.has_mdobp:
+            harm = f"is read by {MDOBP_WEIGHER} alone, and keeps no applications apart"
         yield warning(
-            f"interference_file = {path} is not used: {INTERFERENCE_FILTER} is not "
+            f"interference_file = {path} {harm}: {INTERFERENCE_FILTER} is not "
             "enabled. Add it to enabled_filters, or remove the option."
         )
-        return
+        if not plugins.has_mdobp:
+            return
     try:
         index = read_index(path)
     except exceptions.InterferenceError as error:

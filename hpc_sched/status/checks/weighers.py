@@ -3,7 +3,7 @@
 import difflib
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -138,6 +138,7 @@ def check(_cloud: InspectedCloud) -> list[Result]:
             "class sync fills the fewest hosts of a leaf. Set "
         )
         found.append(warning(text + _line(*paths, MDOBP)))
+    found += _mdobp_classes(any(one.is_mdobp for one in weighers))
     if not any(type(one.weigher).__module__.startswith("nova.") for one in weighers):
         text = (
             "None of Nova's own weighers is enabled: hosts whose builds fail are not avoided, "
@@ -145,6 +146,22 @@ def check(_cloud: InspectedCloud) -> list[Result]:
         )
         found.append(warning(text + _line(NOVAS, *paths)))
     return found or [good(f"{names(deciding) or 'no weigher'} places by topology.")]
+
+
+def _mdobp_classes(is_enabled: bool) -> Iterator[Result]:
+    """Yield what is wrong in ``mdobp_classes``."""
+    classes = CONF.hpc_sched.mdobp_classes
+    if is_enabled and not classes:
+        yield warning(
+            "MDOBPWeigher is enabled and places no VMs: mdobp_classes is empty. Name classes, or "
+            "remove the weigher from weight_classes."
+        )
+    elif not is_enabled and "none" in classes:
+        yield warning(
+            f"mdobp_classes = {','.join(classes)}: nothing packs requests that are not HPC, for "
+            "MDOBPWeigher is not enabled. Set "
+            + _line(*CONF.filter_scheduler.weight_classes, MDOBP)
+        )
 
 
 def _line(*paths: str) -> str:
