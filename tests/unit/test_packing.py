@@ -127,28 +127,41 @@ def test_a_plan_takes_the_places_inside_a_leaf_that_mdobp_would_take():
     assert rest.places == ("b2", "b1", "b2")
 
 
+# Free processors and memory, room, and attraction.
 HOSTS = st.lists(
-    st.tuples(st.integers(0, 16), st.integers(0, 32), st.integers(1, 5)), min_size=1, max_size=6
+    st.tuples(
+        st.integers(0, 16),
+        st.integers(0, 32),
+        st.integers(1, 5),
+        st.sampled_from([0.0, 0.0, 0.3, 1.2]),
+    ),
+    min_size=1,
+    max_size=6,
 )
 
 
 @given(HOSTS, st.tuples(st.integers(1, 4), st.integers(1, 8)), st.integers(-1, 1))
 def test_places_are_those_of_asking_for_the_best_host_vm_by_vm(hosts, demand, members_first):
-    free = [(cpu, memory) for cpu, memory, _ in hosts]
-    capacity = [most for _, _, most in hosts]
+    free = [(cpu, memory) for cpu, memory, *_ in hosts]
+    capacity = [most for _, _, most, _ in hosts]
+    attraction = [attracted for *_, attracted in hosts]
     chosen = of(demand, free, usable=(16, 32), members_first=members_first)
+    chosen = replace(chosen, attraction=np.array(attraction))
     count = sum(capacity)
     expected: list[int] = []
     taken = [0] * len(hosts)
     for _ in range(count):
         open_ = [i for i in range(len(hosts)) if taken[i] < capacity[i]]
-        best = min(open_, key=lambda i: by_hand(free[i], demand, taken[i], members_first, i))
+        best = min(
+            open_,
+            key=lambda i: by_hand(free[i], demand, taken[i], members_first, attraction[i], i),
+        )
         expected.append(best)
         taken[best] += 1
     assert placed(chosen, count, capacity) == expected
 
 
-def by_hand(free, demand, taken, members_first, name):
+def by_hand(free, demand, taken, members_first, attraction, name):
     """Return the sort key of a host, written out for two resources."""
     left = [
         max(have - taken * want, 0) / usable
@@ -158,4 +171,4 @@ def by_hand(free, demand, taken, members_first, name):
     lengths = math.hypot(*left) * math.hypot(*wants)
     dot = sum(a * b for a, b in zip(left, wants, strict=True))
     cosine = round(dot / lengths, 6) if lengths else 0.0
-    return -members_first * taken, -cosine, round(sum(left), 6), name
+    return -members_first * taken, -attraction, -cosine, round(sum(left), 6), name
