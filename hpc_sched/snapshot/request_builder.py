@@ -38,6 +38,7 @@ class GroupQuery:
     moves: tuple[Server, ...] = ()  # existing VMs that the query places again
     # Extra specs that are assumed for a group, over the flavor's own.
     constraints: Mapping[str, str] = field(default_factory=dict)
+    is_single: bool = False  # whether it is about one VM, which need not belong to a group
 
     @property
     def extra_specs(self) -> Mapping[str, str]:
@@ -180,7 +181,7 @@ def _is_unplanned(cloud: Cloud, request: GroupQuery) -> bool:
 
     With assumed constraints it is about a group.
     """
-    if request.count > 1 or request.in_server_group or request.constraints:
+    if not request.is_single or request.in_server_group or request.constraints:
         return False
     app_class = _application(cloud, request, in_group=False).app_class
     classes = nova_options.defaults(cloud.snapshot).mdobp_classes

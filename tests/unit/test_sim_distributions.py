@@ -166,6 +166,28 @@ def test_every_mix_adds_up_to_one_and_draws_the_classes_it_names(stated, rng):
     assert mix.draw(rng) in stated
 
 
+def test_a_mix_of_applications_has_names_of_any_kind():
+    found = distributions.read_applications("LU.C=1, ChaNGa = 3,EP.B=0", "x")
+    assert found.shares == (("ChaNGa", 0.75), ("LU.C", 0.25))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "NAME=SHARE,... with an application's name of 1 to 255"),
+        ("LU C=1", "NAME=SHARE,... with an application's name of 1 to 255"),
+        ("=1", "NAME=SHARE,... with an application's name of 1 to 255"),
+        ("LU=1,LU=2", "NAME=SHARE,... with each name once"),
+        ("LU=-1", "LU from 0 to 1e+09"),
+        ("LU=0", "NAME=SHARE,... with a share above 0"),
+    ],
+)
+def test_what_states_no_mix_of_applications_is_refused(text: str, expected: str):
+    with pytest.raises(ConfigError) as caught:
+        distributions.read_applications(text, "--applications")
+    assert str(caught.value).startswith(f"--applications: expected {expected}")
+
+
 def test_classes_are_drawn_as_often_as_stated():
     mix, rng = (
         distributions.read_mix("sync=0.5,async=0.3,extreme=0.1,none=0.1", "x"),

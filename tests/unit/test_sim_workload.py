@@ -143,6 +143,25 @@ def test_what_is_drawn_follows_from_seed_and_number_alone():
     assert {application.app_class for application in drawn} == {"sync", "async", "none"}
 
 
+def test_names_of_applications_are_drawn_apart_from_everything_else():
+    mix = distributions.read_applications("LU.C=1,ChaNGa=3", "--applications")
+    records = [replace(RECORD, submit=float(i)) for i in range(50)]
+    plain = Workload(classes=MIX, scores=SCORES)
+    named = replace(plain, applications=mix)
+    for make in (
+        lambda workload: jobs(records, workload, SEED),
+        lambda workload: replace(SYNTHETIC, applications=workload.applications).jobs(SEED),
+    ):
+        before, found = list(make(plain)), list(make(named))
+        names = [job.application.name for job in found]
+        assert 0 < names.count("LU.C") < names.count("ChaNGa")
+        assert len(names) == names.count("LU.C") + names.count("ChaNGa")
+        # All else is as without names.
+        for one, other in zip(before, found, strict=True):
+            kept = replace(other.application, name=one.application.name)
+            assert replace(other, application=kept) == one
+
+
 def test_a_workload_is_the_same_in_every_version_of_python():
     workload = Workload(classes=MIX, scores=SCORES)
     drawn = [job.application for job in jobs([RECORD] * 4, workload, seed=1)]

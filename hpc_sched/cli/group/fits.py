@@ -190,6 +190,7 @@ def _request(args: argparse.Namespace, found: Cloud) -> request_builder.GroupQue
         max_per_host=max_per_host,
         group_id="" if group is None else group.uuid,
         members=placed,
+        is_single=args.count == 1,
     )
 
 
@@ -203,7 +204,9 @@ def _flavor(name: str, found: Cloud) -> Flavor:
 def _say_notes(state: request_builder.SnapshotRequest) -> None:
     for note in state.notes:
         output.say(f"note: {note}")
-    if state.is_flat:
+    if not state.hpc_specs.is_planned:
+        output.say("note: MDOBP alone places a single VM without a server group, on any host")
+    elif state.is_flat:
         output.say(
             f"note: class {state.hpc_specs.app_class} is not placed by topology: what is shown is "
             "one way that the room allows"
