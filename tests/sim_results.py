@@ -10,6 +10,7 @@ from hpc_sched.sim.results import Result, Summary
 _NOTHING = Summary(
     policy="",
     seed=1,
+    drawn=False,
     jobs=0,
     done=0,
     refused=0,
@@ -66,6 +67,7 @@ def lived(
         _NOTHING,
         policy=policy,
         seed=seed,
+        drawn=True,
         jobs=100,
         done=100,
         makespan=step * samples,

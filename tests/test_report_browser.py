@@ -6,6 +6,7 @@ Wants the extra ``browser``, and chromium and chromedriver, as Debian's packages
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,10 @@ from hpc_sched.sim.cluster.cluster import HostType, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.jobs.synthetic import Synthetic
+from hpc_sched.sim.policies import registry
 from hpc_sched.sim.scenario import Run, Scenario, simulate
+from hpc_sched.sim.statistics.columns import IMPORTANT
+from tests.sim_results import lived
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="the extra browser is missing")
 
@@ -125,6 +129,71 @@ def requests(browser: "webdriver.Chrome") -> Iterator[str]:
         message = json.loads(entry["message"])["message"]
         if message["method"] == "Network.requestWillBeSent":
             yield message["params"]["request"]["url"]
+
+
+@pytest.fixture(scope="module")
+def ten_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of all policies with ten seeds: long names, and numbers as long as they get."""
+    results = []
+    for number, policy in enumerate(registry.names()):
+        for seed in range(1, 11):
+            run = lived(policy, seed, samples=5)
+            summary = replace(
+                run.summary,
+                done=100_000 - 37 * seed * (number + 1),
+                refused=12_345 + 11 * seed,
+                left=54_321 + 17 * seed,
+                makespan=11_111_111.0 + 43_210 * seed * (number + 1),
+                wait_mean=1_987_654.0 + 43_210 * seed,
+                slowdown_mean=12_345.0 + 678 * seed,
+                hop_byte_ratio=12.3456 + 0.00123 * seed * (number + 1),
+                leaf_ratio=123.456 + 0.0123 * seed,
+                factor_mean=12.3456 + 0.00123 * seed,
+            )
+            results.append(replace(run, summary=summary))
+    path = tmp_path_factory.mktemp("report") / "ten.html"
+    command = f"hpc-sched simulate {'very-long/' * 30}jobs.swf.gz --policy all --seeds 10"
+    about = [
+        ("Command", command),
+        ("Jobs", "100,000 of jobs.swf.gz"),
+        ("Oversubscription", "1 : 1"),
+    ]
+    path.write_text(report.page(results, about, []))
+    return path
+
+
+def resize(browser: "webdriver.Chrome", width: int) -> None:
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+@pytest.mark.parametrize("name", ["path", "ten_seeds"])
+def test_the_main_measures_need_no_scrolling_at_1280_pixels(browser, name, request):
+    resize(browser, 1280)
+    browser.get(request.getfixturevalue(name).as_uri())
+    assert browser.execute_script(FAULTS) == []
+    tables = browser.execute_script(
+        "return [...document.querySelectorAll('table.main')].map(table => {"
+        " const around = table.parentElement;"
+        " return [around.scrollWidth - around.clientWidth,"
+        "  [...table.querySelectorAll('thead tr:last-child th')].map(th => th.textContent)]; });"
+    )
+    assert len(tables) == (2 if name == "ten_seeds" else 1)
+    for hidden, headings in tables:
+        assert hidden == 0
+        assert len(headings) == len(IMPORTANT)
+
+
+@pytest.mark.parametrize("width", [400, 1920])
+def test_a_report_of_ten_seeds_fits_into_narrow_and_wide_windows(browser, ten_seeds, width):
+    resize(browser, width)
+    browser.get(ten_seeds.as_uri())
+    assert browser.execute_script(FAULTS) == []
+    outside = browser.execute_script(
+        "return [...document.querySelectorAll('.about dt, .about code')].filter("
+        " each => each.scrollWidth > each.clientWidth + 1.5).map(each => each.textContent);"
+    )
+    assert outside == []
 
 
 def test_the_table_scrolls_by_itself(browser, path):

@@ -1,9 +1,14 @@
 """hpc-sched simulate: what is printed, what is written, how it ends."""
 
+import argparse
 import csv
+import html
 import json
+import math
 import os
+import shlex
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -11,7 +16,10 @@ from pathlib import Path
 
 import pytest
 
+import hpc_sched
 from hpc_sched.cli.main import main
+from hpc_sched.cli.simulate import arguments
+from hpc_sched.sim.policies import registry
 from hpc_sched.snapshot.model import Aggregate
 from tests import sample_data, snapshots
 
@@ -54,26 +62,187 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 def test_a_row_for_every_policy_and_seed_is_printed(files: Path, capsys):
     arguments = ["--policy", "random", "--policy", "exact-plan", "--seeds", "2", "-f", "csv"]
-    assert main(["simulate", *ON_FOUR_HOSTS, *arguments]) == 0
+    classes = ["--classes", "sync=0.5,async=0.5"]
+    assert main(["simulate", *ON_FOUR_HOSTS, *arguments, *classes]) == 0
     out, err = capsys.readouterr()
     rows = rows_of(out)
-    assert [(row["policy"], row["seed"]) for row in rows] == [
-        ("random", "1"),
-        ("random", "2"),
-        ("exact-plan", "1"),
-        ("exact-plan", "2"),
+    assert [(row["policy"], row["seed"], row["drawn"]) for row in rows] == [
+        ("random", "1", "True"),
+        ("random", "2", "True"),
+        ("exact-plan", "1", "True"),
+        ("exact-plan", "2", "True"),
     ]
     assert {row["done"] for row in rows} == {"2"}
     assert {row["refused"] for row in rows} == {"1"}
     assert rows[2]["hop_byte_ratio"] == "1.0"
     assert "note: left out of jobs.swf: 1 row (no runtime), first on line 4" in err
+    assert "one run stands for" not in err
+
+
+def test_one_run_stands_for_all_seeds_where_nothing_is_drawn(files: Path, capsys):
+    arguments = ["--policy", "random", "--policy", "exact-plan", "--seeds", "3", "--seed", "5"]
+    assert main(["simulate", *ON_FOUR_HOSTS, *arguments, "-f", "csv"]) == 0
+    out, err = capsys.readouterr()
+    rows = [(row["policy"], row["seed"], row["drawn"]) for row in rows_of(out)]
+    assert rows == [
+        ("random", "5", "True"),
+        ("random", "6", "True"),
+        ("random", "7", "True"),
+        ("exact-plan", "5", "False"),
+    ]
+    assert "note: only random draws: one run stands for all 3 seeds of the others" in err
+    assert main(["simulate", *ON_FOUR_HOSTS, "--seeds", "3", "-f", "csv"]) == 0
+    out, err = capsys.readouterr()
+    assert [row["seed"] for row in rows_of(out)] == ["1"] * 3
+    assert "note: nothing is drawn: one run stands for all 3 seeds" in err
+
+
+def test_policies_named_before_all_come_first_and_once(files: Path, capsys):
+    arguments = ["--policy", "slurm-tree", "--policy", "all", "-f", "csv"]
+    assert main(["simulate", *ON_FOUR_HOSTS, *arguments]) == 0
+    found = [row["policy"] for row in rows_of(capsys.readouterr().out)]
+    rest = [name for name in registry.names() if name != "slurm-tree"]
+    assert found == ["slurm-tree", *rest]
+
+
+TEN_SEEDS = [
+    *("--synthetic", "25", "--size", "choice:4:8", "--interarrival", "exponential:100"),
+    *("--topology", "topology.yaml", "--host", "vcpus=4", "--seeds", "10"),
+    *("--policy", "random", "--policy", "exact-plan"),
+]
+
+
+def test_ten_seeds_are_a_row_a_policy_with_intervals_and_differences(files: Path, capsys):
+    assert main(["simulate", *TEN_SEEDS]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    names, random, exact = ([c.strip() for c in lines[i].split("|")[1:-1]] for i in (1, 3, 4))
+    assert names[:3] == ["policy", "runs", "done"]
+    column = names.index("hop_byte_ratio")
+    assert (random[0], random[1], exact[0], exact[1]) == ("random", "10", "exact-plan", "10")
+    mean, half_width = (float(number) for number in random[column].split(" ± "))
+    assert 0 < half_width < mean
+    assert exact[column].endswith(" *")
+    assert lines[6] == "Difference to random, seed by seed, in % of its mean:"
+    assert lines[7].split()[0] == "done"
+    assert lines[8].startswith("exact-plan ")
+    assert " ± " in lines[8]
+    assert "Means over 10 seeds" in lines[9]
+    assert max(map(len, lines)) < 170
+    # A table of all columns, and a row a run, if that is requested.
+    assert main(["simulate", *TEN_SEEDS, "-c", "policy", "-c", "crossing"]) == 0
+    assert "| policy     | crossing" in capsys.readouterr().out
+    assert main(["simulate", *TEN_SEEDS, "--each-run"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("| exact-plan") == 10
+    assert " *" not in out.partition("Difference to")[0]
+
+
+def test_programs_get_every_run_of_ten_seeds_and_files_the_comparison(files: Path, capsys):
+    assert main(["simulate", *TEN_SEEDS, "-f", "json", "--output", "out"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 20
+    found = json.loads((files / "out" / "results.json").read_text())["comparison"]
+    assert (found["evidence"], found["seeds"]) == ("intervals", list(range(1, 11)))
+    measure = found["policies"]["exact-plan"]["hop_byte_ratio"]
+    values = [
+        [row["hop_byte_ratio"] for row in rows if row["policy"] == p]
+        for p in ("random", "exact-plan")
+    ]
+    apart = [b - a for a, b in zip(*values, strict=True)]
+    assert measure["mean"] == pytest.approx(statistics.fmean(values[1]))
+    assert measure["difference"]["mean"] == pytest.approx(statistics.fmean(apart))
+    error = statistics.stdev(apart) / math.sqrt(10)
+    assert measure["difference"]["half_width"] == pytest.approx(2.2621571628 * error)
+    assert measure["best"]
+    assert len(rows_of((files / "out" / "runs.csv").read_text())) == 20
+
+
+def test_the_best_is_marked_where_nothing_is_drawn_and_not_with_one_seed_that_is(
+    files: Path, capsys
+):
+    both = ["--policy", "nova-default", "--policy", "exact-plan"]
+    assert main(["simulate", *ON_FOUR_HOSTS, *both]) == 0
+    out = capsys.readouterr().out
+    assert "Nothing is drawn: any seed gives these numbers." in out
+    assert "1 *" in next(line for line in out.splitlines() if "| exact-plan" in line)
+    assert main(["simulate", *TEN_SEEDS, "--seeds", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "One seed: another one changes what is drawn" in out
+    assert " *" not in out
+
+
+def test_files_say_what_was_run_so_that_it_can_be_run_again(files: Path, capsys, monkeypatch):
+    (files / "my jobs.swf").write_text(TRACE)
+    arguments = ["simulate", "my jobs.swf", *ON_FOUR_HOSTS[1:], "--output", "out"]
+    arguments += ["--classes", "async=1,sync=3", "--scores", "uniform:0:30", "--alpha", "50"]
+    arguments += ["--memory", "total", "--cores-per-vm", "2", "--queue", "easy", "--load", "2"]
+    arguments += ["--require", "leaf", "--hop-factors", "leaf=1.1", "--mtbf", "90000"]
+    assert main(arguments) == 0
+    document = json.loads((files / "out" / "results.json").read_text())
+    settings = document["settings"]
+    assert shlex.split(settings["command"]) == ["hpc-sched", *arguments]
+    expected = {
+        "version": hpc_sched.__version__,
+        "policy": ["nova-default", "dudina2013", "exact-plan"],
+        "seeds": [1],
+        "classes": {"sync": 0.75, "async": 0.25},
+        "scores": "uniform:0:30",
+        "alpha": 50.0,
+        "beta": 60.0,
+        "memory": "total",
+        "cores_per_vm": 2,
+        "load": 2.0,
+        "oversubscription": None,
+        "homogeneous": "prefer",
+        "require": "leaf",
+        "max_leaves": None,
+        "queue": "easy",
+        "backfill_depth": 100,
+        "hop_factors": {"host": 1.0, "leaf": 1.1, "pod": 1.1},
+        "interference": 1.0,
+        "mtbf": 90000.0,
+        "repair": 3600.0,
+        "requeue": True,
+        "hosts": 4,
+        "until": None,
+    }
+    assert {name: settings[name] for name in expected} == expected
+    page = (files / "out" / "report.html").read_text()
+    for text in (
+        html.escape(settings["command"], quote=False).replace("'", "&#39;"),
+        f"hpc_sched {hpc_sched.__version__}",
+        "sync 75 %, async 25 %",
+        "uniform:0:30; at most 50 on a host (alpha), 60 with class sync (beta)",
+        "at most 2 cores each, the trace&#39;s memory, that of a job",
+        "unknown: a topology has no numbers of links",
+        "every job under one switch of level leaf",
+        "host x 1, leaf x 1.1, pod x 1.1",
+    ):
+        assert text in page, text
+    # The same again: nothing depends on the time.
+    before = {path.name: path.read_bytes() for path in (files / "out").iterdir()}
+    assert main(shlex.split(settings["command"])[1:]) == 0
+    assert before == {path.name: path.read_bytes() for path in (files / "out").iterdir()}
+
+
+def test_every_option_of_the_scenario_is_in_the_settings(files: Path, capsys):
+    parser = argparse.ArgumentParser()
+    arguments.add_arguments(parser)
+    options = vars(parser.parse_args([])).keys() - {"seed", "source_argument"}
+    assert main(["simulate", "--synthetic", "3", "--output", "out"]) == 0
+    settings = json.loads((files / "out" / "results.json").read_text())["settings"]
+    assert options <= settings.keys()
+    assert settings["sizes"] == "choice:4:8:16:32:64:128"
+    assert settings["generate"]["radix"] == 16
+    assert settings["oversubscription"] == 1.0
 
 
 def test_people_get_a_table_of_the_main_numbers(files: Path, capsys):
     assert main(["simulate", *ON_FOUR_HOSTS]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "| policy       | seed | done | refused | left |" in lines[1]
-    assert [line.split()[1] for line in lines[3:-1]] == ["nova-default", "dudina2013", "exact-plan"]
+    _, *rows = (line.split()[1] for line in lines if line.startswith("|"))
+    assert rows == ["nova-default", "dudina2013", "exact-plan"]
     assert max(map(len, lines)) < 170
 
 
@@ -169,8 +338,11 @@ def test_runs_in_other_processes_give_the_same_results(files: Path, capsys):
     alone = capsys.readouterr().out
     assert main(["simulate", *arguments, "--output", "two", "--jobs", "2"]) == 0
     assert capsys.readouterr().out == alone
+    assert len(list((files / "one").iterdir())) == 6
     for path in sorted((files / "one").iterdir()):
-        assert path.read_bytes() == (files / "two" / path.name).read_bytes(), path.name
+        other = (files / "two" / path.name).read_text()
+        # The commands, which the files state, differ in this alone.
+        assert path.read_text() == other.replace("--output two --jobs 2", "--output one"), path.name
 
 
 def test_runs_on_a_dask_cluster_give_the_same_results(files: Path, capsys):

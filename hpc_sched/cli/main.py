@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -32,6 +33,11 @@ class HPCSchedApp(App):
             command_manager=CommandManager("hpc_sched.cli"),
             deferred_help=True,
         )
+
+    def run(self, argv: list[str]) -> int:
+        """Run the command line; return its exit code."""
+        self.command_line = shlex.join([self.NAME, *argv])
+        return int(super().run(argv))
 
     def configure_logging(self) -> None:
         """Log to standard error; of libraries only warnings, unless ``-v`` asks for more."""

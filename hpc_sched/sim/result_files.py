@@ -3,17 +3,27 @@
 import csv
 import io
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, astuple, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from hpc_sched import exceptions, files
 from hpc_sched.sim.results import Result, Summary
+from hpc_sched.sim.statistics.policy_comparison import compare
 
 RUNS, EVERYTHING, REPORT = "runs.csv", "results.json", "report.html"
 FILES = (RUNS, EVERYTHING, REPORT)
 FORMAT = "hpc-sched simulation"
-VERSION = 1
+VERSION = 2  # of the layout of results.json
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all runs of a sweep have in common."""
+
+    about: Sequence[tuple[str, str]]  # heading and description, for people
+    values: Mapping[str, Any]  # plain values by the name of the option, for programs
 
 
 def prepare(folder: Path) -> None:
@@ -32,7 +42,7 @@ def prepare(folder: Path) -> None:
 
 
 def write(
-    folder: Path, results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Sequence[str]
+    folder: Path, results: Sequence[Result], settings: Settings, notes: Sequence[str]
 ) -> None:
     """Write all files of a sweep, each atomically.
 
@@ -48,11 +58,13 @@ def write(
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "about": dict(about),
+        "settings": dict(settings.values),
+        "about": dict(settings.about),
         "notes": list(notes),
+        "comparison": compare(results).as_json(),
         "runs": [asdict(result) for result in results],
     }
     text = json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
-    page = report.page(results, about, notes)
+    page = report.page(results, settings.about, notes)
     for name, content in ((RUNS, rows.getvalue()), (EVERYTHING, text), (REPORT, page)):
         files.write_atomically(folder / name, content.encode(), exceptions.SimulationError)

@@ -22,6 +22,7 @@ class Summary:
 
     policy: str
     seed: int
+    drawn: bool  # False: the run of any seed has these numbers
     jobs: int
     done: int
     refused: int
@@ -65,9 +66,17 @@ class Result:
 
 
 def result_of(
-    policy: str, seed: int, simulation: Simulation, prices: Prices | None = None
+    policy: str,
+    seed: int,
+    simulation: Simulation,
+    prices: Prices | None = None,
+    *,
+    is_drawn: bool = True,
 ) -> Result:
-    """Return the result of a simulation that has been concluded; without prices no revenue."""
+    """Return the result of a simulation that has been concluded; without prices no revenue.
+
+    :param is_drawn: whether another seed may give other numbers
+    """
     measures = simulation.measures
     usage = measures.usage
     outcomes = measures.outcomes
@@ -83,6 +92,7 @@ def result_of(
     summary = Summary(
         policy=policy,
         seed=seed,
+        drawn=is_drawn,
         jobs=simulation.submitted,
         done=outcomes[Outcome.DONE],
         refused=outcomes[Outcome.REFUSED],

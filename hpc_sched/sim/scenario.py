@@ -80,6 +80,13 @@ class Scenario:
             requeue=self.requeue,
         )
 
+    def draws(self, policy: str) -> bool:
+        """True if the runs of a policy with two seeds may differ.
+
+        :raises exceptions.SimulationError: for an unknown policy
+        """
+        return self.mtbf is not None or self.source.draws or registry.policy(policy).draws
+
     def discipline(self) -> Discipline:
         """Return the queue discipline of one run.
 
@@ -145,7 +152,8 @@ def simulate(
         raise exceptions.SimulationError(
             f"{failure.filename or scenario.folder}: cannot be written: {failure.strerror}"
         ) from failure
-    return result_of(run.policy, run.seed, simulation, scenario.prices)
+    is_drawn = scenario.draws(run.policy)
+    return result_of(run.policy, run.seed, simulation, scenario.prices, is_drawn=is_drawn)
 
 
 def _files(

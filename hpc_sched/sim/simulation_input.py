@@ -19,7 +19,7 @@ from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.job import Job
-from hpc_sched.sim.policies.base import PlacementRequest, Policy
+from hpc_sched.sim.policies.base import NO_RANDOMNESS, PlacementRequest, Policy
 
 NO_LIMITS = Limits(math.inf, math.inf)
 Slowdown = Callable[[ClusterState, PlacedJob], float]
@@ -76,7 +76,9 @@ class SimulationInput:
             homogeneous="true" if self.one_type else "prefer",
             processors=None if self.types is None else self.types.with_room(capacity),
         )
-        draw = random.Random(f"{self.seed} {job.number}")
+        draw = NO_RANDOMNESS
+        if self.policy.draws:
+            draw = random.Random(f"{self.seed} {job.number}")
         return PlacementRequest(group, job.application, draw, self.mdobp_classes)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hpc_sched.core.cost.prices import Prices
 from hpc_sched.core.cost.usage import Usage
 from hpc_sched.core.extra_spec_names import APP_CLASSES
+from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim.cluster.cluster import Cluster, HostType, ProcessorTypes, uniform
 from hpc_sched.sim.jobs.job import Job
@@ -119,7 +120,7 @@ def test_a_placement_that_is_a_fifth_faster_saves_a_fifth_of_time_times_cores():
     setting = {
         "on": there,
         "slowdown": partial(model.factor_of, there),
-        "types": ProcessorTypes.of(there, ("gold", "silver")),
+        "types": ProcessorTypes.of(there, ProcessorRanking(("gold", "silver"))),
     }
     # A short job in front takes a fast host: without it first-fit would be right by chance.
     jobs = [Job(1, 0, HOUR, 2), Job(2, HOUR, 10 * HOUR, 8)]

@@ -24,6 +24,9 @@ from hpc_sched.sim.report import (
     timeline,
 )
 from hpc_sched.sim.report.policy_runs import line_style
+from hpc_sched.sim.result_files import Settings
+from hpc_sched.sim.statistics import columns
+from hpc_sched.sim.statistics.policy_comparison import compare
 from tests.sim_results import NO_SERIES, empty, lived
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,7 +112,8 @@ def test_it_says_what_was_simulated_and_what_to_know_of_it(two):
 
 
 def test_every_plot_is_there_with_a_title_and_a_label(two):
-    titles = [text for level, text in two.headings if level == 3]
+    table_title, *titles = (text for level, text in two.headings if level == 3)
+    assert table_title == "Other measures"
     assert titles == [
         "Jobs done",
         "Jobs waiting",
@@ -315,18 +319,22 @@ def test_fourteen_policies_differ_in_colour_line_and_marker():
     assert len({(each.colour, each.dashes) for each in looks}) == 14
 
 
+def means(results, of=columns.COLUMNS) -> table.Table:
+    return table.means(of, policy_runs.by_policy(results), compare(results))
+
+
 def test_the_best_of_a_column_is_marked_and_told():
     results = [
-        empty("a", done=9, makespan=86400.0, hop_byte_ratio=1.001, wait_mean=None),
-        empty("b", done=10, makespan=5000.0, hop_byte_ratio=1.002, wait_mean=None),
-        empty("c", done=8, makespan=6000.0, hop_byte_ratio=2.0, wait_mean=3.0),
+        empty("a", done=10, makespan=86400.0, hop_byte_ratio=1.001, wait_mean=None),
+        empty("b", done=10, makespan=5000.0, hop_byte_ratio=1.002, wait_mean=None, refused=3),
+        empty("c", done=10, makespan=6000.0, hop_byte_ratio=2.0, wait_mean=3.0),
     ]
-    rows = table.rows(policy_runs.by_policy(results))
+    rows = means(results).rows
     best = {
-        (column.group, column.name): [runs.policy for runs, cells in rows if cells[i].is_best]
-        for i, column in enumerate(table.COLUMNS)
+        (column.group, column.name): [row.policy for row in rows if row.cells[i].is_best]
+        for i, column in enumerate(columns.COLUMNS)
     }
-    assert best["Jobs", "done"] == ["b"]
+    assert best["Jobs", "refused"] == ["a", "c"]
     assert best["Time", "makespan"] == ["b"]
     # What reads alike is equally good; where all are alike, or but one has a number, none is.
     assert best["Hop-Byte", "over least"] == ["a", "b"]
@@ -334,8 +342,7 @@ def test_the_best_of_a_column_is_marked_and_told():
     assert best["Wait", "mean"] == []
     page = page_of(*results)
     row = next(cells for cells in page.cells if cells[0] == "b")
-    assert row[1] == "★10"
-    assert row[6] == "★1h 23min"
+    assert row[1:5] == ["10", "3", "0", "★1h 23min"]
     assert table.DASH in row
     assert {"title": "5000 s"} in page.all("span")
 
@@ -343,40 +350,109 @@ def test_the_best_of_a_column_is_marked_and_told():
 def test_core_hours_have_columns_and_the_revenue_has_one_where_there_are_prices():
     spread = empty("a", done=2, core_hours=100.0, host_core_hours=400.0)
     packed = empty("b", done=2, core_hours=80.0, host_core_hours=100.0)
-    policies = policy_runs.by_policy([spread, packed])
-    columns = table.columns(policies)
-    assert columns == table.COLUMNS
-    groups = [column.group for column in columns]
-    assert table.headings(columns)[-1] == ("Core-hours", 2)
-    best = [
-        [cell.is_best for cell in row[groups.index("Core-hours") :]]
-        for _, row in table.rows(policies)
-    ]
+    found = means([spread, packed])
+    groups = [column.group for column in found.columns]
+    first = groups.index("Core-hours")
+    best = [[cell.is_best for cell in row.cells[first : first + 2]] for row in found.rows]
     assert best == [[False, False], [True, True]]
+    assert "per host-hour" not in page_of(spread, packed).words
     # Of one run: the others have no price.
     earning = replace(packed.summary, revenue=40.0, revenue_per_host_hour=0.4)
-    priced = policy_runs.by_policy([spread, replace(packed, summary=earning)])
-    assert table.columns(priced) == (*table.COLUMNS, table.REVENUE)
-    assert [row[-1].text for _, row in table.rows(priced)] == [table.DASH, "0.4"]
-    assert "Revenue" in page_of(spread, replace(packed, summary=earning)).text
+    priced = means([spread, replace(packed, summary=earning)])
+    assert [row.cells[-1].text for row in priced.rows] == [table.DASH, "0.4"]
+    assert "per host-hour" in page_of(spread, replace(packed, summary=earning)).words
+
+
+def test_what_is_about_other_jobs_is_not_marked_and_the_page_says_so():
+    results = [empty("a", done=9, makespan=5.0), empty("b", done=10, makespan=9.0)]
+    marked = {
+        (row.policy, column.field)
+        for row in means(results).rows
+        for column, cell in zip(columns.COLUMNS, row.cells, strict=True)
+        if cell.is_best
+    }
+    assert marked == {("b", "done")}
+    words = "".join(page_of(*results).words)
+    assert "The policies have not done equally many jobs" in words
 
 
 def test_a_policy_that_has_done_nothing_is_best_in_nothing():
-    policies = policy_runs.by_policy(
-        [empty("idle"), empty("a", done=2, makespan=9.0), empty("b", done=2, makespan=8.0)]
-    )
-    marked = {runs.policy for runs, row in table.rows(policies) if any(c.is_best for c in row)}
+    results = [empty("idle"), empty("a", done=2, makespan=9.0), empty("b", done=2, makespan=8.0)]
+    marked = {row.policy for row in means(results).rows if any(c.is_best for c in row.cells)}
     assert marked == {"b"}
-    assert not table.is_fair(policies)
-    assert table.is_fair(policies[1:])
 
 
 def test_several_seeds_give_a_mean_and_a_range():
-    results = [empty("a", seed=seed, done=done) for seed, done in ((1, 10), (2, 13))]
-    cell = table.rows(policy_runs.by_policy(results))[0][1][0]
+    results = [empty("a", seed=seed, done=done, drawn=True) for seed, done in ((1, 10), (2, 13))]
+    cell = means(results).rows[0].cells[0]
     assert (cell.text, cell.span) == ("11.5", "10 to 13")
-    [with_one] = table.rows(policy_runs.by_policy(results[:1]))
-    assert with_one[1][0].span == ""
+    [with_one] = means(results[:1]).rows
+    assert with_one.cells[0].span == ""
+
+
+@pytest.fixture(scope="module")
+def ten() -> list:
+    """Three policies with ten seeds: b waits 5 s less than a, c is not separated from a."""
+    waits = {
+        "a": [300.0 + 50 * seed for seed in range(10)],
+        "b": [295.0 + 50 * seed + seed % 2 for seed in range(10)],
+        "c": [300.0 + 50 * seed + (-1) ** seed for seed in range(10)],
+    }
+    return [
+        replace(run, summary=replace(run.summary, wait_mean=wait, hop_byte_ratio=1.25))
+        for policy in waits
+        for seed, wait in enumerate(waits[policy], 1)
+        for run in [lived(policy, seed)]
+    ]
+
+
+def test_ten_seeds_give_a_mean_with_its_interval(ten):
+    found = means(ten, columns.IMPORTANT)
+    index = [column.field for column in found.columns].index("wait_mean")
+    cells = [row.cells[index] for row in found.rows]
+    assert [cell.text for cell in cells] == ["8min 45s", "8min 40s", "8min 45s"]
+    assert [cell.span for cell in cells] == ["± 1min 48s"] * 3
+    assert [cell.is_best for cell in cells] == [False, True, False]
+    assert cells[0].exact == "525 s"
+
+
+def test_ten_seeds_give_a_table_of_differences_in_percent(ten):
+    policies = policy_runs.by_policy(ten)
+    found = table.differences(columns.IMPORTANT, policies, compare(ten))
+    index = [column.field for column in found.columns].index("wait_mean")
+    assert [row.policy for row in found.rows] == ["b", "c"]
+    separated, chance = (row.cells[index] for row in found.rows)
+    assert (separated.text, separated.span, separated.is_open) == (
+        "\N{MINUS SIGN}0.857",
+        "± 0.072",
+        False,
+    )
+    assert (chance.text, chance.is_open) == ("0", True)
+    page = page_of(*ten)
+    assert (3, "Differences to a, %") in page.headings
+    assert "Means over 10 seeds" in "".join(page.words)
+    assert (3, "Differences to a, %") not in page_of(*ten[:9], *ten[10:19]).headings
+
+
+def test_two_seeds_mark_nothing_and_say_so(two):
+    words = "".join(two.words)
+    assert "2 seeds are too few for confidence intervals" in words
+    assert not [each for each in two.all("span") if each.get("class") == "star"]
+
+
+def test_the_main_table_has_the_measures_that_matter_and_the_other_one_the_rest():
+    fields = [column.field for column in (*columns.IMPORTANT, *columns.OTHERS)]
+    assert sorted(fields) == sorted(column.field for column in columns.COLUMNS)
+    important = [column.field for column in columns.IMPORTANT]
+    assert important[0] == "done"
+    assert {"makespan", "wait_mean", "slowdown_mean"} < set(important)
+    assert {"hop_byte_ratio", "leaf_ratio", "factor_mean"} < set(important)
+
+
+def test_every_column_has_its_meaning():
+    explained = " ".join(f"{name} {meaning}" for name, meaning in columns.MEANINGS).lower()
+    for column in columns.COLUMNS:
+        assert column.name.lower() in explained or column.group.lower() in explained
 
 
 def test_the_first_seed_stands_for_a_policy():
@@ -423,8 +499,11 @@ def test_a_map_of_the_fabric_ends_where_its_run_ends():
 
 
 def test_bars_have_their_values_and_plots_their_zeros():
-    policies = policy_runs.by_policy([lived("a", 1), lived("a", 2)])
-    assert ">1.88<" in comparisons.ratios(policies)[0].panels[0].svg
+    results = [lived("a", 1), lived("a", 2)]
+    policies = policy_runs.by_policy(results)
+    bars = comparisons.ratios(policies, compare(results))[0]
+    assert ">1.88<" in bars.panels[0].svg
+    assert "its whisker is the range" in bars.reading
     svg = comparisons.waits(policies).panels[0].svg
     for tick in ("0", "10 s", "10 min"):
         assert f">{tick}<" in svg
@@ -446,7 +525,7 @@ def test_bars_have_their_values_and_plots_their_zeros():
     ],
 )
 def test_times_are_readable(seconds, text):
-    assert table.duration(seconds) == text
+    assert columns.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -457,7 +536,7 @@ def test_the_time_axis_has_a_unit_that_suits_it(seconds, name):
 
 
 def test_it_is_written_whole(tmp_path):
-    result_files.write(tmp_path, [empty("\N{SNOWMAN}")], ABOUT, NOTES)
+    result_files.write(tmp_path, [empty("\N{SNOWMAN}")], Settings(ABOUT, {}), NOTES)
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == report.page(
         [empty("\N{SNOWMAN}")], ABOUT, NOTES
     )
@@ -468,7 +547,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
     path = tmp_path / "nowhere"
     error = re.escape(f"{path / 'runs.csv'}: cannot be written")
     with pytest.raises(exceptions.SimulationError, match=error):
-        result_files.write(path, [], [], [])
+        result_files.write(path, [], Settings([], {}), [])
 
 
 def test_five_policies_make_a_page_below_two_megabytes():

@@ -24,6 +24,7 @@ from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queues import registry as queues
 from hpc_sched.sim.queues.base import DEPTH
+from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 
 ALL = "all"
 # The default comparison: stock Nova, Dudina2013, the exact plan.
@@ -109,12 +110,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option, number = group.add_argument, partial(add_number, group)
     add_option("--policy", action="append", default=[], metavar="NAME",
         help=f"one of {', '.join(registry.names())}, or {ALL}; may be given several times "
-        f"(default: {', '.join(POLICIES)})")
+        f"(default: {', '.join(POLICIES)}); the others are compared with the first")
     add_option("--queue", metavar="NAME", default="fcfs",
         help=f"one of {', '.join(queues.names())} (default: fcfs)")
     number("--backfill-depth", "waiting jobs that backfilling considers behind the first one",
         default=DEPTH)
-    number("--seeds", "number of runs of each policy, with the seeds from --seed on", default=1)
+    number("--seeds",
+        "number of runs of each policy, with the seeds from --seed on, but one run where nothing "
+        f"is drawn; {LEAST_SEEDS} and more give confidence intervals", default=1)
     number("--seed", "the first seed", ZERO_OR_MORE, default=1)
     add_option("--until", type=above_zero, metavar="SECONDS", default=math.inf,
         help="stop each run at this time")

@@ -5,33 +5,28 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, cast
 
+import hpc_sched
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
-from hpc_sched.cli.simulate import arguments
+from hpc_sched.cli.simulate import arguments, result_table
 from hpc_sched.cli.simulate.scenario_builder import RequestedRuns, requested_runs
 from hpc_sched.sim import result_files
-from hpc_sched.sim.results import Result, Summary
+from hpc_sched.sim.result_files import Settings
+from hpc_sched.sim.results import Result
 from hpc_sched.sim.scenario import Run, simulate
+from hpc_sched.sim.statistics.policy_comparison import Evidence, compare
+
+if TYPE_CHECKING:
+    from hpc_sched.cli.main import HPCSchedApp
 
 INTERRUPTED = 130
-
-# Columns of the format table; -c and -f csv have all.
-_SHORT = (
-    *("policy", "seed", "done", "refused", "left", "makespan", "wait_mean", "slowdown_mean"),
-    *("vcpu_use", "hops_per_pair", "hop_byte_ratio", "leaf_ratio", "factor_mean"),
-)
-# The same with --price.
-_SHORT_COST = (
-    *("policy", "seed", "done", "refused", "left", "makespan", "factor_mean", "core_hours"),
-    *("host_core_hours", "revenue", "revenue_per_host_hour", "revenue_per_host_core_hour"),
-)
 
 
 class Simulate(HPCSchedLister):
@@ -62,7 +57,8 @@ examples:
   What the jobs pay, and what a host in use earns, by policy:
     hpc-sched simulate jobs.swf.gz --classes sync=0.6,async=0.4 --price sync=0.03,async=0.07
 
-One row a run; times in seconds. hop_byte_ratio and leaf_ratio are relative to the least that the
+One row a run; with ten and more seeds the format table has one row a policy, with confidence
+intervals. Times in seconds. hop_byte_ratio and leaf_ratio are relative to the least that the
 same jobs could have alone on the cluster. core_hours are vcpus of VMs times hours, of all jobs that
 ran; host_core_hours are those of all cores of the hosts that had a VM. With --price the table has
 these and the revenue. --output writes runs.csv, results.json, report.html, and for each run a CSV
@@ -80,6 +76,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         group = parser.add_argument_group("results")
         group.add_argument("--output", type=Path, metavar="FOLDER",
             help="write all results into this folder")
+        add_flag(group, "--each-run", "print a row for each run, with any number of seeds")
         add_flag(group, "--events", "with --output: write a line for every event too")
         add_number(group, "--jobs", "number of runs at a time, each in its own process", default=1)
         group.add_argument("--dask", metavar="ADDRESS",
@@ -104,19 +101,38 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         if folder is not None:
             result_files.prepare(folder)
         found = self._results(parsed_args, requested)
-        if folder is not None:
-            result_files.write(folder, found, requested.about, requested.notes)
-            output.say(f"written to {folder}: {', '.join(result_files.FILES)}, and each run's jobs")
+        notes = requested.notes
         if self._interrupted:
             self.exit_code = INTERRUPTED
-            output.say(f"interrupted: {len(found)} of {len(requested.runs)} runs have results")
-        names: Sequence[str] = [field.name for field in fields(Summary)]
-        if parsed_args.formatter == "table" and not parsed_args.columns:
-            names = _SHORT if parsed_args.price is None else _SHORT_COST
-        return names, [
-            [output.cell(getattr(result.summary, name), parsed_args.formatter) for name in names]
-            for result in found
-        ]
+            early = f"interrupted: {len(found)} of {len(requested.runs)} runs have results"
+            notes = (*notes, early)
+            output.say(early)
+        if folder is not None:
+            result_files.write(folder, found, self._settings(requested), notes)
+            output.say(f"written to {folder}: {', '.join(result_files.FILES)}, and each run's jobs")
+        return self._table(parsed_args, found)
+
+    def _table(self, args: argparse.Namespace, found: Sequence[Result]) -> Table:
+        comparison = compare(found)
+        self.below = list(result_table.below(comparison))
+        of_policies = comparison.evidence is Evidence.INTERVALS and not args.each_run
+        if args.formatter == result_table.TABLE and of_policies:
+            return result_table.of_policies(found, comparison, all_columns=bool(args.columns))
+        return result_table.of_runs(
+            found, comparison, args.formatter, all_columns=bool(args.columns)
+        )
+
+    def _settings(self, requested: RequestedRuns) -> Settings:
+        """Return the settings of the files: those of the scenario, with what ran it."""
+        command, version = cast("HPCSchedApp", self.app).command_line, hpc_sched.__version__
+        return Settings(
+            about=(
+                ("Command", command),
+                *requested.about,
+                ("Version", f"hpc_sched {version}"),
+            ),
+            values={"command": command, "version": version, **requested.settings},
+        )
 
     def _results(self, args: argparse.Namespace, requested: RequestedRuns) -> list[Result]:
         """Return the results in the order of the runs; fewer if interrupted."""

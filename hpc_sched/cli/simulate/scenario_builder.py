@@ -1,18 +1,22 @@
 """The scenario and the runs that the arguments of hpc-sched simulate describe."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
+from hpc_sched.cli.simulate import run_settings
 from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
 from hpc_sched.core.processors.processor_ranking import UNRANKED, ProcessorRanking
 from hpc_sched.sim.cluster import fat_tree, snapshot_cluster
 from hpc_sched.sim.cluster.cluster import Cluster, host_types, uniform
+from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
 from hpc_sched.sim.policies import registry
@@ -36,7 +40,8 @@ class RequestedRuns:
     scenario: Scenario
     runs: tuple[Run, ...]
     jobs: int  # of each run
-    about: tuple[tuple[str, str], ...]  # heading and description, for people
+    about: run_settings.About
+    settings: dict[str, Any]  # for programs
     notes: tuple[str, ...]  # what was left out, a sentence each
 
 
@@ -45,13 +50,12 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
 
     :raises exceptions.HPCSchedError: naming what cannot be read, or what was expected
     """
-    names = args.policy or POLICIES
-    names = registry.names() if ALL in names else dict.fromkeys(names)
+    stated = args.policy or POLICIES
+    each = (registry.names() if name == ALL else [name] for name in stated)
+    names = list(dict.fromkeys(chain.from_iterable(each)))
     for name in names:
         registry.policy(name)
     queue = queues.queue(args.queue)
-    seeds = range(args.seed, args.seed + args.seeds)
-    runs = tuple(Run(name, seed) for name in names for seed in seeds)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)
     source, jobs, description, more = _jobs(args)
@@ -78,19 +82,44 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         events=args.events,
         **{name: getattr(args, name) for name in alike},
     )
+    runs, run_notes = _runs(scenario, names, range(args.seed, args.seed + args.seeds))
     depth = f", {args.backfill_depth} jobs deep" if "depth" in queue.options else ""
-    about = [("Jobs", description), ("Cluster", fabric), ("Queue", f"{queue.summary}{depth}")]
-    if args.mtbf is not None:
-        about.append(("Failures", f"a host every {args.mtbf:g} s, back after {args.repair:g} s"))
+    runtimes = "as the trace has them" if model is None else _description(model, cluster)
+    texts = description, fabric, f"{queue.summary}{depth}", runtimes
+    generated = _generated(args)
+    about = [*run_settings.about(scenario, runs, generated, *texts), *sharing.about]
     if scenario.homogeneous != "false" and ranking != UNRANKED:
         about.append(("Processor types", f"{_ranking_text(ranking)}; best first"))
-    runtimes = "as the trace has them" if model is None else _description(model, cluster)
-    about += [("Runtimes", runtimes), *sharing.about]
-    notes = (*notes, *more, *model_notes, *sharing.notes)
+    price_notes: tuple[str, ...] = ()
     if args.price is not None:
         about.append(("Prices of a core-hour", str(args.price)))
-        notes = (*notes, *args.price.notes(name for name, _ in args.classes.shares))
-    return RequestedRuns(scenario, runs, jobs, tuple(about), notes)
+        price_notes = tuple(args.price.notes(name for name, _ in args.classes.shares))
+    return RequestedRuns(
+        scenario=scenario,
+        runs=runs,
+        jobs=jobs,
+        about=tuple(about),
+        settings=run_settings.settings_of(args, scenario, runs, generated),
+        notes=(*notes, *more, *model_notes, *sharing.notes, *price_notes, *run_notes),
+    )
+
+
+def _runs(
+    scenario: Scenario, names: Sequence[str], seeds: Sequence[int]
+) -> tuple[tuple[Run, ...], tuple[str, ...]]:
+    """Return a run for each policy and seed, but one for those that draw nothing, and a note."""
+    drawing = [name for name in names if scenario.draws(name)]
+    runs = tuple(
+        Run(name, seed) for name in names for seed in (seeds if name in drawing else seeds[:1])
+    )
+    if len(seeds) < 2 or len(drawing) == len(names):
+        return runs, ()
+    if not drawing:
+        return runs, (f"nothing is drawn: one run stands for all {len(seeds)} seeds",)
+    note = (
+        f"only {', '.join(drawing)} draws: one run stands for all {len(seeds)} seeds of the others"
+    )
+    return runs, (note,)
 
 
 def _cluster(
@@ -107,12 +136,21 @@ def _cluster(
         if found.unknown:
             notes = (*notes, sources.unknown_hosts(found))
         return cluster, f"{_size(cluster)}, as on {snapshot.taken}", notes
-    if args.topology is not None:
+    generated = _generated(args)
+    if generated is None:
         topology = sources.topology_of(args, args.topology)
     else:
-        topology = (args.generate or fat_tree.read(FABRIC, "--generate")).topology()
+        topology = generated.topology()
     cluster = uniform(topology, *host_types(args.host, "--host"))
     return cluster, _size(cluster), ()
+
+
+def _generated(args: argparse.Namespace) -> FatTree | None:
+    """Return the fabric to generate, or None if a topology or a snapshot has it."""
+    if args.topology is not None or args.snapshot is not None:
+        return None
+    found: FatTree = args.generate or fat_tree.read(FABRIC, "--generate")
+    return found
 
 
 def _size(cluster: Cluster) -> str:

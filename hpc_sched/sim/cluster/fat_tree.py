@@ -59,6 +59,11 @@ class FatTree:
         return round(self.radix * self.oversubscription / (1 + self.oversubscription))
 
     @property
+    def up(self) -> int:
+        """Ports of a switch below the roots that lead up."""
+        return self.radix - self.down
+
+    @property
     def most(self) -> int:
         """Hosts of the whole fabric."""
         return int(self.radix * self.down ** (self.levels - 1))

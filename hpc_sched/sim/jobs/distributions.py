@@ -60,6 +60,25 @@ class Distribution:
         """Lower bound of the numbers drawn."""
         return 0.0 if self.kind in ("exponential", "lognormal") else min(self.numbers)
 
+    @property
+    def is_constant(self) -> bool:
+        """True if all numbers drawn are equal."""
+        match self.kind:
+            case "lognormal":
+                return self.numbers[1] == 0
+            case "exponential":
+                return False
+        return len(set(self.numbers)) == 1
+
+    @property
+    def text(self) -> str:
+        """The text that :func:`read` reads this distribution from."""
+        numbers = map(decimals.text_of, self.numbers)
+        if set(self.weights) - {1.0}:
+            weights = map(decimals.text_of, self.weights)
+            numbers = map("=".join, zip(numbers, weights, strict=True))
+        return ":".join((self.kind, *numbers))
+
     def draw(self, rng: random.Random) -> float:
         """Return the next number."""
         match self.kind:
@@ -122,6 +141,11 @@ class Mix:
     """Shares of names: above 0, together 1. Equal mixes draw the same names."""
 
     shares: tuple[tuple[str, float], ...]
+
+    @property
+    def is_constant(self) -> bool:
+        """True if all jobs have the same name."""
+        return len(self.shares) == 1
 
     def draw(self, rng: random.Random) -> str:
         """Return the next name."""

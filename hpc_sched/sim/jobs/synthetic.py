@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.sim.jobs import distributions
@@ -40,6 +40,12 @@ class Synthetic:
     classes: Mix = ALL_SYNC
     scores: Distribution = ZERO  # cache scores
     applications: Mix | None = None  # by name; None: they have none
+
+    @property
+    def draws(self) -> bool:
+        """True if the jobs of two seeds may differ."""
+        drawn = (getattr(self, field.name) for field in fields(self))
+        return any(not each.is_constant for each in drawn if isinstance(each, Distribution | Mix))
 
     def jobs(self, seed: int) -> Iterator[Job]:
         """Return the jobs, one at a time, numbered from 1; the first is submitted at 0.

@@ -94,6 +94,13 @@ class TraceJobs:
     limit: int | None = None
     partitions: tuple[int, ...] = ()
 
+    @property
+    def draws(self) -> bool:
+        """True if the jobs of two seeds may differ."""
+        workload = self.workload
+        drawn = (workload.classes, workload.scores, workload.applications)
+        return any(each is not None and not each.is_constant for each in drawn)
+
     def jobs(self, seed: int) -> Iterator[Job]:
         """Return the jobs; what the trace does not state is drawn with the seed.
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -18,6 +19,19 @@ from hpc_sched.core.sharing.cache_interference import Application
 Places = tuple[int, ...]  # per VM, the index of its host in topology.hosts
 
 
+class _NoRandomness(random.Random):
+    """A source of randomness that raises an error when it is used."""
+
+    def random(self) -> NoReturn:
+        raise RuntimeError("it draws a random number, although its Policy has draws=False")
+
+    def getrandbits(self, _k: int, /) -> NoReturn:
+        self.random()
+
+
+NO_RANDOMNESS: random.Random = _NoRandomness()
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
     """A group to place: all of its VMs at once, or none.
@@ -28,7 +42,9 @@ class PlacementRequest:
 
     group: GroupRequest  # a row per host of the topology
     application: Application
-    draw: random.Random  # the only source of randomness; seeded by the simulation and the job
+    # The only source of randomness, seeded by the simulation and the job; NO_RANDOMNESS for a
+    # policy that says that it draws nothing.
+    draw: random.Random
     mdobp_classes: frozenset[str] = frozenset(mdobp_classes.DEFAULT)
 
     @property
@@ -55,6 +71,9 @@ class Policy:
     # Whether VMs of others bound the room on a host (core.sharing.cache_interference), and attract
     # those that run faster beside them (core.sharing.attraction).
     bounded_by_neighbours: bool = False
+    # Whether it reads PlacementRequest.draw: if not, one run stands for all seeds where the
+    # scenario draws nothing either. True unless a policy says otherwise.
+    draws: bool = True
 
     def places(self, request: PlacementRequest) -> Places | Rejection:
         """Return the places of a group.

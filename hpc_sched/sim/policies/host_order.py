@@ -55,15 +55,18 @@ FIRST_FIT = Policy(
     "first-fit",
     "the first hosts by name, each filled before the next",
     lambda request: filled(request.problem, np.argsort(request.problem.topology.name_rank)),
+    draws=False,
 )
 LEAST_FREE_PE = Policy(
     "least-free-pe",
     "each VM on the host with the fewest free processors that still takes it (Gupta2013's default)",
     _least_free,
+    draws=False,
 )
 MOST_FREE_PE = Policy(
     "most-free-pe",
     "each VM on the host with the most free processors (CloudSim's VmAllocationPolicySimple)",
     _most_free,
+    draws=False,
 )
 RANDOM = Policy("random", "each VM on any host that has room, all equally likely", _random)

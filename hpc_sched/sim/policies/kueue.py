@@ -93,9 +93,11 @@ BEST_FIT = Policy(
     "kueue-best-fit",
     "a job that prefers one leaf in Kueue's Topology Aware Scheduling (v0.19.2), BestFit",
     partial(_place, unconstrained=False),
+    draws=False,
 )
 LEAST_FREE = Policy(
     "kueue-least-free",
     "an unconstrained job in Kueue's Topology Aware Scheduling (v0.19.2), LeastFreeCapacity",
     partial(_place, unconstrained=True),
+    draws=False,
 )

@@ -63,9 +63,11 @@ DEFAULT = Policy(
     "nova-default",
     "each VM on the host with most free memory and processors (stock Nova's default weighers)",
     partial(_place, soft_affinity=False),
+    draws=False,
 )
 SOFT_AFFINITY = Policy(
     "nova-soft-affinity",
     "stock Nova with a server group of policy soft-affinity",
     partial(_place, soft_affinity=True),
+    draws=False,
 )

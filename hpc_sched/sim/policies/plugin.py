@@ -125,28 +125,40 @@ _BY_CLASS = {
 
 
 EXACT = Policy(
-    "exact-plan", "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)", on_one_type(_exact)
+    "exact-plan",
+    "the plan of least Hop-Byte (HopByteWeigher, HPCGroupFilter)",
+    on_one_type(_exact),
+    draws=False,
 )
 LISTING_1 = Policy(
     "dudina2013",
     "leaf switches by Listing 1 of Dudina2013 (BunchWeigher)",
     on_one_type(constrained(_listing_1)),
+    draws=False,
 )
 BUILD_PLAN = Policy(
     "gupta2012",
     "racks by capacity, the build plan of Gupta2012 (RackCapacityWeigher)",
     _build_plan("largest"),
+    draws=False,
 )
 BUILD_PLAN_BEST_FIT = Policy(
     "gupta2012-best-fit",
     "the racks with the least excess capacity, Gupta2012's future work",
     _build_plan("best_fit"),
+    draws=False,
 )
-MDOBP = Policy("mdobp", "the host whose free resources are shaped like the VM (Gupta2013)", _mdobp)
+MDOBP = Policy(
+    "mdobp",
+    "the host whose free resources are shaped like the VM (Gupta2013)",
+    _mdobp,
+    draws=False,
+)
 CLASSES = Policy(
     "gupta2013",
     "by application class: dedicated, planned or packed hosts, cache scores kept in limits "
     "(Gupta2013; all our filters, HopByteWeigher and MDOBPWeigher)",
     lambda request: _BY_CLASS[request.application.app_class, request.by_mdobp](request),
     bounded_by_neighbours=True,
+    draws=False,
 )

@@ -140,4 +140,5 @@ POLICY = Policy(
     "slurm-tree",
     "Slurm's topology/tree (26.05.3): leaves by best fit below the lowest switch that has enough",
     _place,
+    draws=False,
 )

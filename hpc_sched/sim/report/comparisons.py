@@ -1,7 +1,6 @@
 """Plots that compare whole runs: a bar per policy, and quantiles over the jobs done."""
 
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,8 +8,10 @@ from matplotlib.figure import Figure
 
 from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns, draw_lines
-from hpc_sched.sim.report.table import finite_values, ratio
-from hpc_sched.sim.results import Result, Summary
+from hpc_sched.sim.results import Result
+from hpc_sched.sim.statistics.columns import ratio
+from hpc_sched.sim.statistics.estimate import CONFIDENCE, Estimate
+from hpc_sched.sim.statistics.policy_comparison import Comparison
 from hpc_sched.topology.writers.svg_layout import cut
 
 _ROW, _AROUND = 0.27, 0.65  # inches: a bar, and the axis below all bars
@@ -24,7 +25,7 @@ _Axis = tuple[str, float, float, Mapping[int, str]]  # label, limits, ticks
 _MANY_DECADES = 1000  # an axis that reaches beyond it has ticks at whole decades only
 
 
-def ratios(policies: Sequence[PolicyRuns]) -> tuple[Plot, ...]:
+def ratios(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[Plot, ...]:
     """Return Hop-Byte, and the number of leaves, over the least possible value of each."""
     hop_bytes = (
         "Hops between the VMs of a job, summed over all pairs and jobs, over the sum that each "
@@ -34,9 +35,13 @@ def ratios(policies: Sequence[PolicyRuns]) -> tuple[Plot, ...]:
         "Leaf switches that jobs have VMs under, over those that each job would have alone on "
         "the cluster. 1 is the best there is."
     )
+    found = [
+        {each.name: each.means[field] for each in comparison.policies}
+        for field in ("hop_byte_ratio", "leaf_ratio")
+    ]
     return (
-        _bars("hop-byte", "Hop-Byte over least", hop_bytes, policies, lambda s: s.hop_byte_ratio),
-        _bars("leaves", "Leaves over least", leaves, policies, lambda s: s.leaf_ratio),
+        _bars("hop-byte", "Hop-Byte over least", hop_bytes, policies, found[0]),
+        _bars("leaves", "Leaves over least", leaves, policies, found[1]),
     )
 
 
@@ -45,17 +50,20 @@ def _bars(
     title: str,
     reading: str,
     policies: Sequence[PolicyRuns],
-    value: Callable[[Summary], float | None],
+    found: Mapping[str, Estimate | None],
 ) -> Plot:
-    found = {each.policy: finite_values(each.results, value) for each in policies}
     shown, missing = parted(policies, lambda each: found[each.policy])
-    values = [found[each.policy] for each in shown]
-    means = list(map(fmean, values))
+    values = [estimate for each in shown if (estimate := found[each.policy]) is not None]
+    means = [each.mean for each in values]
+    ends = [_ends(each) for each in values]
     reach = None
-    if any(len(each) > 1 for each in values):
-        reading += " A bar is the mean over the seeds, its whisker reaches from least to most."
-        ends = [list(map(min, values)), list(map(max, values))]
-        reach = np.abs(np.subtract(ends, means))
+    if any(each.least < each.most for each in values):
+        reading += " A bar is the mean over the seeds; its whisker is the "
+        if all(each.half_width is not None for each in values):
+            reading += f"{100 * CONFIDENCE:g} % confidence interval of the mean."
+        else:
+            reading += "range from least to most."
+        reach = np.abs(np.subtract(np.transpose(ends), means))
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
@@ -73,7 +81,7 @@ def _bars(
         axes.grid(visible=False, axis="y")
         axes.axvline(1.0, color="#1a1a1a", linewidth=0.8, linestyle=(0, (4, 3)))
         axes.set_xlabel(f"{title} (ratio)")
-        axes.set_xlim(0, 1.18 * max(1.0, *map(max, values)))  # room for the numbers
+        axes.set_xlim(0, 1.18 * max(1.0, *(high for _, high in ends)))  # room for the numbers
         axes.set_ylim(len(shown) - 0.5, -0.5)  # the first on top
 
     label = ", ".join(
@@ -82,6 +90,13 @@ def _bars(
     height = _AROUND + _ROW * max(len(shown), 2)
     panels = (Panel(drawn(name, f"{title}: {label}.", draw, height)),) if shown else ()
     return Plot(title, reading, panels, missing=missing)
+
+
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    """Return the ends of the confidence interval, or the range if there is none."""
+    if estimate.half_width is None:
+        return estimate.least, estimate.most
+    return estimate.mean - estimate.half_width, estimate.mean + estimate.half_width
 
 
 def waits(policies: Sequence[PolicyRuns]) -> Plot:

@@ -9,6 +9,9 @@ from hpc_sched.sim.report import comparisons, heat, plot, policy_runs, table, ti
 from hpc_sched.sim.report.plot import Section
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.results import Result
+from hpc_sched.sim.statistics import columns
+from hpc_sched.sim.statistics.policy_comparison import Comparison, Evidence, compare
+from hpc_sched.sim.statistics.sentences import about_marks
 
 
 def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Sequence[str]) -> str:
@@ -17,8 +20,18 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
     Policies are in the order of their first results. Where one run is drawn for a policy, it is
     that of its first seed.
     """
-    policies = policy_runs.by_policy([_drawable(result) for result in results])
-    columns = table.columns(policies)
+    drawable = [_drawable(result) for result in results]
+    policies = policy_runs.by_policy(drawable)
+    comparison = compare(drawable)
+    differences = None
+    if comparison.evidence is Evidence.INTERVALS and len(policies) > 1:
+        differences = table.differences(columns.IMPORTANT, policies, comparison)
+    # Revenue without prices is a column without numbers.
+    others = [
+        column
+        for column in columns.OTHERS
+        if any(policy.means[column.field] is not None for policy in comparison.policies)
+    ]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("hpc_sched.sim.report", "templates"),
         autoescape=True,
@@ -32,12 +45,12 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         notes=notes,
         policies=policies,
         seeds=policy_runs.about_seeds(policies),
-        columns=columns,
-        headings=table.headings(columns),
-        rows=table.rows(policies),
-        is_fair=table.is_fair(policies),
-        meanings=table.MEANINGS,
-        sections=_sections(policies) if policies else (),
+        marks=about_marks(comparison, "\N{BLACK STAR}"),
+        means=table.means(columns.IMPORTANT, policies, comparison),
+        others=table.means(others, policies, comparison),
+        differences=differences,
+        meanings=columns.MEANINGS,
+        sections=_sections(policies, comparison) if policies else (),
         refusals=policy_runs.refusals(policies),
         most_reasons=policy_runs.MOST_REASONS,
         sample=policy_runs.sample,
@@ -45,7 +58,7 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
     return plot.legal(text)
 
 
-def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
+def _sections(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[Section, ...]:
     hint = ""
     if len(policies) > 1:
         hint = (
@@ -54,7 +67,10 @@ def _sections(policies: Sequence[PolicyRuns]) -> tuple[Section, ...]:
         )
     progress = tuple(timeline.plot(measure, policies) for measure in timeline.PROGRESS)
     waits = comparisons.waits(policies), comparisons.slowdowns(policies)
-    placement = *comparisons.ratios(policies), timeline.plot(timeline.CROSSING, policies)
+    placement = (
+        *comparisons.ratios(policies, comparison),
+        timeline.plot(timeline.CROSSING, policies),
+    )
     return (
         Section("progress", "Progress", progress, hint),
         Section("waits", "Waits and slowdowns", waits),

@@ -86,11 +86,6 @@ class PolicyRuns:
         """
         return self.results[0]
 
-    @property
-    def has_done(self) -> bool:
-        """Whether a job was done."""
-        return any(result.summary.done for result in self.results)
-
 
 def by_policy(results: Sequence[Result]) -> list[PolicyRuns]:
     """Return the runs of each policy; policies and runs in the given order."""
@@ -130,7 +125,7 @@ def about_seeds(policies: Sequence[PolicyRuns]) -> str:
     shown = {each.shown.summary.seed for each in policies}
     which = f"seed {min(shown)}" if len(shown) == 1 else "the first seed of each policy"
     return (
-        "There are several seeds: the table and the bars have the mean over them and the range, "
+        "There are several seeds: tables and bars have the means over them, "
         f"all other plots show {which} alone."
     )
 

@@ -1,0 +1,116 @@
+"""The rows that hpc-sched simulate prints."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Any
+
+from hpc_sched.cli.common import output
+from hpc_sched.cli.common.base_command import Table
+from hpc_sched.sim.results import Result, Summary
+from hpc_sched.sim.statistics.columns import COLUMNS, IMPORTANT, plus_minus
+from hpc_sched.sim.statistics.estimate import Estimate
+from hpc_sched.sim.statistics.policy_comparison import Comparison, Evidence
+from hpc_sched.sim.statistics.sentences import about_marks
+
+STAR = "*"
+_PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+_WIDTH = 100  # of sentences
+TABLE = "table"  # the format for people
+
+# Columns of the format table; -c and -f csv have all.
+_OF_A_RUN = (
+    *("policy", "seed", "done", "refused", "left", "makespan", "wait_mean", "slowdown_mean"),
+    *("vcpu_use", "hops_per_pair", "hop_byte_ratio", "leaf_ratio", "factor_mean"),
+)
+# The same with prices of core-hours.
+_COST_OF_A_RUN = (
+    *("policy", "seed", "done", "refused", "left", "makespan", "factor_mean", "core_hours"),
+    *("host_core_hours", "revenue", "revenue_per_host_hour", "revenue_per_host_core_hour"),
+)
+_OF_A_POLICY = ("policy", "runs", *(column.field for column in IMPORTANT))
+_COST_OF_A_POLICY = ("core_hours", "host_core_hours", "revenue_per_host_hour")
+
+
+def of_runs(
+    results: Sequence[Result], comparison: Comparison, formatter: str, *, all_columns: bool
+) -> Table:
+    """Return a row for each run; the format for people marks the best where it is known.
+
+    :param all_columns: whether the format for people has all columns too
+    """
+    names: Sequence[str] = [field.name for field in fields(Summary)]
+    if formatter == TABLE and not all_columns:
+        names = _COST_OF_A_RUN if _has_prices(results) else _OF_A_RUN
+    # A mark on one of several runs would say that this run is the best.
+    is_marked = formatter == TABLE and comparison.evidence is Evidence.EXACT
+    marked = _marked(comparison) if is_marked else {}
+
+    def shown(summary: Summary, name: str) -> Any:
+        value = output.cell(getattr(summary, name), formatter)
+        return f"{value} {STAR}" if summary.policy in marked.get(name, ()) else value
+
+    return names, [[shown(result.summary, name) for name in names] for result in results]
+
+
+def of_policies(results: Sequence[Result], comparison: Comparison, *, all_columns: bool) -> Table:
+    """Return a row for each policy: means with half the width of their confidence intervals."""
+    names: Sequence[str] = _OF_A_POLICY
+    if _has_prices(results):
+        names = (*names, *_COST_OF_A_POLICY)
+    if all_columns:
+        names = ("policy", "runs", *(column.field for column in COLUMNS))
+    marked, rows = _marked(comparison), []
+    for policy in comparison.policies:
+        runs = sum(result.summary.policy == policy.name for result in results)
+        cells = [
+            _mean(policy.means[name], is_best=policy.name in marked[name]) for name in names[2:]
+        ]
+        rows.append([policy.name, runs, *cells])
+    return names, rows
+
+
+def below(comparison: Comparison) -> Iterator[str]:
+    """Yield what the table means; with confidence intervals the differences to the baseline."""
+    if comparison.evidence is Evidence.INTERVALS and len(comparison.policies) > 1:
+        name = comparison.policies[0].name
+        yield f"Difference to {name}, seed by seed, in % of its mean:"
+        header = ["", *(column.field for column in IMPORTANT)]
+        rows = [
+            [policy.name, *(_percent(comparison.percent(policy, each)) for each in header[1:])]
+            for policy in comparison.policies[1:]
+        ]
+        yield from output.aligned([header, *rows], range(1, len(header)))
+    for sentence in about_marks(comparison, STAR):
+        yield from textwrap.wrap(sentence, _WIDTH)
+
+
+def _has_prices(results: Sequence[Result]) -> bool:
+    return any(result.summary.revenue is not None for result in results)
+
+
+def _marked(comparison: Comparison) -> dict[str, frozenset[str]]:
+    return {column.field: comparison.marked(column.field, _number) for column in COLUMNS}
+
+
+def _number(value: float) -> str:
+    return str(output.cell(value, TABLE))
+
+
+def _mean(found: Estimate | None, *, is_best: bool) -> str:
+    if found is None:
+        return ""
+    text = _number(found.mean)
+    if found.half_width:
+        text = f" {_PLUS_MINUS} ".join(plus_minus(found.mean, found.half_width, ""))
+    return f"{text} {STAR}" if is_best else text
+
+
+def _percent(found: tuple[float, float | None] | None) -> str:
+    if found is None or found[1] is None:
+        return "-"
+    mean, half_width = found
+    if not half_width:
+        return f"{mean:+.3g}" if mean else "0"
+    text, spread = plus_minus(mean, half_width, "")
+    return f"{'+' if mean > 0 else ''}{text} {_PLUS_MINUS} {spread}"

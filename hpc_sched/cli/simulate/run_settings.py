@@ -1,0 +1,180 @@
+"""The settings of all runs of one command: as plain values for programs, as texts for people."""
+
+import argparse
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from hpc_sched.cli.simulate import arguments
+from hpc_sched.sim.cluster.fat_tree import FatTree
+from hpc_sched.sim.jobs.distributions import ZERO, Distribution, Mix
+from hpc_sched.sim.jobs.synthetic import Synthetic
+from hpc_sched.sim.jobs.workload import Workload
+from hpc_sched.sim.runtime import runtime_model
+from hpc_sched.sim.scenario import Run, Scenario
+from hpc_sched.topology.plurals import text as counted
+
+About = tuple[tuple[str, str], ...]  # heading and description
+
+
+def settings_of(
+    args: argparse.Namespace, scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None
+) -> dict[str, Any]:
+    """Return every option of the scenario with the value that applied, and the cluster's size.
+
+    Plain values that JSON can hold; None for what is not limited, stated or known. An option has
+    the name that argparse gives it: ``cores_per_vm``.
+
+    :param fabric: the generated one, or None
+    """
+    parser = argparse.ArgumentParser()
+    arguments.add_arguments(parser)
+    options = vars(parser.parse_args([])).keys() - {"source_argument"}
+    found: dict[str, Any] = {name: getattr(args, name) for name in sorted(options)}
+    if isinstance(scenario.source, Synthetic):
+        found |= {field.name: getattr(scenario.source, field.name) for field in fields(Synthetic)}
+        del found["vcpus"], found["count"]
+        found["synthetic"] = scenario.source.count
+    model, cluster = scenario.model, scenario.cluster
+    topology = cluster.topology
+    if model is not None:
+        names = (runtime_model.HOST, *topology.levels)
+        found["hop_factors"] = dict(zip(names, model.hop_factors, strict=False))
+        found["speeds"], found["interference"] = dict(model.speeds), model.interference
+    found |= {
+        "policy": list(dict.fromkeys(run.policy for run in runs)),
+        "seeds": sorted({run.seed for run in runs}),
+        "alpha": scenario.limits.alpha,
+        "beta": scenario.limits.beta,
+        "mdobp_classes": sorted(scenario.mdobp_classes),
+        "processor_order": scenario.ranking.order,
+        "processor_speeds": scenario.ranking.speeds,
+        "generate": fabric,
+        "oversubscription": _oversubscription(fabric),
+        "hosts": len(topology.hosts),
+        "leaves": len(topology.leaves),
+        "levels": topology.levels,
+        "vcpus": int(cluster.total[:, 0].sum()),
+        "memory_mb": int(cluster.total[:, 1].sum()),
+    }
+    del found["seed"]
+    return {name: _plain(value) for name, value in sorted(found.items())}
+
+
+def _plain(value: object) -> object:
+    match value:
+        case Distribution():
+            return value.text
+        case Mix():
+            return dict(value.shares)
+        case FatTree():
+            return asdict(value)
+        case Mapping():
+            return {str(name): _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case float() if not math.isfinite(value):
+            return None
+        case None | bool() | int() | float() | str():
+            return value
+    return str(value)
+
+
+def _oversubscription(fabric: FatTree | None) -> float | None:
+    if fabric is None or fabric.levels == 1:
+        return None
+    return fabric.down / fabric.up
+
+
+def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *texts: str) -> About:
+    """Return the settings in words.
+
+    :param texts: the jobs, the cluster, the queue and the runtimes
+    """
+    source, limits = scenario.source, scenario.limits
+    jobs, cluster, queue, runtimes = texts
+    workload = source if isinstance(source, Synthetic) else source.workload
+    found = [
+        ("Jobs", jobs),
+        ("VMs", _vms(workload)),
+        ("Classes", _shares(workload.classes)),
+        ("Cache scores", _scores(workload.scores, limits.alpha, limits.beta)),
+        ("Cluster", cluster),
+        ("Oversubscription", _links(fabric)),
+        ("Constraints", _constraints(scenario)),
+        ("Queue", queue),
+        ("Runtimes", runtimes),
+        ("Failures", _failures(scenario)),
+        ("Seeds", _seeds(scenario, runs)),
+    ]
+    if workload.applications is not None:
+        found.append(("Applications", _shares(workload.applications)))
+    if math.isfinite(scenario.until):
+        found.append(("End", f"each run is stopped at {scenario.until:g} s"))
+    return tuple(found)
+
+
+def _shares(mix: Mix) -> str:
+    return ", ".join(f"{name} {100 * share:g} %" for name, share in mix.shares)
+
+
+def _vms(workload: Workload | Synthetic) -> str:
+    if isinstance(workload, Workload):
+        memory = {
+            "none": "no memory",
+            "per-processor": "the trace's memory, that of a processor",
+            "total": "the trace's memory, that of a job",
+        }[workload.memory]
+        return f"at most {counted(workload.cores_per_vm, 'core')} each, {memory}"
+    memory = "no memory" if workload.memory_mb == ZERO else f"{workload.memory_mb.text} MB"
+    return f"{counted(workload.vcpus, 'core')} each, {memory}"
+
+
+def _scores(scores: Distribution, alpha: float, beta: float) -> str:
+    return f"{scores.text}; at most {alpha:g} on a host (alpha), {beta:g} with class sync (beta)"
+
+
+def _links(fabric: FatTree | None) -> str:
+    if fabric is None:
+        return "unknown: a topology has no numbers of links"
+    if fabric.levels == 1:
+        return "none: one switch"
+    return (
+        f"{fabric.down / fabric.up:.3g} : 1, {fabric.down} ports down and {fabric.up} up on each "
+        "switch below the roots"
+    )
+
+
+def _constraints(scenario: Scenario) -> str:
+    constraints = scenario.constraints
+    found = []
+    if constraints.require is not None:
+        found.append(f"every job under one switch of level {constraints.require}")
+    if constraints.max_leaves is not None:
+        found.append(f"under at most {constraints.max_leaves} leaves")
+    types = {"true": "one processor type", "prefer": "one processor type if it holds the job"}
+    found.append(types.get(scenario.homogeneous, "any processor types"))
+    return ", ".join(found)
+
+
+def _failures(scenario: Scenario) -> str:
+    if scenario.mtbf is None:
+        return "none"
+    then = "starts again" if scenario.requeue else "is lost"
+    return (
+        f"each host every {scenario.mtbf:g} s, back after {scenario.repair:g} s, both on average; "
+        f"a job that loses a host {then}"
+    )
+
+
+def _seeds(scenario: Scenario, runs: Sequence[Run]) -> str:
+    seeds = sorted({run.seed for run in runs})
+    found = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+    policies = dict.fromkeys(run.policy for run in runs)
+    drawing = [name for name in policies if scenario.draws(name)]
+    if not drawing:
+        return f"{found}; nothing is drawn, any other seed gives the same"
+    if len(drawing) < len(policies):
+        return f"{found} for {', '.join(drawing)}; the other policies draw nothing"
+    return found

@@ -1,0 +1,1 @@
+"""What runs with several seeds show: means, confidence intervals, which policy is the best."""
