@@ -41,7 +41,9 @@ class Easy:
             self._not_fitting.clear()
         for job in self._order(simulation, 1 + self._depth)[1:]:
             # A job that did not fit cannot fit before something is released.
-            if job.number not in self._not_fitting and not simulation.start(job, kept.allows):
+            if job.number in self._not_fitting:
+                continue
+            if not (kept.can_allow(job) and simulation.start(job, kept.allows)):
                 self._not_fitting.add(job.number)
 
 

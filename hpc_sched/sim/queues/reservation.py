@@ -31,6 +31,7 @@ class Reservation:
         level = level_of(topology, simulation.setting.constraints.require)
         self._domain = topology.groups[level - 1]
         self._rooms = np.zeros(len(topology.switches), dtype=np.int64)
+        self._total = 0  # sum of the rooms
         self._count(np.arange(len(self._free)), 1)
         ends = [
             (max(start + placed.job.estimate, simulation.now), number)
@@ -55,6 +56,16 @@ class Reservation:
         # Past its time, jobs that run beyond their estimates are expected to end now.
         self.time = max(self.time, now)
         return np.array_equal(self._up, state.up)
+
+    def can_allow(self, job: Job) -> bool:
+        """True if there may be hosts on which a job is allowed. Spares most placements."""
+        head = self._head
+        if self._simulation.now + job.estimate <= self.time:
+            return True
+        if job.vcpus < head.vcpus or job.memory_mb < head.memory_mb:
+            return True
+        # Each of its VMs takes the room of at least one VM of the first job.
+        return self._total - job.count >= head.count
 
     def allows(self, placed: PlacedJob) -> bool:
         """True if a job may start on these hosts; it then counts as started."""
@@ -81,3 +92,4 @@ class Reservation:
         room = capacities(self._free[hosts], (head.vcpus, head.memory_mb))
         room[~self._up[hosts]] = 0
         np.add.at(self._rooms, self._domain[hosts], sign * room)
+        self._total += sign * int(room.sum())
