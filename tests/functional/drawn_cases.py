@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -11,10 +11,12 @@ import numpy as np
 
 from hpc_sched.core.capacity import host_capacity
 from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
-from hpc_sched.core.sharing.cache_interference import Application, Limits
+from hpc_sched.core.sharing import mdobp_classes
+from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex, Limits
 from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
+from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Policy
 from hpc_sched.sim.queues.fcfs import Fcfs
@@ -31,6 +33,7 @@ RESERVED_MB = 512
 FLAVORS = ((1, 1024), (2, 2048), (2, 8192), (4, 4096), (8, 4096), (8, 30000))
 CLASSES = ("none", "async", "sync", "extreme")
 SCORES = (0.0, 2.5, 16.5, 29.3, 31.7)
+APPLICATIONS = ("LU.C", "ChaNGa", "EP.B", "IS.B")
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,31 @@ def draw(seed: int, app_class: str = "sync") -> Case:
     return Case(tree, stated, hosts, job, constraints=constraints, homogeneous=homogeneous)
 
 
+def named(case: Case, seed: int) -> tuple[Case, InterferenceIndex]:
+    """Return a case in which most VMs run an application of an index, and the index."""
+    dice = random.Random(f"names {seed}")
+
+    def with_name(runs: Application) -> Application:
+        return replace(runs, name=dice.choice((None, *APPLICATIONS)))
+
+    hosts = {
+        name: replace(
+            host, vms=tuple((vcpus, memory, with_name(runs)) for vcpus, memory, runs in host.vms)
+        )
+        for name, host in case.hosts.items()
+    }
+    # Few pairs lose: a host that is left out attracts nobody.
+    index = InterferenceIndex(
+        {
+            (one, other): dice.choice((0.8, 0.97, 1.0, 1.0, 1.04, 1.25, 2.2))
+            for one in APPLICATIONS
+            for other in APPLICATIONS
+        }
+    )
+    job = replace(case.job, application=replace(case.job.application, name="LU.C"))
+    return replace(case, hosts=hosts, job=job), index
+
+
 def cluster_of(case: Case, topology: Topology) -> Cluster:
     """Return the cloud of a case as the simulator has it."""
     hosts = [case.hosts[name] for name in topology.hosts]
@@ -171,7 +199,13 @@ def cluster_of(case: Case, topology: Topology) -> Cluster:
     )
 
 
-def simulated(case: Case, topology: Topology, policy: Policy) -> Counter[str]:
+def simulated(
+    case: Case,
+    topology: Topology,
+    policy: Policy,
+    classes: Sequence[str] = mdobp_classes.DEFAULT,
+    interference: InterferenceRules = NO_RULES,
+) -> Counter[str]:
     """Return the VMs per host that the simulator gives the group; none where it has no places.
 
     :param topology: the case's fabric with its stated processor types
@@ -181,6 +215,8 @@ def simulated(case: Case, topology: Topology, policy: Policy) -> Counter[str]:
         cluster,
         policy,
         limits=case.limits,
+        interference=interference,
+        mdobp_classes=frozenset(classes),
         constraints=case.constraints,
         types=None if case.homogeneous == "false" else ProcessorTypes.of(cluster),
         one_type=case.homogeneous == "true",

@@ -15,11 +15,13 @@ import pytest
 from nova import exception, objects
 from nova.scheduler import weights
 
+from hpc_sched.core.sharing import interference_file, mdobp_classes
 from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.interference import HPCInterferenceFilter
 from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.policies import registry
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -30,6 +32,7 @@ from tests.functional.drawn_cases import (
     Case,
     candidates,
     draw,
+    named,
     occupancy_of,
     room,
     running_on,
@@ -61,13 +64,17 @@ class Side:
     weighers: Sequence[type]
     app_class: str = "sync"
     rack_selection: str = "largest"
+    classes: Sequence[str] = mdobp_classes.DEFAULT
+    has_index: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.policy}, {self.app_class}"
+        extra = ["without MDOBP"] if self.app_class not in (*self.classes, "extreme") else []
+        return ", ".join([self.policy, self.app_class, *extra, *["index"] * self.has_index])
 
 
 SHARING = (HopByteWeigher, MDOBPWeigher)
+ALL_CLASSES = mdobp_classes.CHOICES
 SIDES = [
     Side("exact-plan", FILTERS, [HopByteWeigher]),
     Side("dudina2013", UNPRUNED, [BunchWeigher]),
@@ -76,6 +83,12 @@ SIDES = [
     Side("gupta2013", (*STRICT, *FILTERS), SHARING, "extreme"),
     Side("gupta2013", (*STRICT, *FILTERS), SHARING, "sync"),
     Side("gupta2013", (*STRICT, *FILTERS), SHARING, "async"),
+    Side("gupta2013", (*STRICT, *FILTERS), SHARING, "sync", classes=("async",)),
+    Side("gupta2013", (*STRICT, *FILTERS), SHARING, "none", classes=ALL_CLASSES),
+    *(
+        Side("gupta2013", (*STRICT, *FILTERS), SHARING, name, classes=ALL_CLASSES, has_index=True)
+        for name in ("extreme", "sync", "async", "none")
+    ),
 ]
 
 
@@ -88,6 +101,7 @@ def side(request: pytest.FixtureRequest, two_pods: Path) -> Side:
     CONF.set_override("enabled_filters", filters, "filter_scheduler")
     CONF.set_override("weight_classes", weighers, "filter_scheduler")
     CONF.set_override("rack_selection", chosen.rack_selection, "hpc_sched")
+    CONF.set_override("mdobp_classes", list(chosen.classes), "hpc_sched")
     return chosen
 
 
@@ -100,6 +114,7 @@ def spec_of(case: Case, uuid: str) -> objects.RequestSpec:
     said: dict[str, Any] = {
         "app_class": job.application.app_class,
         "cache_score": job.application.score,
+        **({"app_name": job.application.name} if job.application.name else {}),
         "homogeneous": case.homogeneous,
         **{name: value for name, value in constraints.items() if value is not None},
     }
@@ -135,10 +150,17 @@ def by_nova(case: Case, side: Side, monkeypatch: pytest.MonkeyPatch) -> Counter[
         except exception.NoValidHost:
             assert not placed
             break
+        if not kept:
+            # Class none is not all or nothing: Nova takes back what it has claimed.
+            assert case.job.application.app_class == "none"
+            return Counter()
         weighed = handler.get_weighed_objects(weighers, kept, request)
         names = [host.obj.nodename for host in weighed]
         # Placement lets nobody claim what is full.
         order = [name for name in names if placed[name] < free[name]]
+        if not order:
+            assert case.job.application.app_class == "none"
+            return Counter()
         placed[states.place(kept, order, request)] += 1
     return placed
 
@@ -147,13 +169,22 @@ def by_nova(case: Case, side: Side, monkeypatch: pytest.MonkeyPatch) -> Counter[
 def test_hundreds_of_drawn_groups_get_the_same_hosts(side, seeds, tmp_path, monkeypatch):
     policy, seen = registry.policy(side.policy), Counter[str]()
     for seed in seeds:
-        case = draw(seed, side.app_class)
+        case, rules = draw(seed, side.app_class), NO_RULES
+        if side.has_index:
+            case, index = named(case, seed)
+            rules = InterferenceRules.of(index, CONF.hpc_sched.interference_tolerance)
+            file = str(tmp_path / f"{seed}.csv")
+            interference_file.write_index(file, index)
+            CONF.set_override("interference_file", file, "hpc_sched")
         path = write_tree(tmp_path / f"{seed}.yaml", case.tree, case.stated)
         CONF.set_override("topology_file", str(path), "hpc_sched")
         topology = loaded_topology.load().topology
         with monkeypatch.context() as patch:
             nova_says = by_nova(case, side, patch)
-        assert simulated(case, topology, policy) == nova_says, f"seed {seed}"
+        sim_says = simulated(case, topology, policy, side.classes, rules)
+        assert sim_says == nova_says, f"seed {seed}"
+        if side.has_index and side.app_class != "extreme":
+            seen["elsewhere"] += sim_says != simulated(case, topology, policy, side.classes)
         seen["refused"] += not nova_says
         seen["on several leaves"] += len({topology.leaf_of(host) for host in nova_says}) > 1
         seen["VMs"] += nova_says.total()
@@ -161,3 +192,5 @@ def test_hundreds_of_drawn_groups_get_the_same_hosts(side, seeds, tmp_path, monk
     assert seen["refused"] > len(seeds) / 20
     assert seen["on several leaves"] > len(seeds) / 20
     assert seen["VMs"] > 3 * len(seeds)
+    if side.has_index and side.app_class != "extreme":
+        assert seen["elsewhere"] > len(seeds) / 20
