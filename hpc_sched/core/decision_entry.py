@@ -115,6 +115,8 @@ class DecisionEntry:
     decision: str  # "planned", "no plan", "refused" or LANDED
     seconds: float | None = None  # time that the decision took
     plan: LoggedPlan | None = None
+    # Planned host to its attraction, where applications there gain; see core.sharing.attraction.
+    attraction: Mapping[str, float] | None = None
     claim: LoggedClaim | None = None  # None if none was tried
     proven: bool = True  # False if the plan is not proven best
     rejection: LoggedRejection | None = None

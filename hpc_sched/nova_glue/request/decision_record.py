@@ -24,6 +24,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
+from hpc_sched.core.sharing.mdobp import DECIMALS
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.request.group_state import GroupState, LoggedDecision
@@ -195,6 +196,7 @@ def _entry(
         decision=planned if refused is None else "refused",
         seconds=round(state.decisions.seconds, 6),
         plan=plan,
+        attraction=None if plan is None else _attraction(problem, plan) or None,
         claim=_claim(state),
         rejection=rejection,
         reason=refused,
@@ -205,6 +207,15 @@ def _entry(
 def _claim(state: GroupState) -> LoggedClaim | None:
     gang = state.gang
     return None if gang is None else LoggedClaim(len(gang.places), gang.transactions)
+
+
+def _attraction(problem: Problem, plan: LoggedPlan) -> dict[str, float]:
+    packing = problem.packing
+    if packing is None or packing.attraction is None:
+        return {}
+    index = problem.topology.index_of
+    found = {host: round(float(packing.attraction[index(host)]), DECIMALS) for host in plan.hosts}
+    return {host: gain for host, gain in found.items() if gain > 0}
 
 
 def _shunned(state: GroupState) -> dict[str, LoggedShunned]:

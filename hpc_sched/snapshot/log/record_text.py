@@ -63,6 +63,9 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
             yield "", f"the plan {uses}"
     if entry.plan is not None:
         yield from _plan(entry.plan, is_proven=entry.proven)
+    if entry.attraction:
+        hosts = hostlist.fold(sorted(entry.attraction))
+        yield "neighbours", f"applications there gain by sharing a host: {hosts}"
     if entry.claim is not None:
         yield "claimed", _claimed(entry.claim)
     rejection = entry.rejection
