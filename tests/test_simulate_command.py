@@ -6,6 +6,7 @@ import html
 import json
 import math
 import os
+import re
 import shlex
 import signal
 import statistics
@@ -169,6 +170,24 @@ def test_the_best_is_marked_where_nothing_is_drawn_and_not_with_one_seed_that_is
     out = capsys.readouterr().out
     assert "One seed: another one changes what is drawn" in out
     assert " *" not in out
+
+
+def test_the_example_of_the_page_shows_what_the_page_says_of_it(capsys):
+    """Waits decided seed by seed although the means' intervals overlap, leaves undecided."""
+    page = (Path(__file__).resolve().parents[1] / "docs" / "simulator.rst").read_text()
+    [command] = re.findall(
+        r"^.. screen:: (hpc-sched .*\n(?:   .*\n)*)", page[page.index("Seeds") :], re.M
+    )
+    assert (
+        main([*shlex.split(command)[1:], "-c", "policy", "-c", "wait_mean", "-c", "leaf_ratio"])
+        == 0
+    )
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines() if " ± " in line][:3]
+    waits = {row[1].strip(): row[2].strip() for row in rows}
+    assert [name for name, wait in waits.items() if wait.endswith("*")] == ["exact-plan"]
+    ends = [[float(each) for each in wait.rstrip(" *").split(" ± ")] for wait in waits.values()]
+    assert max(mean - half for mean, half in ends) < min(mean + half for mean, half in ends)
+    assert not any("*" in row[3] for row in rows)
 
 
 def test_files_say_what_was_run_so_that_it_can_be_run_again(files: Path, capsys, monkeypatch):
@@ -553,7 +572,9 @@ def test_ctrl_c_leaves_the_results_so_far(tmp_path: Path):
     assert "interrupted: 1 of 2 runs have results" in err
     assert "first-fit" in out
     assert "Traceback" not in err
-    [run] = json.loads((tmp_path / "results.json").read_text())["runs"]
+    document = json.loads((tmp_path / "results.json").read_text())
+    assert document["notes"][-1].startswith("interrupted: 1 of 2 runs have results")
+    [run] = document["runs"]
     assert 0 < run["summary"]["done"] < 300_000
     # Every job that was submitted is accounted for.
     assert len(jobs.read_text().splitlines()) - 1 == run["summary"]["jobs"]

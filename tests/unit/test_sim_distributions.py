@@ -29,6 +29,32 @@ def test_a_text_states_a_distribution(text: str, expected):
     assert distributions.read(text, "x") == expected
 
 
+@pytest.mark.parametrize("found", [found for _, found in READ], ids=[text for text, _ in READ])
+def test_a_distribution_is_written_as_it_is_read(found: Distribution):
+    assert distributions.read(found.text, "x") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "is_constant"),
+    [
+        ("constant:5", True),
+        ("uniform:3:3", True),
+        ("uniform:3:4", False),
+        ("exponential:600", False),
+        ("lognormal:60:0", True),
+        ("lognormal:60:0.1", False),
+        ("choice:7", True),
+        ("choice:7=1:7=2", True),
+        ("choice:7:8", False),
+    ],
+)
+def test_a_distribution_is_constant_where_all_draws_are_equal(text: str, is_constant: bool):
+    found = distributions.read(text, "x")
+    assert found.is_constant == is_constant
+    rng = random.Random(1)
+    assert (len({found.draw(rng) for _ in range(100)}) == 1) == is_constant
+
+
 @pytest.mark.parametrize(
     ("text", "same"),
     [

@@ -1,6 +1,6 @@
 """What readers of a table must know of its means and marks, in sentences."""
 
-from hpc_sched.sim.statistics.columns import Scope
+from hpc_sched.sim.statistics.columns import COLUMNS, Scope
 from hpc_sched.sim.statistics.estimate import CONFIDENCE, LEAST_SEEDS
 from hpc_sched.sim.statistics.policy_comparison import Comparison, Evidence
 
@@ -26,8 +26,8 @@ def about_marks(comparison: Comparison, star: str) -> list[str]:
             ]
         case Evidence.RANGE:
             found = [
-                f"{seeds} are too few for confidence intervals: no policy is marked as the best. "
-                f"{LEAST_SEEDS} are enough."
+                f"{seeds} are too few for confidence intervals: they show a range, and no policy "
+                f"is marked as the best. {LEAST_SEEDS} are enough."
             ]
         case Evidence.ONE_SEED:
             what = "what is drawn"
@@ -47,9 +47,10 @@ def _about_unlike(comparison: Comparison) -> list[str]:
     if Scope.SUBMITTED in unlike:
         return ["A run was stopped early: nothing is marked."]
     if Scope.DONE in unlike:
+        counts = [column.field for column in COLUMNS if column.scope is Scope.SUBMITTED]
         return [
-            "The policies have not done equally many jobs: other columns than those that count "
-            "jobs are about different ones, and nothing is marked in them."
+            f"The policies have not done equally many jobs: columns other than {', '.join(counts)} "
+            "are about different ones, and nothing is marked in them."
         ]
     found = []
     if Scope.DONE_ON_ONE_ISLAND in unlike:
