@@ -252,6 +252,8 @@ def test_every_option_of_the_scenario_is_in_the_settings(files: Path, capsys):
     settings = json.loads((files / "out" / "results.json").read_text())["settings"]
     assert options <= settings.keys()
     assert settings["sizes"] == "choice:4:8:16:32:64:128"
+    assert settings["memory_mb"] == "constant:0"
+    assert (settings["hosts"], settings["total_vcpus"]) == (256, 4096)
     assert settings["generate"]["radix"] == 16
     assert settings["oversubscription"] == 1.0
 

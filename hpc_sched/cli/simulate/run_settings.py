@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from hpc_sched.cli.simulate import arguments
+from hpc_sched.sim.cluster.cluster import MEMORY_MB, VCPUS
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs.distributions import ZERO, Distribution, Mix
 from hpc_sched.sim.jobs.synthetic import Synthetic
@@ -55,8 +56,8 @@ def settings_of(
         "hosts": len(topology.hosts),
         "leaves": len(topology.leaves),
         "levels": topology.levels,
-        "vcpus": int(cluster.total[:, 0].sum()),
-        "memory_mb": int(cluster.total[:, 1].sum()),
+        "total_vcpus": int(cluster.total[:, VCPUS].sum()),
+        "total_memory_mb": int(cluster.total[:, MEMORY_MB].sum()),
     }
     del found["seed"]
     return {name: _plain(value) for name, value in sorted(found.items())}
@@ -97,6 +98,7 @@ def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *text
     workload = source if isinstance(source, Synthetic) else source.workload
     found = [
         ("Jobs", jobs),
+        *((("Drawn", _drawn(source)),) if isinstance(source, Synthetic) else ()),
         ("VMs", _vms(workload)),
         ("Classes", _shares(workload.classes)),
         ("Cache scores", _scores(workload.scores, limits.alpha, limits.beta)),
@@ -119,6 +121,11 @@ def _shares(mix: Mix) -> str:
     return ", ".join(f"{name} {100 * share:g} %" for name, share in mix.shares)
 
 
+def _drawn(source: Synthetic) -> str:
+    named = ((name, getattr(source, field)) for name, (field, _help) in arguments.DRAWN.items())
+    return ", ".join(f"{name} {found.text}" for name, found in named)
+
+
 def _vms(workload: Workload | Synthetic) -> str:
     if isinstance(workload, Workload):
         memory = {
@@ -127,7 +134,7 @@ def _vms(workload: Workload | Synthetic) -> str:
             "total": "the trace's memory, that of a job",
         }[workload.memory]
         return f"at most {counted(workload.cores_per_vm, 'core')} each, {memory}"
-    memory = "no memory" if workload.memory_mb == ZERO else f"{workload.memory_mb.text} MB"
+    memory = "no memory" if workload.memory_mb == ZERO else "drawn memory"
     return f"{counted(workload.vcpus, 'core')} each, {memory}"
 
 
