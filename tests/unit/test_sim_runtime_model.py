@@ -195,7 +195,7 @@ ICELAKE = "Intel Icelake 2x32x2"
         (("gold", "silver"), {"gold": 1.25, "silver": 1}, {"gold": 1, "silver": 0.8}),
         (("gold", "silver"), {"silver": 0.8}, {"silver": 0.8}),
         (("gold", "silver"), {"gold": 1.5}, {"gold": 1.5}),
-        (("gold", None), {"gold": 3000}, {"gold": 1}),
+        (("gold", None), {"gold": 1.5}, {"gold": 1.5}),
         (
             (f"{ICELAKE} +a", f"{ICELAKE} +b", "x"),
             {ICELAKE: 2, f"{ICELAKE} +b": 4, "x": 1},
@@ -210,13 +210,25 @@ ICELAKE = "Intel Icelake 2x32x2"
         "the fastest is that of the trace",
         "a slow type among others, which have 1",
         "a fast type among others, which have 1",
-        "hosts of unknown type",
+        "a fast type among hosts of unknown type, which have 1",
         "an entry for all types of a label",
         "none",
     ],
 )
 def test_speeds_are_relative_to_the_fastest_type_or_to_those_without(types, stated, speeds):
     assert runtime_model.relative_speeds(stated, "x", of_types(*types)) == speeds
+
+
+def test_hosts_that_take_no_vm_need_no_speed():
+    """Bare-metal nodes, which have no vcpus, and a host that is down, of types without a speed."""
+    there = of_types("gold", "silver", "old", None, "fast")
+    total = there.total.copy()
+    total[3] = 0
+    there = replace(there, total=total, down=frozenset((2, 4)))
+    stated = {"gold": 3000.0, "silver": 1500.0}
+    assert runtime_model.relative_speeds(stated, "x", there) == {"gold": 1, "silver": 0.5}
+    found = runtime_model.relative_speeds({**stated, "fast": 6000.0}, "x", there)
+    assert found == {"gold": 1, "silver": 0.5, "fast": 2}
 
 
 @pytest.mark.parametrize(
@@ -227,11 +239,22 @@ def test_speeds_are_relative_to_the_fastest_type_or_to_those_without(types, stat
         (
             ("gold", "old", "silver"),
             {"gold": 3000, "silver": 2130},
-            "a speed of every processor type, or speeds relative to 1, that of types without one: "
-            "found gold with 3000, and old without one",
+            "a speed of the processors of every host, or speeds relative to 1, that of hosts "
+            "without: found gold with 3000, and hosts of old without",
+        ),
+        (
+            ("gold", None),
+            {"gold": 3000},
+            "a speed of the processors of every host, or speeds relative to 1, that of hosts "
+            "without: found gold with 3000, and hosts of unknown type without",
         ),
     ],
-    ids=["no type of the cluster", "no type at all", "frequencies of some types only"],
+    ids=[
+        "no type of the cluster",
+        "no type at all",
+        "frequencies of some types only",
+        "frequencies beside hosts of unknown type",
+    ],
 )
 def test_speeds_that_do_not_fit_the_cluster_are_refused(types, stated, error):
     with pytest.raises(ConfigError) as caught:

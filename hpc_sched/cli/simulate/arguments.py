@@ -154,10 +154,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "over pairs of VMs, as in host=1,leaf=1,pod=1.1,core=1.25")
     speeds = parsed_by(processor_speeds.read)
     add_option("--speeds", type=speeds, metavar=processor_speeds.FORM,
-        help="speed of processor types in any unit, as in gold=3000,silver=2130; of a job the "
-        "slowest one counts, and runtimes are those of the fastest type, or of types without a "
-        "speed, which have 1; policies take the fastest type first (default: types in order of "
-        "the snapshot's speeds, runtimes without)")
+        help="speed of processor types, as in gold=3000,silver=2130: policies take the fastest "
+        "first, and a job is as slow as its slowest one; runtimes are those of the fastest, or of "
+        "hosts without a speed, which have 1 (default: the snapshot's speeds, for the order only)")
     number("--interference", "factor per unit of cache score of a job's neighbours, as in 1.002",
         above_zero, "X")
     add_option("--calibrate", metavar="FILE",

@@ -26,7 +26,7 @@ from hpc_sched.core.processors.processor_ranking import entries_of, speeds_of
 from hpc_sched.core.processors.processor_speeds import FORM
 from hpc_sched.core.sharing.cache_interference import Application, InterferenceIndex
 from hpc_sched.sim import named_values
-from hpc_sched.sim.cluster.cluster import Cluster
+from hpc_sched.sim.cluster.cluster import VCPUS, Cluster
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.cluster.interference_rules import NO_INDEX
 from hpc_sched.topology.model import Topology
@@ -175,13 +175,13 @@ def filled(stated: Mapping[str, float], levels: Sequence[str]) -> tuple[float, .
 def relative_speeds(stated: Mapping[str, float], what: str, cluster: Cluster) -> dict[str, float]:
     """Return the speed of each processor type of a cluster, for :class:`RuntimeModel`.
 
-    If every type has a speed, only their ratios count: the fastest has 1, so any unit will do.
-    Else the speeds are relative to those types without one, which have 1. Hosts of unknown type
-    have 1 in either case.
+    If every host has a speed, only their ratios count: the fastest has 1, so any unit will do. Else
+    the speeds are relative to the hosts without one, which have 1. Hosts that take no VM do not
+    count.
 
     :param stated: entries as of ``processor_speeds`` in nova.conf
     :raises exceptions.ConfigError: for an entry that holds for no type, or numbers in a unit if a
-        type has none
+        host has none
     """
     types = sorted({name for name in cluster.processors if name is not None})
     holding = entries_of(types, stated, cluster.features).values()
@@ -189,14 +189,20 @@ def relative_speeds(stated: Mapping[str, float], what: str, cluster: Cluster) ->
         expected = f"{FORM} with names of {', '.join(types) or 'nothing'}"
         raise named_values.error(what, expected, unknown[0])
     speeds = speeds_of(types, stated, cluster.features)
-    missing = [name for name in types if name not in speeds]
-    if not missing:
-        fastest = max(speeds.values(), default=1.0)
+    at = {
+        cluster.processors[i] or ""
+        for i in np.flatnonzero(cluster.total[:, VCPUS]).tolist()
+        if i not in cluster.down
+    }
+    bare = sorted(at - speeds.keys())
+    if not bare:
+        fastest = max((speeds[name] for name in at), default=1.0)
         return {name: speed / fastest for name, speed in speeds.items()}
     for name, speed in speeds.items():
         if not 1 / MAX_RELATIVE_SPEED <= speed <= MAX_RELATIVE_SPEED:
             raise exceptions.ConfigError(
-                f"{what}: expected a speed of every processor type, or speeds relative to 1, that "
-                f"of types without one: found {name} with {speed:g}, and {missing[0]} without one"
+                f"{what}: expected a speed of the processors of every host, or speeds relative to "
+                f"1, that of hosts without: found {name} with {speed:g}, and hosts of "
+                f"{bare[0] or 'unknown type'} without"
             )
     return speeds
