@@ -10,7 +10,12 @@ from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud, read_options
 from tests.functional.claims import MEMORY_MB, STAYS_UP, ClaimsOnly, request
-from tests.functional.clouds import SAMPLE_CONF, four_by_eight, write_topology
+from tests.functional.clouds import (
+    SAMPLE_CONF,
+    four_by_eight,
+    sharing_options,
+    write_topology,
+)
 
 LEAVES = four_by_eight()
 
@@ -130,3 +135,36 @@ def test_both_schedulers_are_what_they_are_said_to_be(nova, plugin):
         "HPCGroupFilter",
         "HPCRackCapacityFilter",
     ]
+
+
+@pytest.fixture(scope="module")
+def sharing(
+    nova: ClaimsOnly, plugin: manager.SchedulerManager, tmp_path_factory: pytest.TempPathFactory
+) -> manager.SchedulerManager:
+    """Return a third scheduler, with MDOBP and the filters for hosts that are shared."""
+    for (section, name), value in sharing_options(tmp_path_factory.mktemp("conf")).items():
+        nova.cloud.flags(**{name: value}, group=section)
+    return manager.SchedulerManager()
+
+
+@pytest.mark.parametrize("kind", [single, several, of_class_none, server_group_of_class_none])
+def test_nor_does_it_notice_mdobp_as_delivered(nova, sharing, kind):
+    numbers = random.Random(f"sharing {kind.__name__}")
+    for _ in range(10):
+        asked = kind(numbers)
+        assert answer(nova, sharing, asked) == answer(nova, nova.cloud.scheduler.manager, asked)
+
+
+@pytest.mark.parametrize("kind", [single, several, of_class_none, server_group_of_class_none])
+def test_with_class_none_in_its_list_mdobp_does_place_it(nova, sharing, kind):
+    numbers = random.Random(f"sharing {kind.__name__}")
+    nova.cloud.flags(mdobp_classes=["sync", "async", "none"], group="hpc_sched")
+    try:
+        different = 0
+        for _ in range(10):
+            asked = kind(numbers)
+            stock = answer(nova, nova.cloud.scheduler.manager, asked)
+            different += answer(nova, sharing, asked) != stock
+        assert different >= 5
+    finally:
+        nova.cloud.flags(mdobp_classes=["sync", "async"], group="hpc_sched")
