@@ -88,10 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--sides",
         nargs="+",
-        choices=("plugin", "plans", "bunch", "sharing"),
+        choices=("plugin", "plans", "bunch", "sharing", "packing"),
         default=["plugin", "bunch", "sharing"],
         help="what is compared with stock Nova (default: all but plans, the plugin without "
-        "gang claims)",
+        "gang claims, and packing, where MDOBP packs single VMs that are not HPC too)",
     )
     parser.add_argument("--pairs", type=int, default=3, help="turns of a row (default 3)")
     parser.add_argument(

@@ -81,6 +81,7 @@ class Side:
     filters: tuple[str, ...] = NOVA_FILTERS
     weighers: tuple[str, ...] = (NOVA_WEIGHERS,)
     has_claims: bool = True
+    mdobp_classes: tuple[str, ...] = ("sync", "async")
 
     def enable(self) -> None:
         """Configure this process so."""
@@ -94,6 +95,7 @@ class Side:
         ):
             CONF.set_override(name, value, "filter_scheduler")
         CONF.set_override("gang_claims", self.has_claims, "hpc_sched")
+        CONF.set_override("mdobp_classes", list(self.mdobp_classes), "hpc_sched")
 
 
 STOCK = Side("stock")
@@ -116,6 +118,8 @@ SHARING = Side(
     ),
     (*PLUGIN.weighers, "hpc_sched.weighers.mdobp.MDOBPWeigher"),
 )
+# And requests that are not HPC are packed too.
+PACKING = replace(SHARING, name="packing", mdobp_classes=("sync", "async", "none"))
 # A weigher alone, without the filter that prunes.
 BUNCH = Side("bunch", weighers=(NOVA_WEIGHERS, "hpc_sched.weighers.bunch.BunchWeigher"))
 

@@ -13,11 +13,23 @@ from dataclasses import asdict
 from pathlib import Path
 
 import sqlalchemy as sa
-from choice_cloud import BUNCH, PLANS, PLUGIN, SHARING, STOCK, Cloud, Side, build
+from choice_cloud import (
+    BUNCH,
+    PACKING,
+    PLANS,
+    PLUGIN,
+    SHARING,
+    STOCK,
+    Cloud,
+    Side,
+    build,
+)
 from choice_report import GROUP, OTHER, Row
 from sqlalchemy.engine import Engine
 
-SIDES = {side.name: side for side in (STOCK, PLUGIN, PLANS, BUNCH, SHARING)}
+SIDES = {side.name: side for side in (STOCK, PLUGIN, PLANS, BUNCH, SHARING, PACKING)}
+# Those that differ for requests that are not HPC.
+OF_OTHERS = (PLUGIN, SHARING, PACKING)
 # Up to so many VMs a turn is short enough for one more, that warms up.
 SMALL = 16
 # Requests that are served before peak memory is read.
@@ -48,7 +60,10 @@ def work(
     for count in counts:
         # What is not of a group Nova weighs VM by VM: one of them tells.
         for kind in (OTHER, GROUP) if count == 1 else (GROUP,):
-            others = [PLUGIN] if kind == OTHER else compared
+            if kind == OTHER:
+                others = [side for side in OF_OTHERS if side in compared or side == PLUGIN]
+            else:
+                others = [side for side in compared if side != PACKING]
             is_slow = skip_above is not None and a_vm * (count + 1) > skip_above
             taken = [side for side in others if not (is_slow and side in (BUNCH, PLANS))]
             turns = near_pairs if count == 1 else pairs
