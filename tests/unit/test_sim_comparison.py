@@ -196,7 +196,11 @@ def decided(**known) -> set[str]:
 
 
 ALL_JOBS = {"done", "refused", "failed", "left"}
-USE = {"vcpu_use", "memory_use"}
+USE = {"vcpu_use", "memory_use"} | {
+    "revenue",
+    "revenue_per_host_hour",
+    "revenue_per_host_core_hour",
+}
 HOPS = {"hop_byte_ratio", "hops_per_pair"}
 # Decided where the jobs are the same; the counts of jobs are equal then.
 REST = {column.field for column in COLUMNS} - ALL_JOBS - USE - HOPS

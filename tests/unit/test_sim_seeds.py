@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hpc_sched.sim.queue_disciplines import Fcfs
+from hpc_sched.sim.queues.fcfs import Fcfs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

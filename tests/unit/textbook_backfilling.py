@@ -48,14 +48,16 @@ def easy_starts(jobs: Sequence[CoreJob], cores: int) -> list[float]:
             job = jobs[index]
             free -= job.cores
             starts[index] = now
-            heapq.heappush(
-                running, _Running(now + job.runtime, now + job.estimate, job.cores)
-            )
+            heapq.heappush(running, _Running(now + job.runtime, now + job.estimate, job.cores))
     return starts
 
 
 def _started(
-    queue: Sequence[int], jobs: Sequence[CoreJob], running: Sequence[_Running], free: int, now: float
+    queue: Sequence[int],
+    jobs: Sequence[CoreJob],
+    running: Sequence[_Running],
+    free: int,
+    now: float,
 ) -> list[int]:
     """Return the waiting jobs that start now."""
     # A job that runs beyond its estimate is expected to end now.

@@ -125,7 +125,10 @@ COLUMNS = (
     Column("Runtime", "factor", "factor_mean", LESS, ratio, is_important=True),
     Column("Core-hours", "of VMs", "core_hours", LESS, _whole),
     Column("Core-hours", "of hosts in use", "host_core_hours", LESS, _whole),
+    Column("Hours", "of hosts in use", "host_hours", LESS, _whole),
+    Column("Revenue", "in all", "revenue", MORE, _money, _OCCUPIED),
     Column("Revenue", "per host-hour", "revenue_per_host_hour", MORE, _money, _OCCUPIED),
+    Column("Revenue", "per host core-hour", "revenue_per_host_core_hour", MORE, _money, _OCCUPIED),
 )
 # fmt: on
 IMPORTANT = tuple(column for column in COLUMNS if column.is_important)
@@ -154,8 +157,9 @@ MEANINGS = (
     ("Core-hours", "Of VMs: their vcpus times the hours that they ran, which users pay for. Of "
      "hosts in use: all cores of the hosts that had a VM, which the operator runs. All jobs that "
      "ran count, not only those done."),
-    ("Revenue per host-hour", "What users pay for the core-hours of their VMs, over the hours of "
-     "the hosts in use; only with prices. Marked as use is: longer runtimes are paid for too."),
+    ("Revenue", "What users pay for the core-hours of their VMs, also over the hours, and the "
+     "core-hours, of the hosts in use; only with prices. Marked as use is: longer runtimes are "
+     "paid for too."),
 )  # fmt: skip
 
 
