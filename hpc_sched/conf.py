@@ -208,7 +208,7 @@ OPTS = [
             ("extreme", "tightly coupled, on dedicated hosts: packed by leaf"),
             ("sync", "tightly coupled: packed by leaf, little interference"),
             ("async", "loosely coupled: consolidated, not placed by topology"),
-            ("none", "not HPC: placed as without hpc_sched"),
+            ("none", "not HPC: placed as without hpc_sched, see ``mdobp_classes``"),
         ],
         help="Application class of groups whose flavor has no extra spec ``hpc:app_class``.\n\n"
         "With the default every server group is packed under as few leaf switches as possible, "
@@ -306,11 +306,14 @@ OPTS = [
     ),
     cfg.StrOpt(
         "interference_file",
-        help="File with the interference index of HPCInterferenceFilter: the performance of "
-        "applications that share a host, 1 being that alone on the host. CSV, or YAML if the name "
-        "ends in .yaml or .yml. A row has two applications, the performance of the first with the "
-        "second, and of the second with the first. ``hpc-sched characterise --timings`` writes "
-        "it. Flavors name their application as ``hpc:app_name``.\n\n"
+        help="File with the interference index of HPCInterferenceFilter and MDOBPWeigher: the "
+        "performance of applications that share a host, 1 being that alone on the host. CSV, or "
+        "YAML if the name ends in .yaml or .yml. A row has two applications, the performance of "
+        "the first with the second, and of the second with the first. ``hpc-sched characterise "
+        "--timings`` writes it. Flavors name their application as ``hpc:app_name``.\n\n"
+        "HPCInterferenceFilter keeps pairs apart of which one loses. MDOBPWeigher places VMs on "
+        "hosts with applications of others with which one of the pair runs faster and none "
+        "slower: inside the leaf, before it looks at free resources.\n\n"
         f"{_REPLACE}"
         "nova-scheduler does not start if it is missing, empty or wrong; later the last good "
         "index stays in use, and the log names the wrong line. A file without pairs needs a "
@@ -323,7 +326,7 @@ OPTS = [
         max=1,
         help="Loss of performance from which two applications of the interference index do not "
         "share a host, if either of them loses that much. 0.1 is a tenth; with 0 every pair with "
-        "a loss is kept apart.",
+        "a loss is kept apart. Smaller changes count as none, gains too: measured times scatter.",
     ),
     cfg.StrOpt(
         "unknown_instances",

@@ -72,6 +72,11 @@ class EnabledPlugins:
         return self.multipliers.get(MDOBP_WEIGHER, 0) != 0
 
     @property
+    def reads_interference(self) -> bool:
+        """True if an enabled filter or weigher reads the interference index."""
+        return self.has_filter(INTERFERENCE_FILTER) or MDOBP_WEIGHER in self.multipliers
+
+    @property
     def has_topology_weigher(self) -> bool:
         """True if a weigher by topology is enabled with a multiplier other than 0."""
         return any(self.multipliers.get(name, 0) != 0 for name in TOPOLOGY_WEIGHERS)

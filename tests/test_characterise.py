@@ -342,6 +342,21 @@ def test_timings_give_a_table_that_marks_the_pairs_kept_apart(call):
     assert call("--timings", "-", stdin=RUNS) == (0, TABLE, "")
 
 
+def test_pairs_that_gain_are_marked_too(call):
+    runs = "LU.C,-,220\nChaNGa,-,100\nLU.C,ChaNGa,100\nChaNGa,LU.C,101\n"
+    _, out, _ = call("--timings", "-", stdin=runs)
+    assert out.splitlines()[2:] == [
+        "ChaNGa            -   0.99+",
+        "LU.C           2.20+     -",
+        "+ placed together where MDOBP chooses, at a tolerance of 0.1: ChaNGa + LU.C",
+        "no pair is kept apart at a tolerance of 0.1",
+    ]
+    # A loss of 1 % counts now.
+    _, out, _ = call("--timings", "-", "--tolerance", "0.01", stdin=runs)
+    assert out.splitlines()[-1] == "* kept apart at a tolerance of 0.01: ChaNGa + LU.C"
+    assert "+ placed" not in out
+
+
 def test_the_tolerance_decides_which_pairs_are_kept_apart(call):
     _, out, _ = call("--timings", "-", "--tolerance", "0.2", stdin=RUNS)
     assert "*" not in out

@@ -79,7 +79,8 @@ EXTRA_SPECS = (
         "coupled, packed under as few leaf switches as possible, on hosts without VMs of "
         "others. ``sync``: tightly coupled, packed by leaf, with little interference from "
         "neighbours. ``async``: loosely coupled, consolidated, not placed by topology. "
-        "``none``: not HPC, placed as if hpc_sched were not there. Default: the option "
+        "``none``: not HPC, placed as if hpc_sched were not there, or packed where "
+        "``[hpc_sched] mdobp_classes`` names the class. Default: the option "
         "``[hpc_sched] default_app_class``, ``sync`` as delivered.",
     ),
     ExtraSpec(
@@ -88,8 +89,8 @@ EXTRA_SPECS = (
         EXPECTED,
         "The application that the VMs run, as the interference index "
         "(``[hpc_sched] interference_file``) calls it: it is kept away from the "
-        "applications that the index marks as bad company. Default: none, no application "
-        "of the index.",
+        "applications that the index marks as bad company, and may be placed next to "
+        "those with which it, or they, run faster. Default: none, no application of the index.",
     ),
     ExtraSpec(
         "hpc:cache_score",

@@ -68,7 +68,7 @@ def incompatible(snapshot: Snapshot, name: str | None) -> frozenset[str]:
 
 
 def attracting(snapshot: Snapshot, name: str | None) -> Mapping[str, float]:
-    """Return the applications beside which one is preferred, with what the two gain."""
+    """Return the applications that attract one, each with what the two gain."""
     tolerance = option(snapshot, "interference_tolerance")
     return attraction.attracting(index(snapshot), name, tolerance)
 

@@ -10,7 +10,6 @@ import hpc_sched
 from hpc_sched import digests, exceptions, masking
 from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.core.sharing.interference_file import read_index
-from hpc_sched.enabled_plugins import INTERFERENCE_FILTER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.status.inspected_cloud import InspectedCloud
@@ -36,7 +35,7 @@ def described(cloud: InspectedCloud) -> DescribedScheduler:
     options = scheduler_digests.option_lines()
     topology = canonical_text.lines_of(cloud.topology())
     path = CONF.hpc_sched.interference_file
-    has_index = path and configured_plugins.enabled().has_filter(INTERFERENCE_FILTER)
+    has_index = path and configured_plugins.enabled().reads_interference
     index = read_index(path).lines() if has_index else None
     return DescribedScheduler(
         LoggedScheduler(

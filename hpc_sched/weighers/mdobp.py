@@ -30,8 +30,9 @@ class MDOBPWeigher(GroupWeigher):
     ``none`` it chooses among all hosts. Classes that ``mdobp_classes`` does not name, and
     ``extreme``, get no weights.
 
-    Hosts whose VMs run applications that gain beside the VM's come first (``interference_file``):
-    after a soft policy of the server group, before the angle.
+    Hosts with VMs of others whose applications, or the VM's own, gain by sharing a host
+    (``interference_file``) come before others: after a soft policy of the server group, before the
+    angle.
 
     A step of its ranks is more than Nova's own weighers, and all steps together are less than a
     step of the topology weigher.

@@ -179,10 +179,10 @@ def test_a_pair_of_the_index_counts_by_its_performance_and_others_by_their_score
     neighbours, expected
 ):
     there = [(app("sync", name, score), count) for name, score, count in neighbours]
-    assert MODEL.beside("LU.C", there) == expected
+    assert MODEL.effect_of("LU.C", there) == expected
     # Nothing is known of an application without a name.
     scores = sum(score * count for _, score, count in neighbours)
-    assert MODEL.beside(None, there) == (scores, 1.0)
+    assert MODEL.effect_of(None, there) == (scores, 1.0)
 
 
 def test_the_slowest_vm_of_a_job_counts():

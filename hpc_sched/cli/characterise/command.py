@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import above_zero, add_number, at_least_zero, share
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.sharing import characterisation, interference_file
+from hpc_sched.core.sharing.attraction import attracting
 from hpc_sched.core.sharing.cache_interference import InterferenceIndex
 
 # Further digits are noise.
@@ -23,7 +25,7 @@ class Characterise(HPCSchedCommand):
 
     Prints the cache score (1 = 100,000 last-level cache misses per second) from the output of
     perf stat -x, and the flavor's property to set; or, with --timings, how fast applications
-    run with each other on a host, and which of them would be kept apart.
+    run with each other on a host, and which of them would be kept apart or placed together.
     """
 
     EPILOG = f"""\
@@ -159,9 +161,11 @@ def _index_table(index: InterferenceIndex, tolerance: float) -> list[str]:
     """Return an index as a table (Gupta2013, Figure 2): rows applications, columns neighbours.
 
     1.00 is the speed alone. Pairs that would be kept apart have a ``*`` in both rows, because the
-    loss of one is enough; pairs without a measurement are ``-``.
+    loss of one is enough, those that attract each other a ``+``; pairs without a measurement are
+    ``-``.
     """
     bad = index.bad_company(tolerance)
+    good = {name: attracting(index, name, tolerance) for name in index.applications}
     names = sorted(index.applications)
     # Headings end above the last digit, not above the mark.
     cells = [["application", *(f"{name} " for name in names)]]
@@ -169,17 +173,27 @@ def _index_table(index: InterferenceIndex, tolerance: float) -> list[str]:
         row = [name]
         for neighbour in names:
             speed = index.performance.get((name, neighbour))
-            mark = "*" if neighbour in bad.get(name, ()) else " "
+            mark = (
+                "*" if neighbour in bad.get(name, ()) else "+" if neighbour in good[name] else " "
+            )
             row.append("- " if speed is None else f"{speed:.2f}{mark}")
         cells.append(row)
     lines = ["performance beside a neighbour on the same host, 1.00 = alone"]
     lines += output.aligned(cells, right=range(1, len(names) + 1))
     limit = decimals.text_of(tolerance)
-    apart = sorted({tuple(sorted((a, b))) for a, others in bad.items() for b in others})
+    if attracted := _pairs(good):
+        lines.append(
+            f"+ placed together where MDOBP chooses, at a tolerance of {limit}: {attracted}"
+        )
+    apart = _pairs(bad)
     if not apart:
         return [*lines, f"no pair is kept apart at a tolerance of {limit}"]
-    pairs = ", ".join(f"{one} + {other}" for one, other in apart)
-    return [*lines, f"* kept apart at a tolerance of {limit}: {pairs}"]
+    return [*lines, f"* kept apart at a tolerance of {limit}: {apart}"]
+
+
+def _pairs(others: Mapping[str, Iterable[str]]) -> str:
+    found = {tuple(sorted((one, other))) for one, those in others.items() for other in those}
+    return ", ".join(f"{one} + {other}" for one, other in sorted(found))
 
 
 def _merge(path: Path, index: InterferenceIndex) -> str:

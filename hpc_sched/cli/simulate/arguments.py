@@ -139,8 +139,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{', '.join(mdobp_classes.CHOICES)} (default: those of the snapshot, else "
         f"{','.join(mdobp_classes.DEFAULT)})")
     add_option("--interference-file", metavar="FILE",
-        help="interference index: policy gupta2013 keeps bad company apart and places "
-        "applications beside those that they gain from, and runtimes of all policies change by it "
+        help="interference index: policy gupta2013 keeps bad company apart and places applications "
+        "on hosts with those that they gain from, and runtimes of all policies change by it "
         "(default: that of the snapshot)")
     number("--interference-tolerance",
         "change of performance from which a pair of the index counts in policy gupta2013 "

@@ -7,7 +7,7 @@ from hpc_sched.core.sharing.cache_interference import EPSILON, Application, Inte
 
 
 def attracting(index: InterferenceIndex, name: str | None, tolerance: float) -> Mapping[str, float]:
-    """Return the applications beside which one is preferred, with what the two gain together.
+    """Return the applications that attract one, each with what the two gain together.
 
     A change of performance below ``tolerance`` counts as none, as in
     :meth:`InterferenceIndex.bad_company`: measured times scatter. Of a pair one application must

@@ -59,7 +59,7 @@ def incompatible(name: str | None) -> frozenset[str]:
 
 
 def attracting(name: str | None) -> Mapping[str, float]:
-    """Return the applications beside which a named one is preferred, with what the two gain.
+    """Return the applications that attract a named one, each with what the two gain.
 
     As :func:`attraction.attracting`. One stat() of the index for an application with a name.
     """

@@ -15,7 +15,7 @@ class InterferenceRules:
     """The rules of an index, by application; read-only."""
 
     apart: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    # The applications beside which one is preferred, with what the two gain.
+    # The applications that attract one, each with what the two gain.
     gains: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
@@ -32,7 +32,7 @@ class InterferenceRules:
         return frozenset() if name is None else self.apart.get(name, frozenset())
 
     def gains_of(self, name: str | None) -> Mapping[str, float]:
-        """Return the applications beside which one is preferred, with what the two gain."""
+        """Return the applications that attract one, each with what the two gain."""
         return {} if name is None else self.gains.get(name, {})
 
 

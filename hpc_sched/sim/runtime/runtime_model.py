@@ -6,7 +6,7 @@
              * 1 / speed of the slowest processor type among the job's hosts
              * the factor of the neighbours on the worst of its hosts:
                interference ** (cache score of those that the interference index does not have)
-               / performance beside the worst of those that it has
+               / performance with the worst of those that it has
 
 All three are 1 by default: a placement then changes no runtime. A pair of the index was measured,
 cache score included: such a neighbour's score does not count once more. The index has nothing on
@@ -53,7 +53,7 @@ class RuntimeModel:
     # for its slowest VM.
     speeds: Mapping[str, float] = field(default_factory=dict)
     interference: float = 1.0  # factor per unit of the neighbours' cache score
-    index: InterferenceIndex = NO_INDEX  # the performance of applications beside others
+    index: InterferenceIndex = NO_INDEX  # the performance of applications with others
 
     def __post_init__(self) -> None:
         for what, numbers in (
@@ -79,7 +79,7 @@ class RuntimeModel:
         :param pairs: number of pairs of VMs per level of their lowest common switch; see
             :func:`pairs_by_level`
         :param score: cache score of other jobs' VMs on the worst of the job's hosts
-        :param performance: beside other jobs' applications there, by the index
+        :param performance: with other jobs' applications there, by the index
         """
         beyond = len(pairs) - len(self.hop_factors)
         factors = [*self.hop_factors, *[max(self.hop_factors)] * beyond]
@@ -94,12 +94,12 @@ class RuntimeModel:
         except OverflowError:
             return MAX_FACTOR
 
-    def beside(
+    def effect_of(
         self, name: str | None, neighbours: Iterable[tuple[Application, int]]
     ) -> tuple[float, float]:
-        """Return the cache score of neighbours, and the performance of an application beside them.
+        """Return the cache score of neighbours, and the performance of an application with them.
 
-        Neighbours that the index has beside the application count for the performance, the worst
+        Neighbours that the index has with the application count for the performance, the worst
         one; the others count for the score.
 
         :param neighbours: applications of others on a host, with their numbers of VMs
@@ -122,9 +122,9 @@ class RuntimeModel:
         O(its hosts * (depth + neighbours there)).
         """
         name = placed.job.application.name
-        beside = (self.beside(name, there) for there in state.neighbours_of(placed))
+        effects = (self.effect_of(name, there) for there in state.neighbours_of(placed))
         score, performance = max(
-            beside, key=lambda found: self._slowdown(*found), default=(0.0, 1.0)
+            effects, key=lambda found: self._slowdown(*found), default=(0.0, 1.0)
         )
         return self.factor(
             pairs=pairs_by_level(cluster.topology, placed.hosts, placed.counts),

@@ -79,13 +79,13 @@ def _interference_file() -> Iterator[Result]:
     plugins = configured_plugins.enabled()
     if not plugins.has_filter(INTERFERENCE_FILTER):
         harm = "is not used"
-        if plugins.has_mdobp:
+        if plugins.reads_interference:
             harm = f"is read by {MDOBP_WEIGHER} alone, and keeps no applications apart"
         yield warning(
             f"interference_file = {path} {harm}: {INTERFERENCE_FILTER} is not "
             "enabled. Add it to enabled_filters, or remove the option."
         )
-        if not plugins.has_mdobp:
+        if not plugins.reads_interference:
             return
     try:
         index = read_index(path)
