@@ -8,6 +8,7 @@ from nova import objects
 from oslo_config import cfg
 
 from hpc_sched import conf
+from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import states_of
 from tests.functional.states import spec, weigh
@@ -30,6 +31,23 @@ def test_an_option_without_its_number_is_found_at_the_start(tmp_path, name):
     options([], "nova", default_config_files=[nova_conf(tmp_path, name)])
     with pytest.raises(ValueError, match=name):
         conf.check(options)
+
+
+@pytest.mark.parametrize("value", ["sync,extreme", "all"])
+def test_a_class_that_mdobp_cannot_place_stops_the_start(two_pods, tmp_path, value):
+    CONF(["--config-file", nova_conf(tmp_path, "mdobp_classes", value)])
+    CONF.set_override("topology_file", str(two_pods), "hpc_sched")
+    with pytest.raises(
+        ValueError, match=r"mdobp_classes.*Valid values are .sync, async, none., but"
+    ):
+        loaded_topology.start()
+
+
+def test_a_list_without_a_class_is_a_list(two_pods, tmp_path):
+    CONF(["--config-file", nova_conf(tmp_path, "mdobp_classes")])
+    CONF.set_override("topology_file", str(two_pods), "hpc_sched")
+    loaded_topology.start()
+    assert CONF.hpc_sched.mdobp_classes == []
 
 
 @pytest.mark.parametrize("value", ["", "much", "-1"])

@@ -502,6 +502,12 @@ def vms(host: str, *sizes: tuple[int, int]) -> dict[tuple[str, str], list[Placed
     }
 
 
+def test_mdobp_reads_the_index_when_it_is_made(tmp_path):
+    CONF.set_override("interference_file", str(tmp_path / "index.csv"), "hpc_sched")
+    with pytest.raises(exceptions.InterferenceError, match=r"index\.csv: cannot be read"):
+        MDOBPWeigher()
+
+
 @pytest.mark.usefixtures("by_mdobp")
 def test_in_a_leaf_the_host_with_the_smallest_angle_is_preferred(monkeypatch):
     databases_say(monkeypatch, queue=queue_of(1))
