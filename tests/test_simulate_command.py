@@ -435,6 +435,20 @@ def test_speeds_order_processor_types_and_make_jobs_on_slow_ones_longer(
     assert row["factor_mean"] == pytest.approx(factor)
 
 
+def test_the_order_of_processor_types_is_among_the_results(files: Path, capsys):
+    arguments = ["--speeds", "new=2130,old=3000", "--processor-order", "new", "--output", "out"]
+    assert main(["simulate", *ON_TWO_TYPES, *arguments]) == 0
+    about = json.loads((files / "out" / "results.json").read_text())["about"]
+    assert about["Processor types"] == (
+        "new, then by speed (old 1, new 0.71), then by cores per host"
+    )
+    assert about["Runtimes"].endswith("new at speed 0.71, old at speed 1")
+    assert main(["simulate", *ON_TWO_TYPES, "--output", "plain"]) == 0
+    assert (
+        "Processor types" not in json.loads((files / "plain" / "results.json").read_text())["about"]
+    )
+
+
 def test_measured_speeds_order_processor_types_too(files: Path, capsys):
     measured = "job,seconds,level,processor\na,20,host,new\na,10,host,old\n"
     (files / "measured.csv").write_text(measured)

@@ -89,7 +89,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     generated = _generated(args)
     about = [*run_settings.about(scenario, runs, generated, *texts), *sharing.about]
     if scenario.homogeneous != "false" and ranking != UNRANKED:
-        about.append(("Processor types", f"{_ranking_text(ranking)}; best first"))
+        about.append(("Processor types", _ranking_text(ranking)))
     price_notes: tuple[str, ...] = ()
     if args.price is not None:
         about.append(("Prices of a core-hour", str(args.price)))
@@ -236,11 +236,13 @@ def _ranking(
 
 
 def _ranking_text(ranking: ProcessorRanking) -> str:
-    parts = [", then ".join(ranking.order)] if ranking.order else []
+    parts = [*ranking.order]
     fastest_first = sorted(ranking.speeds.items(), key=lambda item: (-item[1], item[0]))
     if fastest_first:
-        parts.append(f"by speed: {', '.join(f'{name} {speed:g}' for name, speed in fastest_first)}")
-    return "; ".join([*parts, "by cores per host"])
+        parts.append(
+            f"by speed ({', '.join(f'{name} {speed:g}' for name, speed in fastest_first)})"
+        )
+    return ", then ".join([*parts, "by cores per host"])
 
 
 def _description(model: RuntimeModel, cluster: Cluster) -> str:
