@@ -19,6 +19,7 @@ class EventKind(IntEnum):
     FAILURE = 2
     SUBMIT = 3
     SAMPLE = 4
+    WAKE = 5
 
 
 Event = tuple[float, EventKind, int, Callable[[], None]]  # time in s, kind, entry number, action

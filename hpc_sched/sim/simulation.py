@@ -130,6 +130,10 @@ class Simulation:
         self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
         return True
 
+    def wake(self, time: float) -> None:
+        """Have the discipline called at a time to come, even if nothing else happens then."""
+        self.engine.enter(time, EventKind.WAKE, lambda: None)
+
     def running(self) -> dict[int, tuple[float, PlacedJob]]:
         """Return start time and hosts of each running job, by number."""
         return {

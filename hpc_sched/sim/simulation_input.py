@@ -9,7 +9,7 @@ import numpy as np
 
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
-from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints
+from hpc_sched.core.constraints import NO_CONSTRAINTS, Constraints, level_of
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.sharing import mdobp_classes
@@ -42,6 +42,17 @@ class SimulationInput:
     one_type: bool = False  # whether a job must wait for hosts of one type
     slowdown: Slowdown | None = None  # by the placement; None: no placement slows a job down
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue
+
+    def domains(self) -> Array:
+        """Return per host the index of the switch that all VMs of a job are below. Shape (hosts,).
+
+        The one of the required level, or the root of the island.
+
+        :raises exceptions.RequestError: for an unknown level
+        """
+        topology = self.cluster.topology
+        domains: Array = topology.groups[level_of(topology, self.constraints.require) - 1]
+        return domains
 
     def capacity(self, job: Job, state: ClusterState) -> Array:
         """Return the VMs of a job that each host takes next to its VMs. Shape (hosts,)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpc_sched import exceptions
-from hpc_sched.core.arrays import Array, Reals
+from hpc_sched.core.arrays import Array, Mask, Reals
 from hpc_sched.core.capacity import UNBOUNDED, capacities
 from hpc_sched.core.sharing import cache_interference
 from hpc_sched.core.sharing.attraction import attraction
@@ -67,12 +67,16 @@ class ClusterState:
             if len(self._known) > 64:
                 self._known.clear()
             room = capacities(self.free, (vcpus, memory_mb))
-            room[~self.up] = 0
-            if self.cluster.most_of_vm is not None:
-                room[(self.cluster.most_of_vm < (vcpus, memory_mb)).any(axis=1)] = 0
+            room[~self.accepts(vcpus, memory_mb)] = 0
             room.setflags(write=False)  # shared by all policies
             known = self._known[vcpus, memory_mb] = self._changes, room
         return known[1]
+
+    def accepts(self, vcpus: int, memory_mb: int) -> Mask:
+        """True for hosts that are up and not too small for a VM, if empty. Shape (hosts,)."""
+        if self.cluster.most_of_vm is None:
+            return self.up
+        return self.up & (self.cluster.most_of_vm >= (vcpus, memory_mb)).all(axis=1)
 
     def rooms_beside(
         self,

@@ -7,7 +7,6 @@ import numpy as np
 
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import capacities
-from hpc_sched.core.constraints import level_of
 from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Simulation
@@ -22,15 +21,15 @@ class Reservation:
 
     def __init__(self, head: Job, simulation: Simulation) -> None:
         """Reserve. O(running jobs)."""
-        state, topology = simulation.state, simulation.setting.cluster.topology
+        state = simulation.state
         self._head = head
         self._gains = state.gains
         self._simulation = simulation
         self._up = state.up.copy()
         self._free = state.free.copy()
-        level = level_of(topology, simulation.setting.constraints.require)
-        self._domain = topology.groups[level - 1]
-        self._rooms = np.zeros(len(topology.switches), dtype=np.int64)
+        self._accepting = state.accepts(head.vcpus, head.memory_mb)
+        self._domain = simulation.setting.domains()
+        self._rooms = np.zeros(int(self._domain.max()) + 1, dtype=np.int64)
         self._total = 0  # sum of the rooms
         self._count(np.arange(len(self._free)), 1)
         ends = [
@@ -90,6 +89,6 @@ class Reservation:
     def _count(self, hosts: Array, sign: int) -> None:
         head = self._head
         room = capacities(self._free[hosts], (head.vcpus, head.memory_mb))
-        room[~self._up[hosts]] = 0
+        room[~self._accepting[hosts]] = 0
         np.add.at(self._rooms, self._domain[hosts], sign * room)
         self._total += sign * int(room.sum())

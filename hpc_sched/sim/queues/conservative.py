@@ -1,0 +1,95 @@
+"""Conservative backfilling: every waiting job has a reservation."""
+
+import math
+from itertools import islice
+
+import numpy as np
+
+from hpc_sched.core.arrays import Mask
+from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.queues.base import DEPTH, Queue
+from hpc_sched.sim.queues.profile import Profile, ReservedJob
+from hpc_sched.sim.simulation import Simulation
+
+
+class Conservative:
+    """Conservative backfilling (Mu'alem, Feitelson 2001): no job delays an earlier one.
+
+    A job gets a reservation when it is submitted: the earliest time from which on one island, or
+    one switch of a required level, has room for all its VMs for as long as it runs by its
+    estimate, next to the running jobs and all earlier reservations. When a job ends, the waiting
+    jobs are moved forward one by one, in the order of the queue, each as far as the reservations
+    of all others permit. So a job starts no later than it was first promised, unless a job runs
+    beyond its estimate, a host fails, or a policy does not use the room that was counted; then
+    all reservations are made anew, in the order of the queue.
+
+    Only the first jobs of the queue have reservations, and only they can start. Room is counted
+    as by EASY.
+    """
+
+    def __init__(self, depth: int = DEPTH) -> None:
+        """Start with an empty queue.
+
+        :param depth: number of jobs behind the first one that have reservations
+        """
+        self._depth = depth
+        self.reserved: dict[int, ReservedJob] = {}  # by number of the job
+        self._gains = 0  # releases seen so far
+        # Hosts that were up when the reservations were made.
+        self._up: Mask = np.zeros(0, dtype=np.bool_)
+        self._wake_up = -math.inf  # the last time at which the simulation was to call
+
+    def __call__(self, simulation: Simulation) -> None:
+        """Start what can be started. O(depth * (running jobs + depth)) when a job has ended."""
+        now, state = simulation.now, simulation.state
+        has_released = self._gains != state.gains
+        has_other_hosts = not np.array_equal(self._up, state.up)
+        due = [job for job in self._first(simulation) if has_released or self._is_due(job, now)]
+        # Samples, too, call the discipline; they must not change what it does.
+        if not due and not has_other_hosts:
+            return
+        if has_other_hosts or any(reserved.start < now for reserved in self.reserved.values()):
+            self.reserved.clear()
+            due = self._first(simulation)
+        self._gains, self._up = state.gains, state.up.copy()
+        profile = Profile(simulation, self.reserved.values())
+        for job in due:
+            kept = self.reserved.pop(job.number, None)
+            if kept is not None:
+                profile.remove(kept)
+            found = profile.earliest(job, now)
+            # A policy that ignores domains may find hosts where no domain has room.
+            may_start = found.start <= now or profile.domains > 1
+            if may_start and simulation.start(job, profile.allows):
+                profile = Profile(simulation, self.reserved.values())
+                continue
+            if found.start <= now:
+                found = profile.earliest(job, profile.next_end)
+            self.reserved[job.number] = found
+            profile.add(found)
+        self._wake_at_next_start(simulation)
+
+    def _first(self, simulation: Simulation) -> list[Job]:
+        """Return the jobs that have, or get, a reservation."""
+        return list(islice(simulation.waiting.values(), 1 + self._depth))
+
+    def _is_due(self, job: Job, now: float) -> bool:
+        """True if a job has no reservation, or one that begins now."""
+        kept = self.reserved.get(job.number)
+        return kept is None or kept.start == now
+
+    def _wake_at_next_start(self, simulation: Simulation) -> None:
+        """Have the simulation call again when the next reservation begins."""
+        starts = (reserved.start for reserved in self.reserved.values())
+        start = min((start for start in starts if start > simulation.now), default=math.inf)
+        if start not in (self._wake_up, math.inf):
+            self._wake_up = start
+            simulation.wake(start)
+
+
+CONSERVATIVE = Queue(
+    "conservative",
+    "conservative backfilling (Mu'alem, Feitelson 2001)",
+    lambda options: Conservative(options.depth),
+    ("depth",),
+)
