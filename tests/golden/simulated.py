@@ -1,5 +1,7 @@
 """Runs of ``hpc-sched simulate`` over all policies and queues: jobs, events and numbers."""
 
+import csv
+import io
 import json
 import random
 import re
@@ -39,6 +41,12 @@ _DIGESTED = (
     *("wait_mean", "wait_median", "wait_p95", "slowdown_mean", "slowdown_p95", "vcpu_use"),
     *("memory_use", "hop_byte_ratio", "apart", "hops_per_pair", "leaf_ratio", "crossing"),
     *("most_crossing", "factor_mean"),
+)
+# The columns of the jobs' files likewise.
+_OF_A_JOB = (
+    *("number", "outcome", "app_class", "submit", "start", "end", "runtime", "factor", "vms"),
+    *("vcpus", "memory_mb", "hosts", "leaves", "least_leaves", "hop_bytes", "least_hop_bytes"),
+    *("restarts", "reason"),
 )
 _TOLD = ("done", "refused", "failed", "left", "restarts")
 
@@ -132,7 +140,7 @@ def _runs(said: command.Said, output: Path) -> dict[str, Any]:
     found = {}
     for row in json.loads(said.out):
         name = f"{row['policy']}-seed{row['seed']}"
-        jobs = rounded((output / f"{name}-jobs.csv").read_text())
+        jobs = rounded(_of_jobs(output / f"{name}-jobs.csv"))
         events = rounded((output / f"{name}-events.txt").read_text())
         found[name] = {
             **{key: row[key] for key in _TOLD},
@@ -143,6 +151,15 @@ def _runs(said: command.Said, output: Path) -> dict[str, Any]:
             "first start": next((line for line in events.splitlines() if " start " in line), ""),
         }
     return found
+
+
+def _of_jobs(path: Path) -> str:
+    found = io.StringIO()
+    writer = csv.DictWriter(found, _OF_A_JOB, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    with path.open(newline="") as rows:
+        writer.writerows(csv.DictReader(rows))
+    return found.getvalue()
 
 
 def _kinds(arguments: Sequence[str], runs: dict[str, Any]) -> list[str]:
