@@ -14,6 +14,7 @@ _NOTHING = Summary(
     jobs=0,
     done=0,
     refused=0,
+    killed=0,
     failed=0,
     left=0,
     restarts=0,

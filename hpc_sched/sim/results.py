@@ -26,6 +26,7 @@ class Summary:
     jobs: int
     done: int
     refused: int
+    killed: int  # at their walltimes
     failed: int
     left: int  # ran or waited when the run stopped
     restarts: int  # of jobs that had lost a host
@@ -44,7 +45,7 @@ class Summary:
     crossing: float  # jobs at a leaf that reach beyond it, mean over leaves and time
     most_crossing: int  # at one leaf at one time
     factor_mean: float | None  # by which placements made jobs longer
-    # All time that VMs ran counts: of jobs that were done, failed or were left.
+    # All time that VMs ran counts: of jobs that were done, killed, failed or were left.
     core_hours: float  # vcpus of VMs times hours
     host_hours: float  # of hosts in use, those with a VM
     host_core_hours: float  # of all cores of these hosts
@@ -96,6 +97,7 @@ def result_of(
         jobs=simulation.submitted,
         done=outcomes[Outcome.DONE],
         refused=outcomes[Outcome.REFUSED],
+        killed=outcomes[Outcome.KILLED],
         failed=outcomes[Outcome.FAILED],
         left=outcomes[Outcome.RUNNING] + outcomes[Outcome.WAITING],
         restarts=measures.restarts,

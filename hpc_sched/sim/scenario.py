@@ -52,6 +52,7 @@ class Scenario:
     mtbf: float | None = None  # s between two failures of one host; None: hosts do not fail
     repair: float = 3600.0  # s, mean
     requeue: bool = True
+    overruns: str = "run"  # what jobs do beyond their walltimes: run, or kill, which ends them
     until: float = math.inf  # s at which a run stops
     prices: Prices | None = None  # of core-hours; None: no revenue
     vm: tuple[int, int] = (1, 0)  # vcpus and MB of the VMs that measure fragmentation
@@ -78,6 +79,7 @@ class Scenario:
             one_type=self.homogeneous == "true",
             slowdown=None if self.model is None else partial(self.model.factor_of, self.cluster),
             requeue=self.requeue,
+            kills_overruns=self.overruns == "kill",
         )
 
     def draws(self, policy: str) -> bool:

@@ -25,7 +25,7 @@ class Simulation:
     """One run. The same input, trace and failures give the same events.
 
     Two invariants hold whatever the policy does, and are checked: every submitted job ends, is
-    refused, fails or is counted as left over; no slot is used twice.
+    killed, is refused, fails or is counted as left over; no slot is used twice.
     """
 
     def __init__(
@@ -124,8 +124,9 @@ class Simulation:
         if self.setting.slowdown is not None:
             submitted.factor = self.setting.slowdown(self.state, placed)
         submitted.starts += 1
-        end = self.now + job.runtime * submitted.factor
-        self.engine.enter(end, EventKind.END, lambda: self._end(submitted, placed))
+        duration, outcome = self.setting.duration(job, submitted.factor)
+        end = self.now + duration
+        self.engine.enter(end, EventKind.END, lambda: self._end(submitted, placed, outcome))
         self.measures.started(placed)
         self._log_event("start", job.number, placed.text(self.setting.cluster.topology))
         return True
@@ -162,12 +163,12 @@ class Simulation:
         self._log_event("refuse", job.number, ideal.refusal.operator)
         self._record(submitted, Outcome.REFUSED)
 
-    def _end(self, submitted: SubmittedJob, placed: PlacedJob) -> None:
+    def _end(self, submitted: SubmittedJob, placed: PlacedJob, outcome: Outcome) -> None:
         if self.state.jobs.get(submitted.job.number) is not placed:
             return  # the end of a start that a failure has undone
         self.measures.ended(self.state.release(submitted.job.number))
-        self._log_event("end", submitted.job.number)
-        self._record(submitted, Outcome.DONE)
+        self._log_event("kill" if outcome is Outcome.KILLED else "end", submitted.job.number)
+        self._record(submitted, outcome)
 
     def _fail(self, failure: Failure) -> None:
         self._enter_next_failure()

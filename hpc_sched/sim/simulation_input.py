@@ -19,6 +19,7 @@ from hpc_sched.sim.cluster.cluster import Cluster, ProcessorTypes
 from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
 from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.jobs.job_record import Outcome
 from hpc_sched.sim.policies.base import NO_RANDOMNESS, PlacementRequest, Policy
 
 NO_LIMITS = Limits(math.inf, math.inf)
@@ -42,6 +43,7 @@ class SimulationInput:
     one_type: bool = False  # whether a job must wait for hosts of one type
     slowdown: Slowdown | None = None  # by the placement; None: no placement slows a job down
     requeue: bool = True  # whether a job that lost a host starts again, first in the queue
+    kills_overruns: bool = False  # whether a job is ended when its walltime is over
 
     def domains(self) -> Array:
         """Return per host the index of the switch that all VMs of a job are below. Shape (hosts,).
@@ -62,6 +64,17 @@ class SimulationInput:
             return room
         apart = self.interference.apart_from(job.application.name)
         return state.rooms_beside(job.application, self.limits, room, apart)
+
+    def duration(self, job: Job, factor: float) -> tuple[float, Outcome]:
+        """Return how long a job runs once it has started, s, and how it ends.
+
+        :param factor: by which its placement makes it longer
+        """
+        runtime = job.runtime * factor
+        # The runtime stands for a walltime that the trace does not state, and is no limit.
+        if self.kills_overruns and job.walltime is not None and runtime > job.estimate:
+            return job.estimate, Outcome.KILLED
+        return runtime, Outcome.DONE
 
     def request(self, job: Job, capacity: Array, state: ClusterState) -> PlacementRequest:
         """Return the request of a job, the input of a policy."""

@@ -115,6 +115,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"one of {', '.join(queues.names())} (default: fcfs)")
     number("--backfill-depth", "waiting jobs that backfilling considers behind the first one",
         default=DEPTH)
+    add_option("--overruns", choices=("run", "kill"), default="run",
+        help="what happens to jobs that are longer than their requested walltimes, also by the "
+        "factors below: they run to their ends, or are killed (default: run)")
     number("--seeds",
         "number of runs of each policy, with the seeds from --seed on, but one run where nothing "
         f"is drawn; {LEAST_SEEDS} and more give confidence intervals", default=1)

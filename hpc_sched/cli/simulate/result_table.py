@@ -42,6 +42,7 @@ def of_runs(
     names: Sequence[str] = [field.name for field in fields(Summary)]
     if formatter == TABLE and not all_columns:
         names = _COST_OF_A_RUN if _has_prices(results) else _OF_A_RUN
+        names = _with_killed(names, results)
     # A mark on one of several runs would say that this run is the best.
     is_marked = formatter == TABLE and comparison.evidence is Evidence.EXACT
     marked = _marked(comparison) if is_marked else {}
@@ -58,6 +59,7 @@ def of_policies(results: Sequence[Result], comparison: Comparison, *, all_column
     names: Sequence[str] = _OF_A_POLICY
     if _has_prices(results):
         names = (*names, *_COST_OF_A_POLICY)
+    names = _with_killed(names, results)
     if all_columns:
         names = ("policy", "runs", *(column.field for column in COLUMNS))
     marked, rows = _marked(comparison), []
@@ -83,6 +85,14 @@ def below(comparison: Comparison) -> Iterator[str]:
         yield from output.aligned([header, *rows], range(1, len(header)))
     for sentence in about_marks(comparison, STAR):
         yield from textwrap.wrap(sentence, _WIDTH)
+
+
+def _with_killed(names: Sequence[str], results: Sequence[Result]) -> Sequence[str]:
+    """Return the names, and that of the killed jobs where there are any."""
+    if not any(result.summary.killed for result in results):
+        return names
+    behind = names.index("refused") + 1
+    return (*names[:behind], "killed", *names[behind:])
 
 
 def _has_prices(results: Sequence[Result]) -> bool:

@@ -107,6 +107,7 @@ def about(scenario: Scenario, runs: Sequence[Run], fabric: FatTree | None, *text
         ("Constraints", _constraints(scenario)),
         ("Queue", queue),
         ("Runtimes", runtimes),
+        ("Overruns", _overruns(scenario)),
         ("Failures", _failures(scenario)),
         ("Seeds", _seeds(scenario, runs)),
     ]
@@ -163,6 +164,12 @@ def _constraints(scenario: Scenario) -> str:
     types = {"true": "one processor type", "prefer": "one processor type if it holds the job"}
     found.append(types.get(scenario.homogeneous, "any processor types"))
     return ", ".join(found)
+
+
+def _overruns(scenario: Scenario) -> str:
+    if scenario.overruns == "kill":
+        return "jobs are killed at their walltimes; those without one run to their ends"
+    return "jobs run to their ends, also beyond their walltimes"
 
 
 def _failures(scenario: Scenario) -> str:

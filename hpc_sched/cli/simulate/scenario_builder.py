@@ -65,7 +65,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     if sharing.index.performance:
         model = replace(model or RuntimeModel(), index=sharing.index)
     level_of(cluster.topology, args.require)
-    alike = ("queue", "homogeneous", "mtbf", "repair", "requeue", "until")
+    alike = ("queue", "homogeneous", "mtbf", "repair", "requeue", "overruns", "until")
     scenario = Scenario(
         cluster=cluster,
         source=source,

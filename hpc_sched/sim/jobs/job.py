@@ -18,6 +18,8 @@ class Job:
     vcpus: int = 1  # of one VM
     memory_mb: int = 0  # of one VM
     walltime: float | None = None  # s requested by the user; None: the runtime is known
+    trace_job: int | None = None  # number in the trace, which may repeat it
+    trace_submit: float | None = None  # s, as in the trace
     application: Application = NO_APPLICATION  # its class, cache score and name
 
     @property

@@ -21,9 +21,13 @@ class Outcome(StrEnum):
 
     DONE = "done"
     REFUSED = "refused"  # has no place even on the cluster without other jobs
+    KILLED = "killed"  # ran beyond its walltime
     FAILED = "failed"  # lost a host
     RUNNING = "running"  # when the simulation stopped
     WAITING = "waiting"  # when the simulation stopped
+
+
+_ENDED = (Outcome.DONE, Outcome.KILLED, Outcome.FAILED)  # after a start
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class JobRecord:
     """One job from its submission to its end; times in s since the simulation's start."""
 
     number: int
+    trace_job: int | None  # number in the trace
+    trace_submit: float | None  # s, as in the trace
     outcome: Outcome
     app_class: str
     submit: float
@@ -121,11 +127,13 @@ class SubmittedJob:
         refusal = self.ideal.refusal
         return JobRecord(
             number=job.number,
+            trace_job=job.trace_job,
+            trace_submit=job.trace_submit,
             outcome=outcome,
             app_class=job.application.app_class,
             submit=job.submit,
             start=None if placed is None else self.start,
-            end=now if outcome in (Outcome.DONE, Outcome.FAILED) else None,
+            end=now if outcome in _ENDED else None,
             runtime=job.runtime,
             factor=self.factor,
             vms=job.count,

@@ -49,6 +49,7 @@ class TraceRow:
     memory_kb: int | None  # used, else requested; a processor's, in some traces the job's
     application: int | None  # the number of its executable
     partition: int | None
+    number: int | None = None  # of the job; not unique in every trace
 
 
 class Reason(enum.StrEnum):
@@ -160,7 +161,7 @@ def _row(line: int, text: str) -> TraceRow | Reason:
     # The sum finds a nan, which compares with nothing.
     if not sum(map(abs, values)) <= MAX_NUMBER:
         return Reason.NUMBER
-    _, submit, _, runtime, used, memory, processors, time, requested = values[:9]
+    number, submit, _, runtime, used, memory, processors, time, requested = values[:9]
     if submit < 0:
         return Reason.SUBMIT
     if runtime < 0:
@@ -178,6 +179,7 @@ def _row(line: int, text: str) -> TraceRow | Reason:
         memory_kb=_whole(memory if memory >= 0 else requested),
         application=_whole(values[11]),
         partition=_whole(values[13]),
+        number=_whole(number),
     )
 
 

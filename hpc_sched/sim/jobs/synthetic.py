@@ -74,5 +74,7 @@ class Synthetic:
                 vcpus=self.vcpus,
                 memory_mb=round(self.memory_mb.draw(rng)),
                 walltime=runtime * self.walltimes.draw(rng),
+                trace_job=number,
+                trace_submit=submit,
                 application=application,
             )

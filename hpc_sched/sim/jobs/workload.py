@@ -70,6 +70,8 @@ def jobs(records: Iterable[TraceRow], workload: Workload, seed: int = 0) -> Iter
             memory_mb=_memory_mb(record, cores, workload.memory),
             # Some traces have 0 where users stated nothing.
             walltime=record.requested_time or None,
+            trace_job=record.number,
+            trace_submit=record.submit,
             application=Application(
                 app_class=workload.classes.draw(rng),
                 name=drawn_name(workload.applications, seed, number) or name,

@@ -28,8 +28,8 @@ class Scope(IntEnum):
     SUBMITTED = 0
     DONE = 1
     DONE_ON_ONE_ISLAND = 2  # no Hop-Byte counts the other jobs
-    # What VMs occupy is work only if every job takes the same time on any hosts, and none is lost
-    # or left: longer runtimes occupy more, and are no merit.
+    # What VMs occupy is work only if every job takes the same time on any hosts, and none is
+    # killed, lost or left: longer runtimes occupy more, and are no merit.
     OCCUPIED = 3
 
 
@@ -105,6 +105,7 @@ _SUBMITTED, _ISLAND, _OCCUPIED = Scope.SUBMITTED, Scope.DONE_ON_ONE_ISLAND, Scop
 COLUMNS = (
     Column("Jobs", "done", "done", MORE, _whole, _SUBMITTED, is_important=True),
     Column("Jobs", "refused", "refused", LESS, _whole, _SUBMITTED, is_important=True),
+    Column("Jobs", "killed", "killed", LESS, _whole, _SUBMITTED),
     Column("Jobs", "failed", "failed", LESS, _whole, _SUBMITTED),
     Column("Jobs", "left", "left", LESS, _whole, _SUBMITTED, is_important=True),
     Column("Jobs", "restarts", "restarts", LESS, _whole),
@@ -135,17 +136,17 @@ IMPORTANT = tuple(column for column in COLUMNS if column.is_important)
 OTHERS = tuple(column for column in COLUMNS if not column.is_important)
 
 MEANINGS = (
-    ("Jobs", "refused: no place even on the empty cluster; failed: lost a host; left: ran or "
-     "waited when the run stopped; restarts: of jobs that had lost a host; apart: done with VMs "
-     "on several islands, which no Hop-Byte knows. The other columns are about jobs that were "
-     "done."),
+    ("Jobs", "refused: no place even on the empty cluster; killed: ran beyond their walltime; "
+     "failed: lost a host; left: ran or waited when the run stopped; restarts: of jobs that had "
+     "lost a host; apart: done with VMs on several islands, which no Hop-Byte knows. The other "
+     "columns are about jobs that were done."),
     ("Makespan", "From the first start to the last end."),
     ("Wait", "From submission to start; 95 % of the jobs done waited no longer than stated."),
     ("Bounded slowdown", "Time from submission to end over the runtime, which counts as 10 s at "
      "least; 1 is a job that did not wait."),
     ("Use", "Share of the cluster's vcpus and memory that VMs had, over the makespan. No policy "
-     "is marked as the best where placements change runtimes, or jobs failed, restarted or were "
-     "left: VMs then use more without more jobs being done."),
+     "is marked as the best where placements change runtimes, or jobs were killed, failed, "
+     "restarted or were left: VMs then use more without more jobs being done."),
     ("Hop-Byte over least", "Hops between VMs of a job, summed over pairs and jobs, over the sum "
      "of what each job would have alone on the cluster."),
     ("Hops per pair", "Hops between two VMs of one job, on average over all pairs."),

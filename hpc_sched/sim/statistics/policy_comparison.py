@@ -224,4 +224,5 @@ def _counts(scope: Scope, summary: Summary) -> tuple[int, ...]:
 def _occupies_otherwise(summary: Summary) -> bool:
     """True if the use of a run is not that of its done jobs with their own runtimes."""
     grown = summary.factor_mean not in (None, 1.0)
-    return bool(grown or summary.restarts or summary.failed or summary.left)
+    lost = summary.killed or summary.failed
+    return bool(grown or summary.restarts or lost or summary.left)

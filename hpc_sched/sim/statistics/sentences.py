@@ -57,7 +57,7 @@ def _about_unlike(comparison: Comparison) -> list[str]:
         found.append("Not equally many jobs are apart: no Hop-Byte is marked.")
     if Scope.OCCUPIED in unlike:
         found.append(
-            "Placements changed runtimes, or jobs failed, restarted or were left: more use is no "
-            "merit, and not marked."
+            "Placements changed runtimes, or jobs were killed, failed, restarted or were left: "
+            "more use is no merit, and not marked."
         )
     return found
