@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hpc_sched.sim.queues.fcfs import Fcfs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.policies.base import Policy
+from hpc_sched.sim.queues.fcfs import Fcfs
 from hpc_sched.sim.scenario import Run, Scenario, simulate
 from hpc_sched.sim.simulation import Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
