@@ -23,7 +23,7 @@ from hpc_sched.sim.cluster.cluster import DEFAULT_HOST, HOST_FORM
 from hpc_sched.sim.jobs import distributions
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queues import registry as queues
-from hpc_sched.sim.queues.base import DEPTH
+from hpc_sched.sim.queues.base import DEPTH, HALF_LIFE
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 
 ALL = "all"
@@ -113,8 +113,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default: {', '.join(POLICIES)}); the others are compared with the first")
     add_option("--queue", metavar="NAME", default="fcfs",
         help=f"one of {', '.join(queues.names())} (default: fcfs)")
-    number("--backfill-depth", "waiting jobs that backfilling considers behind the first one",
-        default=DEPTH)
+    number("--backfill-depth",
+        "waiting jobs that backfilling considers behind the first one, for queues that backfill "
+        f"(default: {DEPTH})", ZERO_OR_MORE)
+    number("--fair-share-half-life",
+        "time in which a user's usage loses half of its weight, for the queue fair-share "
+        f"(default: {HALF_LIFE:.0f}, a week)", above_zero, "SECONDS")
     add_option("--overruns", choices=("run", "kill"), default="run",
         help="what happens to jobs that are longer than their requested walltimes, also by the "
         "factors below: they run to their ends, or are killed (default: run)")

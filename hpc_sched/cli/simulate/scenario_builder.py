@@ -9,7 +9,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import sources
-from hpc_sched.cli.simulate import run_settings
+from hpc_sched.cli.simulate import queue_arguments, run_settings
 from hpc_sched.cli.simulate.arguments import ALL, DRAWN, FABRIC, POLICIES, SYNTHETIC_JOBS
 from hpc_sched.cli.simulate.sharing_rules import SharingRules
 from hpc_sched.core.constraints import Constraints, level_of
@@ -21,7 +21,6 @@ from hpc_sched.sim.jobs.synthetic import Synthetic
 from hpc_sched.sim.jobs.workload import TraceJobs, Workload
 from hpc_sched.sim.policies import registry
 from hpc_sched.sim.queues import registry as queues
-from hpc_sched.sim.queues.base import QueueOptions
 from hpc_sched.sim.runtime import calibration, runtime_model
 from hpc_sched.sim.runtime.runtime_model import RuntimeModel
 from hpc_sched.sim.scenario import Run, Scenario
@@ -56,6 +55,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     for name in names:
         registry.policy(name)
     queue = queues.queue(args.queue)
+    queue_options = queue_arguments.options_of(args, queue)
     snapshot = None if args.snapshot is None else snapshot_file.read(args.snapshot)
     cluster, fabric, notes = _cluster(args, snapshot)
     source, jobs, description, more = _jobs(args)
@@ -69,7 +69,7 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
     scenario = Scenario(
         cluster=cluster,
         source=source,
-        queue_options=QueueOptions(depth=args.backfill_depth),
+        queue_options=queue_options,
         limits=sharing.limits,
         interference=sharing.interference,
         mdobp_classes=sharing.mdobp_classes,
@@ -83,9 +83,8 @@ def requested_runs(args: argparse.Namespace) -> RequestedRuns:
         **{name: getattr(args, name) for name in alike},
     )
     runs, run_notes = _runs(scenario, names, range(args.seed, args.seed + args.seeds))
-    depth = f", {args.backfill_depth} jobs deep" if "depth" in queue.options else ""
     runtimes = "as the trace has them" if model is None else _description(model, cluster)
-    texts = description, fabric, f"{queue.summary}{depth}", runtimes
+    texts = description, fabric, queue.text(queue_options), runtimes
     generated = _generated(args)
     about = [*run_settings.about(scenario, runs, generated, *texts), *sharing.about]
     if scenario.homogeneous != "false" and ranking != UNRANKED:

@@ -21,6 +21,7 @@ class Job:
     trace_job: int | None = None  # number in the trace, which may repeat it
     trace_submit: float | None = None  # s, as in the trace
     application: Application = NO_APPLICATION  # its class, cache score and name
+    user: int | None = None  # its number in the trace; None: unknown
 
     @property
     def estimate(self) -> float:

@@ -50,6 +50,7 @@ class TraceRow:
     application: int | None  # the number of its executable
     partition: int | None
     number: int | None = None  # of the job; not unique in every trace
+    user: int | None = None
 
 
 class Reason(enum.StrEnum):
@@ -180,6 +181,7 @@ def _row(line: int, text: str) -> TraceRow | Reason:
         application=_whole(values[11]),
         partition=_whole(values[13]),
         number=_whole(number),
+        user=_whole(values[10]),
     )
 
 

@@ -77,6 +77,7 @@ def jobs(records: Iterable[TraceRow], workload: Workload, seed: int = 0) -> Iter
                 name=drawn_name(workload.applications, seed, number) or name,
                 score=workload.scores.draw(rng),
             ),
+            user=record.user,
         )
 
 

@@ -8,6 +8,7 @@ from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.simulation import Discipline, Simulation
 
 DEPTH = 100  # waiting jobs considered behind the first one, as Slurm bounds it (bf_max_job_test)
+HALF_LIFE = 7 * 86400.0  # s, of usage; Slurm's PriorityDecayHalfLife has the same default
 
 # The first jobs of the queue, at most this number of them, in the order of a discipline.
 Order = Callable[[Simulation, int], Sequence[Job]]
@@ -18,6 +19,7 @@ class QueueOptions:
     """The numbers that a discipline may depend on."""
 
     depth: int = DEPTH  # waiting jobs that backfilling considers behind the first one
+    half_life: float = HALF_LIFE  # s, of the usage that fair share counts
 
 
 _DEFAULTS = QueueOptions()
@@ -36,6 +38,12 @@ class Queue:
     def discipline(self, options: QueueOptions = _DEFAULTS) -> Discipline:
         """Return the discipline of one run."""
         return self.create(options)
+
+    def text(self, options: QueueOptions) -> str:
+        """Return the summary with the options that the discipline reads."""
+        depth = f", {options.depth} jobs deep" if "depth" in self.options else ""
+        half_life = f", half-life {options.half_life:g} s" if "half_life" in self.options else ""
+        return f"{self.summary}{depth}{half_life}"
 
 
 def by_submission(simulation: Simulation, most: int) -> Sequence[Job]:

@@ -33,7 +33,7 @@ class Easy:
     def __call__(self, simulation: Simulation) -> None:
         """Start what can be started. O(running jobs + depth * a placement)."""
         head = self._in_order(simulation)
-        if head is None:
+        if head is None or self._depth == 0:
             return
         kept = self.reservation
         if kept is None or not kept.is_valid(head, simulation):

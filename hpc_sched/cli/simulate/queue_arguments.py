@@ -1,0 +1,35 @@
+"""The options of hpc-sched simulate that some queue disciplines read."""
+
+import argparse
+
+from hpc_sched import exceptions
+from hpc_sched.sim.queues import registry
+from hpc_sched.sim.queues.base import Queue, QueueOptions
+
+# The fields of QueueOptions, and the options of the command that set them.
+_NAMES = {"depth": "backfill_depth", "half_life": "fair_share_half_life"}
+
+
+def options_of(args: argparse.Namespace, queue: Queue) -> QueueOptions:
+    """Return the options of a discipline.
+
+    :raises exceptions.SimulationError: for an option that the discipline does not read
+    """
+    stated = {field: getattr(args, name) for field, name in _NAMES.items()}
+    found = {field: value for field, value in stated.items() if value is not None}
+    for field in found:
+        if field not in queue.options:
+            names = [name for name in registry.names() if field in registry.queue(name).options]
+            raise exceptions.SimulationError(
+                f"--{_NAMES[field].replace('_', '-')} does not go with --queue {queue.name}: "
+                f"expected one of {', '.join(names)}"
+            )
+    return QueueOptions(**found)
+
+
+def applied(queue: Queue, options: QueueOptions) -> dict[str, float | None]:
+    """Return the value of each option, None for one that the discipline does not read."""
+    return {
+        name: getattr(options, field) if field in queue.options else None
+        for field, name in _NAMES.items()
+    }
