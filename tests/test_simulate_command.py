@@ -2,6 +2,8 @@
 
 import argparse
 import csv
+import dataclasses
+import gzip
 import html
 import json
 import math
@@ -13,6 +15,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -20,6 +24,7 @@ import pytest
 import hpc_sched
 from hpc_sched.cli.main import main
 from hpc_sched.cli.simulate import arguments
+from hpc_sched.sim.jobs.job_record import JobRecord
 from hpc_sched.sim.policies import registry
 from hpc_sched.snapshot.model import Aggregate
 from tests import sample_data, snapshots
@@ -190,6 +195,13 @@ def test_the_example_of_the_page_shows_what_the_page_says_of_it(capsys):
     assert not any("*" in row[3] for row in rows)
 
 
+def test_the_page_has_every_column_of_the_jobs_in_their_order():
+    page = (Path(__file__).resolve().parents[1] / "docs" / "simulator.rst").read_text()
+    described = page.partition("``POLICY-seedN-jobs.csv``")[2].partition("``POLICY-seedN-events")[0]
+    found = re.findall(r"^   ``(\w+)`` ", described, re.M)
+    assert found == [field.name for field in dataclasses.fields(JobRecord)]
+
+
 def test_files_say_what_was_run_so_that_it_can_be_run_again(files: Path, capsys, monkeypatch):
     (files / "my jobs.swf").write_text(TRACE)
     arguments = ["simulate", "my jobs.swf", *ON_FOUR_HOSTS[1:], "--output", "out"]
@@ -222,6 +234,7 @@ def test_files_say_what_was_run_so_that_it_can_be_run_again(files: Path, capsys,
         "mtbf": 90000.0,
         "repair": 3600.0,
         "requeue": True,
+        "overruns": "run",
         "hosts": 4,
         "until": None,
     }
@@ -337,6 +350,69 @@ def jobs_host(folder: Path) -> str:
     line = (folder / "exact-plan-seed1-events.txt").read_text().splitlines()[1]
     assert line.endswith("*2")
     return line.rpartition(" ")[2]
+
+
+def test_jobs_are_killed_at_their_walltimes_where_that_is_wanted(files: Path, capsys):
+    """Factor 3: 30 s where 20 were requested, on two hosts; job 4, without a walltime, runs on."""
+    (files / "jobs.swf").write_text(TRACE.replace(" 99 ", " 4 "))
+    arguments = [*ON_FOUR_HOSTS, "--policy", "exact-plan", "--hop-factors", "host=3"]
+    assert main(["simulate", *arguments, "-f", "json"]) == 0
+    [row] = json.loads(capsys.readouterr().out)
+    assert (row["done"], row["killed"]) == (3, 0)
+    assert main(["simulate", *arguments]) == 0
+    assert "killed" not in capsys.readouterr().out
+    arguments += ["--overruns", "kill"]
+    assert main(["simulate", *arguments, "--output", "out", "--events"]) == 0
+    names, cells = (
+        [cell.strip() for cell in line.split("|")]
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("| ")
+    )
+    found = dict(zip(names, cells, strict=True))
+    assert (found["done"], found["refused"], found["killed"], found["left"]) == ("1", "0", "2", "0")
+    jobs = rows_of((files / "out" / "exact-plan-seed1-jobs.csv").read_text())
+    assert [(job["trace_job"], job["outcome"], job["start"], job["end"]) for job in jobs] == [
+        ("1", "killed", "0.0", "20.0"),
+        ("2", "killed", "1.0", "21.0"),
+        ("4", "done", "20.0", "50.0"),
+    ]
+    events = (files / "out" / "exact-plan-seed1-events.txt").read_text()
+    assert "20 kill 1\n" in events
+    document = json.loads((files / "out" / "results.json").read_text())
+    assert document["settings"]["overruns"] == "kill"
+    assert document["about"]["Overruns"].startswith("jobs are killed at their walltimes")
+    assert "killed: ran beyond their walltime" in (files / "out" / "report.html").read_text()
+
+
+def test_rows_of_jobs_have_the_numbers_and_times_of_a_real_trace(files: Path, capsys):
+    trace = sample_data.path("swf/KTH-SP2-1996-2.1-cln.swf.gz")
+    with gzip.open(trace, "rt") as lines:
+        rows = (line.split() for line in lines if not line.startswith(";"))
+        stated = [(row[0], float(row[1])) for row in islice(rows, 200)]
+    arguments = [str(trace), "--limit", "200", "--load", "1.7", "--policy", "first-fit"]
+    fabric = ["--generate", "levels=2,radix=16,hosts=100", "--host", "vcpus=1"]
+    assert main(["simulate", *arguments, *fabric, "--output", "out"]) == 0
+    jobs = rows_of((files / "out" / "first-fit-seed1-jobs.csv").read_text())
+    assert Counter((job["trace_job"], float(job["trace_submit"])) for job in jobs) == Counter(
+        stated
+    )
+    first = stated[0][1]
+    for job in jobs:
+        assert float(job["submit"]) == (float(job["trace_submit"]) - first) / 1.7
+
+
+def test_a_number_that_a_trace_repeats_or_lacks_leaves_our_own_unique(files: Path, capsys):
+    row = "{} {} -1 10 2 -1 -1 2 20 -1 1 1 1 -1 1 1 -1 -1\n"
+    rows = [row.format(*of) for of in ((8, 50), (8, 60), (-1, 70))]
+    (files / "jobs.swf").write_text("".join(rows))
+    assert main(["simulate", *ON_FOUR_HOSTS, "--policy", "exact-plan", "--output", "out"]) == 0
+    jobs = rows_of((files / "out" / "exact-plan-seed1-jobs.csv").read_text())
+    found = [(job["number"], job["trace_job"], job["submit"], job["trace_submit"]) for job in jobs]
+    assert found == [
+        ("1", "8", "0.0", "50.0"),
+        ("2", "8", "10.0", "60.0"),
+        ("3", "", "20.0", "70.0"),
+    ]
 
 
 def test_the_order_of_hosts_in_the_description_changes_nothing(files: Path, capsys):

@@ -181,7 +181,7 @@ def decided(**known) -> set[str]:
     better = {column.field: 2 if column.better == MORE else 1 for column in COLUMNS}
     worse = {name: 3 - value for name, value in better.items()}
     plain = {"jobs": 10, "done": 9, "refused": 1, "apart": 0, "factor_mean": 1.0}
-    plain |= {"failed": 0, "left": 0, "restarts": 0}
+    plain |= {"killed": 0, "failed": 0, "left": 0, "restarts": 0}
     for name, value in known.items():
         plain.pop(name, None)
         if value is not None:
@@ -195,7 +195,7 @@ def decided(**known) -> set[str]:
     return {name for name, policies in found.best.items() if policies == {"better"}}
 
 
-ALL_JOBS = {"done", "refused", "failed", "left"}
+ALL_JOBS = {"done", "refused", "killed", "failed", "left"}
 USE = {"vcpu_use", "memory_use"} | {
     "revenue",
     "revenue_per_host_hour",
@@ -216,7 +216,7 @@ def test_more_use_is_no_merit_where_placements_change_runtimes():
     assert decided(factor_mean=(1.1, 1.1)) == REST | HOPS
 
 
-@pytest.mark.parametrize("name", ["restarts", "failed", "left"])
+@pytest.mark.parametrize("name", ["restarts", "killed", "failed", "left"])
 def test_more_use_is_no_merit_where_work_is_lost_or_left(name):
     assert not decided(**{name: (1, 1)}) & USE
 

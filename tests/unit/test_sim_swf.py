@@ -25,6 +25,7 @@ RECORD = TraceRow(
     memory_kb=2048,
     application=12,
     partition=1,
+    number=1,
 )
 
 
@@ -65,8 +66,8 @@ def test_a_row_is_read_however_it_is_written(tmp_path: Path, content: str | byte
 
 
 def test_what_a_trace_does_not_say_is_none(tmp_path: Path):
-    [record], _ = read(tmp_path, row())
-    assert record == TraceRow(1, 0.0, 60.0, 1, *[None] * 4)
+    [record], _ = read(tmp_path, row(number=-1))
+    assert record == TraceRow(1, 0.0, 60.0, 1, *[None] * 5)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ RECORD = TraceRow(
     memory_kb=4_000,
     application=12,
     partition=1,
+    number=77,
 )
 MIX = distributions.read_mix("sync=0.5,async=0.3,none=0.2", "x")
 SEED = 3
@@ -48,6 +49,8 @@ def test_a_row_becomes_a_job():
         vcpus=1,
         memory_mb=0,
         walltime=600.0,
+        trace_job=77,
+        trace_submit=1000.0,
         application=Application("sync", "12", 0.0),
     )
 
