@@ -47,10 +47,11 @@ class Engine:
         """Return the time of the next event, or infinity."""
         return self._heap[0][0] if self._heap else math.inf
 
-    def step(self) -> None:
-        """Advance the clock to the next event and run its action. O(log events).
+    def step(self) -> EventKind:
+        """Advance the clock to the next event, run its action and return its kind. O(log events).
 
         :raises IndexError: without a pending event
         """
-        self.now, _, _, action = heapq.heappop(self._heap)
+        self.now, kind, _, action = heapq.heappop(self._heap)
         action()
+        return kind
