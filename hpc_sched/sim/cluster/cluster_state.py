@@ -1,5 +1,6 @@
 """State of the simulated cluster: which jobs run on which hosts, and what is free."""
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from hpc_sched.sim.cluster.cluster import Cluster
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import Places
 from hpc_sched.topology.model import Topology
+
+# Sums of scores that differ by less than this part of them may be equal by the rules.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +60,10 @@ class ClusterState:
         # Per host: job number to application and number of VMs.
         self._there: defaultdict[int, dict[int, tuple[Application, int]]] = defaultdict(dict)
         self._listed: dict[int, list[Application]] = {}  # cache of the same, one entry per VM
+        self._occupied = np.zeros(len(self.free), dtype=np.bool_)  # hosts with a VM
+        self._scores = np.zeros(len(self.free))  # sum over the VMs of each host
+        for host in cluster.running:
+            self._changed(host)
         self.gains = 0  # number of releases
         self._changes = 0
         self._known: dict[tuple[int, int], tuple[int, Array]] = {}
@@ -88,15 +96,21 @@ class ClusterState:
         """Return how many VMs of an application each host takes next to those it has.
 
         Bounded by dedication, cache scores and the interference index (Gupta2013), see
-        ``cache_interference``. O(hosts + VMs on hosts with room).
+        ``cache_interference``. O(hosts + VMs on hosts below the limit).
 
         :param room: VMs that fit on each host by vcpus and memory. Shape (hosts,)
         :param apart: applications with which the newcomer must not share a host
         """
         rooms = np.minimum(room, _beside(newcomer, (), limits, apart))
-        for host in np.flatnonzero(room).tolist():
-            if there := self._neighbours(host):
-                rooms[host] = min(int(room[host]), _beside(newcomer, there, limits, apart))
+        if newcomer.app_class != "extreme":
+            # Most hosts of a full cluster are at the limit: the rules need not be applied to them.
+            is_sync = newcomer.app_class == "sync"
+            limit = min(limits.alpha, limits.beta) if is_sync else limits.alpha
+            slack = _ROUNDING * (1 + newcomer.score + limit)
+            rooms[self._scores + newcomer.score > limit + slack] = 0
+        for host in np.flatnonzero((rooms > 0) & self._occupied).tolist():
+            there = self._neighbours(host)
+            rooms[host] = min(int(room[host]), _beside(newcomer, there, limits, apart))
         return rooms
 
     def attractions(self, newcomer: Application, gains: Mapping[str, float]) -> Reals | None:
@@ -120,6 +134,14 @@ class ClusterState:
             for application, count in self._there[host].values():
                 found.extend([application] * count)
         return found
+
+    def _changed(self, host: int) -> None:
+        """Count the VMs of a host anew."""
+        self._listed.pop(host, None)
+        scores = [application.score for application in self.cluster.running.get(host, ())]
+        scores += [one.score * count for one, count in self._there[host].values()]
+        self._occupied[host] = bool(scores)
+        self._scores[host] = math.fsum(scores)
 
     def neighbours_of(self, placed: PlacedJob) -> Iterator[list[tuple[Application, int]]]:
         """Yield the VMs of others on each of a job's hosts: applications and their numbers."""
@@ -151,7 +173,7 @@ class ClusterState:
         self.jobs[job.number] = placed
         for host, count in zip(hosts.tolist(), placed.counts.tolist(), strict=True):
             self._there[host][job.number] = job.application, count
-            self._listed.pop(host, None)
+            self._changed(host)
         self._changes += 1
 
     def release(self, number: int) -> PlacedJob:
@@ -165,7 +187,7 @@ class ClusterState:
         self.free[placed.hosts] += placed.takes
         for host in placed.hosts.tolist():
             del self._there[host][number]
-            self._listed.pop(host, None)
+            self._changed(host)
         self.gains += 1
         self._changes += 1
         return placed
