@@ -11,19 +11,29 @@ from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
 from hpc_sched.cli.common.base_command import TextLister
 from hpc_sched.cli.common.output import StatusLine
-from hpc_sched.experiments import dudina2013, gupta2012, gupta2013, gupta2013_tables
-from hpc_sched.experiments.table import Cell, Table
+from hpc_sched.experiments import (
+    dudina2013,
+    gupta2012,
+    gupta2013,
+    gupta2013_figure_8,
+    gupta2013_figure_9,
+    gupta2013_tables,
+)
+from hpc_sched.experiments.table import Cell, Setting, Table
 from hpc_sched.sim.jobs import swf
+from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
 from hpc_sched.topology import plurals
 
 TRACE = "METACENTRUM-2009-2.swf"
 ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload/l_metacentrum/"
 
-WIDTH = 100  # of the notes; a table is as wide as its cells
+WIDTH = 100  # of text; a table is as wide as its cells
+SETTING_COLUMNS = ("setting", "value", "stated in section")
 
 _EPILOG = """\
-The simulated numbers are shown next to the published ones. What the paper leaves open is guessed;
-notes list the guesses, and further rows show how much depends on them.
+The simulated numbers are shown next to the published ones, with a verdict on each table. Below
+are the settings: where the paper states each one, or that it is inferred or guessed. Further rows
+show how much depends on the guesses.
 
 examples:
 
@@ -33,7 +43,7 @@ examples:
 
     hpc-sched experiment {name}{trace} --seed 2 --runs {runs}
 
-  Rows for programs; without the notes, which say what is guessed:
+  Rows for programs, with those of verdicts and settings, without the notes:
 
     hpc-sched experiment {name}{trace} -f csv
 
@@ -48,7 +58,7 @@ class Experiment(TextLister):
     RUNS: int  # by default
     TRACE = ""  # further arguments of the examples
     FAILED = "failed"  # meaning of exit code 1
-    table: Callable[[int, int], Table]  # of seed and runs, if there is one and no trace
+    of_runs: Callable[[int, int], Sequence[Table]]  # of seed and runs, without a trace
 
     def get_epilog(self) -> str:
         """Return the examples and exit codes."""
@@ -63,7 +73,7 @@ class Experiment(TextLister):
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
         """Return the tables; report progress on the line."""
         line.show(f"{self.NAME}: {plurals.text(args.runs, 'run')} in each setting")
-        return [self.table(args.seed, args.runs)]
+        return self.of_runs(args.seed, args.runs)
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Sequence[Any]]:
         """Return the tables as columns and rows."""
@@ -80,23 +90,23 @@ class Dudina2013(Experiment):
     """Repeat Dudina2013: Block Tridiagonal on 16 VMs, random against bunch-aware placement."""
 
     NAME, RUNS = "dudina2013", 10
-    table = staticmethod(dudina2013.table)
+    of_runs = staticmethod(dudina2013.tables)
 
 
 class Gupta2012(Experiment):
     """Repeat Gupta2012: 8 VMs placed with regard to racks, and on processors of one type."""
 
     NAME, RUNS = "gupta2012", 10
-    table = staticmethod(gupta2012.table)
+    of_runs = staticmethod(gupta2012.tables)
 
 
 class Gupta2013(Experiment):
-    """Repeat Gupta2013: a trace under MDOBP and with interference limits (Table II, Figure 9).
+    """Repeat Gupta2013: Tables I and II, the case study (Figure 8), and the trace (Figure 9).
 
-    Takes about a minute.
+    Takes some minutes.
     """
 
-    NAME, RUNS = "gupta2013", 3
+    NAME, RUNS = "gupta2013", LEAST_SEEDS
     TRACE = f" --trace {TRACE}.gz"
     FAILED = "the trace cannot be read"
 
@@ -113,39 +123,70 @@ class Gupta2013(Experiment):
         # fmt: on
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
-        """Return Table II and the two figures."""
+        """Return the two tables and the figures."""
         if args.trace is None:
             raise exceptions.TraceError(
                 f"--trace: expected the file {TRACE}, or {TRACE}.gz, which is at {ARCHIVE}"
             )
         line.show(f"{self.NAME}: Table II")
-        memory = gupta2013_tables.memory_table(args.trace)
+        tables = [gupta2013_tables.cost_table(), gupta2013_tables.memory_table(args.trace)]
+        tables += [gupta2013_figure_8.table(), gupta2013_figure_8.performance_table()]
         rows, seed = tuple(swf.read(args.trace, limit=gupta2013.JOBS)), args.seed
-        figures = list(
-            gupta2013_tables.figures(
-                rows, seed, args.runs, lambda text: line.show(f"{self.NAME}: {text}")
-            )
+        runs = gupta2013_figure_9.Runs(
+            rows, range(seed, seed + args.runs), lambda text: line.show(f"{self.NAME}: {text}")
         )
+        tables += [gupta2013_figure_9.figure_9a(runs), gupta2013_figure_9.figure_9b(runs)]
         if args.curves is not None:
             line.show(f"{self.NAME}: curves")
             output.save(gupta2013.curves_csv(rows, seed), args.curves)
-        return [memory, *figures]
+        return tables
 
 
 def render(tables: Sequence[Table]) -> str:
-    """Return tables with their titles and notes, a blank line between them."""
+    """Return tables with verdicts, settings and notes, a blank line between them."""
     return "\n\n".join("\n".join(_lines(table)) for table in tables) + "\n"
 
 
 def table_rows(tables: Sequence[Table]) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-    """Return columns and rows of one table with the columns of all; missing cells are None."""
-    columns = tuple(dict.fromkeys(name for table in tables for name in table.columns))
-    found = (dict(zip(table.columns, row, strict=True)) for table in tables for row in table.rows)
+    """Return columns and rows for programs: of a table its verdict, its results, its settings.
+
+    One set of columns for all of them; the first is the table, and missing cells are None.
+    """
+    found: list[dict[str, Cell]] = []
+    for table in tables:
+        of_table: list[dict[str, Cell]] = []
+        if table.verdict is not None:
+            of_table.append({"verdict": table.verdict.word, "why": table.verdict.why})
+        of_table += [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        of_table += [
+            dict(zip(SETTING_COLUMNS, _setting_row(each), strict=True)) for each in table.settings
+        ]
+        found += [{"table": table.source, **each} for each in of_table]
+    named = dict.fromkeys(name for table in tables for name in table.columns)
+    columns = ("table", "verdict", *named, *SETTING_COLUMNS, "why")
     return columns, [tuple(map(cells.get, columns)) for cells in found]
 
 
+def _setting_row(setting: Setting) -> tuple[str, str, str]:
+    return setting.name, setting.value, setting.source
+
+
 def _lines(table: Table) -> list[str]:
-    """Return the lines of a table, without empty columns."""
+    lines = [f"{table.source}: {table.title}", "", *_result_lines(table), ""]
+    if table.verdict is not None:
+        text = f"{table.verdict.word.capitalize()}. {table.verdict.why}"
+        lines += [*textwrap.wrap(text, WIDTH), ""]
+    if table.settings:
+        rows = [SETTING_COLUMNS, *map(_setting_row, table.settings)]
+        rule = ["-" * max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines += [*output.aligned([rows[0], rule, *rows[1:]], []), ""]
+    for note in table.notes:
+        lines += textwrap.wrap(note, WIDTH, initial_indent="* ", subsequent_indent="  ")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _result_lines(table: Table) -> list[str]:
+    """Return the lines of the results, without empty columns."""
     columns = [
         (name.split(), cells)
         for name, *cells in zip(table.columns, *table.rows, strict=True)
@@ -160,10 +201,7 @@ def _lines(table: Table) -> list[str]:
     heading = [list(line) for line in zip(*columns_of_words, strict=True)]
     rule = ["-" * max(map(len, column)) for column in zip(*heading, *shown, strict=True)]
     right = [i for i, number in enumerate(is_number) if number]
-    lines = [table.title, "", *output.aligned([*heading, rule, *shown], right), ""]
-    for note in table.notes:
-        lines += textwrap.wrap(note, WIDTH, initial_indent="* ", subsequent_indent="  ")
-    return lines
+    return output.aligned([*heading, rule, *shown], right)
 
 
 def _text(cell: Cell) -> str:

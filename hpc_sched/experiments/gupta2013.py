@@ -1,179 +1,183 @@
-"""Gupta2013, trace simulation: the first jobs of METACENTRUM-2009-2 on 1,024 cores.
+"""Gupta2013, section VII: the first jobs of METACENTRUM-2009-2 on 1,024 cores.
 
-Published: when the default placement has completed 801 of 1,500 jobs, MDOBP has completed 910
-(Figure 9a), and MDOBP with limited interference up to 1,060, if jobs thereby run 10 % or 20 %
-shorter (Figure 9b; beta 40 and 60). The memory of each node, the times of arrival, the queue, and
-the cache misses of each job are not published: they are guessed here, and the tables of
-gupta2013_tables say so.
+Published: after 100 seconds the default placement has completed 801 of 1,500 jobs and MDOBP 910,
+on nodes of 2 GB (Figure 9a); MDOBP that limits interference has completed 1,060, where all jobs
+run 10 % shorter (Figure 9b). The settings are in ``gupta2013_figure_9``, with their sources.
 """
 
 import csv
 import io
 import math
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 from hpc_sched.core.sharing.cache_interference import Limits
-from hpc_sched.sim.cluster.cluster import Cluster, HostType, uniform
-from hpc_sched.sim.cluster.cluster_state import ClusterState, PlacedJob
+from hpc_sched.experiments.gupta2013_queues import (
+    LEAST_FREE_BLIND,
+    FcfsByCores,
+    ScreenedListScheduling,
+)
+from hpc_sched.sim.cluster.cluster import VCPUS, Cluster, HostType, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs import distributions, workload
-from hpc_sched.sim.jobs.distributions import Distribution
 from hpc_sched.sim.jobs.job import Job
+from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 from hpc_sched.sim.jobs.swf import TraceRow
-from hpc_sched.sim.jobs.workload import Memory, Workload
+from hpc_sched.sim.jobs.workload import Workload
 from hpc_sched.sim.measures import Measures
 from hpc_sched.sim.policies import host_order, plugin
 from hpc_sched.sim.policies.base import Policy
-from hpc_sched.sim.queues.easy import Easy
 from hpc_sched.sim.queues.fcfs import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 
-JOBS = 1500
+JOBS, CORES = 1500, 1024
+MOMENT = 100_000.0  # s of the trace, after which completed jobs are counted
 SCORES = "uniform:0:30"
-_SCORES = distributions.read(SCORES)
+ALPHA = 100.0
+BETAS = (40.0, 60.0)
+LESS = (0.1, 0.2)
+
+Queue = Literal["fcfs", "fcfs by cores", "passing"]
+QUEUES: tuple[Queue, ...] = ("fcfs", "passing")
+_QUEUES: Mapping[Queue, Callable[[], Discipline]] = {
+    "fcfs": Fcfs,
+    "fcfs by cores": FcfsByCores,
+    "passing": ScreenedListScheduling,
+}
+Classes = Literal["all sync", "sync above 1 VM", "all async"]
+
+_WORKLOAD = Workload(memory="total", scores=distributions.read(SCORES))
 _MB = 1024  # in a GB
 _INTERVAL = 6 * 3600.0  # s between checks that no slot is used twice
 
-
-@dataclass(frozen=True, slots=True)
-class TraceSetup:
-    """What the paper does not state, as guessed."""
-
-    nodes: int = 256  # published: 1,024 cores, 4 a node
-    cores: int = 4
-    memories: tuple[int, ...] = (2, 4, 8, 16)  # GB of a node; equally many nodes of each
-    memory: Memory = "total"  # what the trace's memory is of; divided by processors
-    arrivals: Literal["at once", "full load", "trace"] = "at once"
-    queue: Literal["fcfs", "easy", "none"] = "fcfs"  # none: a job that does not fit at once is lost
-    sync: Literal["parallel", "all", "none"] = "parallel"  # jobs of class sync; others are async
-    scores: Distribution = _SCORES  # cache score of a job's VMs
-    alpha: float = 100.0
-    quicker: Literal["all", "sync"] = "all"  # jobs that run shorter if interference is limited
-
-
-GUESSED = TraceSetup()
+LEAST_FREE, MOST_FREE, MDOBP = host_order.LEAST_FREE_PE, host_order.MOST_FREE_PE, plugin.MDOBP
+IN_LIMITS = replace(MDOBP, name="mdobp in limits", bounded_by_neighbours=True)
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementRule:
-    """A policy, and its assumed effect on runtimes."""
+class TraceRun:
+    """A policy, the queue that it serves, and what differs from the settings of Figure 9a."""
 
     policy: Policy
-    beta: float = math.inf  # limit of cache scores on hosts with sync VMs, if the policy keeps it
-    less: float = 0.0  # fraction by which jobs run shorter
+    queue: Queue = "fcfs"
+    memory: float = 2.0  # GB of a node
+    cores: int = 4  # of a node
+    beta: float = math.inf  # for policies that limit cache scores
+    less: float = 0.0  # fraction by which all jobs run shorter
+    classes: Classes = "all sync"
+    arrivals: Literal["at once", "trace"] = "at once"
+    until: float = MOMENT
+    vm_by_vm: bool = False  # whether VMs of a job start on their own, without the others
 
     @property
     def name(self) -> str:
-        """``mdobp in limits, beta 40, -10 %``."""
-        if not self.policy.bounded_by_neighbours:
-            return self.policy.name
-        return f"{self.policy.name}, beta {self.beta:g}, -{100 * self.less:g} %"
+        """``least-free-pe, VM by VM``."""
+        return f"{self.policy.name}, VM by VM" if self.vm_by_vm else self.policy.name
+
+    @property
+    def is_drawn(self) -> bool:
+        """True if the result depends on the seed, which draws the cache scores."""
+        return self.policy.bounded_by_neighbours
 
 
-LEAST_FREE = PlacementRule(host_order.LEAST_FREE_PE)
-MOST_FREE = PlacementRule(host_order.MOST_FREE_PE)
-MDOBP = PlacementRule(plugin.MDOBP)
-IN_LIMITS = replace(plugin.MDOBP, name="mdobp in limits", bounded_by_neighbours=True)
-BETAS = (40.0, 60.0)
-LESS = (0.0, 0.1, 0.2)
-# Compared by Figure 9b.
-LIMITED = tuple(PlacementRule(IN_LIMITS, beta, less) for beta in BETAS for less in LESS)
-
-CURVE_COLUMNS = ("placement", "seconds", "jobs")
+# Closest to the published default.
+BLIND = TraceRun(LEAST_FREE_BLIND, "fcfs by cores")
 
 
-def curve(
-    rows: Sequence[TraceRow],
-    rule: PlacementRule,
-    seed: int,
-    setting: TraceSetup = GUESSED,
-    *,
-    until: float = math.inf,
-    enough: float = math.inf,
-) -> Sequence[float]:
-    """Return the ends of the jobs completed, s, ascending. The same seed gives the same ones.
+@dataclass(frozen=True, slots=True)
+class TraceResult:
+    """The completed jobs of a run."""
 
-    The seed deals the memories to the nodes and draws the cache scores; both are the same for
-    all placements.
+    ends: tuple[float, ...]  # s, ascending
+    core_hours: float  # of these jobs, by the run times of this run
+    use: float  # fraction of the cores in use, from the start to the moment of counting
+
+    @property
+    def jobs(self) -> int:
+        """The number of completed jobs."""
+        return len(self.ends)
+
+
+def result(rows: Sequence[TraceRow], run: TraceRun, seed: int = 1) -> TraceResult:
+    """Return the jobs completed until the moment of counting. The same seed gives the same ones.
+
+    Jobs with VMs that need more memory than a node has are never started.
+
+    :param seed: draws the cache scores, which are the same for all policies and queues
     """
-    nodes = cluster(setting, seed)
-    limits = Limits(setting.alpha, rule.beta)
+    nodes = cluster(run.memory, run.cores)
+    submitted = list(jobs(rows, run, seed))
+    left = [job.count for job in submitted]  # VMs that have not ended
+    done: list[tuple[float, float]] = []  # the end of the last VM, and core-hours
+    parts, job_of = submitted, list(range(len(submitted)))
+    if run.vm_by_vm:
+        job_of = [i for i, job in enumerate(submitted) for _ in range(job.count)]
+        parts = [replace(submitted[i], number=n, count=1) for n, i in enumerate(job_of, start=1)]
 
-    def slowdown(_state: ClusterState, placed: PlacedJob) -> float:
-        is_shorter = setting.quicker == "all" or placed.job.application.app_class == "sync"
-        return 1.0 - rule.less if is_shorter else 1.0
+    def ended(record: JobRecord) -> None:
+        job = job_of[record.number - 1]
+        left[job] -= record.vms if record.outcome is Outcome.DONE else 0
+        if not left[job]:
+            assert record.end is not None
+            done.append((record.end, submitted[job].count * submitted[job].runtime / 3600))
 
     simulation = Simulation(
-        SimulationInput(nodes, rule.policy, seed, limits, slowdown=slowdown),
-        _QUEUES[setting.queue](),
-        jobs(rows, setting, seed),
+        SimulationInput(nodes, run.policy, seed, Limits(ALPHA, run.beta)),
+        _QUEUES[run.queue](),
+        parts,
         measures=Measures(nodes, interval=_INTERVAL),
+        on_record=ended,
     )
-    ends = simulation.measures.ends
-    simulation.run(until, lambda: len(ends) >= enough)
+    simulation.run(run.until)
+    use = simulation.measures.utilisation[VCPUS]
     simulation.conclude()
-    return ends.tolist()
+    ends = tuple(end for end, _ in done)
+    return TraceResult(ends, math.fsum(hours for _, hours in done), use)
 
 
-def cluster(setting: TraceSetup, seed: int) -> Cluster:
-    """Return nodes under one switch, as topology does not matter; memories are dealt by the seed.
-
-    Each of the memories has equally many nodes, the first ones one more if there is a remainder.
-    """
-    topology = FatTree(levels=1, radix=setting.nodes).topology()
-    sizes = [setting.memories[i % len(setting.memories)] for i in range(setting.nodes)]
-    random.Random(f"{seed} memories").shuffle(sizes)
-    types = [HostType(setting.cores, size * _MB) for size in sizes]
-    return uniform(topology, types[0], dict(zip(topology.hosts, types, strict=True)))
+@cache
+def cluster(memory: float, cores: int) -> Cluster:
+    """Return equal nodes under one switch: topology does not matter here."""
+    topology = FatTree(levels=1, radix=CORES // cores).topology()
+    return uniform(topology, HostType(cores, round(memory * _MB)))
 
 
-def jobs(rows: Sequence[TraceRow], setting: TraceSetup, seed: int) -> Iterator[Job]:
-    """Return the jobs: one VM of one core per processor, with its share of the memory used."""
-    stretch = 0.0 if setting.arrivals == "at once" else 1.0
-    if setting.arrivals == "full load":
-        stretch = offered_load(rows, setting.nodes * setting.cores)
-    drawn = Workload(memory=setting.memory, scores=setting.scores)
-    for job in workload.jobs(rows, drawn, seed):
-        is_sync = setting.sync == "all" or (setting.sync == "parallel" and job.count > 1)
-        application = replace(job.application, app_class="sync" if is_sync else "async")
-        yield replace(job, submit=job.submit * stretch, application=application)
+def jobs(rows: Sequence[TraceRow], run: TraceRun, seed: int) -> Iterator[Job]:
+    """Return the jobs: a VM of one core per processor, with its share of the memory used."""
+    for job in workload.jobs(rows, _WORKLOAD, seed):
+        is_sync = run.classes == "all sync" or (run.classes == "sync above 1 VM" and job.count > 1)
+        yield replace(
+            job,
+            submit=job.submit if run.arrivals == "trace" else 0.0,
+            runtime=job.runtime * (1 - run.less),
+            application=replace(job.application, app_class="sync" if is_sync else "async"),
+        )
 
 
-def offered_load(rows: Sequence[TraceRow], cores: int) -> float:
-    """Return the offered load of the jobs on a number of cores, 1 for full load."""
-    span = max(rows[-1].submit - rows[0].submit, 1.0)
-    return math.fsum(row.processors * row.runtime for row in rows) / (cores * span)
-
-
-class NoQueue:
-    """No queue: a job starts when it is submitted or never."""
-
-    def __init__(self) -> None:
-        self._last = 0  # number of the last job seen
-
-    def __call__(self, simulation: Simulation) -> None:
-        """Start the new jobs that can be started."""
-        for job in [job for number, job in simulation.waiting.items() if number > self._last]:
-            self._last = job.number
-            simulation.start(job)
-
-
-_QUEUES: Mapping[str, Callable[[], Discipline]] = {"fcfs": Fcfs, "easy": Easy, "none": NoQueue}
+CURVE_COLUMNS = ("placement", "queue", "beta", "runtimes less by, %", "seconds", "jobs")
 
 
 def curves_csv(rows: Sequence[TraceRow], seed: int) -> str:
-    """Return the curves of Figures 9a and 9b, with the setup as guessed, as CSV.
+    """Return the curves of Figures 9a and 9b on nodes of 2 GB as CSV.
 
     One row per completed job: its end, and the number of jobs until then.
     """
+    runs = [BLIND, *(TraceRun(policy, each) for each in QUEUES for policy in (LEAST_FREE, MDOBP))]
+    runs += [
+        TraceRun(IN_LIMITS, each, beta=beta, less=less)
+        for each in QUEUES
+        for beta in BETAS
+        for less in LESS
+    ]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CURVE_COLUMNS)
-    for rule in (LEAST_FREE, MOST_FREE, MDOBP, *LIMITED):
-        for number, end in enumerate(curve(rows, rule, seed), start=1):
-            writer.writerow((rule.name, f"{end:g}", number))
+    for run in runs:
+        beta = f"{run.beta:g}" if run.is_drawn else ""
+        what = run.policy.name, run.queue, beta, f"{100 * run.less:g}"
+        for number, end in enumerate(result(rows, run, seed).ends, start=1):
+            writer.writerow((*what, f"{end:g}", number))
     return text.getvalue()

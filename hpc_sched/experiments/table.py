@@ -1,18 +1,39 @@
-"""The table of an experiment: rows of plain values, and notes."""
+"""The table of an experiment: rows of plain values with their settings, verdict and notes."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 Cell = str | int | float | None  # None: nothing was published or measured
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value that an experiment is run with."""
+
+    name: str
+    value: str
+    source: str  # section of the paper; else "guessed" or "inferred: ...", or how it is varied
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the simulated numbers compare with the published ones."""
+
+    word: Literal["reproduced", "explained", "explained in part", "not reproduced"]
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Published and simulated results; printed by the command."""
 
+    source: str  # paper and figure, as in ``Gupta2013, Figure 9a``
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]  # each as long as columns
-    notes: tuple[str, ...]  # a sentence each; guesses say so
+    settings: tuple[Setting, ...] = ()
+    verdict: Verdict | None = None
+    notes: tuple[str, ...] = ()  # a sentence each
 
 
 def percent(part: float) -> float:

@@ -61,7 +61,7 @@ class ClusterState:
         self._there: defaultdict[int, dict[int, tuple[Application, int]]] = defaultdict(dict)
         self._listed: dict[int, list[Application]] = {}  # cache of the same, one entry per VM
         self._occupied = np.zeros(len(self.free), dtype=np.bool_)  # hosts with a VM
-        self._scores = np.zeros(len(self.free))  # sum over the VMs of each host
+        self.scores = np.zeros(len(self.free))  # sum of the cache scores of the VMs of each host
         for host in cluster.running:
             self._changed(host)
         self.gains = 0  # number of releases
@@ -107,7 +107,7 @@ class ClusterState:
             is_sync = newcomer.app_class == "sync"
             limit = min(limits.alpha, limits.beta) if is_sync else limits.alpha
             slack = _ROUNDING * (1 + newcomer.score + limit)
-            rooms[self._scores + newcomer.score > limit + slack] = 0
+            rooms[self.scores + newcomer.score > limit + slack] = 0
         for host in np.flatnonzero((rooms > 0) & self._occupied).tolist():
             there = self._neighbours(host)
             rooms[host] = min(int(room[host]), _beside(newcomer, there, limits, apart))
@@ -141,7 +141,7 @@ class ClusterState:
         scores = [application.score for application in self.cluster.running.get(host, ())]
         scores += [one.score * count for one, count in self._there[host].values()]
         self._occupied[host] = bool(scores)
-        self._scores[host] = math.fsum(scores)
+        self.scores[host] = math.fsum(scores)
 
     def neighbours_of(self, placed: PlacedJob) -> Iterator[list[tuple[Application, int]]]:
         """Yield the VMs of others on each of a job's hosts: applications and their numbers."""
