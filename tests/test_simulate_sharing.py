@@ -51,7 +51,11 @@ def test_the_index_attracts_and_changes_runtimes(folder: Path, capsys):
     assert starts(folder, *arguments, *HALF) == ["n1", "n2"]
     assert starts(folder, *arguments, *HALF, "--interference-file", "index.csv") == ["n1", "n1"]
     found = json.loads((folder / "out/results.json").read_text())
-    assert found["about"]["Interference index"] == "index.csv, 2 applications"
+    assert found["about"]["Interference index"] == (
+        "index.csv, 2 applications; changes below 0.1 place no job"
+    )
+    assert found["about"]["Classes placed by MDOBP"] == "none"
+    assert found["settings"]["interference_tolerance"] == 0.1
     assert "by the interference index" in found["about"]["Runtimes"]
     # ChaNGa, which came first, ran alone at its start; LU.C is twice as fast beside it.
     assert factors(folder) == [0.5, 1.0]
@@ -83,7 +87,8 @@ def test_a_snapshot_has_the_options_and_the_index_where_no_argument_states_them(
 
     assert hosts() == {"n01"}
     about = json.loads((folder / "out/results.json").read_text())["about"]
-    assert about["Interference index"] == "that of the snapshot, 2 applications"
+    assert about["Interference index"].startswith("that of the snapshot, 2 applications; changes")
+    assert about["Classes placed by MDOBP"] == "async, none"
     assert len(hosts("--mdobp-classes", "sync")) > 1
     # A loss of 0.2 counts now.
     assert len(hosts("--interference-tolerance", "0.2")) > 1

@@ -51,6 +51,7 @@ def settings_of(
         "alpha": scenario.limits.alpha,
         "beta": scenario.limits.beta,
         "mdobp_classes": sorted(scenario.mdobp_classes),
+        "interference_tolerance": scenario.interference.tolerance,
         "processor_order": scenario.ranking.order,
         "processor_speeds": scenario.ranking.speeds,
         "generate": fabric,

@@ -3,9 +3,9 @@
 import argparse
 from dataclasses import dataclass
 
-from hpc_sched.core.sharing import interference_file
+from hpc_sched.core.sharing import interference_file, mdobp_classes
 from hpc_sched.core.sharing.cache_interference import ALPHA, BETA, InterferenceIndex, Limits
-from hpc_sched.sim.cluster.interference_rules import InterferenceRules
+from hpc_sched.sim.cluster.interference_rules import NO_RULES, InterferenceRules
 from hpc_sched.sim.jobs.distributions import Mix
 from hpc_sched.snapshot import nova_options
 from hpc_sched.snapshot.model import Snapshot
@@ -44,17 +44,19 @@ class SharingRules:
         if args.interference_file is not None:
             index = interference_file.read_index(args.interference_file)
             source = args.interference_file
+        tolerance = stated("interference_tolerance", "interference_tolerance")
         about = []
         if index.performance:
             number = plurals.text(len(index.applications), "application")
-            about.append(("Interference index", f"{source}, {number}"))
+            less = f"changes below {tolerance:g} place no job"
+            about.append(("Interference index", f"{source}, {number}; {less}"))
+        if classes != frozenset(mdobp_classes.DEFAULT):
+            about.append(("Classes placed by MDOBP", ", ".join(sorted(classes)) or "none at all"))
         return cls(
             limits=Limits(stated("alpha", ALPHA), stated("beta", BETA)),
             mdobp_classes=classes,
             index=index,
-            interference=InterferenceRules.of(
-                index, stated("interference_tolerance", "interference_tolerance")
-            ),
+            interference=InterferenceRules.of(index, tolerance) if index.performance else NO_RULES,
             about=tuple(about),
             notes=_notes(args.applications, index),
         )

@@ -17,6 +17,7 @@ class InterferenceRules:
     apart: Mapping[str, frozenset[str]] = field(default_factory=dict)
     # The applications that attract one, each with what the two gain.
     gains: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    tolerance: float | None = None  # change from which a pair counts; None without an index
 
     @classmethod
     def of(cls, index: InterferenceIndex, tolerance: float) -> Self:
@@ -25,7 +26,7 @@ class InterferenceRules:
         :param tolerance: ``interference_tolerance`` of the plugin
         """
         gains = {name: attracting(index, name, tolerance) for name in sorted(index.applications)}
-        return cls(index.bad_company(tolerance), gains)
+        return cls(index.bad_company(tolerance), gains, tolerance)
 
     def apart_from(self, name: str | None) -> frozenset[str]:
         """Return the applications with which one must not share a host."""
