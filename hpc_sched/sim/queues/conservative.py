@@ -1,6 +1,7 @@
 """Conservative backfilling: every waiting job has a reservation."""
 
 import math
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
@@ -51,8 +52,18 @@ class Conservative:
             self.reserved.clear()
             due = self._first(simulation)
         self._gains, self._up = state.gains, state.up.copy()
+        while due:
+            has_started = self._reserve(due, simulation)
+            # Other jobs have become the first ones of the queue.
+            first = self._first(simulation) if has_started else []
+            due = [job for job in first if job.number not in self.reserved]
+        self._wake_at_next_start(simulation)
+
+    def _reserve(self, jobs: Sequence[Job], simulation: Simulation) -> bool:
+        """Start jobs, or reserve their earliest room; return whether one has started."""
+        now, has_started = simulation.now, False
         profile = Profile(simulation, self.reserved.values())
-        for job in due:
+        for job in jobs:
             kept = self.reserved.pop(job.number, None)
             if kept is not None:
                 profile.remove(kept)
@@ -60,13 +71,14 @@ class Conservative:
             # A policy that ignores domains may find hosts where no domain has room.
             may_start = found.start <= now or profile.domains > 1
             if may_start and simulation.start(job, profile.allows):
+                has_started = True
                 profile = Profile(simulation, self.reserved.values())
                 continue
             if found.start <= now:
                 found = profile.earliest(job, profile.next_end)
             self.reserved[job.number] = found
             profile.add(found)
-        self._wake_at_next_start(simulation)
+        return has_started
 
     def _first(self, simulation: Simulation) -> list[Job]:
         """Return the jobs that have, or get, a reservation."""
