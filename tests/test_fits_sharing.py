@@ -110,3 +110,17 @@ def test_a_class_that_is_no_choice_in_a_snapshot_is_an_error(tmp_path, capsys):
     assert main.main(["fits", "--snapshot", path, "--flavor", "lu", "--count", "1"]) == 1
     expected = "options['mdobp_classes']: Valid values are [sync, async, none], but found 'extreme'"
     assert expected in capsys.readouterr().err
+
+
+def test_a_host_with_bad_company_attracts_no_vm_where_no_filter_removes_it(tmp_path, capsys):
+    index = {"LU.C": {"ChaNGa": 2.2, "IS.B": 0.6}, "ChaNGa": {"LU.C": 1.0}, "IS.B": {"LU.C": 0.9}}
+    named = lu(app_class="async", app_name="LU.C")
+    bad = flavor("is", 2, app_class="async", app_name="IS.B")
+    there = [server("changa", "n12", CHANGA), server("bad", "n12", replace(bad, memory_mb=8192))]
+    there.append(server("beside", "n03", CHANGA))
+    path = saved(
+        tmp_path, there, flavors=[named], filters=(), weighers=WEIGHERS, interference=index
+    )
+    asked = ["fits", "--snapshot", path, "--flavor", "lu", "--count", "1", "-f", "json"]
+    assert main.main(asked) == 0
+    assert [row["Hosts"] for row in json.loads(capsys.readouterr().out)] == ["n03: 1"]

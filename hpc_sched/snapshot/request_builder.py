@@ -238,7 +238,8 @@ def _packing(cloud: Cloud, request: GroupQuery) -> MDOBPInput:
     if gains:
         there = colocation.running(cloud, frozenset(server.uuid for server in request.moves))
         beside = (there.get((node.host, node.nodename), {}).values() for node in nodes)
-        attractions = [attraction(vm, vms, gains) for vms in beside]
+        apart = nova_options.incompatible(cloud.snapshot, vm.name)
+        attractions = [attraction(vm, vms, gains, apart) for vms in beside]
     return MDOBPInput.of(
         flavor_request.demand_of(request.flavor, boots_from_volume=request.boots_from_volume),
         [

@@ -112,6 +112,14 @@ def test_vms_of_the_own_group_do_not_attract():
 # What MDOBP makes of it.
 
 
+def test_bad_company_of_other_groups_ends_the_attraction_of_a_host():
+    gains, bad = {"ChaNGa": 1.2}, {"IS.B"}
+    both = [vm("ChaNGa"), vm("IS.B")]
+    assert attraction(vm("LU.C", "own"), both, gains) == 1.2
+    assert attraction(vm("LU.C", "own"), both, gains, bad) == 0.0
+    assert attraction(vm("LU.C", "own"), [both[0], vm("IS.B", "own")], gains, bad) == 1.2
+
+
 def of(free: Sequence[Sequence[float]], attracted: Sequence[float] | None = None) -> MDOBPInput:
     return MDOBPInput(
         demand=np.array([1.0, 1024.0]),

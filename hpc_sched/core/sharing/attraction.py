@@ -1,7 +1,7 @@
 """Positive interference: applications that run faster on one host (Gupta2013, section II-A)."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from hpc_sched.core.sharing.cache_interference import EPSILON, Application, InterferenceIndex
 
@@ -30,19 +30,26 @@ def attracting(index: InterferenceIndex, name: str | None, tolerance: float) -> 
 
 
 def attraction(
-    vm: Application, neighbours: Iterable[Application], gains: Mapping[str, float]
+    vm: Application,
+    neighbours: Iterable[Application],
+    gains: Mapping[str, float],
+    incompatible: Collection[str] = (),
 ) -> float:
     """Return what a VM and the VMs on a host gain by sharing it; 0 for nothing.
 
-    Each application of other groups' VMs counts once, whatever its VMs. O(neighbours).
+    Each application of other groups' VMs counts once, whatever its VMs. A host with bad company
+    attracts nothing: where no filter removes it, a gain must not lead to a loss. O(neighbours).
 
     :param gains: of the VM's application, see :func:`attracting`
+    :param incompatible: its bad company, see :meth:`InterferenceIndex.bad_company`
     """
     names = {
         there.name
         for there in neighbours
         if there.name is not None and not (vm.group is not None and there.group == vm.group)
     }
+    if any(name in incompatible for name in names):
+        return 0.0
     return math.fsum(gains.get(name, 0.0) for name in names)
 
 

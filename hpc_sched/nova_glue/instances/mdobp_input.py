@@ -61,7 +61,10 @@ def _attraction(
         return None
     vm = colocated.application
     gains = cache_limits.attracting(vm.name)
-    return [attraction(vm, colocated.on(state), gains) for state in states] if gains else None
+    if not gains:
+        return None
+    apart = cache_limits.incompatible(vm.name)
+    return [attraction(vm, colocated.on(state), gains, apart) for state in states]
 
 
 def _free(state: host_manager.HostState) -> dict[str, float]:
