@@ -141,6 +141,13 @@ def test_disabled_hosts_and_vms_that_are_shut_off_are_in_use(tmp_path: Path, cap
     assert found["all"] == [2, 12, 2, 16 + 6]
 
 
+def test_hosts_with_vms_are_never_more_than_all_hosts(tmp_path: Path, capsys):
+    vms = [server(name, host, SYNC) for name, host in (("a", "n01"), ("b", "gone"), ("c", "too"))]
+    code, out, _ = cost(capsys, "--snapshot", saved(tmp_path, vms, hosts=["n01"]))
+    assert code == 0
+    assert "Hosts with VMs: 3 of 3." in out
+
+
 def test_an_empty_cloud_has_one_row_and_no_revenue_of_a_host(tmp_path: Path, capsys):
     path = saved(tmp_path)
     assert rows(capsys, path, "--price", "1") == {"all": [0, 0, 0, 0, 0, None, None]}

@@ -49,7 +49,7 @@ exit codes: 0 shown, 1 failed, 2 wrong usage
         prices, every = parsed_args.price, found[ALL]
         for note in () if prices is None else prices.notes(found.keys() - {ALL}):
             output.say(f"note: {note}")
-        number, cores = len(cloud.snapshot.hypervisors), every.hourly.host_core_hours
+        number, cores = len(hosts_in_use.all_hosts(cloud)), every.hourly.host_core_hours
         self.below = [
             f"Hosts with VMs: {every.hosts} of {number}. "
             f"Their cores: {cores:g}, of which VMs have {every.vcpus}."

@@ -57,6 +57,12 @@ def by_class(cloud: Cloud) -> dict[str, InUse]:
     return {name: _in_use(there, cores) for name, there in found.items()}
 
 
+def all_hosts(cloud: Cloud) -> set[Place]:
+    """Return the hosts of a cloud, with those that only VMs name: their hypervisors are gone."""
+    nodes = ((node.host, node.nodename) for node in cloud.snapshot.hypervisors)
+    return {*nodes, *colocation.running(cloud)}
+
+
 def _in_use(vms: list[_VM], cores: Mapping[Place, float]) -> InUse:
     places = {vm.place for vm in vms}
     vcpus: Counter[str] = Counter()
