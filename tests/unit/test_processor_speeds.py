@@ -38,6 +38,7 @@ def test_speeds_are_numbers_behind_the_last_equals_sign(text: str, speeds: dict[
         ("=3", "expected TYPE=NUMBER,..., found '=3'"),
         ("a=1,,b=2", "expected TYPE=NUMBER,..., found ''"),
         ("gold, silver=2", "expected TYPE=NUMBER,..., found 'gold'"),
+        ("gold=1\nsilver=2", "expected TYPE=NUMBER,..., found 'gold=1\\nsilver=2'"),
         ("gold=", "gold: expected a number above 0, found nothing"),
         ("gold=fast", "gold: expected a number above 0, found fast"),
         ("gold=0", "gold: expected a number above 0, found 0"),

@@ -25,7 +25,8 @@ def read(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for entry in text.strip().rstrip(",").split(",") if text.strip() else ():
         name, _, number = (part.strip() for part in entry.rpartition("="))
-        if not name:
+        # An entry of two lines lacks a comma: the number of the first would go into the name.
+        if not name or "\n" in name:
             raise exceptions.ConfigError(f"expected {FORM}, found {entry.strip()[:80]!r}")
         if name in found:
             raise exceptions.ConfigError(f"expected each type once, found {name} again")
