@@ -1196,6 +1196,21 @@ def test_entries_that_the_cloud_has_are_success(set_, aggregate):
     )
 
 
+def test_a_host_whose_processor_is_not_known_takes_no_features_from_its_type(
+    set_, aggregate, monkeypatch
+):
+    real = processor_types._processors_of_cell
+
+    def partly(*args: Any) -> list[tuple[str, str, str | None]]:
+        return [(host, node, None if host == "n2" else found) for host, node, found in real(*args)]
+
+    monkeypatch.setattr(processor_types, "_processors_of_cell", partly)
+    aggregate("gold", ["n1", "n2"], **{"hpc:processor": "gold"})
+    set_("hpc_sched", processor_order=["gold +pge"])
+    code, text = judged(processor_types.check)
+    assert (code, "no host is of" in text) == (Code.SUCCESS, False)
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [("processor_speeds", {NEHALEM: 1, "Nehalem": 2}), ("processor_order", [NEHALEM, "Nehalem"])],

@@ -94,7 +94,7 @@ def _types(
     )
     found: dict[str, frozenset[str]] = {}
     for type_, processor in zip(types, reported, strict=True):
-        if type_ is not None:
+        if type_ is not None and (processor or type_ not in found):
             found[type_] = processor.features if processor else frozenset()
     return found, tuple(answers.problems)
 
