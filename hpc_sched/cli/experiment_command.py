@@ -11,14 +11,16 @@ from hpc_sched.cli.common import output
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_number
 from hpc_sched.cli.common.base_command import TextLister
 from hpc_sched.cli.common.output import StatusLine
-from hpc_sched.experiments import (
-    dudina2013,
-    gupta2012,
-    gupta2013,
-    gupta2013_figure_8,
-    gupta2013_figure_9,
-    gupta2013_tables,
+from hpc_sched.experiments import dudina2013, gupta2012
+from hpc_sched.experiments.gupta2013 import (
+    figure_8,
+    figure_9a,
+    figure_9b,
+    table_1,
+    table_2,
+    trace_run,
 )
+from hpc_sched.experiments.gupta2013.runs import Runs
 from hpc_sched.experiments.table import Cell, Setting, Table
 from hpc_sched.sim.jobs import swf
 from hpc_sched.sim.statistics.estimate import LEAST_SEEDS
@@ -119,7 +121,7 @@ class Gupta2013(Experiment):
             help=f"{TRACE} of the Parallel Workloads Archive, compressed with gzip or not")
         parser.add_argument("--curves", metavar="FILE",
             help="also write the jobs completed over time, the curves of Figure 9 for the first "
-            f"seed, to this file: CSV with the columns {', '.join(gupta2013.CURVE_COLUMNS)}")
+            f"seed, to this file: CSV with the columns {', '.join(trace_run.CURVE_COLUMNS)}")
         # fmt: on
 
     def tables(self, args: argparse.Namespace, line: StatusLine) -> Sequence[Table]:
@@ -129,16 +131,16 @@ class Gupta2013(Experiment):
                 f"--trace: expected the file {TRACE}, or {TRACE}.gz, which is at {ARCHIVE}"
             )
         line.show(f"{self.NAME}: Table II")
-        tables = [gupta2013_tables.cost_table(), gupta2013_tables.memory_table(args.trace)]
-        tables += [gupta2013_figure_8.table(), gupta2013_figure_8.performance_table()]
-        rows, seed = tuple(swf.read(args.trace, limit=gupta2013.JOBS)), args.seed
-        runs = gupta2013_figure_9.Runs(
+        tables = [table_1.table(), table_2.table(args.trace)]
+        tables += [figure_8.table(), figure_8.performance_table()]
+        rows, seed = tuple(swf.read(args.trace, limit=trace_run.JOBS)), args.seed
+        runs = Runs(
             rows, range(seed, seed + args.runs), lambda text: line.show(f"{self.NAME}: {text}")
         )
-        tables += [gupta2013_figure_9.figure_9a(runs), gupta2013_figure_9.figure_9b(runs)]
+        tables += [figure_9a.table(runs), figure_9b.table(runs)]
         if args.curves is not None:
             line.show(f"{self.NAME}: curves")
-            output.save(gupta2013.curves_csv(rows, seed), args.curves)
+            output.save(trace_run.curves_csv(rows, seed), args.curves)
         return tables
 
 

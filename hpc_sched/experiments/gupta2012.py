@@ -222,8 +222,8 @@ def _types_table(share: float) -> Table:
     why = (
         f"The clocks alone would save {most:g} %, with the guessed communication {found:g} %, "
         f"published are up to {PUBLISHED_TYPES:g} %. The paper states why it is less than the "
-        f"clocks: time of communication does not depend on them. Its number is that of {100 * fits:.0f} % "
-        "of such time, which may include waiting for memory."
+        "clocks: time of communication does not depend on them. Its number is that of "
+        f"{100 * fits:.0f} % of such time, which may include waiting for memory."
     )
     return Table(
         source="Gupta2012, section 5, homogeneity",

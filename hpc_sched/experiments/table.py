@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+Word = Literal["reproduced", "explained", "explained in part", "not reproduced"]
 Cell = str | int | float | None  # None: nothing was published or measured
 
 
@@ -19,7 +20,7 @@ class Setting:
 class Verdict:
     """How the simulated numbers compare with the published ones."""
 
-    word: Literal["reproduced", "explained", "explained in part", "not reproduced"]
+    word: Word
     why: str
 
 

@@ -1,6 +1,6 @@
 """Queues of Gupta2013's trace simulation, and its default without regard to memory.
 
-The paper names no queue discipline. What follows from each is in ``gupta2013_figure_9``.
+The paper names no queue discipline. What follows from each is in ``figure_9a``.
 """
 
 from collections.abc import Sequence

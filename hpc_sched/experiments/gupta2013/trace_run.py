@@ -2,7 +2,8 @@
 
 Published: after 100 seconds the default placement has completed 801 of 1,500 jobs and MDOBP 910,
 on nodes of 2 GB (Figure 9a); MDOBP that limits interference has completed 1,060, where all jobs
-run 10 % shorter (Figure 9b). The settings are in ``gupta2013_figure_9``, with their sources.
+run 10 % shorter (Figure 9b). The settings, with their sources, are in ``figure_9a`` and
+``figure_9b``.
 """
 
 import csv
@@ -14,7 +15,7 @@ from functools import cache
 from typing import Literal
 
 from hpc_sched.core.sharing.cache_interference import Limits
-from hpc_sched.experiments.gupta2013_queues import (
+from hpc_sched.experiments.gupta2013.queues import (
     LEAST_FREE_BLIND,
     FcfsByCores,
     ScreenedListScheduling,
