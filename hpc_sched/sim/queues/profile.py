@@ -47,8 +47,8 @@ class Profile:
         # Stretches of time in which nothing changes: the first instant of each, how many of the
         # releases are past, and what is reserved. Shapes (stretches,), the same, and
         # (stretches, domains, 2); vcpus and MB.
-        kept = [each for each in reserved if each.start < math.inf]
-        instants = [(each.start, each.end) for each in kept]
+        kept = list(reserved)
+        instants = [(each.start, each.end) for each in kept if each.start < math.inf]
         times = self._releases.times
         self._starts: Reals = np.unique([*times, *chain.from_iterable(instants)])
         self._past: Array = np.searchsorted(times, self._starts, side="right") - 1
