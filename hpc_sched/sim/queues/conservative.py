@@ -46,6 +46,7 @@ class Conservative:
         has_released = self._gains != state.gains
         has_other_hosts = not np.array_equal(self._up, state.up)
         due = [job for job in self._first(simulation) if has_released or self._is_due(job, now)]
+        # Nothing has changed: the end of a start that a failure has undone, for example.
         if not due and not has_other_hosts:
             return
         if has_other_hosts or any(reserved.start < now for reserved in self.reserved.values()):
