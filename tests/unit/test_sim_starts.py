@@ -7,8 +7,8 @@ from hpc_sched.sim.queues import registry
 from hpc_sched.sim.queues.base import QueueOptions
 from hpc_sched.sim.queues.conservative import Conservative
 from hpc_sched.sim.simulation_input import Failure
+from tests.unit.core_jobs import one_leaf
 from tests.unit.simulated import Simulated
-from tests.unit.test_sim_easy import one_leaf
 
 
 def starts(found: Simulated) -> dict[int, float | None]:
