@@ -184,6 +184,7 @@ def test_every_entry_point_resolves():
         "hpc_sched.weighers",
         "hpc_sched.filters",
         "hpc_sched.policies",
+        "hpc_sched.queues",
         "nova.api.extra_spec_validators",
         "oslo.config.opts",
     }

@@ -601,6 +601,13 @@ def test_a_saved_cloud_is_where_it_starts(files: Path, capsys):
         (["nothing.swf"], 1, "nothing.swf: cannot be read: No such file"),
         (["topology.yaml"], 1, "topology.yaml: expected rows of 18 numbers"),
         (["--policy", "exat-plan"], 1, "did you mean exact-plan"),
+        (["--queue", "esy"], 1, "there is no queue discipline 'esy', did you mean easy"),
+        (
+            ["--queue", "easy", "--fair-share-half-life", "5"],
+            1,
+            "--fair-share-half-life does not go with --queue easy: expected one of fair-share",
+        ),
+        (["--fair-share-half-life", "0"], 2, "expected a number > 0, found '0'"),
         (["--require", "rack"], 1, "there is no level 'rack': expected one of leaf, pod, core"),
         (["--generate", "radix=1"], 2, "radix: expected 2 to 1000000 ports, found 1"),
         (["--host", "vcpus=1:x"], 1, "host type for 'x': there is no such host"),

@@ -55,6 +55,11 @@ def test_every_installed_discipline_has_a_case_here():
     assert sorted(STARTS) == registry.names()
 
 
+def test_every_installed_discipline_is_documented():
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "queues.rst"
+    assert set(registry.names()) <= set(page.read_text().split())
+
+
 @pytest.mark.parametrize("name", sorted(STARTS))
 def test_a_discipline_starts_the_same_jobs_event_by_event(name: str):
     queue = registry.queue(name)

@@ -26,6 +26,7 @@ RECORD = TraceRow(
     application=12,
     partition=1,
     number=1,
+    user=7,
 )
 
 

@@ -29,6 +29,7 @@ RECORD = TraceRow(
     application=12,
     partition=1,
     number=77,
+    user=7,
 )
 MIX = distributions.read_mix("sync=0.5,async=0.3,none=0.2", "x")
 SEED = 3
@@ -52,6 +53,7 @@ def test_a_row_becomes_a_job():
         trace_job=77,
         trace_submit=1000.0,
         application=Application("sync", "12", 0.0),
+        user=7,
     )
 
 

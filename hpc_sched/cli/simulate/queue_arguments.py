@@ -13,17 +13,17 @@ _NAMES = {"depth": "backfill_depth", "half_life": "fair_share_half_life"}
 def options_of(args: argparse.Namespace, queue: Queue) -> QueueOptions:
     """Return the options of a discipline.
 
-    :raises exceptions.SimulationError: for an option that the discipline does not read
+    :raises exceptions.SimulationError: for a half-life that the discipline does not read
     """
     stated = {field: getattr(args, name) for field, name in _NAMES.items()}
     found = {field: value for field, value in stated.items() if value is not None}
-    for field in found:
-        if field not in queue.options:
-            names = [name for name in registry.names() if field in registry.queue(name).options]
-            raise exceptions.SimulationError(
-                f"--{_NAMES[field].replace('_', '-')} does not go with --queue {queue.name}: "
-                f"expected one of {', '.join(names)}"
-            )
+    # The depth goes with any queue, so that a command can be repeated with another one.
+    if "half_life" in found and "half_life" not in queue.options:
+        names = [name for name in registry.names() if "half_life" in registry.queue(name).options]
+        raise exceptions.SimulationError(
+            f"--fair-share-half-life does not go with --queue {queue.name}: expected one of "
+            f"{', '.join(names)}"
+        )
     return QueueOptions(**found)
 
 
