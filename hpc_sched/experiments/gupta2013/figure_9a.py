@@ -79,7 +79,7 @@ def table(runs: Runs) -> Table:
         ("most free PEs", replace(PASSING, policy=MOST_FREE)),
         ("counted after 50 s", replace(PASSING, until=50_000.0)),
         ("counted after 150 s", replace(PASSING, until=150_000.0)),
-        ("16 cores a node", replace(PASSING, cores=16)),
+        ("16 cores a node", replace(PASSING, nodes=64, cores=16)),
         ("100 s of the trace", replace(FCFS, until=100.0)),
         ("the trace's arrivals", replace(FCFS, arrivals="trace")),
     ):

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from hpc_sched.experiments.gupta2013.trace_run import (
-    CORES,
     JOBS,
     LEAST_FREE,
     MOMENT,
@@ -24,7 +23,7 @@ FCFS, PASSING = TraceRun(LEAST_FREE, "fcfs"), TraceRun(LEAST_FREE, "passing")
 TRACE = (
     Setting("trace", "METACENTRUM-2009-2", "VII: METACENTRUM-02.swf; inferred: its 103,656 jobs"),
     Setting("jobs", f"the first {JOBS:,}", "VII"),
-    Setting("cores", f"{CORES:,}", "VII"),
+    Setting("cores", "1,024", "VII"),
     Setting("cores of a node", "4", "II-B for the testbed; inferred for the simulation"),
     Setting("a job of n cores, m MB", "n VMs of 1 core and m/n MB", "VII"),
 )

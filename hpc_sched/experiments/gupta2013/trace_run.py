@@ -23,6 +23,7 @@ from hpc_sched.experiments.gupta2013.queues import (
 from hpc_sched.sim.cluster.cluster import VCPUS, Cluster, HostType, uniform
 from hpc_sched.sim.cluster.fat_tree import FatTree
 from hpc_sched.sim.jobs import distributions, workload
+from hpc_sched.sim.jobs.distributions import Distribution
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.jobs.job_record import JobRecord, Outcome
 from hpc_sched.sim.jobs.swf import TraceRow
@@ -34,9 +35,8 @@ from hpc_sched.sim.queues.fcfs import Fcfs
 from hpc_sched.sim.simulation import Discipline, Simulation
 from hpc_sched.sim.simulation_input import SimulationInput
 
-JOBS, CORES = 1500, 1024
+JOBS = 1500
 MOMENT = 100_000.0  # s of the trace, after which completed jobs are counted
-SCORES = "uniform:0:30"
 ALPHA = 100.0
 BETAS = (40.0, 60.0)
 LESS = (0.1, 0.2)
@@ -50,7 +50,7 @@ _QUEUES: Mapping[Queue, Callable[[], Discipline]] = {
 }
 Classes = Literal["all sync", "sync above 1 VM", "all async"]
 
-_WORKLOAD = Workload(memory="total", scores=distributions.read(SCORES))
+_SCORES = distributions.read("uniform:0:30")
 _MB = 1024  # in a GB
 _INTERVAL = 6 * 3600.0  # s between checks that no slot is used twice
 
@@ -65,9 +65,11 @@ class TraceRun:
     policy: Policy
     queue: Queue = "fcfs"
     memory: float = 2.0  # GB of a node
+    nodes: int = 256
     cores: int = 4  # of a node
     beta: float = math.inf  # for policies that limit cache scores
     less: float = 0.0  # fraction by which all jobs run shorter
+    scores: Distribution = _SCORES  # cache score of a job's VMs
     classes: Classes = "all sync"
     arrivals: Literal["at once", "trace"] = "at once"
     until: float = MOMENT
@@ -109,7 +111,7 @@ def result(rows: Sequence[TraceRow], run: TraceRun, seed: int = 1) -> TraceResul
 
     :param seed: draws the cache scores, which are the same for all policies and queues
     """
-    nodes = cluster(run.memory, run.cores)
+    nodes = cluster(run.nodes, run.cores, run.memory)
     submitted = list(jobs(rows, run, seed))
     left = [job.count for job in submitted]  # VMs that have not ended
     done: list[tuple[float, float]] = []  # the end of the last VM, and core-hours
@@ -140,15 +142,15 @@ def result(rows: Sequence[TraceRow], run: TraceRun, seed: int = 1) -> TraceResul
 
 
 @cache
-def cluster(memory: float, cores: int) -> Cluster:
+def cluster(nodes: int, cores: int, memory: float) -> Cluster:
     """Return equal nodes under one switch: topology does not matter here."""
-    topology = FatTree(levels=1, radix=CORES // cores).topology()
+    topology = FatTree(levels=1, radix=nodes).topology()
     return uniform(topology, HostType(cores, round(memory * _MB)))
 
 
 def jobs(rows: Sequence[TraceRow], run: TraceRun, seed: int) -> Iterator[Job]:
     """Return the jobs: a VM of one core per processor, with its share of the memory used."""
-    for job in workload.jobs(rows, _WORKLOAD, seed):
+    for job in workload.jobs(rows, Workload(memory="total", scores=run.scores), seed):
         is_sync = run.classes == "all sync" or (run.classes == "sync above 1 VM" and job.count > 1)
         yield replace(
             job,
@@ -158,7 +160,7 @@ def jobs(rows: Sequence[TraceRow], run: TraceRun, seed: int) -> Iterator[Job]:
         )
 
 
-CURVE_COLUMNS = ("placement", "queue", "beta", "runtimes less by, %", "seconds", "jobs")
+CURVE_COLUMNS = ("placement", "queue", "beta", "runtimes less by", "seconds", "jobs")
 
 
 def curves_csv(rows: Sequence[TraceRow], seed: int) -> str:
@@ -178,7 +180,7 @@ def curves_csv(rows: Sequence[TraceRow], seed: int) -> str:
     writer.writerow(CURVE_COLUMNS)
     for run in runs:
         beta = f"{run.beta:g}" if run.is_drawn else ""
-        what = run.policy.name, run.queue, beta, f"{100 * run.less:g}"
+        what = run.name, run.queue, beta, f"{run.less:g}"
         for number, end in enumerate(result(rows, run, seed).ends, start=1):
             writer.writerow((*what, f"{end:g}", number))
     return text.getvalue()
