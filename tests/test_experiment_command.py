@@ -64,7 +64,8 @@ def test_a_table_is_next_to_the_published_numbers_with_a_verdict_and_settings_be
     assert lines[0] == "Gupta2012, section 5, topology: time less by in one rack than on two"
     assert any(line.split()[:1] == ["published"] for line in lines)
     assert any(line.startswith("Not reproduced. ") for line in lines)
-    assert any(line.split() == ["link", "of", "a", "rack", "10", "Gb/s,", "3.2:1", "3.1.1"] for line in lines)
+    words = ["link", "of", "a", "rack", "10", "Gb/s,", "3.2:1", "3.1.1"]
+    assert words in [line.split() for line in lines]
     assert any(line.endswith("guessed: varied") for line in lines)
 
 
