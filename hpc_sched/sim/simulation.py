@@ -194,7 +194,7 @@ class Simulation:
                         *(plurals.text(submitted.job.count, "VM"), submitted.job.runtime),
                         f"{MANY_STARTS:,}",
                     )
-                submitted.placed = None
+                submitted.placed, submitted.factor = None, 1.0
                 self.waiting[number] = submitted.job
                 self.waiting.move_to_end(number, last=False)
             else:

@@ -201,6 +201,7 @@ USE = {"vcpu_use", "memory_use"} | {
     "revenue_per_host_hour",
     "revenue_per_host_core_hour",
 }
+HOURS = {"core_hours", "host_core_hours", "host_hours"}
 HOPS = {"hop_byte_ratio", "hops_per_pair"}
 # Decided where the jobs are the same; the counts of jobs are equal then.
 REST = {column.field for column in COLUMNS} - ALL_JOBS - USE - HOPS
@@ -219,6 +220,13 @@ def test_more_use_is_no_merit_where_placements_change_runtimes():
 @pytest.mark.parametrize("name", ["restarts", "killed", "failed", "left"])
 def test_more_use_is_no_merit_where_work_is_lost_or_left(name):
     assert not decided(**{name: (1, 1)}) & USE
+
+
+@pytest.mark.parametrize("name", ["killed", "failed", "left"])
+def test_fewer_hours_are_no_merit_where_jobs_are_not_done(name):
+    """Their hours count too, and a policy that has done less of them spends less."""
+    assert decided(**{name: (1, 1)}) & HOURS == set()
+    assert decided(restarts=(1, 1)) & HOURS == HOURS
 
 
 def test_what_is_about_other_jobs_is_not_compared():
@@ -285,5 +293,7 @@ def test_what_is_marked_is_said_and_why():
     assert "more use is no merit" in said(grown)
     fewer = [fixed[0], run("b", drawn=False, done=9)]
     assert "not done equally many jobs" in said(fewer)
-    assert compare(fewer).unlike == {Scope.DONE, Scope.DONE_ON_ONE_ISLAND, Scope.OCCUPIED}
+    assert compare(fewer).unlike == {
+        *(Scope.DONE, Scope.DONE_ON_ONE_ISLAND, Scope.OCCUPIED, Scope.SPENT)
+    }
     assert "A run was stopped early" in said([fixed[0], run("b", drawn=False, jobs=5)])

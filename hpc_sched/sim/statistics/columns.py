@@ -31,6 +31,8 @@ class Scope(IntEnum):
     # What VMs occupy is work only if every job takes the same time on any hosts, and none is
     # killed, lost or left: longer runtimes occupy more, and are no merit.
     OCCUPIED = 3
+    # Core-hours, which shorter runtimes save: the same, but for the runtimes.
+    SPENT = 4
 
 
 def duration(seconds: float) -> str:
@@ -98,7 +100,8 @@ class Column:
         return plus_minus(factor * mean, factor * half_width)
 
 
-_SUBMITTED, _ISLAND, _OCCUPIED = Scope.SUBMITTED, Scope.DONE_ON_ONE_ISLAND, Scope.OCCUPIED
+_SUBMITTED, _ISLAND = Scope.SUBMITTED, Scope.DONE_ON_ONE_ISLAND
+_OCCUPIED, _SPENT = Scope.OCCUPIED, Scope.SPENT
 
 # A column is one line.
 # fmt: off
@@ -124,9 +127,9 @@ COLUMNS = (
     Column("Crossing jobs per leaf", "mean", "crossing", LESS, ratio),
     Column("Crossing jobs per leaf", "most", "most_crossing", LESS, _whole),
     Column("Runtime", "factor", "factor_mean", LESS, ratio, is_important=True),
-    Column("Core-hours", "of VMs", "core_hours", LESS, _whole),
-    Column("Core-hours", "of hosts in use", "host_core_hours", LESS, _whole),
-    Column("Hours", "of hosts in use", "host_hours", LESS, _whole),
+    Column("Core-hours", "of VMs", "core_hours", LESS, _whole, _SPENT),
+    Column("Core-hours", "of hosts in use", "host_core_hours", LESS, _whole, _SPENT),
+    Column("Hours", "of hosts in use", "host_hours", LESS, _whole, _SPENT),
     Column("Revenue", "in all", "revenue", MORE, _money, _OCCUPIED),
     Column("Revenue", "per host-hour", "revenue_per_host_hour", MORE, _money, _OCCUPIED),
     Column("Revenue", "per host core-hour", "revenue_per_host_core_hour", MORE, _money, _OCCUPIED),

@@ -208,6 +208,8 @@ def _is_unlike(scope: Scope, policies: Sequence[ComparedPolicy]) -> bool:
         for seed, summary in policy.runs.items():
             if scope is Scope.OCCUPIED and _occupies_otherwise(summary):
                 return True
+            if scope is Scope.SPENT and _is_unfinished(summary):
+                return True
             by_seed.setdefault(seed, set()).add(_counts(scope, summary))
     return any(len(found) > 1 for found in by_seed.values())
 
@@ -224,5 +226,9 @@ def _counts(scope: Scope, summary: Summary) -> tuple[int, ...]:
 def _occupies_otherwise(summary: Summary) -> bool:
     """True if the use of a run is not that of its done jobs with their own runtimes."""
     grown = summary.factor_mean not in (None, 1.0)
-    lost = summary.killed or summary.failed
-    return bool(grown or summary.restarts or lost or summary.left)
+    return bool(grown or summary.restarts) or _is_unfinished(summary)
+
+
+def _is_unfinished(summary: Summary) -> bool:
+    """True if a run has used resources for jobs that were not done."""
+    return bool(summary.killed or summary.failed or summary.left)

@@ -60,4 +60,9 @@ def _about_unlike(comparison: Comparison) -> list[str]:
             "Placements changed runtimes, or jobs were killed, failed, restarted or were left: "
             "more use is no merit, and not marked."
         )
+    if Scope.SPENT in unlike:
+        found.append(
+            "Jobs were killed, failed or were left: hours were spent on them too, and no hours are "
+            "marked."
+        )
     return found
