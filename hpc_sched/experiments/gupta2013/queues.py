@@ -3,12 +3,11 @@
 The paper names no queue discipline. What follows from each is in ``figure_9a``.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from hpc_sched.core.arrays import Array, Mask, Reals
+from hpc_sched.core.arrays import Mask
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.core.sharing.cache_interference import EPSILON
 from hpc_sched.sim.cluster.cluster import VCPUS
@@ -16,6 +15,8 @@ from hpc_sched.sim.cluster.cluster_state import PlacedJob
 from hpc_sched.sim.jobs.job import Job
 from hpc_sched.sim.policies.base import PlacementRequest, Places, Policy, filled
 from hpc_sched.sim.simulation import Simulation
+
+_SLACK = 1e-3  # of rooms by scores, more than single precision loses
 
 
 def _least_free_blind(request: PlacementRequest) -> Places | Rejection:
@@ -63,48 +64,52 @@ class ScreenedListScheduling:
 
     def __init__(self) -> None:
         """Start with an empty queue."""
-        self._gains = -1  # releases seen so far; the first call has seen none
+        self._screen: Screen | None = None
+        self._gains = 0  # releases seen so far
 
     def __call__(self, simulation: Simulation) -> None:
         """Start what fits. O(waiting jobs * hosts) after each release and start."""
-        if self._gains == simulation.state.gains:
+        if self._screen is None:
+            self._screen = Screen(list(simulation.waiting.values()))
+        elif self._gains == simulation.state.gains:
             return
         self._gains = simulation.state.gains
-        jobs = list(simulation.waiting.values())
-        screen = Screen.of(jobs)
         tried = 0
-        while (fits := screen.may_fit(simulation, tried)).any():
-            tried += int(fits.argmax()) + 1
-            simulation.start(jobs[tried - 1])
+        while (fits := self._screen.may_fit(simulation, tried)).any():
+            tried += int(fits.argmax())
+            if simulation.start(self._screen.jobs[tried]):
+                self._screen.drop(tried)
+            else:
+                tried += 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Screen:
-    """What decides whether jobs fit by cores and cache scores. Shapes (jobs,)."""
+    """What decides whether jobs of one core per VM fit by cores and cache scores."""
 
-    counts: Array  # VMs
-    scores: Reals  # of a VM, above 0
-    is_sync: Array  # 0 or 1
-
-    @classmethod
-    def of(cls, jobs: Sequence[Job]) -> "Screen":
-        """Return the screen of jobs with one core per VM."""
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs = jobs
         there = [job.application for job in jobs]
-        return cls(
-            np.array([job.count for job in jobs], dtype=np.int64),
-            np.array([max(each.score, EPSILON) for each in there]),
-            np.array([each.app_class == "sync" for each in there], dtype=np.int64),
-        )
+        # Shapes (jobs,). Scores are above 0.
+        self._counts = np.array([job.count for job in jobs], dtype=np.int64)
+        self._scores = np.array([max(each.score, EPSILON) for each in there], dtype=np.float32)
+        self._sync = np.array([each.app_class == "sync" for each in there], dtype=np.int64)
+
+    def drop(self, index: int) -> None:
+        """Remove a job."""
+        del self.jobs[index]
+        self._counts = np.delete(self._counts, index)
+        self._scores = np.delete(self._scores, index)
+        self._sync = np.delete(self._sync, index)
 
     def may_fit(self, simulation: Simulation, tried: int) -> Mask:
         """Return False for jobs that hosts cannot take. Shape (jobs - tried,). O(jobs * hosts).
 
-        It is a bound: memory is not counted, and sums of scores are rounded upwards.
+        It is a bound: memory is not counted, and rooms by scores are rounded upwards.
 
-        :param tried: first jobs that are left out
+        :param tried: jobs at the head that are left out
         """
         state, limits = simulation.state, simulation.setting.limits
-        counts, is_sync = self.counts[tried:], self.is_sync[tried:]
+        counts, scores, sync = self._counts[tried:], self._scores[tried:], self._sync[tried:]
         hosts = np.flatnonzero(state.free[:, VCPUS] > 0)
         free = state.free[hosts, VCPUS]
         fits: Mask = counts <= free.sum()
@@ -112,16 +117,16 @@ class Screen:
             return fits
         lower = min(limits.alpha, limits.beta)
         higher = np.full(len(state.free), limits.alpha)
-        if not is_sync.all():
+        if not sync.all():
             for placed in state.jobs.values():
                 if placed.job.application.app_class == "sync":
                     higher[placed.hosts] = lower
         # Left for jobs that are not sync, and for those that are. Shape (2, hosts)
         left = np.stack([higher[hosts], np.full(len(hosts), lower)]) - state.scores[hosts]
-        # Hosts that take none of the jobs: at the limit, most of them.
-        useful = left.max(axis=0) >= self.scores[tried:].min() * (1 - 1e-6)
-        rooms = left[:, useful][is_sync] / self.scores[tried:, np.newaxis]
-        np.floor(rooms + 1e-6, out=rooms)
-        np.minimum(np.maximum(rooms, 0.0, out=rooms), free[useful], out=rooms)
+        # At the limit, most hosts take none of the jobs.
+        useful = left.max(axis=0) >= scores.min() * (1 - _SLACK)
+        rooms = left[:, useful].astype(np.float32)[sync] / scores[:, np.newaxis]
+        np.floor(rooms + np.float32(_SLACK), out=rooms)
+        np.clip(rooms, 0, free[useful].astype(np.float32), out=rooms)
         fits &= rooms.sum(axis=1) >= counts
         return fits
