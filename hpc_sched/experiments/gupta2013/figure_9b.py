@@ -62,7 +62,6 @@ def table(runs: Runs) -> Table:
             for less in LESS:
                 limited = TraceRun(IN_LIMITS, queue, beta=beta, less=less)
                 found.append(_line(runs, limited))
-    found.append(_line(runs, replace(_STATED, less=0.0), "varied"))
     others: tuple[Classes, ...] = ("sync above 1 VM", "all async")
     found += [_line(runs, replace(_STATED, classes=each), "varied") for each in others]
     return Table(

@@ -33,6 +33,7 @@ LEAST_FREE_BLIND = Policy(
     "least-free-pe, blind",
     "each VM on the host with the fewest free processors, whatever its free memory",
     _least_free_blind,
+    draws=False,
 )
 
 
