@@ -15,6 +15,7 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Gang, Refusal, Rejection
 from hpc_sched.core.processor_choice import choose_processor
 from hpc_sched.core.processors.group_processors import HostProcessors
+from hpc_sched.core.processors.processor_ranking import UNRANKED
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
 from tests.unit.plan_oracle import Oracle
@@ -104,7 +105,7 @@ def asked(draw: st.DrawFn) -> Asked:
         left=case.count,
         awaiting=case.count + draw(st.integers(0, 9)),
         processors=HostProcessors.of(
-            names, [None] * len(hosts), [8] * len(hosts), everything, of_members, ()
+            names, [None] * len(hosts), [8] * len(hosts), everything, of_members, UNRANKED
         ),
     )
     full = {f"{SECRET}reason": 50} if draw(st.booleans()) else {}

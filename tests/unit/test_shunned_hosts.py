@@ -21,6 +21,7 @@ from hpc_sched.core.plan.problem import tie_order
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor
 from hpc_sched.core.processors.group_processors import HostProcessors
+from hpc_sched.core.processors.processor_ranking import ProcessorRanking
 from hpc_sched.core.server_group_policy import hard_policy
 from hpc_sched.topology import Topology
 from tests.unit import fabrics
@@ -57,7 +58,7 @@ def group(
 def types(**hosts: str) -> HostProcessors:
     """Return processor types, best first, of hosts whose names are separated by blanks."""
     masks = {name: np.isin(FABRIC.hosts, text.split()) for name, text in hosts.items()}
-    return HostProcessors(masks, dict.fromkeys(hosts, 1), {}, list(hosts))
+    return HostProcessors(masks, dict.fromkeys(hosts, 1), {}, ProcessorRanking(list(hosts)))
 
 
 def refusal(request: GroupRequest) -> str:
