@@ -1,13 +1,14 @@
 """The tables of runs: one row per policy, one column per measure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from hpc_sched import decimals
 from hpc_sched.sim.report.policy_runs import LineStyle, PolicyRuns
 from hpc_sched.sim.statistics.columns import Column, duration, headings, plus_minus
 from hpc_sched.sim.statistics.estimate import Estimate
-from hpc_sched.sim.statistics.policy_comparison import Comparison
+from hpc_sched.sim.statistics.policy_comparison import ComparedPolicy, Comparison
 
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
@@ -66,16 +67,10 @@ def means(
         exact = f"{decimals.text_of(estimate.mean)} s" if column.text is duration else ""
         return TableCell(text, exact, span, policy in marked[column.field])
 
-    return Table(
-        tuple(columns),
-        tuple(
-            Row(
-                each.name,
-                runs.look,
-                tuple(cell(column, each.name, each.means[column.field]) for column in columns),
-            )
-            for runs, each in zip(policies, comparison.policies, strict=True)
-        ),
+    return _table(
+        columns,
+        zip(policies, comparison.policies, strict=True),
+        lambda column, policy: cell(column, policy.name, policy.means[column.field]),
     )
 
 
@@ -94,15 +89,24 @@ def differences(
         span = f"\N{PLUS-MINUS SIGN} {spread}"
         return TableCell(_signed(mean, text), span=span, is_open=abs(mean) <= half_width)
 
+    return _table(
+        columns,
+        islice(zip(policies, comparison.policies, strict=True), 1, None),
+        lambda column, policy: cell(comparison.percent(policy, column.field)),
+    )
+
+
+def _table(
+    columns: Sequence[Column],
+    policies: Iterable[tuple[PolicyRuns, ComparedPolicy]],
+    cell: Callable[[Column, ComparedPolicy], TableCell],
+) -> Table:
+    """Return a table with a row for each policy."""
     return Table(
         tuple(columns),
         tuple(
-            Row(
-                each.name,
-                runs.look,
-                tuple(cell(comparison.percent(each, column.field)) for column in columns),
-            )
-            for runs, each in list(zip(policies, comparison.policies, strict=True))[1:]
+            Row(policy.name, runs.look, tuple(cell(column, policy) for column in columns))
+            for runs, policy in policies
         ),
     )
 
