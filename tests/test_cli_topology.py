@@ -51,7 +51,7 @@ switches:
 """
 BROKEN_LINES = [
     "bad.yaml:4: unknown key 'speed' in a switch of switch 'spine'; known: name, switches, hosts, "
-    "processor",
+    "processor, members, ids",
     "bad.yaml:6: host 'n2' is under leaf 'b' and leaf 'c'",
     "bad.yaml:7: switch 'b' stands twice, first on line 5: a switch has one parent",
 ]

@@ -15,16 +15,17 @@ def short_name(name: str) -> str | None:
 class HostNames:
     """Finds hypervisors in one topology; immutable, built once per topology.
 
-    A nodename is looked up first, then a service host, then the short names of both, unless
-    several hosts of the topology share it.
+    A nodename is looked up first, then a service host, each by name or id; then the short names
+    of both, unless several hosts of the topology share it.
     """
 
-    __slots__ = ("_by_short", "_topology")
+    __slots__ = ("_by_id", "_by_short", "_topology")
 
     def __init__(self, topology: Topology) -> None:
         shorts = [(short_name(host), host) for host in topology.hosts]
         count = Counter(short for short, _ in shorts)
         self._topology = topology
+        self._by_id = {id_: host for host, id_ in topology.host_ids.items()}
         self._by_short = {short: host for short, host in shorts if short and count[short] == 1}
 
     def find_all(self, places: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
@@ -36,22 +37,27 @@ class HostNames:
         found = [self.find(*place) for place in places]
         nodes: dict[str, set[str]] = {}
         for name, place in zip(found, places, strict=True):
-            if name is not None and name not in place:
+            if name is not None:
                 nodes.setdefault(name, set()).add(place[1])
         shared = {name for name, same in nodes.items() if len(same) > 1}
         names, unknown = [], []
         for name, place in zip(found, places, strict=True):
-            if name is None or (name in shared and name not in place):
+            if name is None or (name in shared and not self._is_exact(name, place)):
                 name = place[1] or place[0]
                 unknown.append(name)
             names.append(name)
         return names, unknown
+
+    def _is_exact(self, name: str, place: tuple[str, str]) -> bool:
+        return name in place or self._topology.host_ids.get(name) in place
 
     def find(self, host: str, nodename: str | None = None) -> str | None:
         """Return the topology's name of a hypervisor, or None. O(1)."""
         for name in (nodename, host):
             if name and name in self._topology:
                 return name
+            if name and name in self._by_id:
+                return self._by_id[name]
         for name in (nodename, host):
             short = short_name(name) if name else None
             if short and short in self._by_short:

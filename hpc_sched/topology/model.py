@@ -1,8 +1,9 @@
 """The topology of a fabric: an immutable tree with dense indices, shared by all requests."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,25 @@ from hpc_sched.topology.tree import (
     name_rank,
     with_leaves,
 )
+
+_GUID = re.compile(r"(?:S-|H-)?(?:0x)?([0-9a-f]{1,16})\Z", re.IGNORECASE)
+
+
+def normalized_id(id_: str) -> str:
+    """Return a GUID with 16 lower-case digits; another id in lower case."""
+    found = _GUID.match(id_)
+    return found[1].lower().rjust(16, "0") if found else id_.lower()
+
+
+def _check_ids(ids: Mapping[str, str], hosts: Mapping[str, int]) -> None:
+    """Raise a TopologyError unless ids are of known hosts, and clearly theirs."""
+    owner: dict[str, str] = {}
+    for host, id_ in ids.items():
+        if host not in hosts:
+            raise exceptions.TopologyError(f"host {host!r} has an id, but no place in the tree")
+        other = id_ if id_ in hosts else owner.setdefault(id_, host)
+        if other != host:
+            raise exceptions.TopologyError(f"hosts {other!r} and {host!r} are both called {id_!r}")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -46,6 +66,8 @@ class Topology:
     _host_index: dict[str, int]
     _switch_index: dict[str, int]
     remarks: tuple[str, ...] = ()  # sentences on what the reader corrected or doubts
+    incomplete: tuple[str, ...] = ()  # sentences on what is missing in the description
+    host_ids: Mapping[str, str] = field(default_factory=dict)  # host to its id, such as a UUID
     # The root that including() has added next to several islands, -1 without one. It is on the
     # highest level, though its leaves are directly below it.
     unnamed_root: int = -1
@@ -59,6 +81,8 @@ class Topology:
         host_processors: Mapping[str, str] | None = None,
         details: Details | None = None,
         remarks: Sequence[str] = (),
+        incomplete: Sequence[str] = (),
+        host_ids: Mapping[str, str] | None = None,
     ) -> "Topology":
         """Return the topology of nested switches, ``{"core": {"leaf1": ["h1", "h2"]}}``.
 
@@ -68,9 +92,11 @@ class Topology:
         :param processors: switch name to the processor type of the hosts below it
         :param host_processors: host name to its own processor type, whatever its switches state
         :param details: all attributes of switches, in place of ``processors``
+        :param incomplete: sentences on what shows that the description has been cut off
+        :param host_ids: host name to another id by which Nova may know it
         :raises exceptions.TopologyError: for an empty tree or switch, a switch or host given
-            twice, a wrong number of level names, or a processor type of a host that the tree
-            does not have
+            twice, a wrong number of level names, a processor type or id of a host that the tree
+            does not have, or an id that is another host's name or id
         """
         reader = TreeReader(tree)
         names = reader.levels(tuple(levels))
@@ -79,6 +105,8 @@ class Topology:
             raise exceptions.TopologyError(
                 f"host {min(unknown)!r} has a processor type, but no place in the tree"
             )
+        ids = {host: id_ for host, id_ in (host_ids or {}).items() if id_ != host}
+        _check_ids(ids, reader.host_index)
         return cls(
             hosts=tuple(reader.hosts),
             switches=reader.switches(details or Details(processors or {})),
@@ -90,6 +118,8 @@ class Topology:
             _host_index=reader.host_index,
             _switch_index=reader.switch_index,
             remarks=tuple(remarks),
+            incomplete=tuple(incomplete),
+            host_ids=ids,
         )
 
     def to_tree(self) -> dict[str, Any]:
@@ -107,6 +137,8 @@ class Topology:
             processors={s.name: s.processor for s in self.switches if s.processor is not None},
             members={s.name: s.members for s in self.switches if s.members},
             links={s.name: s.links for s in self.switches if s.links is not None},
+            ids={s.name: s.ids for s in self.switches if s.ids},
+            order={s.name: s.order for s in self.switches if s.order},
         )
 
     def renamed(self, names: Mapping[str, str]) -> "Topology":
@@ -120,8 +152,17 @@ class Topology:
                 pair = f"{self.hosts[index[host]]!r} and {self.hosts[i]!r}"
                 raise exceptions.TopologyError(f"hosts {pair} would both be called {host!r}")
         own = {names.get(host, host): type_ for host, type_ in self.host_processors.items()}
-        rank = name_rank(hosts)
-        return replace(self, hosts=hosts, name_rank=rank, host_processors=own, _host_index=index)
+        ids = {names.get(host, host): id_ for host, id_ in self.host_ids.items()}
+        ids = {host: id_ for host, id_ in ids.items() if id_ != host}
+        _check_ids(ids, index)
+        return replace(
+            self,
+            hosts=hosts,
+            name_rank=name_rank(hosts),
+            host_processors=own,
+            host_ids=ids,
+            _host_index=index,
+        )
 
     def __repr__(self) -> str:
         return f"<Topology {self.summary()}>"
@@ -192,6 +233,21 @@ class Topology:
             return self._switch_index[name]
         except KeyError:
             raise exceptions.UnknownHostError(f"switch {name!r} is not in the topology") from None
+
+    def switches_known_as(self, name: str) -> tuple[str, ...]:
+        """Return the switches with this name, else those with such a member or id. O(switches).
+
+        A GUID may be written with or without 0x, zeros or a leading ``S-``; several switches of
+        the tree may have one member in common.
+        """
+        if name in self._switch_index:
+            return (name,)
+        wanted = normalized_id(name)
+        return tuple(
+            switch.name
+            for switch in self.switches
+            if name in switch.members or wanted in map(normalized_id, switch.ids)
+        )
 
     def hops(self, a: str, b: str) -> float:
         """Return the switches on the path between two hosts, in O(depth).

@@ -53,6 +53,8 @@ class Switch:
     processor: str | None = None  # processor type of the hosts below, where it is known
     members: tuple[str, ...] = ()  # the merged switches, where there are several
     links: Links | None = None  # where the description states the rates
+    ids: tuple[str, ...] = ()  # GUIDs, MAC addresses or other ids of the switches in this node
+    order: int = 0  # place in the description, where that differs from the order of the tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class Details:
     processors: Mapping[str, str] = field(default_factory=dict)
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     links: Mapping[str, Links] = field(default_factory=dict)
+    ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    order: Mapping[str, int] = field(default_factory=dict)
 
 
 def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
@@ -116,9 +120,17 @@ class TreeReader:
 
     def switches(self, details: Details) -> tuple[Switch, ...]:
         """Return the switches, depth first."""
-        processors, members, links = details.processors, details.members, details.links
         return tuple(
-            Switch(name, level, above, processors.get(name), members.get(name, ()), links.get(name))
+            Switch(
+                name,
+                level,
+                above,
+                details.processors.get(name),
+                details.members.get(name, ()),
+                details.links.get(name),
+                details.ids.get(name, ()),
+                details.order.get(name, 0),
+            )
             for name, level, above in zip(self.names, self.heights, self.parents, strict=True)
         )
 

@@ -65,7 +65,9 @@ EXAMPLE = Topology.from_tree(
     details=Details(
         processors={"leaf01": "gold-6338", "pod2": "0123"},
         members={"core[1-2]": ("core1", "core2")},
+        ids={"core[1-2]": ("0x00000000000000c1", "0x00000000000000c2")},
     ),
+    host_ids={"gpu2": "0123e5c0-0000-4c4e-9d4e-0c8a0e1b5a78"},
 )
 
 
@@ -74,8 +76,9 @@ def test_the_example_is_written_as_a_person_would():
         """\
 levels: [rack, row, hall]
 switches:
-# stands for core[1-2]
 - name: "core[1-2]"
+  members: ["core[1-2]"]
+  ids: ["0x00000000000000c1", "0x00000000000000c2"]
   switches:
   - name: pod1
     switches:
@@ -85,7 +88,9 @@ switches:
     - name: leaf02
       hosts:
       - node[019-020]
-      - {name: "gpu[1-4]", processor: "epyc 7763"}
+      - {name: "gpu1", processor: "epyc 7763"}
+      - {name: "gpu2", processor: "epyc 7763", id: "0123e5c0-0000-4c4e-9d4e-0c8a0e1b5a78"}
+      - {name: "gpu[3-4]", processor: "epyc 7763"}
   - name: pod2
     processor: "0123"
     switches:
@@ -112,6 +117,7 @@ SwitchName=core-1-2 Switches=pod[1-2]
             "switch 'l#3' is called 'l-3' in the file, for Slurm would not take its name",
             "names of levels are left out: rack, row, hall",
             "processor types are left out",
+            "ids of hosts are left out",
         ),
     )
 

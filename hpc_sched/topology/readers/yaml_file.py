@@ -15,14 +15,14 @@ from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import InvalidItemError, Problems
 from hpc_sched.topology.readers.text_driver import TextDriver
-from hpc_sched.topology.tree import MAX_LEVELS
+from hpc_sched.topology.tree import MAX_LEVELS, Details
 from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 
 # A level of switches nests a list and its keys.
 MAX_NESTING = 4 * MAX_LEVELS
 _TOP_KEYS = ("levels", "switches")
-_SWITCH_KEYS = ("name", "switches", "hosts", "processor")
-_HOST_KEYS = ("name", "processor")
+_SWITCH_KEYS = ("name", "switches", "hosts", "processor", "members", "ids")
+_HOST_KEYS = ("name", "processor", "id")
 
 
 class YamlFileDriver(TextDriver):
@@ -43,7 +43,13 @@ class _TreeReader:
     host_leaf: dict[str, str] = field(default_factory=dict)
     processors: dict[str, str] = field(default_factory=dict)
     host_processors: dict[str, str] = field(default_factory=dict)
+    host_ids: dict[str, str] = field(default_factory=dict)
+    members: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     names: hostlist.Expansion = field(default_factory=hostlist.Expansion)
+    switch_names: hostlist.Expansion = field(
+        default_factory=lambda: hostlist.Expansion("switch name or id")
+    )
 
     def read(self, root: yaml.Node) -> Topology:
         tree: dict[str, Any] = {}
@@ -61,7 +67,13 @@ class _TreeReader:
                     raise invalid(top, "levels: expected a name for every level, found none")
         self.problems.stop()
         try:
-            return Topology.from_tree(tree, levels, self.processors, self.host_processors)
+            return Topology.from_tree(
+                tree,
+                levels,
+                host_processors=self.host_processors,
+                details=Details(self.processors, self.members, ids=self.ids),
+                host_ids=self.host_ids,
+            )
         except exceptions.TopologyError as error:
             raise self.problems.error(line_of(top), str(error)) from error
 
@@ -98,6 +110,9 @@ class _TreeReader:
         name = path[-1]
         if "processor" in fields:
             self.processors[name] = text(fields["processor"], "processor")
+        for key, found in (("members", self.members), ("ids", self.ids)):
+            if key in fields:
+                found[name] = self._listed(fields[key], f"{key} of switch {name!r}")
         if "hosts" in fields and "switches" in fields:
             raise invalid(item, f"switch {name!r} has both 'hosts' and 'switches'")
         if "hosts" in fields:
@@ -106,9 +121,22 @@ class _TreeReader:
             return self._switches(fields["switches"], path)
         raise invalid(item, f"switch {name!r} has neither 'hosts' nor 'switches'")
 
+    def _listed(self, node: yaml.Node, what: str) -> tuple[str, ...]:
+        """Return other names of a switch: folded ones, or any text in quotes."""
+        names: list[str] = []
+        for item in _lists(node, what):
+            listed = text(item, what)
+            try:
+                names += self.switch_names.expand(listed)
+            except hostlist.TooManyNamesError as error:
+                raise self.problems.error(line_of(item), f"{what}: {error}") from error
+            except ValueError:
+                # A switch's own name may have any characters.
+                names.append(listed)
+        return tuple(names)
+
     def _hosts(self, node: yaml.Node, leaf: str) -> list[str]:
-        is_text = isinstance(node, yaml.ScalarNode) and not is_null(node)
-        lists = [node] if is_text else items(node, f"hosts of leaf {leaf!r}")
+        lists = _lists(node, f"hosts of leaf {leaf!r}")
         if not lists:
             raise invalid(node, f"leaf {leaf!r} has no hosts")
         hosts: list[str] = []
@@ -118,7 +146,7 @@ class _TreeReader:
         return hosts
 
     def _named_hosts(self, item: yaml.Node, leaf: str) -> list[str]:
-        name, processor = item, None
+        name, processor, id_ = item, None, None
         if isinstance(item, yaml.MappingNode):
             what = f"a host of leaf {leaf!r}"
             fields = mapping(item, what, _HOST_KEYS)
@@ -127,6 +155,8 @@ class _TreeReader:
             name = fields["name"]
             if "processor" in fields:
                 processor = text(fields["processor"], "processor")
+            if "id" in fields:
+                id_ = text(fields["id"], "id")
         folded = text(name, "a host's name")
         try:
             hosts = self.names.expand(folded)
@@ -143,7 +173,17 @@ class _TreeReader:
             self.host_leaf[host] = leaf
             if processor is not None:
                 self.host_processors[host] = processor
+        if id_ is not None:
+            if len(hosts) != 1:
+                raise invalid(name, f"id {id_!r}: expected one host, found {len(hosts)}")
+            self.host_ids[hosts[0]] = id_
         return hosts
+
+
+def _lists(node: yaml.Node, what: str) -> list[yaml.Node]:
+    """Return the items of a list, or the only one, given as a text."""
+    is_text = isinstance(node, yaml.ScalarNode) and not is_null(node)
+    return [node] if is_text else items(node, what)
 
 
 def invalid(node: yaml.Node, text: str) -> InvalidItemError:

@@ -79,4 +79,6 @@ def _warnings(topology: Topology, names: Mapping[str, str]) -> list[str]:
         found.append(f"names of levels are left out: {', '.join(topology.levels)}")
     if topology.host_processors or any(switch.processor for switch in topology.switches):
         found.append("processor types are left out")
+    if topology.host_ids:
+        found.append("ids of hosts are left out")
     return found

@@ -20,7 +20,7 @@ _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n")
 def text_of(topology: Topology) -> str:
     """Return a topology as a file; TopologyError for a name or depth that cannot be read again.
 
-    The hosts of a leaf are folded and sorted by name. Members of a switch are a comment. Linear.
+    The hosts of a leaf are folded and sorted by name. Linear.
     """
     check_depth(topology)
     below, hosts = topology.children(), topology.leaf_hosts()
@@ -50,16 +50,32 @@ def check_depth(topology: Topology) -> None:
 
 
 def _head(switch: Switch) -> Iterator[str]:
-    if switch.members:
-        yield f"# stands for {comment(hostlist.fold(switch.members))}"
     yield f"- name: {_scalar(switch.name, 'switch')}"
+    for key, names in (("members", _members(switch)), ("ids", switch.ids)):
+        if names:
+            yield f"  {key}: [{', '.join(_scalar(text, key) for text in names)}]"
     if switch.processor is not None:
         yield f"  processor: {_scalar(switch.processor, 'processor')}"
 
 
+def _members(switch: Switch) -> list[str]:
+    """Return the members of a switch, folded; without those that would be read as several."""
+    plain = [name for name in switch.members if hostlist.PLAIN.match(name)]
+    odd = (name for name in switch.members if not hostlist.PLAIN.match(name))
+    return [*hostlist.written(plain), *(name for name in odd if not set(name) & set(",[]"))]
+
+
 def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[str]:
     items = []
-    for type_, names in groupby(hosts, key=topology.host_processors.get):
+
+    def attributes(host: str) -> dict[str, str]:
+        stated = {
+            "processor": topology.host_processors.get(host),
+            "id": topology.host_ids.get(host),
+        }
+        return {key: value for key, value in stated.items() if value is not None}
+
+    for stated, names in groupby(hosts, key=attributes):
         try:
             texts = hostlist.written(tuple(names))
         except ValueError as error:
@@ -68,8 +84,9 @@ def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[s
             ) from error
         for text in texts:
             item = _scalar(text, "host")
-            if type_ is not None:
-                item = f"{{name: {_quoted(text)}, processor: {_quoted_text(type_, 'processor')}}}"
+            if stated:
+                more = (f"{key}: {_quoted_text(value, key)}" for key, value in stated.items())
+                item = f"{{name: {_quoted(text)}, {', '.join(more)}}}"
             items.append(item)
     if len(items) == 1 and not items[0].startswith("{"):
         yield f"  hosts: {items[0]}"
