@@ -75,7 +75,7 @@ BROKEN: list[BrokenTopology] = [
     _case(
         "an unknown key at a switch",
         "switches:\n- name: sw1\n  host: [h1]\n",
-        r":3: unknown key 'host' in a switch .*known: name, switches, hosts, processor, members, ids",
+        r":3: unknown key 'host' in a switch .*known: name, switches, hosts, processor, members",
     ),
     _case(
         "a merge key, which the driver does not know",

@@ -10,14 +10,17 @@ Sets of leaves are masks, bit i for leaf i: one machine operation handles 64 lea
 import functools
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.tree import MAX_LEVELS, Details, Links
+
+NO_IDS: Mapping[str, str] = MappingProxyType({})
 
 # A longer folded list of names is truncated in the name of a node.
 MAX_NAME = 60
@@ -47,6 +50,8 @@ def build(
     near: Sequence[Sequence[int]],
     uppers: Iterable[Upper],
     remarks: Sequence[str] = (),
+    incomplete: Sequence[str] = (),
+    ids: Mapping[str, str] = NO_IDS,
 ) -> Topology:
     """Return the tree of leaves at given distances.
 
@@ -59,6 +64,8 @@ def build(
     :param near: ``near[d - 1][i]`` is the mask of the leaves with at most d switches on the
         path from a host below leaf i, itself included
     :param uppers: the switches above, which give the nodes of the tree their names
+    :param incomplete: as ``Topology.from_tree`` takes it
+    :param ids: switch name to its id
     :raises exceptions.TopologyError: for more than ``MAX_LEVELS`` levels
     """
     by_level: dict[int, list[Upper]] = {}
@@ -71,7 +78,7 @@ def build(
         raise exceptions.TopologyError(
             f"{highest} levels of switches, {MAX_LEVELS} at most: there is no tree to be seen"
         )
-    builder = _Builder(leaves)
+    builder = _Builder(leaves, ids)
     worst = _Rounding()
     for level in range(2, highest + 1):
         within = near[min(2 * level - 1, len(near)) - 1]
@@ -83,15 +90,16 @@ def build(
         builder.join(level, parts, by_level.get(level, []))
     found = list(remarks)
     if worst.hops > worst.switches:
-        a, b = (_name_of(leaves[i].switches) for i in worst.pair)
+        a, b = (name_of(leaves[i].switches) for i in worst.pair)
         found.append(
             "the fabric is no tree: distances are rounded up to one, at worst from "
             f"{worst.switches} to {worst.hops} switches, between {a} and {b}"
         )
     return Topology.from_tree(
         {cluster.name: cluster.below for cluster in builder.clusters},
-        details=Details(members=builder.members, links=builder.links),
+        details=Details(members=builder.members, links=builder.links, ids=builder.ids),
         remarks=[*found, *_split(builder.clusters, leaves, near)],
+        incomplete=incomplete,
     )
 
 
@@ -128,7 +136,7 @@ def _split(
             if others := near[-1][leaf] & ~island.leaves:
                 other = next(bits(others))
                 switches = next(d for d, row in enumerate(near, 1) if row[leaf] >> other & 1)
-                a, b = _name_of(leaves[leaf].switches), _name_of(leaves[other].switches)
+                a, b = name_of(leaves[leaf].switches), name_of(leaves[other].switches)
                 yield (
                     f"the fabric is no tree: {a} and {b} are {plurals.text(switches, 'switch')} "
                     "apart and on different islands, for not all that reach the one reach the other"
@@ -149,9 +157,11 @@ class _Builder:
     """The clusters of the highest level so far, and attributes of the nodes of all levels."""
 
     given: Sequence[Leaf]
+    id_of: Mapping[str, str]
     clusters: list[_Cluster] = field(default_factory=list)
     members: dict[str, tuple[str, ...]] = field(default_factory=dict)
     links: dict[str, Links] = field(default_factory=dict)
+    ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -183,7 +193,7 @@ class _Builder:
                     if not uppers[i].below & ~leaves
                     and all(uppers[i].below & ~child.leaves for child in children)
                 ]
-            unnamed = f"{_name_of(self.given[next(bits(leaves))].switches)}-level{level}"
+            unnamed = f"{name_of(self.given[next(bits(leaves))].switches)}-level{level}"
             total = Links.total([upper.links for upper in same if upper.links is not None])
             if max(child.height for child in children) < level - 1:
                 children = [self._padded(child, level - 1) for child in children]
@@ -199,8 +209,8 @@ class _Builder:
         return cluster
 
     def _named(self, switches: Sequence[str], links: Links | None) -> str:
-        """Return a unique name of a new node, and keep its members and links."""
-        wanted = name = _name_of(switches)
+        """Return a unique name of a new node, and keep its members, ids and links."""
+        wanted = name = name_of(switches)
         count = 1
         while name in self.names:
             count += 1
@@ -208,12 +218,15 @@ class _Builder:
         self.names.add(name)
         if len(switches) > 1:
             self.members[name] = tuple(sorted(switches))
+        if ids := tuple(self.id_of[one] for one in sorted(switches) if one in self.id_of):
+            self.ids[name] = ids
         if links is not None:
             self.links[name] = links
         return name
 
 
-def _name_of(switches: Sequence[str]) -> str:
+def name_of(switches: Sequence[str]) -> str:
+    """Return the name of a node that is one switch or several."""
     if len(switches) == 1:
         return switches[0]
     folded = hostlist.fold(switches)

@@ -7,7 +7,8 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump, switch_cables
+from hpc_sched.topology.readers.cabling.fabric import Cable, fabric
+from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump
 from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, IBNode
 from hpc_sched.topology.readers.text_driver import TextDriver
 
@@ -58,6 +59,7 @@ class IbnetdiscoverDriver(TextDriver):
         inner = {node.id for node in unknown if _is_aggregation(node)}
         nameless = [node for node in unknown if node.id not in inner]
         switches = [node for node in dump.nodes.values() if node.kind == SWITCH]
+        switch_names = _switch_names(switches, names)
         shown = f"{len(nameless)}{_example(nameless)}; see {_OPTIONS}"
         if not hosts:
             raise exceptions.TopologyError(
@@ -68,8 +70,13 @@ class IbnetdiscoverDriver(TextDriver):
         if nameless:
             remarks.append(f"HCAs without the name of a host, which count for none: {shown}")
         try:
-            return switch_cables.fabric(
-                dump.cables, _switch_names(switches, names), hosts, inner, remarks
+            return fabric(
+                (Cable(one.a[0], one.b[0], one.rate) for one in dump.cables),
+                switch_names,
+                hosts,
+                {node.id for node in hcas} - inner,
+                ids={switch_names[node.id]: f"0x{node.guid}" for node in switches},
+                remarks=remarks,
             )
         except exceptions.TopologyError as error:
             raise exceptions.TopologyError(f"{name}: {error}") from error

@@ -1,62 +1,68 @@
-"""An InfiniBand fabric as a graph of switches, made into a tree."""
+"""The graph of switches of a fabric, made into a tree."""
 
 import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
 from hpc_sched.topology.hierarchy import Leaf, Upper, bits, union
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, Cable
+from hpc_sched.topology.readers.cabling.leaf_sets import leaf_sets
 from hpc_sched.topology.tree import MAX_LEVELS, Links
 
-# The masks of more leaves would take gigabytes; a leaf has some 20 hosts.
-MAX_LEAVES = 10_000
 # Links on the longest path in a tree of ``MAX_LEVELS`` levels.
 _MAX_LINKS = 2 * MAX_LEVELS - 2
 
 # The switches of a leaf, and those that each switch is linked to, by number.
 _Switches = tuple[int, ...]
 _Neighbours = Sequence[_Switches]
-# Parallel links one by one: the switch at the other end, None for an HCA, and Gb/s.
+# Parallel links one by one: the switch at the other end, None for an adapter, and Gb/s.
 _Ends = list[tuple[int | None, float | None]]
+
+
+class Cable(NamedTuple):
+    """A link between two nodes, by their ids, and its data rate in Gb/s if known."""
+
+    a: str
+    b: str
+    rate: float | None = None
 
 
 def fabric(
     cables: Iterable[Cable],
     names: Mapping[str, str],
     hosts: Mapping[str, str],
-    inner: Container[str] = (),
+    adapters: Container[str],
+    *,
+    ids: Mapping[str, str] = hierarchy.NO_IDS,
     remarks: Sequence[str] = (),
+    incomplete: Sequence[str] = (),
 ) -> Topology:
     """Return the tree of the hosts of a fabric.
 
-    A leaf is a set of hosts connected to the same switches, by one rail or several; leaves are in
-    the order of their switches' names. The distance of hosts with several rails is that of the
-    nearest two. The order of the cables is irrelevant. Linear in cables, times the longest path, in
-    steps of 64 leaves.
+    Leaves are those of :func:`leaf_sets`, in the order of their switches' names. The distance of
+    hosts with several rails is that of the nearest two. The order of the cables is irrelevant.
+    Linear in cables, times the longest path, in steps of 64 leaves.
 
     :param names: switch to its unique name
-    :param hosts: HCA to its host
-    :param inner: HCAs that are part of a switch
+    :param hosts: adapter to its host; or host to itself
+    :param adapters: what is no switch and takes data rate of one; cables to anything else are left
+        out
+    :param ids: name of a switch to its id
     :raises exceptions.TopologyError: where no switch carries a host, for too many leaves, and for
         paths longer than those of any tree
     """
-    links, above = _links(cables, names, hosts, inner)
+    links, above = _links(cables, names, hosts, adapters)
     if not above:
         raise exceptions.TopologyError(
             "expected a switch that carries a host, found hosts that are linked to none"
         )
-    members: dict[_Switches, list[str]] = {}
-    for host in sorted(above):
-        members.setdefault(tuple(sorted(above[host])), []).append(host)
-    if len(members) > MAX_LEAVES:
-        raise exceptions.TopologyError(
-            f"expected hosts on at most {MAX_LEAVES} leaf switches or sets of them, found "
-            f"{len(members)}"
-        )
-    leaves = sorted(members)
+    sets = leaf_sets(above)
     name = sorted(names.values())
+    number = {text: s for s, text in enumerate(name)}
+    members = {tuple(number[one] for one in key): sets.leaves[key] for key in sets.leaves}
+    leaves = list(members)
     neighbours = [tuple(sorted({s for s, _ in ends if s is not None})) for ends in links]
     start = [0] * len(name)  # per switch: mask of the leaves that it is part of
     for i, switches in enumerate(leaves):
@@ -76,7 +82,9 @@ def fabric(
         ],
         near,
         [Upper(name[s], distance + 1, below, rates[s]) for s, (distance, below) in uppers],
-        remarks,
+        (*remarks, *sets.remarks),
+        incomplete,
+        ids,
     )
 
 
@@ -84,21 +92,21 @@ def _links(
     cables: Iterable[Cable],
     names: Mapping[str, str],
     hosts: Mapping[str, str],
-    inner: Container[str],
-) -> tuple[list[_Ends], dict[str, set[int]]]:
-    """Return the links of each switch, in the order of names, and the switches of each host."""
+    adapters: Container[str],
+) -> tuple[list[_Ends], dict[str, set[str]]]:
+    """Return the links of each switch, in the order of names, and each host's switches by name."""
     number = {id_: s for s, id_ in enumerate(sorted(names, key=names.__getitem__))}
     links: list[_Ends] = [[] for _ in number]
-    above: dict[str, set[int]] = {}
+    above: dict[str, set[str]] = {}
     for cable in cables:
-        for (here, _), (there, _) in ((cable.a, cable.b), (cable.b, cable.a)):
+        for here, there in ((cable.a, cable.b), (cable.b, cable.a)):
             if here not in number or here == there:
                 continue
             s = number[here]
-            if there in number or (there[0] == HCA and there not in inner):
+            if there in number or there in adapters:
                 links[s].append((number.get(there), cable.rate))
             if there in hosts:
-                above.setdefault(hosts[there], set()).add(s)
+                above.setdefault(hosts[there], set()).add(names[here])
     return links, above
 
 
@@ -203,7 +211,7 @@ def _uppers(
 def _rates(ends: _Ends, s: int, height: Mapping[int, int]) -> Links | None:
     down = up = 0.0
     for there, rate in ends:
-        # An HCA at a leaf switch is a host's; one at a spine is not.
+        # An adapter at a leaf switch is a host's; one at a spine is not.
         other = -1 if there is None and not height[s] else height.get(s if there is None else there)
         if other is None or other == height[s]:
             continue

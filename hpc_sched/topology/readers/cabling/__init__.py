@@ -1,0 +1,1 @@
+"""A fabric of cables between switches and hosts, made into a tree."""

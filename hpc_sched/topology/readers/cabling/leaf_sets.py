@@ -1,0 +1,188 @@
+"""Hosts grouped by the leaf switches that they are connected to.
+
+Hosts with several rails, or bonds over an MLAG pair, form a leaf if they are connected to the same
+switches. A host that has lost a cable is connected to fewer of them, and is still at home there.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hpc_sched import exceptions
+from hpc_sched.topology import hostlist, plurals
+from hpc_sched.topology.hierarchy import name_of
+
+# The masks of more leaves would take gigabytes; a leaf has some 20 hosts.
+MAX_LEAVES = 10_000
+# Pairs of sets with a switch in common that are compared: some seconds.
+MAX_PAIRS = 5_000_000
+_MAX_LISTED = 200  # hosts in a remark
+
+
+class LeafSets(NamedTuple):
+    """Leaves: their switches, sorted, and their hosts, sorted; and what is doubtful in them."""
+
+    leaves: Mapping[tuple[str, ...], Sequence[str]]
+    remarks: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Leaf:
+    """A leaf under construction."""
+
+    hosts: list[str] = field(default_factory=list)
+    switches: set[str] = field(default_factory=set)  # of all its hosts
+    takes_few: bool = False  # whether hosts with half of the switches or fewer belong to it
+
+
+def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
+    """Return the leaves of hosts, given the switches above each, sorted by their switches.
+
+    Hosts on the same switches are a leaf. So are all hosts that switches connect directly, if each
+    is on most of these switches: each has lost some rails, and any two share one. Else hosts on
+    other switches join a larger leaf
+
+    * if it has all their switches, and most hosts on no others are on all of them: they have lost
+      a link of two, or seven rails of eight. Where most are on one of them only, the hosts on
+      all are different ones: storage servers on two leaves, not a pair of switches.
+    * if it has most of their switches, they have most of its switches, and no other host is on
+      those that they do not share.
+
+    Of several such leaves it is the one with most of their switches, then most hosts, then the
+    first by name, and a remark says so. The order of the hosts is irrelevant. Linear in hosts and
+    switches where few different sets share a switch.
+
+    :raises exceptions.TopologyError: for more than ``MAX_LEAVES`` leaves, or too many different
+        sets with switches in common
+    """
+    sets: dict[frozenset[str], list[str]] = {}
+    for host in sorted(switches):
+        if switches[host]:
+            sets.setdefault(frozenset(switches[host]), []).append(host)
+    return _Grouping(sets).result()
+
+
+class _Grouping:
+    def __init__(self, sets: Mapping[frozenset[str], list[str]]) -> None:
+        self.sets = sets
+        self.on_switch: dict[str, list[frozenset[str]]] = {}
+        for each in sets:
+            for switch in each:
+                self.on_switch.setdefault(switch, []).append(each)
+        self.leaves: list[_Leaf] = []
+        self.leaves_on: dict[str, set[int]] = {}  # by switch
+        self.remarks: list[str] = []
+        self.pairs = 0
+
+    def result(self) -> LeafSets:
+        order = sorted(self.sets, key=lambda one: (-len(one), -len(self.sets[one]), sorted(one)))
+        for each in self._with_most_rails(order):
+            fitting = sorted(self._fitting(each))
+            if not fitting:
+                self._begin(each)
+                continue
+            if len(fitting) > 1:
+                names = " and ".join(name_of(sorted(one)) for _, _, one, _ in fitting[:2])
+                what = f"{_listed(self.sets[each])}: connected to {name_of(sorted(each))}"
+                several = f"which could be part of {len(fitting)} leaves, such as {names}"
+                self.remarks.append(f"{what}, {several}: the first is chosen")
+            self._join(fitting[0][-1], each)
+        if len(self.leaves) > MAX_LEAVES:
+            raise exceptions.TopologyError(
+                f"expected hosts on at most {MAX_LEAVES} leaf switches or sets of them, found "
+                f"{len(self.leaves)}"
+            )
+        found: dict[tuple[str, ...], list[str]] = {}
+        for leaf in self.leaves:
+            found.setdefault(tuple(sorted(leaf.switches)), []).extend(leaf.hosts)
+        found = {switches: sorted(found[switches]) for switches in sorted(found)}
+        return LeafSets(found, (*self._lost(), *self.remarks))
+
+    def _with_most_rails(self, order: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+        """Join sets that are connected and have most switches each; return all others."""
+        joined: set[frozenset[str]] = set()
+        seen: set[str] = set()
+        for start in order:
+            if seen.isdisjoint(start):
+                part, switches = self._connected(start)
+                seen |= switches
+                if all(2 * len(each) > len(switches) for each in part):
+                    joined |= part
+                    self.leaves.append(_Leaf())
+                    for each in part:
+                        self._join(len(self.leaves) - 1, each)
+        return [each for each in order if each not in joined]
+
+    def _connected(self, start: frozenset[str]) -> tuple[set[frozenset[str]], set[str]]:
+        """Return the sets that have switches in common, directly or by others, and the switches."""
+        part, switches, queue = {start}, set(start), list(start)
+        for switch in queue:
+            for each in self.on_switch[switch]:
+                if each not in part:
+                    part.add(each)
+                    queue += each - switches
+                    switches |= each
+        return part, switches
+
+    def _fitting(self, each: frozenset[str]) -> Iterator[tuple[int, int, list[str], int]]:
+        """Yield the leaves that a set belongs to, each after its rank."""
+        for i in set().union(*(self.leaves_on.get(switch, ()) for switch in each)):
+            self._count()
+            leaf = self.leaves[i]
+            shared = len(each & leaf.switches)
+            is_part = shared == len(each) and leaf.takes_few
+            if is_part or (
+                2 * shared > max(len(each), len(leaf.switches)) and self._is_private(each, leaf)
+            ):
+                yield -shared, -len(leaf.hosts), sorted(leaf.switches), i
+
+    def _is_private(self, each: frozenset[str], leaf: _Leaf) -> bool:
+        """True if the switches that set and leaf do not share carry hosts of these two alone."""
+        both = each | leaf.switches
+        for switch in each ^ leaf.switches:
+            for other in self.on_switch[switch]:
+                self._count()
+                if not other <= both:
+                    return False
+        return True
+
+    def _begin(self, each: frozenset[str]) -> None:
+        parts = {other for switch in each for other in self.on_switch[switch] if other < each}
+        self._count(sum(len(self.on_switch[switch]) for switch in each))
+        few = sum(len(self.sets[part]) for part in parts)
+        self.leaves.append(_Leaf(takes_few=few < len(self.sets[each])))
+        self._join(len(self.leaves) - 1, each)
+
+    def _join(self, i: int, each: frozenset[str]) -> None:
+        leaf = self.leaves[i]
+        leaf.hosts += self.sets[each]
+        for switch in each - leaf.switches:
+            self.leaves_on.setdefault(switch, set()).add(i)
+        leaf.switches |= each
+
+    def _lost(self) -> Iterator[str]:
+        """Yield a remark on the hosts that are not connected to all switches of their leaf."""
+        home = {host: leaf for leaf in self.leaves for host in leaf.hosts}
+        lost = [
+            host
+            for each, hosts in self.sets.items()
+            for host in hosts
+            if len(each) < len(home[host].switches)
+        ]
+        if lost:
+            verb = "is" if len(lost) == 1 else "are"
+            number = plurals.text(len(lost), "host")
+            yield f"{number} {verb} not connected to all switches of the leaf: {_listed(lost)}"
+
+    def _count(self, pairs: int = 1) -> None:
+        self.pairs += pairs
+        if self.pairs > MAX_PAIRS:
+            raise exceptions.TopologyError(
+                f"{len(self.sets)} different sets of leaf switches above hosts: too many to compare"
+            )
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    more = len(hosts) - _MAX_LISTED
+    shown = hostlist.fold(sorted(hosts)[:_MAX_LISTED])
+    return f"{shown} and {more} more" if more > 0 else shown
