@@ -282,8 +282,8 @@ def test_hcas_without_a_name_are_reported_once_with_an_example_and_a_hint():
     assert topology.hosts == ("n001", "n002")
     assert topology.remarks == (
         "HCAs without the name of a host, which count for none: 3, such as 'MT4129 ConnectX7   "
-        f"Mellanox Technologies' (0x{fabric.nodes['hca0'][2:]}); see topology_name_map "
-        "(GUID to host) or topology_host_pattern",
+        f"Mellanox Technologies' (0x{fabric.nodes['hca0'][2:]}); expected a line "
+        f"'0x{fabric.nodes['hca0'][2:]} HOST' in topology_name_map, or a topology_host_pattern",
     )
 
 
@@ -382,12 +382,13 @@ def test_a_name_made_of_a_guid_may_be_taken_already():
         (
             SMALL.replace("HCA-1", "lost and found"),
             r"\Adump: expected a switch that carries a host, found switches: 3, HCAs without the "
-            r"name of a host: 3, such as 'n1 lost and found' \(0x0000000000100001\); see "
-            r"topology_name_map \(GUID to host\) or topology_host_pattern\Z",
+            r"name of a host: 3, such as 'n1 lost and found' \(0x0000000000100001\); expected a "
+            r"line '0x0000000000100001 HOST' in topology_name_map, or topology_host_pattern = "
+            r"\^\(\\S\+\) for host 'n1'\Z",
         ),
         (
             'Switch\t36 "S-0000000000200001"\t\t# "MF0;leaf1:SX6036/U1"\n',
-            r"found switches: 1, HCAs without the name of a host: 0; see",
+            r"found switches: 1, HCAs without the name of a host: 0\Z",
         ),
         (
             'Ca\t36 "H-0000000000200001"\t\t# "n1 HCA-1"\n',
@@ -438,3 +439,32 @@ def test_the_driver_takes_the_options_of_a_text_and_a_pattern():
     assert driver.command == ("ibnetdiscover", "-C", "mlx5_0")
     with pytest.raises(exceptions.TopologyError, match="found neither"):
         IbnetdiscoverDriver(host_pattern="x")
+
+
+@pytest.mark.parametrize(
+    ("description", "host"),
+    [
+        pytest.param("E1000_H1 HCA-1 (Mellanox HCA)", "E1000_H1", id="a note in parentheses"),
+        pytest.param("Hca0", "Hca0", id="a host of a simulated fabric"),
+        pytest.param("HCA-1", None, id="an adapter alone"),
+        pytest.param("node1 Hca0", "node1", id="an adapter in another case"),
+    ],
+)
+def test_hosts_are_known_by_these_descriptions(description: str, host: str | None):
+    fabric = two_levels(1, 0, 1)
+    fabric.hca("hca", description, "leaf1")
+    assert fabric.topology().hosts == tuple(sorted({"n001"} | ({host} if host else set())))
+
+
+def test_lines_of_a_name_map_that_match_nothing_are_reported(tmp_path: Path):
+    fabric = two_levels(2, 1, 1)
+    dump, names = tmp_path / "dump", tmp_path / "names"
+    dump.write_text(fabric.text())
+    leaf, hca = fabric.nodes["leaf1"], fabric.nodes["n001 mlx5_0"]
+    names.write_text(f"{hca} node-a\n{leaf} rack-1\nn002 node-b\nH-00ff c\n0xee d\nn003 e\n")
+    topology = load("ibnetdiscover", path=dump, name_map=names)
+    assert set(topology.hosts) == {"node-a", "node-b"}
+    assert topology.leaves == ("leaf2", "rack-1")
+    assert topology.remarks == (
+        f"{names}:4: 'H-00ff' matches no host or switch, nor do 2 more lines",
+    )

@@ -6,7 +6,7 @@ import sys
 
 from oslo_config import cfg
 
-from hpc_sched import conf, exceptions, files
+from hpc_sched import exceptions, files, topology_options
 from hpc_sched.cli.common import nova_conf, nova_devices, output
 from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
@@ -16,6 +16,7 @@ from hpc_sched.snapshot.source import live, snapshot_file
 from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import aggregate_tree, topology_driver
+from hpc_sched.topology.readers.compression import decompressed
 from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 
@@ -79,7 +80,7 @@ def topology_of(
     given = {key: value for key, name in names.items() if (value := getattr(args, name))}
     if source is None:
         options = nova_conf.read(args, f"a topology with {args.source_argument}")
-        configured, defaults = conf.topology_source(options)
+        configured, defaults = topology_options.source(options)
         if configured != AGGREGATES:
             return topology_driver.load(configured, **(defaults | given))
         if snapshot is None:
@@ -99,6 +100,7 @@ def topology_of(
         shown, content = STDIN, files.read_stream(sys.stdin.buffer, STDIN, *limits)
     else:
         shown, content = path, files.read_bytes(path, *limits)
+    content = decompressed(content, shown, MAX_BYTES)
     name = named or topology_driver.driver_of(content, shown)
     driver = topology_driver.driver(name, path=path, **given)
     if not isinstance(driver, TextDriver):

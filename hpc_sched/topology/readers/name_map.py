@@ -1,23 +1,61 @@
 """The name map: other names of hosts.
 
 A line has a name in the topology and the name in Nova, such as the UUID of a bare-metal node, or
-a GUID and the name of its host or switch. Quotes and comments are those of the node name map of
-OpenSM and infiniband-diags, which can be used too::
+a GUID and the name of its host or switch; H-<GUID> and S-<GUID> are GUIDs too. Quotes and comments
+are those of the node name map of OpenSM and infiniband-diags, which can be used too::
 
     node0001             4f0c6a1e-7d0b-4a6e-9d43-2f1f6a9c3b10
     0x0002c90300a1b2c3   "node0002"                            # HCA without a description
 """
 
 import re
+from collections.abc import Iterator, Mapping
 
 from hpc_sched import exceptions, files
+from hpc_sched.topology import plurals
 from hpc_sched.topology.readers.reader_errors import Problems
 
 _LINE = re.compile(r'\s*(?P<key>"[^"]*"|[^\s"#]+)\s+(?P<name>"[^"]*"|[^\s"]+)\s*(?:#.*)?\Z')
-_GUID = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,16})\Z")
+_GUID = re.compile(r"(?:[HS]-)?(?:0[xX])?([0-9a-fA-F]{1,16})\Z")
+_MARKED = re.compile(r"[HS]-|0[xX]")  # of a GUID, that a name of a host may look like
 _SHOWN = 80
 # 100,000 hosts with 8 ports each have 800,000. A million entries take 0.4 GB.
 MAX_ENTRIES = 1_000_000
+
+
+class NameMap(Mapping[str, str]):
+    """Names by key, for one reading of a topology: knows which of its lines have been used."""
+
+    def __init__(self, path: str, names: Mapping[str, str], lines: Mapping[str, int]) -> None:
+        self.path = path
+        self._names = names
+        self._lines = lines  # of each key
+        self._used: set[int] = set()
+
+    def __getitem__(self, key: str) -> str:
+        name = self._names[key]
+        self._used.add(self._lines[key])
+        return name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def remarks(self) -> list[str]:
+        """Return a sentence on the lines that have not been used, or none."""
+        unused: dict[int, str] = {}
+        for key, line in self._lines.items():
+            if line not in self._used:
+                unused.setdefault(line, key)
+        if not unused:
+            return []
+        first = min(unused)
+        more = len(unused) - 1
+        others = f", nor do {plurals.text(more, 'more line')}" if more else ""
+        key = unused[first][:_SHOWN]
+        return [f"{self.path}:{first}: {key!r} matches no host or switch{others}"]
 
 
 def guid(text: str) -> str | None:
@@ -30,7 +68,7 @@ def normalized_guid(digits: str) -> str:
     return digits.lower().rjust(16, "0")
 
 
-def read(content: bytes, path: str) -> dict[str, str]:
+def read(content: bytes, path: str) -> NameMap:
     """Return the names of a name map by key. Linear. TopologyError has the first wrong lines.
 
     A GUID is a key both as written and normalized by :func:`guid`.
@@ -51,7 +89,7 @@ def read(content: bytes, path: str) -> dict[str, str]:
             problems.note(number, f"{wanted}, found {line.strip()[:_SHOWN]!r}")
             continue
         # A GUID written in two ways is the same GUID.
-        same = guid(key) if key.lower().startswith("0x") else None
+        same = guid(key) if _MARKED.match(key) else None
         forms = [key] if same is None else [key, same]
         other = next((form for form in forms if names.get(form, name) != name), None)
         if other is not None:
@@ -65,4 +103,4 @@ def read(content: bytes, path: str) -> dict[str, str]:
         if entries > MAX_ENTRIES:
             raise problems.error(number, f"expected at most {MAX_ENTRIES} names, found more")
     problems.stop()
-    return names
+    return NameMap(path, names, first)

@@ -5,12 +5,14 @@ import hashlib
 import os
 import shlex
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from hpc_sched import exceptions, files
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import name_map as name_map_
 from hpc_sched.topology.readers.command_output import output_of, shown
+from hpc_sched.topology.readers.compression import decompressed
 from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 # A fabric of 100,000 links takes some 10 MB.
@@ -64,7 +66,11 @@ class TextDriver(TopologyDriver):
         return self.described(content, self.path)
 
     def described(self, content: bytes, name: str) -> Text:
-        """Return a text that was read already, and the current name map; or raise TopologyError."""
+        """Return a text that was read already, and the current name map; or raise TopologyError.
+
+        Compressed texts are decompressed.
+        """
+        content = decompressed(content, name, MAX_BYTES)
         if self.name_map is None:
             return Text(content, name)
         names = files.read_bytes(self.name_map, exceptions.TopologyError, MAX_BYTES)
@@ -79,16 +85,17 @@ class TextDriver(TopologyDriver):
         """Return the topology of a text; errors name file, line and what was expected."""
         content, name, name_map = description
         _check_lines(content, name)
-        names: Mapping[str, str] = {}
-        if name_map:
-            where = self.name_map or "the name map"
-            _check_lines(name_map, where)
-            names = name_map_.read(name_map, where)
+        if not name_map:
+            return self.parse_text(content, name, {})
+        where = self.name_map or "the name map"
+        _check_lines(name_map, where)
+        names = name_map_.read(name_map, where)
         fabric = self.parse_text(content, name, names)
         try:
-            return fabric.renamed(names)
+            renamed = fabric.renamed(names)
         except exceptions.TopologyError as error:
             raise exceptions.TopologyError(f"{self.name_map}: {error}") from error
+        return replace(renamed, remarks=(*renamed.remarks, *names.remarks()))
 
     @abc.abstractmethod
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:

@@ -12,8 +12,6 @@ from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump
 from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, IBNode
 from hpc_sched.topology.readers.text_driver import TextDriver
 
-_OPTIONS = "topology_name_map (GUID to host) or topology_host_pattern"
-
 # Name of an HCA after the host's name: by openibd, by the kernel, by rdma-core.
 _ADAPTER = re.compile(
     r"(?:HCA-?[0-9]+"
@@ -22,6 +20,8 @@ _ADAPTER = re.compile(
     re.IGNORECASE,
 )
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_NOTE = re.compile(r"\s*\([^()]*\)\Z")  # after the name of an HCA: node1 HCA-1 (Mellanox HCA)
+_SIMULATED = re.compile(r"Hca[0-9]+\Z")  # ibsim's own names of hosts
 _MODEL = re.compile(r"MT[0-9]+\Z")  # until a driver sets a description
 _PLACEHOLDERS = frozenset(
     ("localhost", "localhost.localdomain", "none", "null", "unknown", "hostname", "noname")
@@ -36,6 +36,8 @@ class IbnetdiscoverDriver(TextDriver):
 
     The first group of ``host_pattern``, or its whole match, is the host in an HCA's description.
     """
+
+    is_discovered = True
 
     def __init__(self, *, host_pattern: str | None = None, **source: Any) -> None:
         super().__init__(**source)
@@ -60,7 +62,7 @@ class IbnetdiscoverDriver(TextDriver):
         nameless = [node for node in unknown if node.id not in inner]
         switches = [node for node in dump.nodes.values() if node.kind == SWITCH]
         switch_names = _switch_names(switches, names)
-        shown = f"{len(nameless)}{_example(nameless)}; see {_OPTIONS}"
+        shown = f"{len(nameless)}{_example(nameless)}"
         if not hosts:
             raise exceptions.TopologyError(
                 f"{name}: expected a switch that carries a host, found switches: "
@@ -77,6 +79,7 @@ class IbnetdiscoverDriver(TextDriver):
                 {node.id for node in hcas} - inner,
                 ids={switch_names[node.id]: f"0x{node.guid}" for node in switches},
                 remarks=remarks,
+                incomplete=dump.incomplete,
             )
         except exceptions.TopologyError as error:
             raise exceptions.TopologyError(f"{name}: {error}") from error
@@ -86,7 +89,13 @@ def _example(nodes: Sequence[IBNode]) -> str:
     if not nodes:
         return ""
     node = min(nodes, key=lambda node: (not node.description, node.guid))
-    return f", such as {node.description!r} (0x{node.guid})"
+    guid = f"0x{node.guid}"
+    shown = f", such as {node.description!r} ({guid}); expected a line '{guid} HOST' in"
+    first, *more = node.description.split() or ("",)
+    if not _is_host(first):
+        return f"{shown} topology_name_map, or a topology_host_pattern"
+    pattern = r"^(\S+)" if more else r"^(.+)$"
+    return f"{shown} topology_name_map, or topology_host_pattern = {pattern} for host {first!r}"
 
 
 def _is_aggregation(hca: IBNode) -> bool:
@@ -110,13 +119,17 @@ def _host_of(node: IBNode, names: Mapping[str, str], pattern: re.Pattern[str] | 
 
 
 def _host_in(description: str) -> str | None:
-    words = description.split()
+    words = _NOTE.sub("", description).split()
     if len(words) not in (1, 2) or (len(words) == 2 and not _ADAPTER.match(words[1])):
         return None
-    host = words[0]
-    if not _HOST.match(host) or _ADAPTER.match(host) or _MODEL.match(host):
-        return None
-    return host if _is_name(host) else None
+    return words[0] if _is_host(words[0]) else None
+
+
+def _is_host(word: str) -> bool:
+    if _SIMULATED.match(word):
+        return True
+    is_other = _ADAPTER.match(word) or _MODEL.match(word)
+    return bool(_HOST.match(word)) and not is_other and _is_name(word)
 
 
 def _is_name(host: str) -> bool:

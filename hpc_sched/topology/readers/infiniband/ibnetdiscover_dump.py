@@ -6,7 +6,8 @@ A section begins with a node (``Switch``, ``Ca`` or ``Rt``); each line has the p
     [1]  "H-0002c903000a1b2c"[1](2c903000a1b2d)    # "node0001 HCA-1" lid 7 4xFDR
 
 A cable is in the sections of both ends, and one is enough. The format is that of
-infiniband-diags, with and without ``--full`` and ``--grouping``.
+infiniband-diags, with and without ``--full`` and ``--grouping``, or with ``--ports``, see
+``port_report``.
 """
 
 import io
@@ -17,6 +18,8 @@ from typing import NamedTuple
 
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
+from hpc_sched.topology.readers.infiniband import dump_gaps, port_report
+from hpc_sched.topology.readers.infiniband.port_report import ReportedCable
 from hpc_sched.topology.readers.name_map import normalized_guid
 
 SWITCH = "S"
@@ -84,6 +87,7 @@ class Dump(NamedTuple):
     nodes: Mapping[str, IBNode]
     cables: Sequence[Cable]
     remarks: Sequence[str]
+    incomplete: Sequence[str]  # sentences on what shows that the dump was cut off
 
 
 def read(content: bytes, name: str) -> Dump:
@@ -92,7 +96,7 @@ def read(content: bytes, name: str) -> Dump:
     Lines of other programs, such as a prompt or a warning, are skipped with a remark. So are lines
     that contradict an earlier one: cables may be pulled during a discovery.
     """
-    reader = _DumpReader(name)
+    reader = _DumpReader(name, is_cut=not content.endswith(b"\n"))
     reader.read(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace"))
     return reader.dump()
 
@@ -116,7 +120,9 @@ class _SkippedLines:
 @dataclass
 class _DumpReader:
     name: str
+    is_cut: bool  # the last line has no end
     nodes: dict[str, IBNode] = field(default_factory=dict)
+    stated: dict[str, int] = field(default_factory=dict)  # links in a node's own section
     by_peers: set[str] = field(default_factory=set)  # nodes that a peer has described
     other_end: dict[Port, Port] = field(default_factory=dict)
     rates: dict[Port, float] = field(default_factory=dict)
@@ -132,6 +138,10 @@ class _DumpReader:
             line = raw.strip()
             if not line or line[0] == "#":
                 continue
+            if line[0] in "CSR" and port_report.is_port(line):
+                if cable := port_report.cable_in(line):
+                    self._reported(cable, number)
+                continue
             if line[0] == "[" and self._port(line, number):
                 continue
             if _HEADER.match(line):
@@ -140,6 +150,7 @@ class _DumpReader:
                 found = _NODE.match(line)
                 if found:
                     self.section = self._node(found[1], found[2])
+                    self.stated.setdefault(self.section.id, 0)
                     self._describe(self.section, line, found.end())
                     continue
             elif _BETWEEN.match(line):
@@ -158,9 +169,27 @@ class _DumpReader:
             *self.strays.remarks(" is no line of ibnetdiscover", "passed over"),
             *self.contradictions.remarks("", "the first line counts"),
         )
+        incomplete = dump_gaps.sentences(
+            self.nodes, self.stated, (node for node, _ in self.other_end)
+        )
+        if self.is_cut:
+            incomplete.append("the last line has no end")
         ends = [(a, b) for a, b in self.other_end.items() if a <= b]
         cables = [Cable(a, b, self.rates.get(a, self.rates.get(b))) for a, b in ends]
-        return Dump(self.nodes, cables, remarks)
+        return Dump(self.nodes, cables, remarks, [f"{self.name}: {text}" for text in incomplete])
+
+    def _reported(self, cable: ReportedCable, number: int) -> None:
+        here, there = (self._node(end.kind, end.guid) for end in cable[:2])
+        for node, end in ((here, cable.here), (there, cable.there)):
+            if end.description and len(end.description) <= MAX_DESCRIPTION:
+                node.description = node.description or end.description
+            _add_guid(node, end.guid)
+        self.stated.setdefault(here.id, 0)
+        a, b = (here.id, cable.here.port), (there.id, cable.there.port)
+        if self._linked(a, b, number):
+            self.stated[here.id] += 1
+            if cable.speed in _LANE:
+                self.rates.setdefault(a, cable.lanes * _LANE[cable.speed])
 
     def _port(self, line: str, number: int) -> bool:
         """Read the line of a port; return False if it is none."""
@@ -172,6 +201,7 @@ class _DumpReader:
         a, b = (self.section.id, int(own)), (peer.id, int(port))
         _add_guid(self.section, own_guid)
         _add_guid(peer, port_guid)
+        self.stated[self.section.id] += 1
         if self.other_end.get(a) == b and b in self.rates and peer.id in self.by_peers:
             return True  # all of it is known from the other end
         rate = _RATE.search(line, self._describe(peer, line, found.end()))

@@ -1,0 +1,69 @@
+"""Compressed descriptions, decompressed in bounded memory."""
+
+import bz2
+import lzma
+import zlib
+from typing import Any
+
+from hpc_sched import exceptions
+
+# Bytes of output in one step.
+_CHUNK = 1 << 20
+_GZIP, _XZ, _BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh"
+# Formats without a decompressor in Python's library.
+_OTHERS = {
+    b"\x28\xb5\x2f\xfd": "zstd -dc",
+    b"\x04\x22\x4d\x18": "lz4 -dc",
+    b"PK\x03\x04": "unzip -p",
+}
+
+
+def decompressed(content: bytes, name: str, max_bytes: int) -> bytes:
+    """Return the content of a gzip, xz or bzip2 file, several members joined; others as they are.
+
+    :raises exceptions.TopologyError: for a file that is damaged or cut off, one of more than
+        ``max_bytes`` or in another format
+    """
+    for magic, command in _OTHERS.items():
+        if content.startswith(magic):
+            raise exceptions.TopologyError(
+                f"{name}: expected a text, or a file of gzip, xz or bzip2: use {command}"
+            )
+    output = bytearray()
+    rest = content
+    while (decompressor := _decompressor(rest)) is not None:
+        rest = _member(decompressor, rest, name, output, max_bytes)
+        if not rest.strip(b"\0"):
+            return bytes(output)
+    if output:
+        raise exceptions.TopologyError(f"{name}: there is more after the compressed data")
+    return content
+
+
+def _decompressor(content: bytes) -> Any:
+    if content.startswith(_GZIP):
+        return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    if content.startswith(_XZ):
+        return lzma.LZMADecompressor(memlimit=256 << 20)
+    return bz2.BZ2Decompressor() if content.startswith(_BZIP2) else None
+
+
+def _member(one: Any, content: bytes, name: str, output: bytearray, max_bytes: int) -> bytes:
+    """Append one member to the output; return what follows it."""
+    is_zlib = not hasattr(one, "needs_input")
+    given = content
+    try:
+        while not one.eof:
+            before = len(output)
+            output += one.decompress(given, _CHUNK)
+            given = one.unconsumed_tail if is_zlib else b""
+            if len(output) > max_bytes:
+                raise exceptions.TopologyError(
+                    f"{name}: expected at most {max_bytes} bytes when decompressed, found more"
+                )
+            if not one.eof and not given and len(output) == before:
+                raise exceptions.TopologyError(f"{name}: the compressed data is cut off")
+    except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
+        raise exceptions.TopologyError(f"{name}: cannot be decompressed: {error}") from error
+    rest: bytes = one.unused_data
+    return rest

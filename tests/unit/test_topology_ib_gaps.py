@@ -1,0 +1,94 @@
+"""A dump that was cut off says so, wherever it was cut; a port report is read as a dump is."""
+
+import re
+
+import pytest
+
+from tests import sample_data
+from tests.ib_dumps import Fabric, read, state, three_levels, two_levels
+from tests.unit.fabrics import check
+
+
+@pytest.mark.parametrize(
+    "fabric",
+    [
+        pytest.param(two_levels(3, 2, 2), id="two levels"),
+        pytest.param(two_levels(1, 0, 4), id="a single switch"),
+        pytest.param(three_levels(2, 2, 1), id="three levels"),
+    ],
+)
+def test_a_dump_cut_at_any_line_is_incomplete(fabric: Fabric):
+    lines = fabric.text().splitlines(keepends=True)
+    whole = read("".join(lines))
+    assert whole.incomplete == ()
+    last = max(i for i, line in enumerate(lines) if line.startswith("["))
+    first = min(i for i, line in enumerate(lines) if "H-" in line)
+    for end in range(first + 1, last + 1):
+        found = read("".join(lines[:end]))
+        assert found.incomplete, end
+        assert all(text.startswith("dump: ") for text in found.incomplete)
+    assert read("".join(lines[: last + 1])).incomplete == ()
+
+
+def test_a_dump_cut_in_its_last_line_is_incomplete():
+    text = two_levels(2, 1, 1).text().rstrip()
+    assert read(text[:-3]).incomplete == ("dump: the last line has no end",)
+
+
+def test_what_is_missing_is_named():
+    text = two_levels(2, 2, 2).text()
+    sections = text.split("\n\n")
+    sections = [text for text in sections if not text.partition("Ca\t")[2]]
+    found = read("\n\n".join(sections) + "\n")
+    [sentence] = found.incomplete
+    assert re.match(r"dump: 4 HCAs, such as H-\w{16}, have no section\Z", sentence)
+    switch = next(i for i, section in enumerate(sections) if "spine2" in section)
+    sections[switch] = sections[switch].rsplit("\n", 1)[0]
+    missing = "dump: 1 cable, such as one of S-"
+    assert any(text.startswith(missing) for text in read("\n\n".join(sections) + "\n").incomplete)
+
+
+def test_the_real_dumps_are_complete():
+    for name in ("ib/ft2-2s4l32h.out", "ib/dgx-superpod.out"):
+        assert read(sample_data.path(name).read_bytes()).incomplete == ()
+
+
+def port_report_of(fabric: Fabric) -> str:
+    """Return what ``ibnetdiscover -p`` prints of a fabric: a line for each port."""
+    lines = []
+    for a, port_a, b, port_b, rate in fabric.cables:
+        for own, port, peer, peer_port in ((a, port_a, b, port_b), (b, port_b, a, port_a)):
+            ends = []
+            for name, number in ((own, port), (peer, peer_port)):
+                id_ = fabric.nodes[name]
+                word = {"S": "SW", "H": "CA"}[id_[0]]
+                guid = int(id_[2:], 16) + (id_[0] == "H")
+                ends.append(f"{word}    33 {number:>2} 0x{guid:016x}")
+            names = f"'{fabric.descriptions[own]}' - '{fabric.descriptions[peer]}'"
+            lines.append(f"{ends[0]} {rate[:2]} {rate[2:]} - {ends[1]} ( {names} )")
+    id_ = fabric.nodes[fabric.cables[0][0]]
+    lines.append(f"SW    33 36 0x{id_[2:]} 4x SDR 'MF0;leaf1:SX6036/U1'")
+    # All ports of a node follow each other.
+    return "\n".join(sorted(lines, key=lambda line: line.split()[3])) + "\n"
+
+
+@pytest.mark.parametrize("fabric", [two_levels(3, 2, 2), three_levels(2, 2, 2)])
+def test_a_port_report_is_the_same_fabric(fabric: Fabric):
+    report = read(port_report_of(fabric))
+    check(report)
+    assert state(report) == state(fabric.topology())
+    assert report.incomplete == ()
+
+
+def test_a_port_report_that_was_cut_off_is_incomplete():
+    lines = port_report_of(two_levels(2, 2, 2)).splitlines(keepends=True)
+    last = max(i for i, line in enumerate(lines) if " - " in line)
+    first = min(i for i, line in enumerate(lines) if "mlx5" in line)
+    for end in range(first + 1, last + 1):
+        assert read("".join(lines[:end])).incomplete, end
+
+
+def test_a_line_of_a_port_report_without_an_end_is_no_cable():
+    lines = port_report_of(two_levels(2, 1, 1)).splitlines()
+    cut = lines[-1].rpartition("'")[0]
+    assert read("\n".join([*lines[:-1], cut]) + "\n").incomplete
