@@ -1,12 +1,11 @@
 """The options of nova.conf's section [hpc_sched]. Nothing registers at import."""
 
 import math
-import re
 from typing import Any
 
 from oslo_config import cfg, types
 
-from hpc_sched import exceptions
+from hpc_sched import exceptions, topology_options
 from hpc_sched.core.processors import processor_speeds as speeds
 
 GROUP = cfg.OptGroup(
@@ -19,13 +18,8 @@ GROUP = cfg.OptGroup(
 NOVA_CONF_PLACES = "nova.conf or nova-scheduler.conf in ~/.nova, ~, /etc/nova and /etc"
 
 INTERFERENCE_TOLERANCE = 0.1
-TOPOLOGY_RELOAD_INTERVAL = 60
 
 _OVERRIDE = "Aggregate metadata of the same name overrides it for the hosts of the aggregate."
-_REPLACE = (
-    "The file is read again when it changes. Replace it by mv: a file that is being written could "
-    "be read half. "
-)
 
 
 class SpeedsType(types.ConfigType):
@@ -49,81 +43,7 @@ class SpeedsType(types.ConfigType):
 
 
 OPTS = [
-    cfg.StrOpt(
-        "topology_driver",
-        default="yaml",
-        mutable=True,
-        help="Driver that reads the topology of the fabric: a name in the stevedore group "
-        "hpc_sched.topology.\n\n"
-        "* ``yaml``: a file of nested switches, see etc/topology.yaml.sample\n"
-        "* ``slurm``: Slurm's topology.conf or topology.yaml\n"
-        "* ``ibnetdiscover``: output of ibnetdiscover, a file or a command\n"
-        "* ``aggregates``: host aggregates with metadata ``hpc:leaf``,\n"
-        "  ``hpc:pod`` and further levels; needs neither file nor command",
-    ),
-    cfg.StrOpt(
-        "topology_file",
-        mutable=True,
-        help="File with the topology, for drivers that read one; start from "
-        "etc/topology.yaml.sample. nova-scheduler does not start if it is missing or wrong: check "
-        f"it with ``hpc-sched topology validate``.\n\n{_REPLACE}"
-        "If it is missing or wrong later, the last good topology stays in use, and the log names "
-        "the wrong line.",
-    ),
-    cfg.ListOpt(
-        "topology_command",
-        default=[],
-        mutable=True,
-        help="Command whose output is the topology, in place of ``topology_file``: program and "
-        "arguments, separated by commas. It is run without a shell, as the user of "
-        "nova-scheduler, at start and every ``topology_reload_interval``. Example: "
-        "/usr/sbin/ibnetdiscover, which needs access to /dev/infiniband/umad*. Do not use sudo: "
-        "nova-scheduler cannot kill what it runs. Let root write ``topology_file`` instead; "
-        "docs/operator/fabric.rst shows how.",
-    ),
-    cfg.FloatOpt(
-        "topology_command_timeout",
-        default=30.0,
-        min=0.1,
-        max=3600,
-        mutable=True,
-        help="Time limit of ``topology_command``, in seconds. A command that exceeds it is killed, "
-        "and the last good topology stays in use. One that cannot be killed, because it belongs to "
-        "another user, is left behind after two more seconds; no other one is started until it has "
-        "ended.",
-    ),
-    cfg.IntOpt(
-        "topology_reload_interval",
-        default=TOPOLOGY_RELOAD_INTERVAL,
-        min=0,
-        max=86400,
-        mutable=True,
-        help="Time between two checks for a changed topology, in seconds; 0 checks only on SIGHUP. "
-        "A changed topology is loaded in the background; a request keeps the one it began with.",
-    ),
-    cfg.StrOpt(
-        "topology_name_map",
-        mutable=True,
-        help="File that maps names in the topology to the names of hosts in Nova. A line has a "
-        "name, or the GUID of a host channel adapter, and the nodename (on bare metal the UUID of "
-        "the node). A node name map of OpenSM and infiniband-diags has this format and names "
-        "switches too. Not used by ``aggregates``.",
-    ),
-    cfg.StrOpt(
-        "topology_name",
-        mutable=True,
-        help="Name of the tree to read from a topology.yaml with several, for ``slurm``. By "
-        "default the first topology with ``cluster_default: true``, or the only tree of the file.",
-    ),
-    cfg.StrOpt(
-        "topology_host_pattern",
-        mutable=True,
-        help="Regular expression for the descriptions of host channel adapters, for "
-        "``ibnetdiscover``. The host name is the match of its first group, or the whole match "
-        "without a group; an adapter that does not match belongs to no host. By default a "
-        'description is a host name, alone or with that of the adapter: "node0001 HCA-1" or '
-        r'"node0001 mlx5_0". Example: ^(\S+) mlx5_[0-3]$',
-    ),
+    *topology_options.OPTS,
     cfg.FloatOpt(
         "bunch_weight_multiplier",
         default=100000.0,
@@ -314,7 +234,7 @@ OPTS = [
         "HPCInterferenceFilter keeps pairs apart of which one loses. MDOBPWeigher places VMs on "
         "hosts with applications of others with which one of the pair runs faster and none "
         "slower: inside the leaf, before it looks at free resources.\n\n"
-        f"{_REPLACE}"
+        f"{topology_options.REPLACE}"
         "nova-scheduler does not start if it is missing, empty or wrong; later the last good "
         "index stays in use, and the log names the wrong line. A file without pairs needs a "
         "comment.",
@@ -429,31 +349,11 @@ def nova_conf_files() -> dict[str, Any]:
     }
 
 
-def topology_source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:
-    """Return the name of the topology driver and its options that are set."""
-    section = conf.hpc_sched
-    options: dict[str, Any] = {
-        "path": section.topology_file,
-        "command": section.topology_command,
-        "timeout": section.topology_command_timeout if section.topology_command else None,
-        "name_map": section.topology_name_map,
-        "host_pattern": section.topology_host_pattern,
-        "tree": section.topology_name,
-    }
-    return section.topology_driver, {name: value for name, value in options.items() if value}
-
-
 def check(conf: cfg.ConfigOpts) -> None:
     """Raise ValueError for a wrong option, which oslo.config would find at its first use only."""
     for opt in OPTS:
         check_value(opt, getattr(conf.hpc_sched, opt.dest))
-    pattern = conf.hpc_sched.topology_host_pattern
-    try:
-        re.compile(pattern or "")
-    except re.error as error:
-        raise exceptions.ConfigError(
-            f"[hpc_sched] topology_host_pattern = {pattern}: not a regular expression: {error}"
-        ) from error
+    topology_options.check_patterns(conf)
 
 
 def number(conf: cfg.ConfigOpts, name: str) -> float:

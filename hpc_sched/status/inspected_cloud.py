@@ -12,7 +12,7 @@ from nova import context as nova_context
 from nova.db.main import models as main_models
 from oslo_utils import timeutils
 
-from hpc_sched import conf, exceptions, masking
+from hpc_sched import exceptions, masking, topology_options
 from hpc_sched import topology as topology_
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.topology.model import Topology
@@ -137,7 +137,7 @@ def _failed_builds(stats: str | None) -> int:
 
 def described_topology() -> Topology:
     """Return the topology that the options name, read now."""
-    driver, options = conf.topology_source(CONF)
+    driver, options = topology_options.source(CONF)
     try:
         return topology_.load(driver, **options)
     except exceptions.TopologyError:

@@ -27,6 +27,7 @@ def simulator(tmp_path: Path) -> Iterator[Simulator]:
         simulated(CABLED, tmp_path / "ib") as simulator,
     ):
         CONF.set_override("topology_driver", "ibnetdiscover", "hpc_sched")
+        CONF.set_override("topology_settle_time", 0, "hpc_sched")
         CONF.set_override("topology_file", None, "hpc_sched")
         CONF.set_override("topology_command", simulator.command, "hpc_sched")
         yield simulator
@@ -62,3 +63,58 @@ def test_a_leaf_that_is_pulled_out_shows_in_one_log_line_and_in_topology_diff(
     simulator.tell(f'ReLink "{CABLED.nodes["leaf3"]}"')
     assert loaded_topology.reload()
     assert main(["topology", "diff", str(before), "--config-file", str(nova_conf)]) == 0
+
+
+def test_a_leaf_that_comes_back_soon_moves_nothing_and_one_that_stays_away_is_one_line(
+    simulator, caplog, monkeypatch
+):
+    CONF.set_override("topology_settle_time", 300, "hpc_sched")
+    now = 1000.0
+    monkeypatch.setattr(loaded_topology.time, "monotonic", lambda: now)
+    loaded_topology.load()
+    caplog.clear()
+    for _ in range(4):
+        simulator.tell(f'Unlink "{CABLED.nodes["leaf3"]}"')
+        for _ in range(3):
+            now += 60
+            assert not loaded_topology.reload()
+        simulator.tell(f'ReLink "{CABLED.nodes["leaf3"]}"')
+        now += 60
+        assert not loaded_topology.reload()
+    assert len(loaded_topology.current().topology.leaves) == 4
+    assert not [text for text in caplog.messages if text.startswith("Topology changed")]
+
+    simulator.tell(f'Unlink "{CABLED.nodes["leaf3"]}"')
+    for _ in range(10):
+        now += 60
+        loaded_topology.reload()
+    assert len(loaded_topology.current().topology.leaves) == 3
+    [line] = [text for text in caplog.messages if text.startswith("Topology changed")]
+    assert "hosts gone: n[017-024]; switches gone: leaf3" in line
+
+
+def test_a_dump_without_its_end_is_refused_while_there_is_a_good_one(tmp_path, caplog):
+    dump = tmp_path / "fabric.txt"
+    text = CABLED.text()
+    cut = text[: text.index('"leaf3') if '"leaf3' in text else len(text) // 2]
+    with configured(write_topology(tmp_path, four_by_eight())):
+        CONF.set_override("topology_driver", "ibnetdiscover", "hpc_sched")
+        CONF.set_override("topology_file", str(dump), "hpc_sched")
+        dump.write_text(cut)
+        loaded_topology.load()
+        assert any("Topology: incomplete: " in line for line in caplog.messages)
+        CONF.set_override("topology_settle_time", 0, "hpc_sched")
+        dump.write_text(text)
+        assert loaded_topology.reload()
+        caplog.clear()
+        dump.write_text(cut)
+        for _ in range(3):
+            assert not loaded_topology.reload()
+        assert len(loaded_topology.current().topology.hosts) == 32
+        [line] = [text for text in caplog.messages if "last good topology" in text]
+        assert f"{dump}: " in line
+        assert "topology_accept_incomplete is false; the last good topology stays" in line
+        CONF.set_override("topology_accept_incomplete", True, "hpc_sched")
+        dump.write_text(cut + "# again\n")
+        assert loaded_topology.reload()
+        assert len(loaded_topology.current().topology.hosts) < 32

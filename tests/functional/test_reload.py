@@ -15,7 +15,7 @@ import pytest
 from nova import context as nova_context
 from nova import objects
 
-from hpc_sched import conf, digests, exceptions, topology
+from hpc_sched import digests, exceptions, topology, topology_options
 from hpc_sched.nova_glue.io import loaded_topology, periodic_thread
 from hpc_sched.nova_glue.io.aggregates_driver import AggregatesDriver
 from hpc_sched.nova_glue.request import served_requests
@@ -197,7 +197,7 @@ def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_
     CONF([], default_config_files=[str(nova_conf)])
     CONF.clear_override("topology_reload_interval", "hpc_sched")
     CONF.set_override("topology_file", str(path), "hpc_sched")
-    monkeypatch.setattr(conf, "TOPOLOGY_RELOAD_INTERVAL", 0.05)
+    monkeypatch.setattr(topology_options, "TOPOLOGY_RELOAD_INTERVAL", 0.05)
     HopByteWeigher()
     monkeypatch.setattr(
         loaded_topology,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from hpc_sched import conf
+from hpc_sched import conf, topology_options
 from hpc_sched.cli.common import sources
 from hpc_sched.topology import load
 from hpc_sched.topology.readers.slurm.slurm_driver import is_yaml
@@ -75,7 +75,7 @@ def test_the_name_may_be_in_nova_conf(tmp_path: Path):
     options = cfg.ConfigOpts()
     conf.register_opts(options)
     options([], default_config_files=[str(nova)])
-    driver, given = conf.topology_source(options)
+    driver, given = topology_options.source(options)
     assert load(driver, **given).roots == ("west", "east")
 
 

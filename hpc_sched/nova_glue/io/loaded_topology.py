@@ -11,12 +11,13 @@ import nova.conf
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from hpc_sched import conf, digests, exceptions
+from hpc_sched import conf, digests, exceptions, topology_options
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.io.watched_file import fingerprint
 from hpc_sched.topology import canonical_text, hostlist
-from hpc_sched.topology.compare import difference
+from hpc_sched.topology.compare import difference, settling
+from hpc_sched.topology.compare.settling import Waiting
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import command_output
@@ -74,6 +75,8 @@ class _Loaded:
     files: tuple[object, ...] = ()  # fingerprints of the source's files
     read_at: float = 0.0  # a time.monotonic()
     error: str = ""  # logged last; without its numbers if the description was not read
+    waiting: Waiting = settling.NOTHING  # changes for topology_settle_time
+    newest: Topology | None = None  # with these changes, if there are any
 
 
 load_lock = threading.Lock()  # held while a topology is being read
@@ -97,7 +100,7 @@ def load() -> Fabric:
     """Load the configured topology, or reuse the loaded one; raises as :func:`start` does."""
     global _loaded
     conf.register_opts(CONF)
-    source = conf.topology_source(CONF)
+    source = topology_options.source(CONF)
     with load_lock:
         before = _loaded
         files = _fingerprints(source[1])
@@ -138,15 +141,19 @@ def _read_again() -> bool:
         mark: object = None
         try:
             conf.check(CONF)
-            source = conf.topology_source(CONF)
+            source = topology_options.source(CONF)
             files = _fingerprints(source[1])
             driver = topology_base.driver(source[0], **source[1])
             description = driver.read()
             mark = driver.mark(description)
-            if mark is not None and (before.source, before.seen) == (source, mark):
+            is_same = mark is not None and (before.source, before.seen) == (source, mark)
+            if is_same and before.newest is None:
                 _loaded = replace(before, files=files, read_at=time.monotonic())
                 return False
-            new = driver.parse(description)
+            parsed = (is_same and before.newest) or driver.parse(description)
+            _check_complete(parsed)
+            waits = driver.is_discovered and before.source == source
+            new, waiting = _settled(before, parsed, waits)
             change = difference.between(before.fabric.topology, new)
         except Exception as error:
             text, is_known = _error_text(error)
@@ -160,14 +167,34 @@ def _read_again() -> bool:
             return False
         # An unchanged fabric keeps its set of unknown hosts that have been logged.
         fabric = Fabric(new) if change else before.fabric
-        _loaded = _Loaded(source, mark, fabric, files, time.monotonic())
+        newest = parsed if waiting else None
+        _loaded = _Loaded(
+            source, mark, fabric, files, time.monotonic(), waiting=waiting, newest=newest
+        )
     name = _name(source)
     if change:
         LOG.info("Topology changed: %s; now %s (%s)", change.summary(), new.summary(), name)
         _log_remarks(new)
+    elif waiting and not before.waiting:
+        LOG.debug("The topology has changed; the change waits for topology_settle_time (%s)", name)
     elif before.error:
         LOG.info("The topology is right again, and unchanged (%s)", name)
     return bool(change)
+
+
+def _check_complete(topology: Topology) -> None:
+    if topology.incomplete and not CONF.hpc_sched.topology_accept_incomplete:
+        why = "incomplete, and topology_accept_incomplete is false"
+        raise exceptions.TopologyError(*(f"{text}: {why}" for text in topology.incomplete))
+
+
+def _settled(before: _Loaded, new: Topology, waits: bool) -> tuple[Topology, Waiting]:
+    """Return the fabric to use, and the changes that wait, if any of them has to."""
+    seconds = conf.number(CONF, "topology_settle_time") if waits else 0.0
+    if not seconds:
+        return new, settling.NOTHING
+    used = before.fabric.topology
+    return settling.settled(used, new, before.waiting, time.monotonic(), seconds)
 
 
 def _report_digests() -> None:
@@ -193,7 +220,7 @@ def reload_interval() -> float:
     try:
         return float(CONF.hpc_sched.topology_reload_interval)
     except ValueError:  # reload() logs it
-        return float(conf.TOPOLOGY_RELOAD_INTERVAL)
+        return float(topology_options.TOPOLOGY_RELOAD_INTERVAL)
 
 
 watch = PeriodicThread(reload, reload_interval)
@@ -226,6 +253,8 @@ def _name(source: tuple[str, Mapping[str, Any]]) -> str:
 
 
 def _log_remarks(topology: Topology) -> None:
+    for text in topology.incomplete:
+        LOG.warning("Topology: incomplete: %s", text)
     for remark in topology.remarks[:_MAX_PROBLEMS]:
         LOG.warning("Topology: %s", remark)
     more = len(topology.remarks) - _MAX_PROBLEMS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import nova.conf
 from oslo_upgradecheck.upgradecheck import Result
 
-from hpc_sched import conf, exceptions
+from hpc_sched import exceptions, topology_options
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.status.finding import failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
@@ -21,7 +21,7 @@ _COMMA = re.compile(r",(?![^\[]*\])")  # outside of brackets
 
 def check(cloud: InspectedCloud) -> Iterator[Result]:
     """Return how the topology compares with the cloud's computes."""
-    driver, options = conf.topology_source(CONF)
+    driver, options = topology_options.source(CONF)
     described = options.get("path") or " ".join(options.get("command", ()))
     source = f"{driver}: {described}" if described else f"driver {driver}"
     try:

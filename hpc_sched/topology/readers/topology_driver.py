@@ -15,6 +15,7 @@ NAMESPACE = "hpc_sched.topology"
 _MAX_BYTES = 1 << 20
 _PATTERNS = (
     ("ibnetdiscover", re.compile(rb'^[ \t]*(?:Switch|Ca|Rt)[ \t]+\d+[ \t]+"[A-Z]-', re.MULTILINE)),
+    ("ibnetdiscover", re.compile(rb"^(?:CA|SW|RT)[ \t]+\d+[ \t]+\d+[ \t]+0x", re.MULTILINE)),
     ("slurm", re.compile(rb"^[ \t]*(?:SwitchName|BlockName)[ \t]*=", re.MULTILINE | re.IGNORECASE)),
     ("slurm", re.compile(rb"^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:", re.MULTILINE)),
     ("yaml", re.compile(rb"^[\"']?(?:switches|levels)[\"']?[ \t]*:", re.MULTILINE)),
@@ -26,8 +27,11 @@ class TopologyDriver(abc.ABC):
 
     Options are keyword arguments; a driver that reads a file takes ``path``. A subclass has
     :meth:`load`. With :meth:`read` and :meth:`parse` too, an unchanged description is not parsed
-    again.
+    again. Where ``is_discovered``, the description changes with every cable that fails: changes
+    wait for ``topology_settle_time``.
     """
+
+    is_discovered = False
 
     @abc.abstractmethod
     def load(self) -> Topology:

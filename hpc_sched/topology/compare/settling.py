@@ -1,0 +1,205 @@
+"""Changes of a discovered fabric that wait until they have lasted: cables and nodes come and go.
+
+Each host and each switch waits for itself, so that one that flaps holds up no other change. While a
+change of the switches above leaves waits, hosts move between the leaves that are there.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+from hpc_sched.topology.compare import difference
+from hpc_sched.topology.compare.difference import Change
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.tree import Details
+
+
+class _Since(NamedTuple):
+    """What a change has led to, and when that was seen first."""
+
+    value: str | None  # such as the switch above a host; None if it is gone
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What differs from the fabric in use; false if nothing does."""
+
+    hosts: Mapping[str, _Since] = field(default_factory=dict)
+    switches: Mapping[str, _Since] = field(default_factory=dict)
+    names: Mapping[str, _Since] = field(default_factory=dict)
+    members: Mapping[str, _Since] = field(default_factory=dict)
+    links: Mapping[str, _Since] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, part.name) for part in fields(self))
+
+
+NOTHING = Waiting()
+
+
+def settled(
+    current: Topology, new: Topology, waiting: Waiting, now: float, seconds: float
+) -> tuple[Topology, Waiting]:
+    """Return the new fabric without the changes that are younger than some seconds; and these.
+
+    :param waiting: as returned for the last reading; :data:`NOTHING` at first
+    :param now: a time in seconds from any start
+    """
+
+    def young(changes: Mapping[str, _Since]) -> set[str]:
+        return {name for name, since in changes.items() if now - since.time < seconds}
+
+    found = difference.between(current, new)
+    names = _since(found.renamed, waiting.names, now)
+    members = _since(found.members, waiting.members, now)
+    links = _since(found.links, waiting.links, now)
+    old = {change.names[0]: change.old or "" for change in found.renamed}
+    kept = {name: old[name] for name in young(names)}
+    new = _keeping(new, current, kept, young(members), young(links))
+    found = difference.between(current, new)
+    hosts = _since(found.hosts, waiting.hosts, now)
+    switches = _since((*found.switches, *found.levels), waiting.switches, now)
+    still = Waiting(hosts, switches, names, members, links)
+    if not young(hosts) and not young(switches):
+        is_over = not (kept or young(members) or young(links))
+        return new, NOTHING if is_over else still
+    old_names = {change.names[0]: change.old or "" for change in found.renamed}
+    new_names = {old: new for new, old in old_names.items()}
+    mixed = _moved(new, current, young(hosts), new_names) or current
+    left = difference.between(current, mixed)
+    changed = {name for change in (*left.switches, *left.levels) for name in change.names}
+    if changed & young(switches):
+        # Only between leaves that the fabric in use has.
+        leaves = set(current.leaves)
+        ready = {
+            host
+            for host in hosts.keys() - young(hosts)
+            if host not in new or old_names.get(new.leaf_of(host), new.leaf_of(host)) in leaves
+        }
+        mixed = _moved(current, new, ready, old_names) or current
+    return mixed, still
+
+
+def _since(
+    changes: Iterable[Change], before: Mapping[str, _Since], now: float
+) -> dict[str, _Since]:
+    found = {}
+    for change in changes:
+        for name in change.names:
+            last = before.get(name)
+            same = last is not None and last.value == change.new
+            found[name] = last if last and same else _Since(change.new, now)
+    return found
+
+
+def _keeping(
+    new: Topology,
+    current: Topology,
+    names: Mapping[str, str],
+    members: Iterable[str],
+    links: Iterable[str],
+) -> Topology:
+    """Return a fabric with some names, members and links of switches as they are in use.
+
+    :param names: switch to the name that it has in the fabric in use
+    """
+    if not names and not members and not links:
+        return new
+
+    def renamed(tree: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            names.get(name, name): renamed(below) if isinstance(below, dict) else below
+            for name, below in tree.items()
+        }
+
+    used, details = current.details(), new.details()
+    parts: dict[str, dict[str, Any]] = {}
+    for part in fields(details):
+        values, before = getattr(details, part.name), getattr(used, part.name)
+        parts[part.name] = {names.get(name, name): value for name, value in values.items()}
+        stays = {"members": members, "links": links}.get(part.name, ())
+        for name in {*stays, *names.values()} & before.keys():
+            parts[part.name][name] = before[name]
+    return Topology.from_tree(
+        renamed(new.to_tree()),
+        levels=new.levels,
+        host_processors=new.host_processors,
+        details=Details(**parts),
+        remarks=new.remarks,
+        host_ids=new.host_ids,
+    )
+
+
+def _moved(
+    base: Topology, other: Topology, hosts: Iterable[str], names: Mapping[str, str]
+) -> Topology | None:
+    """Return a fabric with some hosts where another one has them, or without, if it has not.
+
+    None where a leaf of one of them has the name of a switch above leaves of the other.
+
+    :param names: switch of the other fabric to its name in this one, where that differs
+    """
+    tree = base.to_tree()
+    where = _by_name(tree)
+    for host in sorted(hosts):
+        if host in base:
+            where[base.leaf_of(host)].remove(host)
+        if host in other:
+            path = [names.get(name, name) for name in reversed(other.ancestors(host))]
+            leaf = _leaf_at(path, tree, where)
+            if not isinstance(leaf, list):
+                return None
+            leaf.append(host)
+    made = Topology.from_tree(
+        _without_empty(tree), details=_merged(other.details(), base.details())
+    )
+    return replace(
+        made,
+        levels=next((one.levels for one in (base, other) if one.depth == made.depth), made.levels),
+        host_processors=_present(made, other.host_processors, base.host_processors),
+        host_ids=_present(made, other.host_ids, base.host_ids),
+        remarks=base.remarks,
+    )
+
+
+def _leaf_at(path: Sequence[str], tree: dict[str, Any], where: dict[str, Any]) -> Any:
+    """Return what is below the last switch of a path, made where it is missing."""
+    below: Any = tree
+    for name in path:
+        if name not in where:
+            if not isinstance(below, dict):
+                return None
+            where[name] = below[name] = [] if name == path[-1] else {}
+        below = where[name]
+    return below
+
+
+def _by_name(tree: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(tree)
+    for below in tree.values():
+        if isinstance(below, dict):
+            found |= _by_name(below)
+    return found
+
+
+def _without_empty(tree: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {
+        name: _without_empty(below) if isinstance(below, dict) else below
+        for name, below in tree.items()
+    }
+    return {name: below for name, below in parts.items() if below}
+
+
+def _merged(one: Details, other: Details) -> Details:
+    """Return the attributes of both; names without a switch in the tree do no harm."""
+    return Details(
+        **{
+            each.name: {**getattr(one, each.name), **getattr(other, each.name)}
+            for each in fields(one)
+        }
+    )
+
+
+def _present(made: Topology, *values: Mapping[str, str]) -> dict[str, str]:
+    return {host: value for one in values for host, value in one.items() if host in made}

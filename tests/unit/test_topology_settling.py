@@ -1,0 +1,168 @@
+"""Changes of a discovered fabric that are used once they have lasted, each for itself."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpc_sched.topology import Topology
+from hpc_sched.topology.compare import difference
+from hpc_sched.topology.compare.settling import NOTHING, Waiting, settled
+from hpc_sched.topology.tree import Details, Links
+from tests.unit import fabrics
+
+SECONDS = 300
+
+
+def fabric(**leaves: str) -> Topology:
+    """Return leaves below one switch, hosts as letters.
+
+    ::
+
+              core
+            /      \\
+        leaf1     leaf2
+        a  b      c  d
+    """
+    return Topology.from_tree({"core": {leaf: list(hosts) for leaf, hosts in leaves.items()}})
+
+
+class Reload:
+    """A scheduler that reads its fabric again and again."""
+
+    def __init__(self, first: Topology) -> None:
+        self.used = first
+        self.waiting: Waiting = NOTHING
+
+    def read(self, now: float, new: Topology) -> dict[str, str]:
+        found, self.waiting = settled(self.used, new, self.waiting, now, SECONDS)
+        fabrics.check(found)
+        if difference.between(self.used, found):
+            self.used = found
+        return {host: self.used.leaf_of(host) for host in sorted(self.used.hosts)}
+
+
+BEFORE = fabric(leaf1="ab", leaf2="cd")
+AT_HOME = {"a": "leaf1", "b": "leaf1", "c": "leaf2", "d": "leaf2"}
+
+
+def test_a_change_that_is_over_soon_moves_nothing():
+    scheduler = Reload(BEFORE)
+    for now in range(0, 6000, 60):
+        flapping = fabric(leaf1="ab", leaf2="c", leaf3="d") if now % 240 else BEFORE
+        assert scheduler.read(now, flapping) == AT_HOME, now
+    assert scheduler.waiting
+    scheduler.read(6000, BEFORE)
+    assert not scheduler.waiting
+
+
+def test_a_change_that_lasts_is_used():
+    scheduler = Reload(BEFORE)
+    moved = fabric(leaf1="abd", leaf2="c")
+    for now in (0, 60, 299):
+        assert scheduler.read(now, moved) == AT_HOME
+    assert scheduler.read(300, moved) == {**AT_HOME, "d": "leaf1"}
+    assert not scheduler.waiting
+
+
+def test_a_host_that_flaps_holds_up_no_other_change():
+    scheduler = Reload(BEFORE)
+    for now in range(0, 301, 60):
+        new = "be" if now % 120 else "abe"
+        found = scheduler.read(now, fabric(leaf1=new, leaf2="cd"))
+    assert found == {**AT_HOME, "e": "leaf1"}
+
+
+def test_hosts_that_are_gone_and_new_ones_wait_too():
+    scheduler = Reload(BEFORE)
+    new = fabric(leaf1="abx", leaf2="d")
+    assert scheduler.read(0, new) == AT_HOME
+    assert scheduler.read(301, new) == {"a": "leaf1", "b": "leaf1", "x": "leaf1", "d": "leaf2"}
+
+
+def test_a_leaf_switch_that_restarts_keeps_its_hosts():
+    scheduler = Reload(BEFORE)
+    for now in range(0, 600, 60):
+        assert scheduler.read(now, fabric(leaf1="ab") if now % 120 else BEFORE) == AT_HOME
+
+
+def test_a_new_leaf_with_its_hosts_comes_after_one_wait():
+    scheduler = Reload(BEFORE)
+    new = fabric(leaf1="ab", leaf2="cd", leaf3="ef")
+    assert scheduler.read(0, new) == AT_HOME
+    assert scheduler.read(300, new) == {**AT_HOME, "e": "leaf3", "f": "leaf3"}
+
+
+def test_a_switch_that_flaps_holds_up_no_host_between_leaves():
+    pods: dict[str, Any] = {"pod1": {"l1": ["a"]}, "pod2": {"l2": ["b"], "l3": ["c"]}}
+    whole = Topology.from_tree({"core": pods})
+    torn = Topology.from_tree({"core": {"pod1": {"l1": ["a", "b"]}}, "pod2": {"l3": ["c"]}})
+    moved = Topology.from_tree({"core": {"pod1": {"l1": ["a", "b"]}, "pod2": {"l3": ["c"]}}})
+    scheduler = Reload(whole)
+    for now in range(0, 301, 60):
+        found = scheduler.read(now, torn if now % 120 else moved)
+    assert found == {"a": "l1", "b": "l1", "c": "l3"}
+    assert scheduler.used.roots == ("core",)
+
+
+def spines(first: int, leaf1: str = "ab", rate: float = 100) -> Topology:
+    """Return two leaves below spines, of which the first numbers may be missing."""
+    name = f"core[{first}-4]"
+    members = tuple(f"core{i}" for i in range(first, 5))
+    return Topology.from_tree(
+        {name: {"leaf1": list(leaf1), "leaf2": ["c", "d"]}},
+        details=Details(members={name: members}, links={"leaf1": Links(400, rate)}),
+    )
+
+
+def test_names_members_and_links_that_flap_change_nothing():
+    scheduler = Reload(spines(1))
+    for now in range(0, 900, 60):
+        scheduler.read(now, spines(2, rate=75) if now % 180 else spines(1))
+        assert not difference.between(spines(1), scheduler.used)
+    for now in range(900, 1300, 60):
+        scheduler.read(now, spines(2, rate=75))
+    assert not difference.between(spines(2, rate=75), scheduler.used)
+    assert not scheduler.waiting
+
+
+def test_a_spine_that_flaps_holds_up_no_host():
+    scheduler = Reload(spines(1))
+    for now in range(0, 301, 60):
+        found = scheduler.read(now, spines(1 + (now // 60) % 2, "abe"))
+    assert found == {**AT_HOME, "e": "leaf1"}
+    assert scheduler.used.roots == ("core[1-4]",)
+
+
+def test_processors_ids_and_members_stay_with_hosts_and_switches_that_wait():
+    details = Details(processors={"leaf2": "gold"}, members={"leaf2": ("s1", "s2")})
+    tree = BEFORE.to_tree()
+    before = Topology.from_tree(
+        tree,
+        levels=["rack", "row"],
+        host_processors={"d": "epyc"},
+        details=details,
+        host_ids={"d": "uuid-d"},
+    )
+    found, waiting = settled(before, fabric(leaf1="ab"), NOTHING, 0, SECONDS)
+    assert waiting.hosts.keys() == {"c", "d"}
+    assert not difference.between(before, found)
+    assert (found.host_ids, found.levels) == ({"d": "uuid-d"}, ("rack", "row"))
+    found, _ = settled(before, replace(fabric(leaf1="ab")), waiting, 300, SECONDS)
+    assert found.hosts == ("a", "b")
+
+
+@given(fabrics.trees(), fabrics.trees(), st.randoms(use_true_random=False))
+def test_whatever_changes_the_fabric_in_use_is_whole_and_the_new_one_comes(
+    one: dict[str, Any], other: dict[str, Any], chance: random.Random
+):
+    old, new = Topology.from_tree(one), Topology.from_tree(other)
+    scheduler = Reload(old)
+    for now in range(0, 600, 60):
+        scheduler.read(now, new if chance.random() < 0.7 else old)
+    for now in range(600, 1300, 60):
+        scheduler.read(now, new)
+    assert not difference.between(scheduler.used, new)
+    assert not scheduler.waiting
