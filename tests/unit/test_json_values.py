@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_sched import exceptions
-from hpc_sched.snapshot.source.json_values import ValueCounter
+from hpc_sched.json_values import ValueCounter
 
 TEXTS = st.text(st.sampled_from('a"\\[{,]}é\n'), max_size=6)
 DOCUMENTS = st.recursive(

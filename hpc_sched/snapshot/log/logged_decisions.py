@@ -11,8 +11,8 @@ import msgspec
 
 from hpc_sched import exceptions, files
 from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedScheduler
+from hpc_sched.json_values import ValueCounter
 from hpc_sched.snapshot.log import log_lines
-from hpc_sched.snapshot.source.json_values import ValueCounter
 
 # As JSON has it: fields of newer releases pass through to a snapshot and to explain --json.
 Record = Mapping[str, Any]

@@ -17,8 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from hpc_sched import exceptions, files
+from hpc_sched.json_values import ValueCounter
 from hpc_sched.snapshot.model import Group, Server, Snapshot
-from hpc_sched.snapshot.source.json_values import ValueCounter
 
 FORMAT = "hpc-sched snapshot"
 # Incremented with every change of the file that an older reader would misread.
