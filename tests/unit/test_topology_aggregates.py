@@ -145,6 +145,7 @@ def test_a_level_that_nothing_is_below_just_there_keeps_its_distance():
         statement("r4", "e", leaf="l4", pod="p2"),
     )
     assert fabric.hops("c", "d") == 5
+    assert fabric.ancestors("c") == ("l2", "l2-pod", "c1", "fabric")
     assert fabric.levels[:3] == ("leaf", "pod", "core")
 
 
@@ -253,3 +254,68 @@ def read_unchecked(given: list[Aggregate]) -> Topology:
 def test_no_extra_spec_and_no_processor_type_is_a_level():
     keys = {spec.name for spec in EXTRA_SPECS} | {processor.METADATA}
     assert {f"{aggregate_tree.PREFIX}{name}" for name in aggregate_tree.NOT_LEVELS} == keys
+
+
+KEYS = {"leaf": "rack", "pod": "row", "core": "availability_zone"}
+
+
+def keyed(name: str, hosts: str, **metadata: str) -> Aggregate:
+    return Aggregate(name, tuple(hosts.split()), metadata)
+
+
+def test_any_keys_of_metadata_name_the_levels():
+    #              fabric
+    #        az1           az2
+    #     a       b         c
+    #   a/1  2   b/1        3
+    #   h1  h2   h3         h4
+    given = [
+        keyed("r1", "h1", rack="1", row="a", **{"hpc:leaf": "other"}),
+        keyed("r2", "h2", rack="2", row="a", ssd="true"),
+        keyed("r3", "h3", rack="1", row="b"),
+        keyed("r4", "h4", rack="3", row="c"),
+        keyed("zone 1", "h1 h2 h3", availability_zone="az1"),
+        keyed("zone 2", "h4", availability_zone="az2"),
+    ]
+    fabric = aggregate_tree.topology_of(given, KEYS)
+    check(fabric)
+    assert fabric.ancestors("h1") == ("a/1", "a", "az1", "fabric")
+    assert fabric.levels == ("leaf", "pod", "core", "level4")
+    assert [fabric.hops("h1", other) for other in ("h2", "h3", "h4")] == [3, 5, 7]
+    assert aggregate_tree.topology_of(given[::-1], KEYS).switches == fabric.switches
+
+
+def test_a_rack_that_an_aggregate_has_in_two_zones_is_an_error():
+    given = [
+        keyed("r1", "a b", rack="1"),
+        keyed("z1", "a", availability_zone="az1"),
+        keyed("z2", "b", availability_zone="az2"),
+    ]
+    with pytest.raises(exceptions.TopologyError) as caught:
+        aggregate_tree.topology_of(given, {"leaf": "rack", "pod": "availability_zone"})
+    assert list(caught.value.problems) == [
+        "leaf '1' is under pod 'az1' (aggregate 'z1') and under pod 'az2' (aggregate 'z2')"
+    ]
+
+
+def test_a_host_in_two_aggregates_of_one_key_is_an_error_only_if_they_differ():
+    same = [keyed("r1", "a b", rack="1"), keyed("r2", "b", rack="1 ")]
+    assert aggregate_tree.topology_of(same, {"leaf": "rack"}).leaves == ("1",)
+    with pytest.raises(exceptions.TopologyError) as caught:
+        aggregate_tree.topology_of([*same, keyed("r3", "b", rack="2")], {"leaf": "rack"})
+    assert list(caught.value.problems) == [
+        "host 'b' is under leaf '1' (aggregate 'r1') and under leaf '2' (aggregate 'r3')"
+    ]
+
+
+def test_a_key_that_no_aggregate_has_is_an_error_and_a_host_without_it_a_remark():
+    given = [keyed("r1", "a", rack="1"), keyed("none", "", row="x"), keyed("z", "a b", zone="z")]
+    with pytest.raises(exceptions.TopologyError) as caught:
+        aggregate_tree.topology_of(given, KEYS)
+    assert [problem.partition(": ")[0] for problem in caught.value.problems] == [
+        f"no host aggregate with hosts has metadata {key} ([hpc_sched] topology_aggregate_key, "
+        f"level {level})"
+        for key, level in (("row", "pod"), ("availability_zone", "core"))
+    ]
+    fabric = aggregate_tree.topology_of(given, {"leaf": "rack", "pod": "zone"})
+    assert fabric.remarks == ("hosts in no aggregate with rack are leaves of their own: b",)
