@@ -19,7 +19,9 @@ from hpc_sched import digests, exceptions, topology, topology_options
 from hpc_sched.nova_glue.io import loaded_topology, periodic_thread
 from hpc_sched.nova_glue.io.aggregates_driver import AggregatesDriver
 from hpc_sched.nova_glue.request import served_requests
+from hpc_sched.snapshot.model import Aggregate
 from hpc_sched.topology import canonical_text
+from hpc_sched.topology.readers import aggregate_tree
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
@@ -443,6 +445,53 @@ def test_aggregates_are_read_with_two_queries_however_many_there_are(start_cloud
         found = AggregatesDriver().load()
     assert len(found.hosts) == 100
     assert len(sent) == 2
+
+
+def test_racks_and_availability_zones_of_aggregates_are_levels_by_their_keys(start_cloud):
+    #            fabric
+    #       az1          az2
+    #    az1/1  2       az2/1
+    #     n01  n02      n03 n04
+    cloud = start_cloud()
+    api = cloud.api
+    cloud.start_computes(["n01", "n02", "n03", "n04"])
+
+    def aggregate(name: str, hosts: list[str], zone: str | None = None, **metadata: str) -> int:
+        body = {"name": name} | ({"availability_zone": zone} if zone else {})
+        made = api.post_aggregate({"aggregate": body})
+        for host in hosts:
+            api.add_host_to_aggregate(made["id"], host)
+        if metadata:
+            api.post_aggregate_action(made["id"], {"set_metadata": {"metadata": metadata}})
+        return int(made["id"])
+
+    aggregate("east", ["n01", "n02"], "az1")
+    aggregate("west", ["n03", "n04"], "az2")
+    for name, hosts, rack in (("r1", ["n01"], "1"), ("r2", ["n02"], "2"), ("r3", ["n03"], "1")):
+        aggregate(name, hosts, rack=rack, **{"hpc:processor": "gold"})
+    last = aggregate("r4", ["n04"], rack="1")
+    keys = {"leaf": "rack", "pod": "availability_zone"}
+    driver = AggregatesDriver(aggregate_key=keys)
+    with collected() as sent:
+        read = driver.read()
+    assert len(sent) == 2
+    found = driver.parse(read)
+    assert found.leaves == ("2", "az1/1", "az2/1")
+    assert [found.hops("n01", host) for host in ("n02", "n03")] == [3, 5]
+    assert found.hops("n03", "n04") == 1
+    mark = driver.mark(read)
+    assert driver.mark(driver.read()) == mark
+    api.post_aggregate_action(last, {"set_metadata": {"metadata": {"rack": "9"}}})
+    assert driver.mark(driver.read()) != mark
+    assert driver.load().hops("n03", "n04") == 3
+    # A snapshot has what Nova's API says.
+    listed = api.api_get("/os-aggregates").body["aggregates"]
+    saved = [Aggregate(one["name"], tuple(one["hosts"]), one["metadata"]) for one in listed]
+    assert aggregate_tree.topology_of(saved, keys).switches == driver.load().switches
+    # Nova itself refuses a host in two zones; two racks are refused here.
+    aggregate("r5", ["n04"], rack="3")
+    with pytest.raises(exceptions.TopologyError, match=r"'9' \(aggregate 'r4'\) and .* 'r5'"):
+        driver.load()
 
 
 def test_aggregates_beside_a_file_are_a_mistake_that_is_named():

@@ -1,7 +1,7 @@
 """The ``aggregates`` driver: a topology from the metadata of Nova's host aggregates."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -16,7 +16,7 @@ from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 
 class AggregateRow(NamedTuple):
-    """A host aggregate with its ``hpc:`` metadata."""
+    """A host aggregate with the metadata that name switches."""
 
     name: str
     hosts: tuple[str, ...]
@@ -24,28 +24,32 @@ class AggregateRow(NamedTuple):
 
 
 class AggregatesDriver(TopologyDriver):
-    """Reads host aggregates with metadata such as ``hpc:leaf`` from the API database.
+    """Reads host aggregates with metadata such as ``hpc:leaf``, from the API database.
 
     Hosts are compute services: the nodes of one bare-metal service count as one host.
     """
 
-    def __init__(self, **options: object) -> None:
-        """Raise TopologyError for any option, such as a file or a command."""
+    def __init__(self, aggregate_key: Mapping[str, str] | None = None, **options: object) -> None:
+        """Raise TopologyError for any other option, such as a file or a command.
+
+        :param aggregate_key: level to key of metadata, bottom up, in place of ``hpc:`` keys
+        """
         if options:
             raise exceptions.TopologyError(
                 "topology_driver = aggregates reads Nova's database: expected none of "
                 "topology_file, topology_command and what goes with them, found "
                 f"{', '.join(sorted(options))}"
             )
+        self.keys = dict(aggregate_key or {})
 
     def load(self) -> Topology:
         """Return the topology that the aggregates describe now. Two queries."""
         return self.parse(self.read())
 
     def read(self) -> tuple[AggregateRow, ...]:
-        """Return aggregates with ``hpc:`` metadata, by name; raises TopologyError. Two queries."""
+        """Return aggregates with such metadata, by name; raises TopologyError. Two queries."""
         try:
-            return _aggregates()
+            return _aggregates(self.keys.values())
         except Exception as error:
             raise exceptions.TopologyError(
                 f"host aggregates: the API database does not answer: {databases.reason(error)}"
@@ -53,13 +57,15 @@ class AggregatesDriver(TopologyDriver):
 
     def parse(self, description: tuple[AggregateRow, ...]) -> Topology:
         """Return the topology of aggregates; raises as :func:`aggregate_tree.topology_of` does."""
-        return aggregate_tree.topology_of(description)
+        return aggregate_tree.topology_of(description, self.keys)
 
 
-def _aggregates() -> tuple[AggregateRow, ...]:
+def _aggregates(keys: Collection[str]) -> tuple[AggregateRow, ...]:
     aggregate, member = api_models.Aggregate, api_models.AggregateHost
     metadata_row = api_models.AggregateMetadata
     is_ours = metadata_row.key.startswith(aggregate_tree.PREFIX, autoescape=True)
+    if keys:
+        is_ours = metadata_row.key.in_(sorted(keys))
     context = nova_context.get_admin_context()
     names: dict[int, str] = {}
     metadata: dict[int, dict[str, str]] = defaultdict(dict)
