@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
-from hpc_sched.topology.tree import DEFAULT_LEVEL_NAMES, MAX_LEVELS, level_names
+from hpc_sched.topology.tree import DEFAULT_LEVEL_NAMES, MAX_LEVELS, Tree, level_names
 
 LEAF = DEFAULT_LEVEL_NAMES[0]
 # A level of this name is the highest one: nothing connects its switches.
@@ -58,13 +58,19 @@ class LevelTree:
         """True if a switch is stated on a level."""
         return level in self._stated
 
-    def topology(self, without_leaf: str) -> Topology:
+    def topology(
+        self,
+        without_leaf: str,
+        host_ids: Mapping[str, str] | None = None,
+        incomplete: Sequence[str] = (),
+    ) -> Topology:
         """Return the topology. Linear in statements, and for given levels in their number.
 
         A host without a leaf is a leaf of its own. Above several switches of the highest level
         there is one more, unless that level is called ``island``.
 
         :param without_leaf: what such hosts are, in the remark that lists them
+        :param host_ids: as ``Topology.from_tree`` takes them, like ``incomplete``
         :raises exceptions.TopologyError: with every host or switch that is in two places
         """
         levels = list(self.levels) or self._inferred_levels()
@@ -86,7 +92,14 @@ class LevelTree:
             if len(alone) > hostlist.MANY:
                 listed += f" and {len(alone) - hostlist.MANY} more"
             self.problems.remark(None, f"{without_leaf} are leaves of their own: {listed}")
-        return _tree(leaf_of, parents, levels, self.problems.remarks)
+        tree, names = _tree(leaf_of, parents, levels)
+        return Topology.from_tree(
+            tree,
+            names,
+            remarks=self.problems.remarks,
+            incomplete=incomplete,
+            host_ids=host_ids,
+        )
 
     def _inferred_levels(self) -> list[str]:
         count = {
@@ -190,8 +203,8 @@ def _tree(
     leaf_of: Mapping[str, _Node],
     parents: Mapping[_Node, _Node | None],
     levels: Sequence[str],
-    remarks: Sequence[str],
-) -> Topology:
+) -> tuple[Tree, Sequence[str]]:
+    """Return nested switches and the names of their levels."""
     hosts: dict[_Node, list[str]] = {}
     for host, leaf in leaf_of.items():
         hosts.setdefault(leaf, []).append(host)
@@ -226,4 +239,4 @@ def _tree(
     if len(tree) > 1 and levels[-1] != ISLAND:
         tree = {free(ROOT, 0): tree}
         levels = level_names(len(levels) + 1, levels)
-    return Topology.from_tree(tree, levels=levels, remarks=remarks)
+    return tree, levels

@@ -1,0 +1,1 @@
+"""Reader of Kubernetes nodes whose labels name the switches above them."""

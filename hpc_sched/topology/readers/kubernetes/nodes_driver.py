@@ -1,0 +1,189 @@
+"""The ``kubernetes`` driver: labels of nodes, as ``kubectl get nodes -o json`` prints them.
+
+The host is the node's name. Its label ``kubernetes.io/hostname``, which may differ, is another name
+by which Nova may know it. Only names and labels are kept of megabytes: an object takes some 20 KB.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers import json_text
+from hpc_sched.topology.readers.kubernetes import label_levels
+from hpc_sched.topology.readers.kubernetes.label_levels import LabelLevel
+from hpc_sched.topology.readers.level_tree import LevelTree
+from hpc_sched.topology.readers.reader_errors import Problems
+from hpc_sched.topology.readers.text_driver import TextDriver
+
+_HOSTNAME = "kubernetes.io/hostname"
+_EXPECTED = "expected Nodes, as kubectl get nodes -o json prints them"
+
+
+class _Metadata(msgspec.Struct, gc=False):
+    name: str | None = None
+    labels: msgspec.Raw = msgspec.Raw(b"null")  # decoded one node after the other
+    more: str | None = msgspec.field(name="continue", default=None)
+
+
+class _Node(msgspec.Struct, gc=False):
+    kind: str | None = None
+    metadata: _Metadata | None = None
+
+
+class _Instance(msgspec.Struct, gc=False):
+    """A node in the output of Topograph's engine ``graph``."""
+
+    id: str
+    network_layers: Sequence[str] | None = None  # closest to the node first
+    labels: Mapping[str, str] | None = None
+
+
+class _Document(_Node):
+    items: Sequence[_Node] | None = None
+    instances: Sequence[_Instance] | None = None
+
+
+class _Labels(NamedTuple):
+    node: str
+    labels: Mapping[str, str]
+
+
+class KubernetesDriver(TextDriver):
+    """Reads the labels of Kubernetes nodes: of Topograph, of clouds, or of the site."""
+
+    def __init__(self, *, node_key: Mapping[str, str] | None = None, **source: Any) -> None:
+        """Keep the keys; see :class:`TextDriver` for the source.
+
+        :param node_key: level to label, bottom up, in place of the known labels
+        """
+        super().__init__(**source)
+        self.keys = [LabelLevel(level, (label,)) for level, label in (node_key or {}).items()]
+
+    def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
+        """Return the topology of a list of nodes; TopologyError has every problem. Linear."""
+        problems = Problems(name)
+        documents = json_text.documents_of(_Document, content, name)
+        reader = _LabelReader(problems, {label for level in self.keys for label in level.labels})
+        nodes = [node for document in documents for node in reader.nodes(document)]
+        problems.stop()
+        if not nodes:
+            raise problems.error(None, f"{_EXPECTED}, found none")
+        levels = self.keys or _known_levels(nodes, problems)
+        tree = LevelTree(problems, [level.name for level in levels])
+        for node, labels in nodes:
+            tree.hosts.add(node)
+            for level in levels if labels else ():
+                if (switch := level.switch(labels)) is not None:
+                    tree.add(level.name, switch, (node,), f"node {node!r}")
+        for level in levels:
+            if level.name not in tree:
+                key = f"{level.labels[0]} ([hpc_sched] topology_node_key, level {level.name})"
+                problems.note(None, f"no node has label {key}: set it, or leave the level out")
+        problems.stop()
+        lowest = " or ".join(levels[0].labels)
+        more = any(one.metadata and one.metadata.more for one in documents)
+        cut = f"{name}: the list of nodes goes on (metadata.continue): expected all nodes"
+        return tree.topology(
+            f"nodes without label {lowest}",
+            host_ids=_other_names(nodes),
+            incomplete=[cut] if more else (),
+        )
+
+
+class _LabelReader:
+    def __init__(self, problems: Problems, keys: set[str]) -> None:
+        self.problems = problems
+        self.keys = keys  # the labels that count, or none for the known ones
+        self.decode = msgspec.json.Decoder(dict[str, str] | None).decode
+
+    def nodes(self, document: _Document) -> list[_Labels]:
+        """Return nodes and their labels that count; notes a problem for what is no node."""
+        if document.instances is not None:
+            return [found for each in document.instances for found in self._instance(each)]
+        if document.kind == "Node":
+            return self._node(document)
+        if document.items is not None and document.kind in ("List", "NodeList"):
+            listed = (self._node(item) for item in document.items)
+            return list(chain.from_iterable(listed))
+        kind = repr(document.kind) if document.kind else "an object without a kind"
+        advice = ""
+        if document.kind == "ConfigMap":
+            advice = (
+                "; a topology of Slurm in it is read by driver slurm from the output of kubectl "
+                "get configmap NAME -o jsonpath='{.data.topology\\.conf}'"
+            )
+        self.problems.note(None, f"{_EXPECTED}, found {kind}{advice}")
+        return []
+
+    def _node(self, node: _Node) -> list[_Labels]:
+        if node.kind not in (None, "", "Node"):
+            self.problems.note(None, f"{_EXPECTED}, found {node.kind!r} in the list")
+            return []
+        metadata = node.metadata or _Metadata()
+        try:
+            labels = self.decode(metadata.labels) or {}
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            self.problems.note(None, f"node {metadata.name!r}: labels: {error}")
+            return []
+        return self._labels(metadata.name, labels)
+
+    def _instance(self, instance: _Instance) -> list[_Labels]:
+        tiers = enumerate(instance.network_layers or ())
+        labels = {f"fabric.topograph.run/tier-{number}": switch for number, switch in tiers}
+        return self._labels(instance.id, labels | dict(instance.labels or {}))
+
+    def _labels(self, name: str | None, labels: Mapping[str, str]) -> list[_Labels]:
+        if not name or len(name) > hostlist.MAX_NAME or not hostlist.PLAIN.match(name):
+            what = "a node's name of letters, digits, '.', '_' and '-'"
+            self.problems.note(None, f"metadata.name: expected {what}, found {name!r}")
+            return []
+        counts = self.keys.__contains__ if self.keys else label_levels.may_be_level
+        kept = {
+            key: value.strip() for key, value in labels.items() if counts(key) or key == _HOSTNAME
+        }
+        return [_Labels(name, kept)]
+
+
+def _known_levels(nodes: Sequence[_Labels], problems: Problems) -> list[LabelLevel]:
+    """Return the levels of the known labels that nodes have, bottom up."""
+    found = {key for _, labels in nodes for key, value in labels.items() if value}
+    fabric, domains = label_levels.fabric_levels(found), label_levels.domain_levels(found)
+    if not fabric and not domains:
+        raise problems.error(
+            None,
+            f"no node has a label that names a switch: expected {', '.join(label_levels.KNOWN)}; "
+            "or name the site's own in [hpc_sched] topology_node_key",
+        )
+    if fabric and label_levels.ZONE in fabric[0].labels:
+        problems.remark(
+            None, "the labels name zones, no switches: all nodes of a zone are read as equally near"
+        )
+    if not fabric or not domains:
+        return domains + fabric
+    leaves: dict[str, str] = {}
+    for _, labels in nodes:
+        domain, leaf = domains[-1].switch(labels), fabric[0].switch(labels)
+        if domain is None or leaf is None or leaves.setdefault(domain, leaf) == leaf:
+            continue
+        below = f"{fabric[0].name} {leaves[domain]!r} and {fabric[0].name} {leaf!r}"
+        problems.remark(
+            None, f"domain {domain!r} of accelerators is below {below}: domains are left out"
+        )
+        return fabric
+    return domains + fabric
+
+
+def _other_names(nodes: Sequence[_Labels]) -> dict[str, str]:
+    """Return the label with its host's name of each node, unless another node has that name."""
+    others = {node: labels.get(_HOSTNAME) or node for node, labels in nodes}
+    count = Counter(others.values())
+    return {
+        node: other
+        for node, other in others.items()
+        if other != node and count[other] == 1 and other not in others
+    }
