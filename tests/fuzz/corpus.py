@@ -1,5 +1,6 @@
 """Texts that the parsers read, from which mutations are made, and the words of their formats."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,11 +120,54 @@ NAME_MAP = _corpus(
     _RANGES + ' " # 0x 0x1 0x100001 0xffffffffffffffffff node0001 node0002 "" "a b"',
 )
 
+
+def _node(name: str, **labels: str) -> dict[str, object]:
+    metadata = {"name": name, "uid": f"u-{name}", "labels": labels}
+    return {"kind": "Node", "metadata": metadata, "status": {"images": [{"sizeBytes": 1}]}}
+
+
+_TIER, _LAYER = "fabric.topograph.run/tier-", "topology.k8s.aws/network-node-layer-"
+_TIERS = [
+    _node(
+        f"n{i}",
+        **{"kubernetes.io/hostname": f"n{i}.example", "nvidia.com/gpu.clique": f"d.{i // 2}"},
+        **{f"{_TIER}0": f"l{i // 4}", f"{_TIER}1": f"s{i // 8}"},
+    )
+    for i in range(10)
+]
+_LAYERS = [
+    _node(
+        f"ip-{i}",
+        **{"topology.kubernetes.io/zone": "z", f"{_LAYER}1": "nn-1"},
+        **{f"{_LAYER}2": f"nn-2{i // 4}", f"{_LAYER}3": f"nn-3{i // 2}"},
+    )
+    for i in range(8)
+]
+
+KUBERNETES = _corpus(
+    [
+        json.dumps({"items": _TIERS, "kind": "List", "metadata": {}}, indent=0),
+        json.dumps({"kind": "NodeList", "metadata": {"continue": "x"}, "items": _LAYERS}, indent=0),
+        '{"kind":"Node","metadata":{"name":"a","labels":{"cloud.provider.com/topology-rack":"1",\n'
+        '"cloud.provider.com/topology-block":"x"}}}\n{"kind":"Node","metadata":{"name":"b",\n'
+        '"labels":{"cloud.provider.com/topology-rack":"1","cloud.provider.com/topology-block":"y"}}}'
+        '\n{"kind":"Node","metadata":{"name":"c","labels":{"topology.kubernetes.io/zone":"z"}}}',
+        '{"instances":[{"id":"I1","network_layers":["l1","s1"]},\n{"id":"I2","type":"x",'
+        '"network_layers":["l2","s1"],\n"labels":{"accelerator.topograph.run/domain":"d1"}}]}',
+    ],
+    _RANGES + ' { } [ ] : , " \\u0000 \\ud800 null true 1e999 "" {} [] "kind" "items" "metadata" '
+    '"labels" "name" "continue" "instances" "id" "network_layers" Node List NodeList ConfigMap n1 '
+    "fabric.topograph.run/tier-0 fabric.topograph.run/tier-7 fabric.topograph.run/tier-99 "
+    "topology.k8s.aws/network-node-layer-4 network.topology.nvidia.com/leaf l1 s0 "
+    "accelerator.topograph.run/domain accelerator.topograph.run/sub-domain kubernetes.io/hostname",
+)
+
 # Which formats a driver reads.
 BY_DRIVER = {
     "yaml": {"yaml": YAML},
     "slurm": {"topology.conf": SLURM_CONF, "topology.yaml": SLURM_YAML},
     "ibnetdiscover": {"ibnetdiscover": IBNETDISCOVER},
+    "kubernetes": {"nodes": KUBERNETES},
 }
 
 SWF = _corpus(

@@ -39,8 +39,9 @@ except exceptions.HPCSchedError as error:
 print(int(peak) // 1000)
 """
 SNAPSHOT = "snapshot_file.read(path)"
-YAML, SLURM, IBNETDISCOVER = (
-    f"topology.load({driver!r}, path=path)" for driver in ("yaml", "slurm", "ibnetdiscover")
+YAML, SLURM, IBNETDISCOVER, KUBERNETES = (
+    f"topology.load({driver!r}, path=path)"
+    for driver in ("yaml", "slurm", "ibnetdiscover", "kubernetes")
 )
 LEAF = "switches:\n- name: a\n  hosts: "
 INDEX = "interference_file.read_index(path)"
@@ -227,6 +228,32 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             [('Ca 1 "H-{0:x}"\n', 1_100_000)],
             ":1000002: expected at most 1000000 nodes and cables, found more$",
             id="HCAs in a dump",
+        ),
+        pytest.param(
+            KUBERNETES,
+            [('{"kind":"List","items":[', 1), ("{},", 6_000_000), ("{}]}", 1)],
+            ": expected at most 10000000 JSON values, found more$",
+            id="empty nodes",
+        ),
+        pytest.param(
+            KUBERNETES,
+            [
+                ('{"kind":"List","items":[', 1),
+                ('{{"metadata":{{"name":"n{0}"}}}},', 1_100_000),
+                ('{"metadata":{"name":"n"}}]}', 1),
+            ],
+            ": expected at most 1000000 nodes, found 1100001$",
+            id="nodes",
+        ),
+        pytest.param(
+            KUBERNETES,
+            [
+                ('{"kind":"Node","metadata":{"name":"n","labels":{', 1),
+                ('"cloud.google.com/{0}":"",', 4_000_000),
+                ('"a":""}}}', 1),
+            ],
+            ": node 'n': labels: expected at most 1048576 bytes, found",
+            id="labels of a node",
         ),
         pytest.param(
             INDEX,

@@ -53,7 +53,8 @@ KNOWN = (
     ZONE,
     _DOMAIN[0],
 )
-_PREFIXES = tuple(sorted({f"{label.partition('/')[0]}/" for label in (*KNOWN, *_DOMAIN)}))
+_EXACT = {label for family in _FAMILIES for level in family for label in level}
+_EXACT |= {ZONE, _REGION, *_DOMAIN, *_SUB_DOMAIN}
 
 
 class LabelLevel(NamedTuple):
@@ -67,9 +68,9 @@ class LabelLevel(NamedTuple):
         return next((value for key in self.labels if (value := labels.get(key))), None)
 
 
-def may_be_level(label: str) -> bool:
-    """True for a label that may belong to the known ones."""
-    return label.startswith(_PREFIXES)
+def is_known(label: str) -> bool:
+    """True for a label that may name a switch."""
+    return label in _EXACT or bool(_TIER.match(label) or _LAYER.match(label))
 
 
 def fabric_levels(found: Collection[str]) -> list[LabelLevel]:

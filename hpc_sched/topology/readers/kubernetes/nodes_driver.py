@@ -21,6 +21,8 @@ from hpc_sched.topology.readers.reader_errors import Problems
 from hpc_sched.topology.readers.text_driver import TextDriver
 
 _HOSTNAME = "kubernetes.io/hostname"
+# Kubernetes stores no object of more than some 1.5 MB.
+_MAX_LABELS = 1 << 20
 _EXPECTED = "expected Nodes, as kubectl get nodes -o json prints them"
 
 
@@ -73,6 +75,9 @@ class KubernetesDriver(TextDriver):
         problems.stop()
         if not nodes:
             raise problems.error(None, f"{_EXPECTED}, found none")
+        if len(nodes) > hostlist.MAX_NAMES:
+            most = f"at most {hostlist.MAX_NAMES} nodes"
+            raise problems.error(None, f"expected {most}, found {len(nodes)}")
         levels = self.keys or _known_levels(nodes, problems)
         tree = LevelTree(problems, [level.name for level in levels])
         for node, labels in nodes:
@@ -125,6 +130,10 @@ class _LabelReader:
             self.problems.note(None, f"{_EXPECTED}, found {node.kind!r} in the list")
             return []
         metadata = node.metadata or _Metadata()
+        if (size := memoryview(metadata.labels).nbytes) > _MAX_LABELS:
+            most = f"expected at most {_MAX_LABELS} bytes, found {size}"
+            self.problems.note(None, f"node {metadata.name!r}: labels: {most}")
+            return []
         try:
             labels = self.decode(metadata.labels) or {}
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -142,7 +151,7 @@ class _LabelReader:
             what = "a node's name of letters, digits, '.', '_' and '-'"
             self.problems.note(None, f"metadata.name: expected {what}, found {name!r}")
             return []
-        counts = self.keys.__contains__ if self.keys else label_levels.may_be_level
+        counts = self.keys.__contains__ if self.keys else label_levels.is_known
         kept = {
             key: value.strip() for key, value in labels.items() if counts(key) or key == _HOSTNAME
         }
