@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -19,6 +19,8 @@ _RANGE = re.compile(r"\s*([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?\s*\Z")
 # a topology names hosts and nothing else.
 _FORBIDDEN = re.compile(r"[@!&^*?%\s\x00-\x1f\x7f]")
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)\Z")
+# A longer number is no number to a program with 64 bits.
+_SHORT_ENDING = re.compile(r"(?<![0-9])[0-9]{1,15}\Z")
 MANY = 500  # names that NodeSet folds at a time
 _NUMBER = re.compile(r"[0-9]+")
 PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
@@ -212,10 +214,17 @@ def _rows(names: Iterable[str]) -> list[str]:
     return folded
 
 
-def written(names: Sequence[str]) -> list[str]:
+def fold_endings(names: Iterable[str]) -> str:
+    """Return host names folded by the number at their end, ``node[001-018],r1-x,r2-x``."""
+    ending = {name: _SHORT_ENDING.search(name) is not None for name in sorted(names)}
+    rows = _rows(name for name, short in ending.items() if short)
+    return ",".join(rows + [name for name, short in ending.items() if not short])
+
+
+def written(names: Sequence[str], folding: Callable[[Iterable[str]], str] = fold) -> list[str]:
     """Return texts, folded first, that ``expand`` reads as these names; or raise ValueError."""
     plain = [name for name in names if PLAIN.match(name)]
-    texts = [fold(plain)] if plain else []
+    texts = [folding(plain)] if plain else []
     if texts and sorted(expand(texts[0])) != sorted(plain):
         texts = plain
     odd = [name for name in names if not PLAIN.match(name)]

@@ -1,5 +1,7 @@
 """Folded host names, read and printed."""
 
+import re
+
 import pytest
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.RangeSet import RangeSetException
@@ -237,6 +239,13 @@ def test_more_names_than_are_folded_together_stay_the_same(names: list[str]):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hostlist, "MANY", 4)
         assert sorted(hostlist.expand(hostlist.fold(names))) == sorted(names)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=40, unique=True))
+def test_names_folded_by_their_endings_have_one_bracket_and_nothing_after_it(names: list[str]):
+    text = hostlist.fold_endings(names)
+    assert sorted(hostlist.expand(text)) == sorted(names)
+    assert re.fullmatch(r"([\w.-]+|[\w.-]+\[[\d,-]+\])(,([\w.-]+|[\w.-]+\[[\d,-]+\]))*", text)
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=5, unique=True))

@@ -122,6 +122,34 @@ SwitchName=core-1-2 Switches=pod[1-2]
     )
 
 
+def test_slurm_gets_brackets_at_the_end_of_names_alone():
+    #                       root
+    #       /           |          |          \
+    #    a-1-x        a-2-x       l8         l9
+    #    a-1-x ...    r1n1 ...    n8 ...     m08 ...
+    fabric = Topology.from_tree(
+        {
+            "root": {
+                "a-1-x": ["a-1-x", "a-2-x", "a-3"],
+                "a-2-x": ["r1n1", "r1n2", "r2n1", "r2n2"],
+                "l8": ["n8", "n9", "n10"],
+                "l9": ["m08", "m10", "m100", "1" * 20 + "1", "1" * 20 + "2"],
+            }
+        }
+    )
+    text = slurm_writer.text_of(fabric)[0]
+    assert text == (
+        """\
+SwitchName=a-1-x Nodes=a-3,a-1-x,a-2-x
+SwitchName=a-2-x Nodes=r1n[1-2],r2n[1-2]
+SwitchName=l8 Nodes=n[8-10]
+SwitchName=l9 Nodes=m[08,10,100],111111111111111111111,111111111111111111112
+SwitchName=root Switches=l[8-9],a-1-x,a-2-x
+"""
+    )
+    assert per_leaf(back(SlurmDriver, text)) == per_leaf(fabric)
+
+
 def test_yaml_keeps_all_but_the_comments():
     same = through_yaml(EXAMPLE)
     assert same.levels == EXAMPLE.levels

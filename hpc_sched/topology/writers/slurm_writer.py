@@ -44,7 +44,8 @@ def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    text = ",".join(hostlist.written(names))
+    # slurmctld before 23.11 ends at a name with text after its brackets.
+    text = ",".join(hostlist.written(names, hostlist.fold_endings))
     for name in names:
         check_name(name)
         if '"' in name:
