@@ -356,16 +356,6 @@ LEAF = "SwitchName=a Nodes=h1\n"
             id="switches that list each other",
         ),
         pytest.param(
-            LEAF + "SwitchName=b Nodes=h[0-3]",
-            "t.conf:2: node 'h1' is under switch 'a' (line 1) and switch 'b'",
-            id="a node under two switches",
-        ),
-        pytest.param(
-            "SwitchName=a Nodes=h[1-9]\nSwitchName=b Nodes=h[3-5]",
-            "t.conf:2: node 'h3' (and 2 more) is under switch 'a' (line 1) and switch 'b'",
-            id="several nodes under two switches",
-        ),
-        pytest.param(
             LEAF + "SwitchName=b Switches=a,x[1-2]",
             "t.conf:2: switch 'b' lists switch 'x1' (and 1 more), which no line defines",
             id="a dangling name",
@@ -384,9 +374,9 @@ def test_a_broken_file_is_refused_with_its_line(text: str | bytes, problem: str)
 def test_every_problem_is_reported_and_not_the_first_alone():
     found = problems_of(
         "SwitchName=a Nodes=h[1-\nSwitchName=b Node=h2\nSwitchName=c Switches=zz\n"
-        "SwitchName=d Nodes=h4\nSwitchName=e Nodes=h4\n"
+        "SwitchName=d Nodes=h4\nSwitchName=d Nodes=h5\n"
     )
-    assert [line.split(":")[1] for line in found] == ["2", "1", "3", "5"]
+    assert [line.split(":")[1] for line in found] == ["2", "5", "1", "3"]
 
 
 def test_at_most_a_hundred_problems_are_reported():
@@ -419,6 +409,12 @@ def test_two_cycles_are_two_problems():
             id="a node twice in a line",
         ),
         pytest.param(
+            LEAF + "SwitchName=b Nodes=h[0-3]",
+            "t.conf:2: node 'h1' is under switch 'a' (line 1) and switch 'b': read as under the "
+            "first of them",
+            id="a node under two switches",
+        ),
+        pytest.param(
             LEAF + "SwitchName=b Switches=a,a",
             "t.conf:2: switch 'b': switch 'a' stands twice in the list",
             id="a switch twice in a line",
@@ -449,6 +445,40 @@ def test_what_is_only_redundant_is_remarked(text: str, remark: str):
     fabric = read(text)
     assert fabric.remarks == (remark,)
     assert "h1" in fabric.hosts
+
+
+def test_a_node_under_two_leaves_belongs_to_the_first_of_the_file():
+    #        top
+    #      /  |  \
+    #     b   a   c        below "only": c alone
+    #    h3  h1  (h3)      h3 is listed by b, a and c
+    fabric = read(
+        "SwitchName=top Switches=a,b,c\nSwitchName=only Switches=c\n"
+        "SwitchName=b Nodes=h[3-5]\nSwitchName=a Nodes=h[1-4]\nSwitchName=c Nodes=h3,h5\n"
+    )
+    assert (fabric.leaves, fabric.roots) == (("b", "a"), ("top",))
+    assert fabric.hosts_of("b") == ("h3", "h4", "h5")
+    assert fabric.hosts_of("a") == ("h1", "h2")
+    assert fabric.remarks == (
+        "t.conf:4: node 'h3' (and 1 more) is under switch 'b' (line 3) and switch 'a': read as "
+        "under the first of them",
+        "t.conf:5: node 'h3' (and 1 more) is under switch 'b' (line 3) and switch 'c': read as "
+        "under the first of them",
+        "t.conf:5: switch 'c' has no nodes of its own: left out",
+        "t.conf:2: switch 'only' lists switch 'c', but no node is below: left out",
+    )
+
+
+def test_what_slurm_prints_for_a_node_under_two_leaves_is_read():
+    fabric = read(
+        "SwitchName=a Level=0 LinkSpeed=1 Nodes=h[1-2]\n"
+        "SwitchName=b Level=0 LinkSpeed=1 Nodes=h[2-3]\n"
+        "SwitchName=c Level=1 LinkSpeed=1 Nodes=h[1-2] Switches=a\n"
+        "SwitchName=d Level=1 LinkSpeed=1 Nodes=h[2-3] Switches=b\n"
+        "SwitchName=e Level=2 LinkSpeed=1 Nodes=h[1-3] Switches=c,d\n"
+    )
+    assert fabric.hops("h1", "h3") == 5
+    assert fabric.hosts_of("b") == ("h3",)
 
 
 def test_a_name_of_a_topology_says_nothing_to_topology_conf():

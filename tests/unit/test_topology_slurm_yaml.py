@@ -187,8 +187,6 @@ def test_a_name_is_what_is_written(name: str):
                      "'switch')", id="a switch without a name"),
         pytest.param(one("    - {switch: a, nodes: [h1]}\n"), {}, "t.conf:4: switch 'a': nodes: "
                      "expected text, found a list", id="nodes as a list"),
-        pytest.param(one(A + "    - {switch: b, nodes: h1}\n"), {}, "t.conf:5: node 'h1' is under "
-                     "switch 'a' (line 4) and switch 'b'", id="a node under two switches"),
         pytest.param(one("    - {switch: a, children: b}\n    - {switch: b, children: a}\n"), {},
                      "t.conf:4: cycle: switch 'a' is below itself (a > b > a)", id="a cycle"),
         pytest.param(one("    - {switch: a, nodes: h1, Nodes: h2}\n"), {}, "t.conf:4: unknown key "
@@ -197,6 +195,15 @@ def test_a_name_is_what_is_written(name: str):
 )  # fmt: skip
 def test_a_broken_file_is_refused_with_its_line(text: str, options: dict[str, Any], problem: str):
     assert problems_of(text, **options)[0] == problem
+
+
+def test_a_node_under_two_leaves_belongs_to_the_first():
+    fabric = read(one(A + "    - {switch: b, nodes: 'h[1-2]'}\n"))
+    assert fabric.hosts_of("b") == ("h2",)
+    assert fabric.remarks == (
+        "t.conf:5: node 'h1' is under switch 'a' (line 4) and switch 'b': read as under the first "
+        "of them",
+    )
 
 
 @pytest.mark.parametrize(

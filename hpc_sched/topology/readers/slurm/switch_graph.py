@@ -70,6 +70,7 @@ class SwitchGraph:
     defined: dict[str, SwitchLine] = field(default_factory=dict)
     leaves: dict[str, tuple[str, ...]] = field(default_factory=dict)  # leaf to its nodes
     lists: dict[str, SwitchList] = field(default_factory=dict)
+    shared: set[str] = field(default_factory=set)  # nodes that several leaves list
     _unfolded: dict[tuple[str, str], _Unfolded] = field(default_factory=dict)  # by kind and text
     _nodes: hostlist.Expansion = field(default_factory=hostlist.Expansion)
     _switches: hostlist.Expansion = field(
@@ -163,14 +164,20 @@ class SwitchGraph:
         return _Unfolded(tuple(names), _words(twice), _words(undefined))
 
     def _list_nodes(self, line: SwitchLine, text: str, owner: dict[str, str]) -> None:
-        self.leaves[line.name] = self.names_of(line, text, "node")
+        own: list[str] = []
         shared: dict[str, list[str]] = {}
-        for node in self.leaves[line.name]:
-            shared.setdefault(owner.setdefault(node, line.name), []).append(node)
-        shared.pop(line.name, None)
+        for node in self.names_of(line, text, "node"):
+            first = owner.setdefault(node, line.name)
+            (own if first == line.name else shared.setdefault(first, [])).append(node)
         for other, common in shared.items():
             place = f"switch {other!r} (line {self.defined[other].line}) and switch {line.name!r}"
-            self.problems.note(line.line, f"node {first_of(common)} is under {place}")
+            found = f"node {first_of(common)} is under {place}"
+            self.problems.remark(line.line, f"{found}: read as under the first of them")
+            self.shared.update(common)
+        if own:
+            self.leaves[line.name] = tuple(own)
+        elif shared:
+            self.remark(line, " has no nodes of its own: left out")
 
     def _list_switches(self, line: SwitchLine, text: str) -> None:
         names = self.names_of(line, text, "switch")
