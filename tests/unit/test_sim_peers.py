@@ -9,7 +9,9 @@ from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.plan.result import Rejection
 from hpc_sched.sim.policies import kueue, slurm_tree
 from hpc_sched.topology import Topology
+from hpc_sched.topology.tree import Details
 from tests.unit import fabrics
+from tests.unit.naive_slurm import NaiveSlurm
 from tests.unit.placing import per_host, per_leaf, placed, request
 
 SLURM = slurm_tree.POLICY
@@ -209,7 +211,7 @@ def test_where_no_pod_holds_the_job_slurm_begins_in_the_pod_with_most_free_hosts
 
 
 def test_slurm_may_leave_the_lowest_switch_for_a_leaf_that_holds_the_whole_rest():
-    """Compare leaves in the order of names, where the first to be looked at has an advantage.
+    """Compare leaves in the order of the description: the first to be looked at has an advantage.
 
     ::
 
@@ -226,9 +228,13 @@ def test_slurm_may_leave_the_lowest_switch_for_a_leaf_that_holds_the_whole_rest(
     # Rest after leaf3: 4. leaf1 is looked at first, and leaf2, as far away, holds the rest. Of
     # the nearer leaves neither does, and the walk from them is longer.
     assert leaves_of_slurm(first, one_each(first), 6) == {"leaf3": 2, "leaf2": 4}
-    later = {f"z{leaf}": hosts for leaf, hosts in leaves.items()}
-    turned = Topology.from_tree({"core": {"pod1": later, "pod2": others}})
+    turned = Topology.from_tree({"core": {"pod2": others, "pod1": leaves}})
     assert leaves_of_slurm(turned, one_each(turned), 6) == {"leaf3": 2, "leaf4": 2, "leaf5": 2}
+    # The same pods in a description that has leaf1 and leaf2 between leaf3 and leaf4.
+    places = ["leaf3", "leaf1", "leaf2", "leaf4", "leaf5", "pod1", "pod2", "core"]
+    details = Details(order={name: place for place, name in enumerate(places)})
+    mixed = Topology.from_tree({"core": {"pod2": others, "pod1": leaves}}, details=details)
+    assert leaves_of_slurm(mixed, one_each(mixed), 6) == {"leaf3": 2, "leaf2": 4}
 
 
 def test_hosts_that_share_count_by_what_they_take_and_leaves_by_their_free_hosts():
@@ -247,84 +253,6 @@ def test_slurm_never_spreads_a_job_over_islands():
     assert leaves_of_slurm(fabric, room, 4) == {"leaf1": 2, "leaf2": 2}
     assert isinstance(SLURM.place(request(fabric, room, 5)), Rejection)
     assert leaves_of_slurm(fabric, one_each(fabric, "a1", "b1", "b2"), 2) == {"east": 2}
-
-
-class NaiveSlurm:
-    """Slurm's rule leaf by leaf on plain names, for trees of any shape."""
-
-    def __init__(self, topology: Topology, room: dict[str, int], wanted: int) -> None:
-        self.topology = topology
-        self.room = {host: count for host, count in room.items() if count}
-        self.left = wanted
-        most = max(self.room.values(), default=0)
-        self.left_hosts = wanted if most <= 1 else 1
-        self.names = [switch.name for switch in topology.switches]
-        self.vms = {name: self.below(name, self.room) for name in self.names}
-        self.hosts = {name: self.below(name, dict.fromkeys(self.room, 1)) for name in self.names}
-
-    def below(self, switch: str, counts: dict[str, int]) -> int:
-        return sum(counts.get(host, 0) for host in self.topology.hosts_of(switch))
-
-    def level(self, switch: str) -> int:
-        return self.topology.switches[self.topology.switch_index(switch)].level
-
-    def path(self, leaf: str) -> tuple[str, ...]:
-        return self.topology.ancestors(self.topology.hosts_of(leaf)[0])
-
-    def enough(self, switch: str) -> bool:
-        return self.hosts[switch] >= self.left_hosts and self.vms[switch] >= self.left
-
-    def compare(self, one: str, two: str) -> tuple[bool, bool]:
-        """Return whether the first leaf is better, and whether its side had enough."""
-        ways = [itertools.chain(self.path(leaf), itertools.repeat(None)) for leaf in (one, two)]
-        steps = list(itertools.takewhile(lambda pair: pair != (None, None), zip(*ways)))  # noqa: B905
-        for (a, b), above in itertools.zip_longest(steps, steps[1:]):
-            # Roots have no switch above: the walk of a shorter branch stays there.
-            a, b = a or self.path(one)[-1], b or self.path(two)[-1]
-            fits = self.enough(a), self.enough(b)
-            if fits == (True, True) and self.hosts[a] != self.hosts[b]:
-                return self.hosts[a] < self.hosts[b], True
-            if fits == (True, True):
-                return self.level(a) < self.level(b), True
-            if any(fits):
-                return fits[0], fits[0]
-            if above is None or above[0] == above[1]:
-                break
-        if self.hosts[a] != self.hosts[b]:
-            return self.hosts[a] > self.hosts[b], False
-        return self.level(a) < self.level(b), False
-
-    def links(self, one: str, two: str) -> int:
-        return len(set(self.path(one)) ^ set(self.path(two)))
-
-    def leaves(self) -> list[str] | None:
-        roots = [root for root in self.topology.roots if self.enough(root)]
-        if not roots:
-            return None
-        root = max(roots, key=lambda name: (self.level(name), name))
-        taken: list[str] = []
-        while self.left > 0:
-            best: str | None = None
-            for leaf in sorted(self.topology.leaves):
-                if self.path(leaf)[-1] != root or not self.hosts[leaf]:
-                    continue
-                if best is None:
-                    best = leaf
-                    continue
-                far, far_best = (
-                    sum(self.links(other, there) for there in taken) for other in (leaf, best)
-                )
-                wins, had_enough = self.compare(leaf, best)
-                if (far < far_best and had_enough) or (far == far_best and wins):
-                    best = leaf
-            assert best is not None
-            taken.append(best)
-            count = self.hosts[best]
-            self.left -= self.vms[best]
-            self.left_hosts -= count
-            for switch in self.path(best):
-                self.hosts[switch] -= count
-        return taken
 
 
 @given(fabrics.groups(max_awaiting=16))

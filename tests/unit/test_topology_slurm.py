@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hpc_sched.topology import Topology, hostlist, load
 from hpc_sched.topology.readers.slurm import switch_graph
 from hpc_sched.topology.readers.slurm.slurm_driver import SlurmDriver
 from hpc_sched.topology.readers.text_driver import Text
+from hpc_sched.topology.writers import slurm_writer
 from tests.unit.fabrics import check, trees
 
 
@@ -95,6 +97,39 @@ def test_leaves_are_in_the_order_of_the_file_and_hosts_in_that_of_the_line():
     fabric = read("SwitchName=b Nodes=n9,n[3-4],n1\nSwitchName=a Nodes=n2\n")
     assert fabric.leaves == ("b", "a")
     assert fabric.hosts == ("n9", "n3", "n4", "n1", "n2")
+
+
+def test_the_order_of_the_file_is_kept_where_parents_interleave():
+    #        p           q          the file has b, q, d, a, c, p
+    #      /   \       /   \
+    #     b     a     d     c
+    text = (
+        "SwitchName=b Nodes=h1\nSwitchName=q Switches=c,d\nSwitchName=d Nodes=h2\n"
+        "SwitchName=a Nodes=h3\nSwitchName=c Nodes=h4\nSwitchName=p Switches=a,b\n"
+    )
+    fabric = read(text)
+    assert fabric.leaves == ("b", "a", "d", "c")
+    assert {s.name: s.order for s in fabric.switches} == {
+        "b": 0, "q": 1, "d": 2, "a": 3, "c": 4, "p": 5
+    }  # fmt: skip
+    written, _ = slurm_writer.text_of(fabric)
+    assert re.findall("SwitchName=(.)", written) == ["b", "d", "a", "c", "q", "p"]
+    assert slurm_writer.text_of(read(written))[0] == written
+    # Where no parents interleave, the order of the tree is that of the file.
+    assert {s.order for s in read(GUIDE).switches} == {0}
+
+
+def test_of_several_spines_the_last_has_the_place():
+    # a and b below s1 and s4, c and d below s2 and s3: Slurm takes the last of equal roots.
+    fabric = read(
+        "SwitchName=a Nodes=h1\nSwitchName=c Nodes=h3\nSwitchName=b Nodes=h2\n"
+        "SwitchName=d Nodes=h4\nSwitchName=s1 Switches=a,b\nSwitchName=s2 Switches=c,d\n"
+        "SwitchName=s3 Switches=c,d\nSwitchName=s4 Switches=a,b\n"
+    )
+    assert {s.name: s.order for s in fabric.switches if s.parent < 0} == {
+        "s[1,4]": 7,
+        "s[2-3]": 6,
+    }
 
 
 def test_switches_without_a_common_root_are_islands():

@@ -18,7 +18,7 @@ from hpc_sched.topology.model import Topology
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaves:
-    """Leaf switches in the order of names, with the switches above each."""
+    """Leaf switches in the order of the description, with the switches above each."""
 
     above: Array  # the leaf, its parent and so on; a root repeats. Shape (steps, leaves)
     level: Array  # per switch of the fabric
@@ -29,7 +29,8 @@ class Leaves:
         switches = topology.switches
         parent = np.array([s if one.parent < 0 else one.parent for s, one in enumerate(switches)])
         level = np.array([one.level for one in switches])
-        leaves = sorted(np.flatnonzero(level == 1).tolist(), key=lambda s: switches[s].name)
+        order = [one.order for one in switches]
+        leaves = sorted(np.flatnonzero(level == 1).tolist(), key=lambda s: (order[s], s))
         rows = [np.array(leaves)]
         while (parent[rows[-1]] != rows[-1]).any():
             rows.append(parent[rows[-1]])
@@ -71,7 +72,7 @@ def _place(request: PlacementRequest) -> Places | Rejection:
     # A job on hosts that take one VM each requests a number of hosts; another one a single host.
     wanted_hosts = problem.awaiting if problem.capacity.max() <= 1 else 1
     roots = [
-        (switch.level, switch.name, s)
+        (switch.level, switch.order, s)
         for s, switch in enumerate(problem.topology.switches)
         if switch.parent < 0 and hosts[s] >= wanted_hosts and room[s] >= problem.awaiting
     ]

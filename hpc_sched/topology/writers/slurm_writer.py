@@ -18,9 +18,9 @@ _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
     """Return a file that describes a topology, and a warning for everything it cannot hold.
 
-    Leaves come first, in their order. A switch whose name Slurm would refuse is renamed. Members
-    of a switch are a comment. Linear in hosts and switches. TopologyError for a host's name or a
-    depth that cannot be written.
+    Leaves come first, then level after level, each in the order of the description, which matters
+    to Slurm. A switch whose name Slurm would refuse is renamed. Members of a switch are a comment.
+    Linear in hosts and switches. TopologyError for a host's name or a depth that cannot be written.
     """
     check_depth(topology)
     names = _names_of(topology)
@@ -29,7 +29,8 @@ def text_of(topology: Topology) -> tuple[str, tuple[str, ...]]:
         if switch.parent >= 0:
             below[switch.parent].append(names[switch.name])
     lines = []
-    for s, switch in sorted(enumerate(topology.switches), key=lambda item: item[1].level):
+    by_level = sorted(enumerate(topology.switches), key=lambda each: (each[1].level, each[1].order))
+    for s, switch in by_level:
         name = names[switch.name]
         if switch.members:
             lines.append(f"# {name} stands for {comment(hostlist.fold(switch.members))}")

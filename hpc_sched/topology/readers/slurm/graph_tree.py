@@ -5,6 +5,7 @@ hosts meet on the lowest level on which one switch has both below.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hpc_sched import exceptions
 from hpc_sched.topology import hierarchy
@@ -59,9 +60,31 @@ def topology_of(lines: Sequence[SwitchLine], problems: Problems) -> Topology:
         near = _near_of([leaf.leaves for leaf in lowest.values()], masks)
         if len(near) // 2 + 1 > max(masks, default=1):
             _remark_apart(graph, leaves, near)
-        return hierarchy.build(leaves, near, uppers, problems.remarks)
+        places = {name: place for place, name in enumerate(graph.defined)}
+        return _in_order(hierarchy.build(leaves, near, uppers, problems.remarks), places)
     except exceptions.TopologyError as error:
         raise problems.error(None, str(error)) from error
+
+
+def _in_order(fabric: Topology, places: Mapping[str, int]) -> Topology:
+    """Return the fabric with the order of its switches, if that of the tree differs on a level.
+
+    A node of several switches has the place of the last one, the parent that Slurm uses; a node
+    that the description does not have is where its first child is.
+    """
+    switches = fabric.switches
+    order = [len(places)] * len(switches)
+    for s in reversed(range(len(switches))):
+        switch = switches[s]
+        named = [places[name] for name in switch.members or (switch.name,) if name in places]
+        order[s] = max(named, default=order[s])
+        if switch.parent >= 0:
+            order[switch.parent] = min(order[switch.parent], order[s])
+    by_level = sorted(range(len(switches)), key=lambda s: switches[s].level)
+    if by_level == sorted(by_level, key=lambda s: (switches[s].level, order[s])):
+        return fabric
+    placed = zip(switches, order, strict=True)
+    return replace(fabric, switches=tuple(replace(switch, order=at) for switch, at in placed))
 
 
 def _check_levels(graph: SwitchGraph) -> None:
