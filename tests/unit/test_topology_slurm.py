@@ -271,7 +271,7 @@ LEAF = "SwitchName=a Nodes=h1\n"
         ),
         pytest.param(
             "Nodes=h1 SwitchName=a",
-            "t.conf:1: expected SwitchName first, found 'Nodes'",
+            "t.conf:1: expected SwitchName or BlockName first, found 'Nodes'",
             id="another key first",
         ),
         pytest.param(
@@ -337,15 +337,21 @@ LEAF = "SwitchName=a Nodes=h1\n"
         ),
         pytest.param(
             LEAF + "BlockName=b Nodes=h2",
-            "t.conf:2: key 'BlockName' of topology/block: expected switches (topology/tree), "
-            "found none",
-            id="blocks",
+            "t.conf:2: BlockName in a file with SwitchName: expected switches (topology/tree) or "
+            "blocks (topology/block), found both",
+            id="blocks after switches",
         ),
         pytest.param(
-            "blocksizes=4,8",
-            "t.conf:1: key 'BlockSizes' of topology/block: expected switches (topology/tree), "
-            "found none",
-            id="sizes of blocks",
+            "blocksizes=4,8\n" + LEAF,
+            "t.conf:2: SwitchName in a file with BlockSizes: expected switches (topology/tree) or "
+            "blocks (topology/block), found both",
+            id="switches after sizes of blocks",
+        ),
+        pytest.param(
+            "RingName=r Nodes=h[1-4]",
+            "t.conf:1: key 'RingName' of topology/ring: expected switches (topology/tree) or "
+            "blocks (topology/block)",
+            id="rings",
         ),
         pytest.param(
             "include /etc/slurm/more.conf\n" + LEAF,

@@ -145,18 +145,16 @@ def test_a_name_is_what_is_written(name: str):
     ("text", "options", "problem"),
     [
         pytest.param(MANUAL, {"tree": "topo9"}, "t.conf: there is no topology 'topo9'; trees in "
-                     "the file: topo1, topo4", id="an unknown name"),
-        pytest.param(MANUAL, {"tree": "topo2"}, "t.conf:12: topology 'topo2': expected a tree, "
-                     "found 'block'; trees in the file: topo1, topo4", id="blocks by name"),
-        pytest.param("- {topology: b, cluster_default: true, block: {blocks: []}}\n" + one(A), {},
-                     "t.conf:1: topology 'b': expected a tree, found 'block'; trees in the file: t",
-                     id="blocks as default"),
+                     "the file: topo1, topo4; blocks: topo2", id="an unknown name"),
+        pytest.param(MANUAL, {"tree": "topo3"}, "t.conf:19: topology 'topo3': expected a tree or "
+                     "blocks, found 'flat'; trees in the file: topo1, topo4; blocks: topo2",
+                     id="neither a tree nor blocks"),
         pytest.param(one(A, "x") + one(B, "y"), {}, "t.conf: expected a name (topology_name), a "
-                     "topology with cluster_default, or one tree alone; trees in the file: x, y",
-                     id="two trees and no default"),
+                     "topology with cluster_default, or one tree or one of blocks alone; trees in "
+                     "the file: x, y; blocks: none", id="two trees and no default"),
         pytest.param("- {topology: f, flat: true}\n", {}, "t.conf: expected a name "
-                     "(topology_name), a topology with cluster_default, or one tree alone; trees "
-                     "in the file: none", id="no tree"),
+                     "(topology_name), a topology with cluster_default, or one tree or one of "
+                     "blocks alone; trees in the file: none; blocks: none", id="no tree"),
         pytest.param("---\n", {}, "t.conf: the file is empty", id="an empty document"),
         pytest.param("topology: t\n", {}, "t.conf:1: expected a list of topologies, found keys "
                      "and values", id="a topology that is no list"),

@@ -67,6 +67,7 @@ class SwitchGraph:
     """Switches by name, and their lists by text."""
 
     problems: Problems
+    noun: str = "switch"  # for texts; blocks are read as leaves
     defined: dict[str, SwitchLine] = field(default_factory=dict)
     leaves: dict[str, tuple[str, ...]] = field(default_factory=dict)  # leaf to its nodes
     lists: dict[str, SwitchList] = field(default_factory=dict)
@@ -90,11 +91,11 @@ class SwitchGraph:
 
     def note(self, line: SwitchLine, text: str) -> None:
         """Add a problem of a switch; the text follows its name."""
-        self.problems.note(line.line, f"switch {line.name!r}{text}")
+        self.problems.note(line.line, f"{self.noun} {line.name!r}{text}")
 
     def remark(self, line: SwitchLine, text: str) -> None:
         """Add a remark on a switch; the text follows its name."""
-        self.problems.remark(line.line, f"switch {line.name!r}{text}")
+        self.problems.remark(line.line, f"{self.noun} {line.name!r}{text}")
 
     def _define(self, line: SwitchLine) -> None:
         try:
@@ -103,7 +104,7 @@ class SwitchGraph:
             self.note(line, f": {error}")
             return
         if "[" in line.name:
-            self.remark(line, ": a switch's own name is not unfolded")
+            self.remark(line, f": a {self.noun}'s own name is not unfolded")
         first = self.defined.setdefault(line.name, line)
         if first is line:
             return
@@ -119,7 +120,7 @@ class SwitchGraph:
                 self._unfolded[what, text] = self._unfold(text, what)
             found = self._unfolded[what, text]
         except hostlist.TooManyNamesError as error:
-            where = f"switch {line.name!r}"
+            where = f"{self.noun} {line.name!r}"
             raise self.problems.error(line.line, f"{where}: {error}") from error
         except ValueError as error:
             self.note(line, f": {error}")
@@ -170,8 +171,8 @@ class SwitchGraph:
             first = owner.setdefault(node, line.name)
             (own if first == line.name else shared.setdefault(first, [])).append(node)
         for other, common in shared.items():
-            place = f"switch {other!r} (line {self.defined[other].line}) and switch {line.name!r}"
-            found = f"node {first_of(common)} is under {place}"
+            first = f"{self.noun} {other!r} (line {self.defined[other].line})"
+            found = f"node {first_of(common)} is under {first} and {self.noun} {line.name!r}"
             self.problems.remark(line.line, f"{found}: read as under the first of them")
             self.shared.update(common)
         if own:

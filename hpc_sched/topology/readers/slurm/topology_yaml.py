@@ -1,21 +1,25 @@
-"""The grammar of Slurm's topology.yaml: several topologies, of which one tree is read."""
+"""The grammar of Slurm's topology.yaml: several topologies, one of which is read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import yaml
 
 from hpc_sched import exceptions, yaml_nodes
 from hpc_sched.topology.readers.reader_errors import Problems
+from hpc_sched.topology.readers.slurm.blocks import BlockList
 from hpc_sched.topology.readers.slurm.switch_graph import SwitchLine
 from hpc_sched.topology.readers.yaml_file import invalid, items, mapping, text
 from hpc_sched.yaml_nodes import is_null, kind_of, line_of
 
-# The file, a topology, its tree, the switches, a switch.
+# The file, a topology, its tree or blocks, the switches, a switch.
 MAX_NESTING = 16
 _TYPES = ("tree", "block", "flat", "ring", "torus3d")
 _TOPOLOGY_KEYS = ("topology", "cluster_default", *_TYPES)
+_READ = ("tree", "block")
 _TREE_KEYS = ("switches",)
+_BLOCKS_KEYS = ("block_sizes", "blocks")
+_BLOCK_KEYS = ("block", "nodes")
 _SWITCH_KEYS = ("switch", "children", "nodes")
 _BOOLEANS = dict.fromkeys(("true", "yes", "on", "1", "y"), True)
 _BOOLEANS |= dict.fromkeys(("false", "no", "off", "0", "n"), False)
@@ -30,11 +34,12 @@ class _NamedTopology:
     default: bool
 
 
-def switches_of(content: bytes, tree: str | None, problems: Problems) -> list[SwitchLine]:
-    """Return the switches of one tree of a topology.yaml, in its order; linear in its length.
+def read(content: bytes, name: str | None, problems: Problems) -> list[SwitchLine] | BlockList:
+    """Return the switches or blocks of one topology in its order; linear in its length.
 
-    :param tree: its name; else the first topology with ``cluster_default``, else the only tree
-    :raises exceptions.TopologyError: where no single tree can be chosen, or as Problems does
+    :param name: of the topology; else the first with ``cluster_default``, else the only tree, else
+        the only one of blocks
+    :raises exceptions.TopologyError: where no single one can be chosen, or as Problems does
     """
     root = yaml_nodes.compose(content, problems.path, exceptions.TopologyError, MAX_NESTING)
     if root is None or is_null(root):
@@ -47,17 +52,46 @@ def switches_of(content: bytes, tree: str | None, problems: Problems) -> list[Sw
         with problems.collecting():
             found.append(_topology(item, lines, problems))
     problems.stop()
-    chosen = _chosen(found, tree, problems)
+    chosen = _chosen(found, name, problems)
+    if chosen.kind == "block":
+        return _blocks(chosen, problems)
     switches: list[yaml.Node] = []
     with problems.collecting():
         fields = _fields(chosen.body, f"tree of topology {chosen.name!r}", _TREE_KEYS)
         switches = items(fields["switches"], f"switches of topology {chosen.name!r}")
     problems.stop()
-    read = []
-    for item in switches:
+    return _read_each(switches, _switch, problems)
+
+
+def _blocks(chosen: _NamedTopology, problems: Problems) -> BlockList:
+    found = BlockList()
+    blocks: list[yaml.Node] = []
+    where = f"topology {chosen.name!r}"
+    with problems.collecting():
+        fields = _fields(chosen.body, f"block of {where}", _BLOCKS_KEYS)
+        sizes = fields.get("block_sizes")
+        if sizes is not None and not is_null(sizes):
+            found.line = line_of(sizes)
+            each = items(sizes, f"block_sizes of {where}")
+            found.sizes = [text(size, f"block_sizes of {where}").strip() for size in each]
+        if "blocks" not in fields:
+            raise invalid(chosen.body, f"block of {where} has no blocks (key 'blocks')")
+        blocks = items(fields["blocks"], f"blocks of {where}")
+    problems.stop()
+    found.blocks = _read_each(blocks, _block, problems)
+    return found
+
+
+def _read_each(
+    nodes: Sequence[yaml.Node],
+    read_one: Callable[[yaml.Node, Problems], SwitchLine],
+    problems: Problems,
+) -> list[SwitchLine]:
+    found = []
+    for node in nodes:
         with problems.collecting():
-            read.append(_switch(item, problems))
-    return read
+            found.append(read_one(node, problems))
+    return found
 
 
 def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _NamedTopology:
@@ -85,30 +119,46 @@ def _topology(item: yaml.Node, lines: dict[str, int], problems: Problems) -> _Na
 
 
 def _chosen(
-    found: Sequence[_NamedTopology], tree: str | None, problems: Problems
+    found: Sequence[_NamedTopology], name: str | None, problems: Problems
 ) -> _NamedTopology:
-    of_kind = [each for each in found if each.kind == "tree"]
-    trees = f"trees in the file: {', '.join(each.name for each in of_kind[:20]) or 'none'}"
-    named = [each for each in found if each.name == tree]
+    trees, blocks = ([each for each in found if each.kind == kind] for kind in _READ)
+    known = f"trees in the file: {_names_of(trees)}; blocks: {_names_of(blocks)}"
+    named = [each for each in found if each.name == name]
     defaults = [each for each in found if each.default]
-    if tree is not None and not named:
-        raise problems.error(None, f"there is no topology {tree!r}; {trees}")
-    if not named and not defaults and len(of_kind) != 1:
+    if name is not None and not named:
+        raise problems.error(None, f"there is no topology {name!r}; {known}")
+    alone = trees or blocks
+    if not named and not defaults and len(alone) != 1:
         missing = "expected a name (topology_name), a topology with cluster_default, or one tree"
-        raise problems.error(None, f"{missing} alone; {trees}")
-    chosen = (named or defaults or of_kind)[0]
+        raise problems.error(None, f"{missing} or one of blocks alone; {known}")
+    chosen = (named or defaults or alone)[0]
     for other in [] if named else defaults[1:]:
         problems.remark(
             other.line,
             f"topology {other.name!r} is a cluster_default too; the first one, "
             f"{chosen.name!r}, is read",
         )
-    if chosen.kind != "tree":
+    if chosen.kind not in _READ:
         where = f"topology {chosen.name!r}"
         raise problems.error(
-            chosen.line, f"{where}: expected a tree, found {chosen.kind!r}; {trees}"
+            chosen.line, f"{where}: expected a tree or blocks, found {chosen.kind!r}; {known}"
         )
     return chosen
+
+
+def _names_of(topologies: Sequence[_NamedTopology]) -> str:
+    return ", ".join(each.name for each in topologies[:20]) or "none"
+
+
+def _block(item: yaml.Node, _problems: Problems) -> SwitchLine:
+    fields = _fields(item, "a block", _BLOCK_KEYS)
+    if "block" not in fields:
+        raise invalid(item, "a block has no name (key 'block')")
+    name = text(fields["block"], "a block's name")
+    nodes = None
+    if "nodes" in fields and not _is_blank(fields["nodes"]):
+        nodes = text(fields["nodes"], f"block {name!r}: nodes")
+    return SwitchLine(name, line_of(fields["block"]), nodes)
 
 
 def _switch(item: yaml.Node, problems: Problems) -> SwitchLine:
