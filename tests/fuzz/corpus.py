@@ -74,6 +74,36 @@ SLURM_YAML = _corpus(
     "true false - {} [] {switch: x} &a *a << ? | > --- ... !!str ' \" # : s1 s2 sw_root a b",
 )
 
+SLURM_BLOCKS_CONF = _corpus(
+    [
+        "# block001=B1\nBlockName=block001 Nodes=Node[104-105]\n# block002=B1\n"
+        "BlockName=block002 Nodes=Node106\nBlockName=block003 Nodes=Node[201,205]\n"
+        "BlockName=block004\nBlockName=block005 Nodes=Node[301-302]\nBlockSizes=2,4,8\n",
+        "".join(f"blockname = b{i}\tNodes=n[{2 * i}-{2 * i + 1}]\r\n" for i in range(9)),
+        "BlockName=a BlockIndex=0 Nodes=h[1-2] BlockSize=2\nBlockName=b BlockIndex=1 Nodes= "
+        "BlockSize=2\nBlockName=c BlockIndex=2 Nodes=h3 BlockSize=2\nAggregatedBlock=a,b "
+        "BlockIndex=3 Nodes=h[1-2] BlockSize=4\nAggregatedBlock=[a-c] BlockIndex=4 Nodes=h[1-3] "
+        "BlockSize=8\n",
+    ],
+    _RANGES + " BlockName= BlockSizes= BlockIndex= BlockSize= AggregatedBlock= Nodes= SwitchName= "
+    "BlockSizes=1,2 BlockSizes=4,4,64 BlockSizes=0 BlockSizes=32768 Nodes=Node104 RingName= = "
+    '" # \\\n a b block001 2 3 65536',
+)
+
+SLURM_BLOCKS_YAML = _corpus(
+    [
+        "- topology: topo1\n  cluster_default: true\n  block:\n    block_sizes:\n        - 2\n"
+        "        - 4\n    blocks:\n        - block: block1\n          nodes: Node[301-302]\n"
+        "        - block: block2\n          nodes: Node303\n        - block: block3\n"
+        "- topology: topo2\n  tree:\n    switches:\n        - switch: S1\n"
+        "          nodes: Node[301-303]\n- topology: topo3\n  flat: true\n",
+        "- topology: t\n  block: {blocks: [{block: a, nodes: h1}, {block: b, nodes: 'h[2-3]'}, "
+        "{block: c}, {block: d, nodes: h4}, {block: e, nodes: ''}, {block: f, nodes: h5}]}\n",
+    ],
+    _RANGES + " topology: cluster_default: tree: block: flat: block_sizes: blocks: block: nodes: "
+    "true false - {} [] [2] [1,65536] {block: x} &a *a << ? | > --- ... !!str ' \" # : 0 2 3 a b",
+)
+
 IBNETDISCOVER = _corpus(
     [
         "#\n# Topology file: generated on Mon Jan  1 00:00:00 2024\n#\n"
@@ -165,7 +195,12 @@ KUBERNETES = _corpus(
 # Which formats a driver reads.
 BY_DRIVER = {
     "yaml": {"yaml": YAML},
-    "slurm": {"topology.conf": SLURM_CONF, "topology.yaml": SLURM_YAML},
+    "slurm": {
+        "topology.conf": SLURM_CONF,
+        "topology.yaml": SLURM_YAML,
+        "topology.conf, blocks": SLURM_BLOCKS_CONF,
+        "topology.yaml, blocks": SLURM_BLOCKS_YAML,
+    },
     "ibnetdiscover": {"ibnetdiscover": IBNETDISCOVER},
     "kubernetes": {"nodes": KUBERNETES},
 }

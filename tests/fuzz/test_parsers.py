@@ -153,6 +153,7 @@ HUGE = [
     pytest.param("yaml", "switches:\n- name: a\n  hosts: 'r[1-9999]n[1-9999]'\n", id="a product"),
     pytest.param("slurm", f"SwitchName=a Nodes={RANGE}\n", id="nodes in topology.conf"),
     pytest.param("slurm", f"SwitchName=a Switches={RANGE}\n", id="switches in topology.conf"),
+    pytest.param("slurm", f"BlockName=a Nodes={RANGE}\n", id="nodes of a block"),
     pytest.param(
         "slurm",
         f"- topology: t\n  tree:\n    switches:\n    - {{switch: a, nodes: '{RANGE}'}}\n",
