@@ -107,6 +107,7 @@ MERGED = Topology.from_tree(
     details=Details(
         members={"rail+1": ("rail-a", "rail-b"), "spine+1": ("spine1", "spine2")},
         links={"rail+1": Links(800, 400), "leaf3": Links(400, 400)},
+        ids={"rail+1": ("0x0002c90200404717", "0x0002c90200404718")},
     ),
     remarks=("the fabric is no tree: distances are rounded up to one",),
 )
@@ -294,6 +295,13 @@ def test_show_tells_what_a_merged_switch_stands_for(call, monkeypatch):
     assert code == 0
     assert out == shown(
         "switch     level  hosts  below",
+        "spine+1    pod        4  2 leaves",
+        "├─ rail+1  leaf       2  n[1-2]",
+        "└─ leaf3   leaf       2  n[3-4]",
+    )
+    members = call("show", "any", "--members")[1]
+    assert members == shown(
+        "switch     level  hosts  below",
         "spine+1    pod        4  2 leaves (spine[1-2])",
         "├─ rail+1  leaf       2  n[1-2] (rail-a,rail-b)",
         "└─ leaf3   leaf       2  n[3-4]",
@@ -301,6 +309,16 @@ def test_show_tells_what_a_merged_switch_stands_for(call, monkeypatch):
     assert err == "1 remark on this topology: see hpc-sched topology validate\n"
     _, out, _ = call("show", "any", "-f", "value", "-c", "Stands for", "-c", "Oversubscription")
     assert out == "rail-a,rail-b 2.0\n 1.0\n"
+
+
+def test_show_finds_a_switch_by_a_member_or_a_guid(call, monkeypatch):
+    install(monkeypatch, MERGED)
+    expected = shown("switch  level  hosts  below", "rail+1  leaf       2  n[1-2]")
+    code, out, err = call("show", "any", "--switch", "rail-b")
+    assert (code, out) == (0, expected)
+    assert err.startswith("rail-b is part of rail+1\n")
+    code, out, err = call("show", "any", "--switch", "0x0002C90200404718")
+    assert (code, out) == (0, expected)
 
 
 @pytest.mark.parametrize(
@@ -396,9 +414,12 @@ def test_validate_tells_remarks_merged_switches_and_oversubscription(call, monke
     expected = [
         "remark: the fabric is no tree: distances are rounded up to one",
         "remark: leaf oversubscribed 1:1, where 1 of 2 are 2:1: leaf3",
-        "merged: pod spine+1 stands for 2 switches: spine[1-2]",
-        "merged: leaf rail+1 stands for 2 switches: rail-a,rail-b",
+        "merged: pod spine+1 stands for 2 switches",
+        "merged: leaf rail+1 stands for 2 switches",
     ]
+    members = call("validate", "any", "--members")[1]
+    assert "merged: pod spine+1 stands for spine[1-2]\n" in members
+    assert "merged: leaf rail+1 stands for rail-a,rail-b\n" in members
     end = "ok: 4 hosts, 2 leaves, depth 2; oversubscription: leaf 2:1"
     assert call("validate", "any") == (0, shown(*expected, end), "")
     assert call("validate", "--strict", "any") == (
@@ -653,3 +674,29 @@ def test_the_help_has_examples_and_exit_codes(call, command: str):
     assert f"  hpc-sched topology {command}" in out
     assert "exit codes" in out
     assert "slurm:/etc/slurm/topology.conf" in out
+
+
+def test_no_line_has_a_thousand_characters_where_names_follow_no_pattern(call, monkeypatch):
+    odd = [f"x{i * 7919 % 10007:05}-{'abcdefg'[i % 7]}" for i in range(268)]
+    members = tuple(f"sw{i * 104729 % 10007}-{'xyz'[i % 3]}" for i in range(72))
+    fabric = Topology.from_tree(
+        {"director": {"leaf1": odd, "leaf2": ["n1"]}},
+        details=Details(members={"director": members}),
+        incomplete=["dump: cut off"],
+    )
+    install(monkeypatch, fabric)
+    for command in (("show",), ("show", "--members"), ("validate",), ("validate", "--members")):
+        _, out, _ = call(command[0], "any", *command[1:])
+        assert max(map(len, out.splitlines())) < 1000, command
+    assert "268" in call("show", "any")[1]
+    assert len(json.loads(call("show", "any", "-f", "json")[1])[0]["Names"]) > 1000
+
+
+def test_what_was_cut_off_does_not_validate_as_good(call, monkeypatch):
+    fabric = Topology.from_tree({"leaf": ["n1"]}, incomplete=["dump: the last line has no end"])
+    install(monkeypatch, fabric)
+    assert call("validate", "any") == (
+        1,
+        shown("incomplete: dump: the last line has no end", "failed: 1 problem"),
+        "",
+    )

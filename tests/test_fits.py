@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hpc_sched.cli import main
 from hpc_sched.snapshot.model import Aggregate, Flavor
 from hpc_sched.snapshot.source import snapshot_file
-from tests.snapshots import HOSTS, flavor, group, saved, server, snapshot
+from tests.snapshots import FABRIC, HOSTS, flavor, group, saved, server, snapshot
 
 FULL = flavor("full", 16)
 
@@ -194,6 +194,22 @@ def test_a_group_grows_beside_its_members(tmp_path, capsys):
 def test_drained_hosts_and_switches_take_nothing(empty, capsys, drain, left):
     options = [part for name in drain for part in ("--drain", name)]
     [*_, core] = rows(capsys, "--snapshot", empty, "--flavor", "full", *options)
+    assert core["VMs"] == left
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [("rail-b", 12), ("0x0002c90200404718", 12), ("S-0002c90200404718", 12), ("shared", 8)],
+)
+def test_a_physical_switch_is_drained_with_all_leaves_that_it_is_part_of(
+    empty, capsys, tmp_path, name, left
+):
+    path = tmp_path / "fabric.yaml"
+    rails = "{name: leaf01, members: [rail-a, rail-b, shared], ids: ['0x2c90200404718'],"
+    text = FABRIC.replace("{name: leaf01,", rails)
+    path.write_text(text.replace("{name: leaf02,", "{name: leaf02, members: [shared, rail-c],"))
+    args = ["--snapshot", empty, "--topology", str(path), "--flavor", "full", "--drain", name]
+    [*_, core] = rows(capsys, *args)
     assert core["VMs"] == left
 
 

@@ -87,6 +87,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
             host_processors=old.host_processors,
             details=old.details(),
             remarks=old.remarks,
+            host_ids=old.host_ids,
         )
     except exceptions.TopologyError as failure:
         raise _error(f"--add: {failure}") from failure
@@ -98,7 +99,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
 
 def _names(cloud: Cloud, text: str, expansion: hostlist.Expansion) -> list[str]:
     """Return the names in a text: one host or switch of that very name, or a folded list."""
-    if text in cloud.topology or _is_switch(cloud.topology, text):
+    if text in cloud.topology or cloud.topology.switches_known_as(text):
         return [text]
     try:
         return expansion.expand(text)
@@ -111,8 +112,8 @@ def _below(cloud: Cloud, name: str) -> tuple[str, ...]:
     topology = cloud.topology
     if name in topology:
         return (name,)
-    if _is_switch(topology, name):
-        return topology.hosts_of(name)
+    if switches := topology.switches_known_as(name):
+        return tuple(host for switch in switches for host in topology.hosts_of(switch))
     found = tuple(sorted({host for place, host in cloud.name_at.items() if name in place}))
     if not found:
         known = [*topology.hosts, *(switch.name for switch in topology.switches)]

@@ -25,6 +25,7 @@ MANY = 500  # names that NodeSet folds at a time
 _NUMBER = re.compile(r"[0-9]+")
 PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 MAX_NAME = 255
+MAX_SHOWN = 400  # longer lists in lines for people are cut
 _SHOWN = 80
 _COUNTED = 10**15  # more names are not counted exactly
 
@@ -186,6 +187,12 @@ def fold(names: Iterable[str]) -> str:
     if len(plain) <= MANY:
         plain = [str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP))] if plain else []
     return ",".join(plain + odd)
+
+
+def shortened(names: Sequence[str], most: int = MAX_SHOWN) -> str:
+    """Return host names folded for a line, cut after ``most`` characters, with their number."""
+    folded = fold(names)
+    return folded if len(folded) <= most else f"{folded[:most]}... ({len(names)})"
 
 
 def fold_counts(counts: Mapping[str, int]) -> list[str]:

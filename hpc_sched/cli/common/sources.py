@@ -33,6 +33,11 @@ SOURCE = (
 HELP = f"{SOURCE} (default: the topology of nova.conf)"
 HELP_WITH_SNAPSHOT = f"{SOURCE} (default: that of the snapshot, else that of nova.conf)"
 AGGREGATES = "aggregates"
+# Options of drivers that have an argument.
+_OPTIONS = (
+    *("name_map", "host_pattern", "tree", "port_pattern", "switch_pattern"),
+    *("aggregate_key", "node_key"),
+)
 
 
 def add_topology_arguments(parser: argparse.ArgumentParser, source: str = "SOURCE") -> None:
@@ -57,6 +62,31 @@ def add_topology_arguments(parser: argparse.ArgumentParser, source: str = "SOURC
     )
     what = "tree of Slurm's topology.yaml (default: topology_name, likewise)"
     group.add_argument("--topology-name", metavar="NAME", help=what)
+    for name, what in (
+        ("port", "ports that count, for lldp and ironic"),
+        ("switch", "switches that count, by name or id, for lldp and ironic"),
+    ):
+        help_ = f"{what} (default: topology_{name}_pattern, likewise)"
+        group.add_argument(f"--{name}-pattern", metavar="REGEX", help=help_)
+    for name, what in (
+        ("aggregate", "metadata of host aggregates that names the switches of a level"),
+        ("node", "label, trait or property of nodes that does, for kubernetes and ironic"),
+    ):
+        group.add_argument(
+            f"--{name}-key",
+            metavar="LEVEL=KEY",
+            action="append",
+            type=_level_and_key,
+            help=f"{what}; once for each level, lowest first (default: topology_{name}_key, "
+            "likewise)",
+        )
+
+
+def _level_and_key(text: str) -> tuple[str, str]:
+    level, _, key = text.partition("=")
+    if not level or not key:
+        raise argparse.ArgumentTypeError(f"expected LEVEL=KEY, found {text!r}")
+    return level, key
 
 
 def fabric_of(args: argparse.Namespace, source: str | None, snapshot: Snapshot) -> Topology:
@@ -76,8 +106,11 @@ def topology_of(
     Host aggregates come from a snapshot: commands do not read Nova's databases. TopologyError
     where it cannot be read or is wrong, ConfigError where nova.conf is or names none.
     """
-    names = {"name_map": "name_map", "host_pattern": "host_pattern", "tree": "topology_name"}
-    given = {key: value for key, name in names.items() if (value := getattr(args, name))}
+    given = {
+        key: dict(value) if isinstance(value, list) else value
+        for key in _OPTIONS
+        if (value := getattr(args, "topology_name" if key == "tree" else key))
+    }
     if source is None:
         options = nova_conf.read(args, f"a topology with {args.source_argument}")
         configured, defaults = topology_options.source(options)
@@ -89,12 +122,14 @@ def topology_of(
                 f"aggregates are meant, --cloud or --snapshot, or {AGGREGATES}:SNAPSHOT as the "
                 "topology"
             )
-        return aggregate_tree.topology_of(snapshot.aggregates)
+        keys = (defaults | given).get("aggregate_key")
+        return aggregate_tree.topology_of(snapshot.aggregates, keys)
     named, colon, path = source.partition(":")
     if not (colon and path and named in topology_driver.driver_names()):
         named, path = "", source
     if named == AGGREGATES:
-        return aggregate_tree.topology_of(snapshot_file.read(path).aggregates)
+        aggregates = snapshot_file.read(path).aggregates
+        return aggregate_tree.topology_of(aggregates, given.get("aggregate_key"))
     limits = exceptions.TopologyError, MAX_BYTES
     if path == "-":
         shown, content = STDIN, files.read_stream(sys.stdin.buffer, STDIN, *limits)

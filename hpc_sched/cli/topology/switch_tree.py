@@ -34,9 +34,9 @@ class ShownSwitch:
 
 
 def switches_of(
-    topology: Topology, top: str | None, depth: int | None, level: int
+    topology: Topology, tops: Sequence[str] | None, depth: int | None, level: int
 ) -> list[ShownSwitch]:
-    """Return the switches from ``top``, or from all roots, each before those below it.
+    """Return the switches from ``tops``, or from all roots, each before those below it.
 
     At most ``depth`` levels, and none below ``level``. UnknownHostError for an unknown switch.
     """
@@ -59,22 +59,29 @@ def switches_of(
             for child in children:
                 yield from walk(child, (*above, name), (*last, child == children[-1]))
 
-    if top is not None:
-        _, *above = path(top)
-        return list(walk(top, tuple(reversed(above)), ()))
-    return [shown for root in topology.roots for shown in walk(root, (), ())]
+    return [
+        shown
+        for top in (topology.roots if tops is None else tops)
+        for shown in walk(top, tuple(reversed(path(top)[1:])), ())
+    ]
 
 
 def lines_of(
-    shown: Sequence[ShownSwitch], usage: FabricUsage | None, branches: Sequence[str]
+    shown: Sequence[ShownSwitch],
+    usage: FabricUsage | None,
+    branches: Sequence[str],
+    members: bool = False,
 ) -> list[str]:
-    """Return the switches as a tree with heading, branches as in UNICODE or ASCII, and columns."""
+    """Return the switches as a tree with heading, branches as in UNICODE or ASCII, and columns.
+
+    :param members: whether the switches that a merged one stands for are named
+    """
     names = ["hosts", *(("vms", "vcpus", "free", "off") if usage else ())]
     table = [("switch", "level", *names, "processor", "below")]
     for node in shown:
         numbers = [str(len(node.hosts)), *(_numbers(usage.totals(node.hosts)) if usage else ())]
         name = _branch(node, branches) + node.switch.name
-        table.append((name, node.level, *numbers, node.processors, _below(node)))
+        table.append((name, node.level, *numbers, node.processors, _below(node, members)))
     if not any(node.processors for node in shown):
         table = [(*row[:-2], row[-1]) for row in table]
     return output.aligned(table, range(2, 2 + len(names)))
@@ -137,9 +144,9 @@ def _processors(topology: Topology, hosts: Sequence[str]) -> str:
     return ", ".join(types) if len(types) <= _MAX_PROCESSORS else f"{len(types)} types"
 
 
-def _below(node: ShownSwitch) -> str:
+def _below(node: ShownSwitch, members: bool) -> str:
     leaves = "" if node.switch.level == 1 else plurals.text(node.leaves, "leaf")
-    names = hostlist.fold(node.hosts) if node.lowest else ""
+    names = hostlist.shortened(node.hosts) if node.lowest else ""
     text = ": ".join(part for part in (leaves, names) if part)
-    members = hostlist.fold(node.switch.members)
-    return f"{text} ({members})" if members and members != node.switch.name else text
+    switches = hostlist.shortened(node.switch.members) if members else ""
+    return f"{text} ({switches})" if switches else text

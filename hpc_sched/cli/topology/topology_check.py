@@ -13,9 +13,11 @@ from hpc_sched.topology.compare import difference, lint
 from hpc_sched.topology.compare.difference import Difference
 from hpc_sched.topology.model import Topology
 
-PROBLEM, REMARK, MERGED, OK, FAILED = "problem", "remark", "merged", "ok", "failed"
+PROBLEM, INCOMPLETE, REMARK = "problem", "incomplete", "remark"
+MERGED, OK, FAILED = "merged", "ok", "failed"
 MISSING, ABSENT, DOUBLED = "missing", "absent", "doubled"
 KINDS = (MISSING, ABSENT, DOUBLED, *lint.KINDS)
+_IN_A_LINE = 20  # switches
 # The exit codes of diff(1).
 SAME, DIFFERENT, TROUBLE = 0, 1, 2
 
@@ -31,7 +33,8 @@ examples:
     hpc-sched topology validate --strict slurm:/etc/slurm/topology.conf ibnetdiscover.out
     ibnetdiscover | hpc-sched topology validate -
 
-A problem would stop the start of a scheduler. A remark is legal, and may still be a mistake: what
+A problem would stop the start of a scheduler; of an incomplete description, which seems to be cut
+off, its reload. A remark is legal, and may still be a mistake: what
 was corrected while reading, islands, leaves of odd size, unequal oversubscription.
 
 exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wrong usage
@@ -41,6 +44,7 @@ exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wro
         """Add the command's own arguments."""
         parser.add_argument("sources", nargs="*", metavar="SOURCE", help=sources.HELP)
         add_flag(parser, "--strict", "remarks count as problems")
+        add_flag(parser, "--members", "name the switches that each merged one stands for")
         sources.add_topology_arguments(parser)
 
     def check(self, args: argparse.Namespace) -> None:
@@ -52,7 +56,7 @@ exit codes: 0 no problems (with --strict: nor remarks), 1 some were found, 2 wro
     def take_action(self, parsed_args: argparse.Namespace) -> Table:
         """Return the problems and remarks of each source."""
         args = parsed_args
-        counted = {PROBLEM, REMARK} if args.strict else {PROBLEM}
+        counted = {PROBLEM, INCOMPLETE} | ({REMARK} if args.strict else set())
         rows = []
         for source in args.sources or [None]:
             name = source or "nova.conf"
@@ -75,15 +79,21 @@ def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[st
         for problem in getattr(error, "problems", ()) or (str(error),):
             yield PROBLEM, problem
         return
+    for text in topology.incomplete:
+        yield INCOMPLETE, text
     for remark in topology.remarks:
         yield REMARK, remark
     for _, sentence in lint.of(topology):
         yield REMARK, sentence
     for switch in topology.switches:
         if switch.members:
-            members = f"{len(switch.members)} switches: {hostlist.fold(switch.members)}"
             level = topology.levels[switch.level - 1]
-            yield MERGED, f"{level} {switch.name} stands for {members}"
+            what = f"{level} {switch.name} stands for"
+            if not args.members:
+                yield MERGED, f"{what} {len(switch.members)} switches"
+            for start in range(0, len(switch.members) if args.members else 0, _IN_A_LINE):
+                names = switch.members[start : start + _IN_A_LINE]
+                yield MERGED, f"{what} {hostlist.fold(names)}"
     yield OK, summary(topology)
 
 
@@ -157,7 +167,7 @@ def _hosts(uses: FabricUsage) -> Iterator[tuple[str, str]]:
         (ABSENT, uses.absent, "in the topology, but not in Nova"),
     ):
         if hosts:
-            yield kind, f"{plurals.text(len(hosts), 'host')} {where}: {hostlist.fold(hosts)}"
+            yield kind, f"{plurals.text(len(hosts), 'host')} {where}: {hostlist.shortened(hosts)}"
     for host, nodes in uses.doubled.items():
         yield DOUBLED, f"host {host} of the topology is {len(nodes)} in Nova: {', '.join(nodes)}"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
-from hpc_sched.cli.common.argument_types import add_number
+from hpc_sched.cli.common.argument_types import add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand, Table, TextLister
 from hpc_sched.cli.topology import switch_tree
 from hpc_sched.cli.topology.topology_check import summary
@@ -32,6 +32,7 @@ examples:
 
     ibnetdiscover | hpc-sched topology show -
     hpc-sched topology show topology.yaml --switch pod1
+    hpc-sched topology show fabric.txt --switch 0x0002c90200404718 --members
     hpc-sched topology show topology.yaml --level pod
 
   With its use: VMs, vcpus used of all, hosts without VMs, and hosts that take none (disabled, down
@@ -49,7 +50,9 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
-        parser.add_argument("--switch", metavar="NAME", help="this switch and all below it")
+        what = "this switch, by its name, a member's or a GUID, and all below it"
+        parser.add_argument("--switch", metavar="NAME", help=what)
+        add_flag(parser, "--members", "name the switches that each merged one stands for")
         cut = parser.add_mutually_exclusive_group()
         add_number(cut, "--depth", "N levels of switches from the top")
         what = "nothing below this level, such as leaf or pod"
@@ -61,7 +64,8 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
         args = parsed_args
         topology, uses = sources.topology_of_source(args)
         level = _level(topology, args.level)
-        shown = switch_tree.switches_of(topology, args.switch, args.depth, level)
+        tops = None if args.switch is None else _switches(topology, args.switch)
+        shown = switch_tree.switches_of(topology, tops, args.depth, level)
         if topology.remarks:
             output.say(
                 f"{plurals.text(len(topology.remarks), 'remark')} on this topology: see hpc-sched "
@@ -77,8 +81,17 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
             "".join(branches).encode(self.app.stdout.encoding or "utf-8")
         except UnicodeEncodeError:
             branches = switch_tree.ASCII
-        self.lines = switch_tree.lines_of(shown, uses, branches)
+        self.lines = switch_tree.lines_of(shown, uses, branches, args.members)
         return switch_tree.rows(shown, uses)
+
+
+def _switches(topology: Topology, name: str) -> tuple[str, ...]:
+    found = topology.switches_known_as(name)
+    if not found:
+        raise exceptions.UnknownHostError(f"switch {name!r} is not in the topology")
+    if found != (name,):
+        output.say(f"{name} is part of {' and '.join(found)}")
+    return found
 
 
 def _level(topology: Topology, name: str | None) -> int:

@@ -67,7 +67,7 @@ class Difference:
             *(f"switch renamed: {change.old} is now {change.new}" for change in self.renamed),
             *(f"levels: {change.old} became {change.new}" for change in self.levels),
             *(
-                f"{word} of {hostlist.fold(change.names)}: {change.old or 'unknown'} became "
+                f"{word} of {hostlist.shortened(change.names)}: {change.old or 'unknown'} became "
                 f"{change.new or 'unknown'}"
                 for word, changes in self._attributes().items()
                 for change in changes
@@ -87,12 +87,18 @@ class Difference:
             for kind in ("gone", "new", "moved")
         }
         names["switches renamed"] = _names_in(self.renamed)
-        parts = [f"{what}: {_few(found)}" for what, found in names.items() if found]
+        parts = [
+            f"{what}: {hostlist.shortened(found, _MAX_NAMES)}"
+            for what, found in names.items()
+            if found
+        ]
         parts += [f"levels: {change.new}" for change in self.levels]
         for word, changes in self._attributes().items():
             if changes:
                 plural = "processors" if word == "processor" else word
-                parts.append(f"{plural} changed: {_few(_names_in(changes))}")
+                parts.append(
+                    f"{plural} changed: {hostlist.shortened(_names_in(changes), _MAX_NAMES)}"
+                )
         if self.hops:
             pairs = sum(change.pairs for change in self.hops)
             parts.append(f"hops changed: {plurals.text(pairs, 'pair')} of hosts")
@@ -123,7 +129,7 @@ def between(old: Topology, new: Topology) -> Difference:
         processors=_changes(
             *({host: one.processor_of(host) for host in common} for one in (old, new))
         ),
-        members=_changes_of_pairs(pairs, lambda switch: hostlist.fold(switch.members) or None),
+        members=_changes_of_pairs(pairs, lambda switch: hostlist.shortened(switch.members) or None),
         links=_changes_of_pairs(
             pairs, lambda s: f"{s.links.down:g} Gb/s down, {s.links.up:g} up" if s.links else None
         ),
@@ -188,7 +194,7 @@ def _moves(word: str, many: str, changes: Iterable[Change]) -> Iterator[str]:
         place = f"at {change.new}" if change.kind == "new" else f"from {change.old}"
         if change.kind == "moved":
             place += f" to {change.new}"
-        yield f"{noun} {change.kind} {place}: {hostlist.fold(change.names)}"
+        yield f"{noun} {change.kind} {place}: {hostlist.shortened(change.names)}"
 
 
 def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[HopChange, ...]:
@@ -217,11 +223,6 @@ def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[Ho
 
 def _names_in(changes: Iterable[Change]) -> list[str]:
     return [name for change in changes for name in change.names]
-
-
-def _few(names: Sequence[str]) -> str:
-    folded = hostlist.fold(names)
-    return folded if len(folded) <= _MAX_NAMES else f"{folded[:_MAX_NAMES]}... ({len(names)})"
 
 
 def _hops(number: float) -> str:

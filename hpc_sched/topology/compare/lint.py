@@ -57,7 +57,7 @@ def _skipped(topology: Topology) -> Iterator[str]:
         above = topology.switches[parent]
         missing, level = topology.levels[above.level - 2 : above.level]
         place = f"directly below {level} {above.name}, with no {missing} between"
-        yield f"{place}: {hostlist.fold(names)}"
+        yield f"{place}: {hostlist.shortened(names)}"
 
 
 def _single(topology: Topology) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _single(topology: Topology) -> Iterator[str]:
     if names and len(names) < len(sizes):
         verb = "has" if len(names) == 1 else "have"
         leaves = plurals.text(len(names), "leaf")
-        yield f"{leaves} {verb} a single host: {hostlist.fold(names)}"
+        yield f"{leaves} {verb} a single host: {hostlist.shortened(names)}"
 
 
 def _odd_sizes(topology: Topology) -> Iterator[str]:
@@ -81,7 +81,8 @@ def _odd_sizes(topology: Topology) -> Iterator[str]:
         return
     for size, names in _odd(larger, usual):
         leaves, others = plurals.text(len(names), "leaf"), f"{alike} of {len(sizes)}"
-        yield f"{leaves} with {size} hosts, where {others} have {usual:g}: {hostlist.fold(names)}"
+        usually = f"where {others} have {usual:g}"
+        yield f"{leaves} with {size} hosts, {usually}: {hostlist.shortened(names)}"
 
 
 def _unequal_links(topology: Topology) -> Iterator[str]:
@@ -94,7 +95,7 @@ def _unequal_links(topology: Topology) -> Iterator[str]:
         for ratio, names in _odd(ratios, usual):
             yield (
                 f"{level} oversubscribed {ratio_text(ratio)}, where "
-                f"{alike} of {len(ratios)} are {ratio_text(usual)}: {hostlist.fold(names)}"
+                f"{alike} of {len(ratios)} are {ratio_text(usual)}: {hostlist.shortened(names)}"
             )
 
 
