@@ -16,6 +16,13 @@ from hpc_sched.topology.readers import topology_driver
         pytest.param("# leaves\r\n\r\n \tswitchname = a Nodes=h\r\n", "slurm", id="topology.conf"),
         pytest.param("---\n- topology: t\n  tree:\n", "slurm", id="topology.yaml"),
         pytest.param("-\n\n  topology: t\n", "slurm", id="a list with its marks on their own"),
+        pytest.param("SW    36  1 0x0002c9 4x FDR\n", "ibnetdiscover", id="a report of ports"),
+        pytest.param('{"items": [{"kind": "Node"}]}', "kubernetes", id="kubectl's nodes"),
+        pytest.param('{"lldp": {"interface": []}}', "lldp", id="lldpcli's neighbours"),
+        pytest.param('{"h1": {\n "lldp" : {}}}', "lldp", id="neighbours of hosts by name"),
+        pytest.param('[{"UUID": "1", "Name": "n"}]', "ironic", id="openstack's list of nodes"),
+        pytest.param('{"ports": [{"local_link_connection": {}}]}', "ironic", id="the API's ports"),
+        pytest.param("BlockName=b Nodes=n[1-4]\n", "slurm", id="topology.conf with blocks"),
         pytest.param("\ufefflevels: [leaf]\nswitches:\n", "yaml", id="a file of our own"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from hpc_sched import digests, exceptions
 from hpc_sched.topology import Topology, canonical_text
+from hpc_sched.topology.compare import difference
 from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.readers.text_driver import Text
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
@@ -86,6 +87,15 @@ def test_ids_of_hosts_are_part_of_the_digest_and_those_of_switches_are_not():
 
     assert digest(rails(a1=UUIDS[0])) != digest(rails())
     assert digest(rails()) == digest(Topology.from_tree(rails().to_tree()))
+
+
+def test_another_id_of_a_host_is_a_difference():
+    found = difference.between(rails(a1=UUIDS[0]), rails(a1=UUIDS[1], b1=UUIDS[2]))
+    assert found.sentences() == (
+        f"id of a1: {UUIDS[0]} became {UUIDS[1]}",
+        f"id of b1: unknown became {UUIDS[2]}",
+    )
+    assert found.summary() == "ids changed: a1,b1"
 
 
 def test_other_names_survive_a_file():

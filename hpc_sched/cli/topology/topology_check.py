@@ -228,7 +228,7 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
 
 
 def _rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
-    for kind in ("hosts", "switches", "renamed", "levels", "processors", "members", "links"):
+    for kind in ("hosts", "switches", "renamed", "levels", "processors", "ids", "members", "links"):
         for change in getattr(found, kind):
             yield kind, hostlist.fold(change.names), change.old or "", change.new or ""
     for hops in found.hops:

@@ -52,6 +52,7 @@ class Difference:
     renamed: tuple[Change, ...] = ()  # switches by their new names
     levels: tuple[Change, ...] = ()  # none or one
     processors: tuple[Change, ...] = ()  # of hosts
+    ids: tuple[Change, ...] = ()  # of hosts
     members: tuple[Change, ...] = ()  # of merged switches
     links: tuple[Change, ...] = ()
     hops: tuple[HopChange, ...] = ()
@@ -95,7 +96,7 @@ class Difference:
         parts += [f"levels: {change.new}" for change in self.levels]
         for word, changes in self._attributes().items():
             if changes:
-                plural = "processors" if word == "processor" else word
+                plural = word if word.endswith("s") else f"{word}s"
                 parts.append(
                     f"{plural} changed: {hostlist.shortened(_names_in(changes), _MAX_NAMES)}"
                 )
@@ -106,7 +107,12 @@ class Difference:
         return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 4] + " ..."
 
     def _attributes(self) -> dict[str, tuple[Change, ...]]:
-        return {"processor": self.processors, "members": self.members, "links": self.links}
+        return {
+            "processor": self.processors,
+            "id": self.ids,
+            "members": self.members,
+            "links": self.links,
+        }
 
 
 def between(old: Topology, new: Topology) -> Difference:
@@ -129,6 +135,7 @@ def between(old: Topology, new: Topology) -> Difference:
         processors=_changes(
             *({host: one.processor_of(host) for host in common} for one in (old, new))
         ),
+        ids=_changes(*({host: one.host_ids.get(host) for host in common} for one in (old, new))),
         members=_changes_of_pairs(pairs, lambda switch: hostlist.shortened(switch.members) or None),
         links=_changes_of_pairs(
             pairs, lambda s: f"{s.links.down:g} Gb/s down, {s.links.up:g} up" if s.links else None

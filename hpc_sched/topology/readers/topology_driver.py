@@ -16,6 +16,19 @@ _MAX_BYTES = 1 << 20
 _PATTERNS = (
     ("ibnetdiscover", re.compile(rb'^[ \t]*(?:Switch|Ca|Rt)[ \t]+\d+[ \t]+"[A-Z]-', re.MULTILINE)),
     ("ibnetdiscover", re.compile(rb"^(?:CA|SW|RT)[ \t]+\d+[ \t]+\d+[ \t]+0x", re.MULTILINE)),
+    # Of JSON, before YAML: keys that only these have.
+    (
+        "kubernetes",
+        re.compile(rb'"kind"\s{0,9}:\s{0,9}"(?:Node|NodeList|ConfigMap)"|"network_layers"\s{0,9}:'),
+    ),
+    ("lldp", re.compile(rb'"lldp"\s{0,9}:')),
+    (
+        "ironic",
+        re.compile(
+            rb'"(?:local_link_connection|Local Link Connection)"\s{0,9}:'
+            rb'|"(?:provision_state|Provisioning State|UUID)"\s{0,9}:'
+        ),
+    ),
     ("slurm", re.compile(rb"^[ \t]*(?:SwitchName|BlockName)[ \t]*=", re.MULTILINE | re.IGNORECASE)),
     ("slurm", re.compile(rb"^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:", re.MULTILINE)),
     ("yaml", re.compile(rb"^[\"']?(?:switches|levels)[\"']?[ \t]*:", re.MULTILINE)),
