@@ -23,6 +23,7 @@ _LAST_NUMBER = re.compile(r"(.*?)([0-9]+)([^0-9]*)\Z")
 _SHORT_ENDING = re.compile(r"(?<![0-9])[0-9]{1,15}\Z")
 MANY = 500  # names that NodeSet folds at a time
 _NUMBER = re.compile(r"[0-9]+")
+_LONG_NUMBER = re.compile(r"[0-9]{100}")  # NodeSet reads no number above 1e100
 PLAIN = re.compile(r"[A-Za-z0-9._-]+\Z")
 MAX_NAME = 255
 MAX_SHOWN = 400  # longer lists in lines for people are cut
@@ -176,12 +177,13 @@ def fold(names: Iterable[str]) -> str:
     """Return host names folded for output, ``node[001-018],login1``.
 
     Names with characters of NodeSet's ranges, groups or operators, and longer ones than DNS
-    allows, follow unfolded.
+    allows, follow unfolded; so do those with a number of a hundred digits.
     """
     plain: list[str] = []
     odd: list[str] = []
     for name in sorted(names):
-        (plain if PLAIN.match(name) and len(name) <= MAX_NAME else odd).append(name)
+        is_plain = PLAIN.match(name) and len(name) <= MAX_NAME and not _LONG_NUMBER.search(name)
+        (plain if is_plain else odd).append(name)
     if len(plain) > MANY:
         plain = _rows(plain)
     if len(plain) <= MANY:
