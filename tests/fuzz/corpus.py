@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.ib_dumps import rails, three_levels
+from tests.lldp_outputs import racks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -192,6 +193,30 @@ KUBERNETES = _corpus(
     "accelerator.topograph.run/domain accelerator.topograph.run/sub-domain kubernetes.io/hostname",
 )
 
+_RACKS = racks(2, 2)
+_ETHERNET = ("node0001", "node0002", "node0003", "node0004")
+_SWITCHES = ("leaf01a", "leaf01b", "leaf02a", "spine1")
+
+LLDP = _corpus(
+    [
+        json.dumps({name: _RACKS.output(name) for name in _ETHERNET}, indent=0),
+        json.dumps({name: _RACKS.output(name, form="json0") for name in (*_ETHERNET, *_SWITCHES)}),
+        json.dumps(
+            {
+                **{name: json.dumps(_RACKS.output(name)) for name in _ETHERNET},
+                "switches": {
+                    name: {"stdout": json.dumps(_RACKS.output(name))} for name in _SWITCHES
+                },
+            },
+            indent=0,
+        ),
+    ],
+    _RANGES
+    + ' { } [ ] : , " \\" \\\\ \\u0000 \\ud800 null true false 1e999 "" {} [] {"x":{}} "lldp" '
+    '"interface" "chassis" "id" "name" "value" "port" "descr" "capability" "enabled" "type" Bridge '
+    'Router Station mac ifname "stdout" "switches" eth0 swp1 node0001 leaf01a spine1 leaf01a.x',
+)
+
 # Which formats a driver reads.
 BY_DRIVER = {
     "yaml": {"yaml": YAML},
@@ -203,6 +228,7 @@ BY_DRIVER = {
     },
     "ibnetdiscover": {"ibnetdiscover": IBNETDISCOVER},
     "kubernetes": {"nodes": KUBERNETES},
+    "lldp": {"neighbours": LLDP},
 }
 
 SWF = _corpus(

@@ -1,5 +1,6 @@
 """Problems and remarks on one description, collected with their lines."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -75,3 +76,13 @@ def first_of(names: Sequence[str]) -> str:
     """Return the first name, and the number of the others."""
     more = len(names) - 1
     return f"{names[0]!r}" + (f" (and {more} more)" if more else "")
+
+
+def pattern_of(text: str | None, option: str) -> re.Pattern[str] | None:
+    """Return a compiled regular expression, None for no text; the error names the option."""
+    try:
+        return re.compile(text) if text else None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise exceptions.TopologyError(
+            f"{option}: expected a regular expression, found {text!r}: {error}"
+        ) from error

@@ -1,0 +1,55 @@
+"""An Ethernet fabric from those of its cables that a source names."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from hpc_sched.topology import plurals
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers.cabling.fabric import Cable, fabric
+
+ROOT = "fabric"
+# A switch with hosts of more leaves than this, and of most, is probably no leaf switch.
+_FEW = 2
+
+
+def ethernet_fabric(
+    cables: Iterable[Cable],
+    names: Mapping[str, str],
+    hosts: Mapping[str, str],
+    *,
+    ids: Mapping[str, str],
+    remarks: Sequence[str] = (),
+    incomplete: Sequence[str] = (),
+) -> Topology:
+    """Return the tree of the hosts of a fabric, below one root; arguments as :func:`fabric`'s.
+
+    All of an Ethernet cloud is connected, whether or not the switches above are known.
+    """
+    found = fabric(cables, names, hosts, hosts, ids=ids, remarks=remarks, incomplete=incomplete)
+    found = replace(found, remarks=(*found.remarks, *_shared(found)))
+    tree = found.to_tree()
+    if len(tree) == 1:
+        return found
+    root = ROOT
+    while root in {switch.name for switch in found.switches}:
+        root += "'"
+    return Topology.from_tree(
+        {root: tree}, details=found.details(), remarks=found.remarks, incomplete=incomplete
+    )
+
+
+def _shared(fabric: Topology) -> list[str]:
+    """Return a remark on a switch to which hosts of most leaves are connected."""
+    leaves = [switch for switch in fabric.switches if switch.level == 1]
+    count: dict[str, int] = {}
+    for leaf in leaves:
+        for member in leaf.members or (leaf.name,):
+            count[member] = count.get(member, 0) + 1
+    most = max(sorted(count), key=count.__getitem__)
+    if count[most] <= max(_FEW, len(leaves) // 2):
+        return []
+    return [
+        f"hosts of {count[most]} of {plurals.text(len(leaves), 'leaf')} are connected to switch "
+        f"{most!r}: if it is none of this fabric, such as a management switch, leave it out by "
+        "topology_switch_pattern or topology_port_pattern"
+    ]

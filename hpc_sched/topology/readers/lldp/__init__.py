@@ -1,0 +1,1 @@
+"""Ethernet fabrics, from what neighbours announce to each other by LLDP."""

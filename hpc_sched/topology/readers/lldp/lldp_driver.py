@@ -1,0 +1,105 @@
+"""The ``lldp`` driver: an Ethernet fabric from the neighbours of its hosts and switches."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hpc_sched import exceptions
+from hpc_sched.topology import hostlist
+from hpc_sched.topology.model import Topology
+from hpc_sched.topology.readers.cabling.ethernet import ethernet_fabric
+from hpc_sched.topology.readers.cabling.fabric import Cable
+from hpc_sched.topology.readers.lldp import lldp_folder, reports
+from hpc_sched.topology.readers.lldp.devices import Devices, devices_of
+from hpc_sched.topology.readers.lldp.reports import Report
+from hpc_sched.topology.readers.reader_errors import pattern_of
+from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
+
+_Pattern = re.Pattern[str] | None
+
+
+class LldpDriver(TextDriver):
+    """Reads outputs of lldpcli: a folder with a file for each host, or one object of them."""
+
+    def __init__(
+        self,
+        *,
+        port_pattern: str | None = None,
+        switch_pattern: str | None = None,
+        **source: Any,
+    ) -> None:
+        """Keep the options; see :class:`TextDriver` for the source.
+
+        :param port_pattern: of the names of the interfaces of hosts that count
+        :param switch_pattern: of the names or ids of switches
+        """
+        super().__init__(**source)
+        self.port_pattern = pattern_of(port_pattern, "topology_port_pattern")
+        self.switch_pattern = pattern_of(switch_pattern, "topology_switch_pattern")
+
+    def read(self) -> Text:
+        """Return the current text, one object for a folder; errors name the file and why."""
+        if self.path is not None and os.path.isdir(self.path):
+            return self.described(lldp_folder.read(self.path, MAX_BYTES), self.path)
+        return super().read()
+
+    def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
+        """Return the topology of outputs; raises TopologyError. Linear in neighbours, and cables.
+
+        An output that is damaged is left out, and the topology is incomplete.
+        """
+        found = reports.read(content, name)
+        devices = devices_of(found.reports, self.switch_pattern, name)
+        cables = list(_cables(found.reports, devices, self.port_pattern))
+        connected = {cable.a for cable in cables}
+        alone = sorted(host for key, host in devices.hosts.items() if _host(key) not in connected)
+        remarks = []
+        if alone:
+            shown = hostlist.fold(alone[: hostlist.MANY])
+            remarks.append(f"{name}: hosts without a switch, which are left out: {shown}")
+        try:
+            return ethernet_fabric(
+                cables,
+                {_switch(one): one for one in devices.switches},
+                {_host(key): host for key, host in devices.hosts.items()},
+                ids={one: devices.ids[one] for one in devices.switches if one in devices.ids},
+                remarks=remarks,
+                incomplete=found.faults,
+            )
+        except exceptions.TopologyError as error:
+            raise exceptions.TopologyError(
+                *(f"{name}: {text}" for text in error.problems)
+            ) from error
+
+
+def _host(device: str) -> str:
+    return f"H-{device}"
+
+
+def _switch(device: str) -> str:
+    return f"S-{device}"
+
+
+def _cables(reports: Sequence[Report], devices: Devices, ports: _Pattern) -> Iterator[Cable]:
+    """Yield the cables between switches and hosts, those of hosts from the host.
+
+    A host's cable counts if the interface of the host matches the pattern. Its own name for that is
+    better than what it announces.
+    """
+    own = {devices.of_report[report.name] for report in reports}
+    for report in reports:
+        here = devices.of_report[report.name]
+        for neighbour in report.neighbours:
+            there = devices.of_chassis[neighbour.chassis]
+            if here in devices.hosts and there in devices.switches:
+                if ports is None or ports.search(neighbour.interface):
+                    yield Cable(_host(here), _switch(there))
+            elif here not in devices.switches:
+                continue
+            elif there in devices.switches:
+                yield Cable(_switch(here), _switch(there))
+            elif there in devices.hosts and (
+                ports is None or (there not in own and ports.search(neighbour.port))
+            ):
+                yield Cable(_host(there), _switch(here))

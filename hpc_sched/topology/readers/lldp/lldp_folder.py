@@ -1,0 +1,75 @@
+"""A folder with the output of lldpcli of each host and switch, as one text."""
+
+import json
+import os
+from pathlib import Path
+
+from hpc_sched import exceptions, files
+from hpc_sched.topology import plurals
+from hpc_sched.topology.readers.compression import decompressed
+from hpc_sched.topology.readers.lldp.reports import SWITCHES
+
+# More than hosts and switches of any fabric that is read.
+MAX_FILES = 100_000
+_PACKED = (".gz", ".xz", ".bz2")
+_SUFFIXES = (".json", ".json0")
+
+
+def read(path: str, max_bytes: int) -> bytes:
+    """Return the content of a folder as one object of outputs by name, see ``lldp.reports``.
+
+    Files are called NAME or NAME.json, also compressed; those of switches may be in a subfolder
+    ``switches``. Hidden files and other folders are left out.
+
+    :raises exceptions.TopologyError: if a file cannot be read, one name has two files, or there is
+        too much to read
+    """
+    outputs = _outputs(Path(path), max_bytes)
+    switches = Path(path, SWITCHES)
+    if switches.is_dir():
+        size = sum(map(len, outputs.values()))
+        below = _outputs(switches, max_bytes - size)
+        if both := sorted(outputs.keys() & {*below, SWITCHES}):
+            raise exceptions.TopologyError(
+                f"{path}: expected one file for {both[0]!r}, found two, in the folder and in "
+                f"{SWITCHES!r}"
+            )
+        return json.dumps({**outputs, SWITCHES: below}).encode()
+    return json.dumps(outputs).encode()
+
+
+def _outputs(folder: Path, max_bytes: int) -> dict[str, str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                entry.name
+                for entry in entries
+                if not entry.name.startswith(".") and entry.is_file()
+            )
+    except OSError as failure:
+        why = failure.strerror or str(failure)
+        raise exceptions.TopologyError(f"{folder}: cannot be read: {why}") from failure
+    if len(names) > MAX_FILES:
+        most = plurals.text(MAX_FILES, "file")
+        raise exceptions.TopologyError(f"{folder}: expected at most {most}, found {len(names)}")
+    outputs: dict[str, str] = {}
+    left = max_bytes
+    for name in names:
+        path = folder / name
+        packed = files.read_bytes(path, exceptions.TopologyError, left)
+        content = decompressed(packed, str(path), left)
+        left -= len(content)
+        reporter = _reporter(name)
+        if reporter in outputs:
+            raise exceptions.TopologyError(f"{path}: expected one file for {reporter!r}, found two")
+        # What is no UTF-8 is an error of this file, not of all.
+        outputs[reporter] = content.decode("utf-8-sig", "replace")
+    return outputs
+
+
+def _reporter(name: str) -> str:
+    """Return the name of the host or switch of a file."""
+    for suffixes in (_PACKED, _SUFFIXES):
+        for suffix in suffixes:
+            name = name.removesuffix(suffix)
+    return name

@@ -1,0 +1,113 @@
+"""The neighbours of one host or switch, as ``lldpcli show neighbors -f json`` prints them.
+
+``json`` writes a list of one item as the item, and takes names as keys; ``json0`` always writes
+lists. The form ``summary`` has no capabilities. All of them are read::
+
+    {"lldp": {"interface": {"eth0": {"chassis": {"leaf1": {"id": {"value": "00:1b:.."}}}}}}}
+    {"lldp": [{"interface": [{"name": "eth0", "chassis": [{"name": [{"value": "leaf1"}]}]}]}]}
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# Capabilities of what forwards frames or packets.
+_FORWARDING = frozenset(("bridge", "router"))
+_MAX_NAME = 255
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Chassis:
+    """A device on the network: a switch, a host or a telephone."""
+
+    id: str  # often a MAC address, in lower case; its name where it has no id
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What one interface receives from the device at the other end of its link."""
+
+    interface: str
+    chassis: Chassis
+    port: str  # name of the interface at the other end, or a description of it
+    forwards: bool | None  # True if the device is a bridge or router; None where it does not say
+
+
+def neighbours_of(document: object) -> list[Neighbour] | None:
+    """Return the neighbours in a document, in its order; None if it is not lldpcli's. Linear."""
+    if not isinstance(document, dict) or "lldp" not in document:
+        return None
+    return [
+        neighbour
+        for lldp in _items(document["lldp"])
+        if isinstance(lldp, dict)
+        for name, interface in _interfaces(lldp.get("interface"))
+        if (neighbour := _neighbour(name, interface)) is not None
+    ]
+
+
+def _interfaces(found: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    for item in _items(found):
+        if not isinstance(item, dict):
+            continue
+        if isinstance(item.get("name"), str):
+            yield item["name"], item
+        else:
+            yield from ((name, one) for name, one in item.items() if isinstance(one, dict))
+
+
+def _neighbour(interface: str, found: dict[str, Any]) -> Neighbour | None:
+    chassis = next((one for one in _items(found.get("chassis")) if isinstance(one, dict)), {})
+    name = _text(chassis.get("name"))
+    if not name and not _text(chassis.get("id")):
+        # json has the name as key of all the rest.
+        name, chassis = next(
+            ((name, one) for name, one in chassis.items() if isinstance(one, dict)), ("", {})
+        )
+    name = _printable(name)
+    id_ = _printable(_text(chassis.get("id"))).lower() or name
+    if not id_:
+        return None
+    port = next((one for one in _items(found.get("port")) if isinstance(one, dict)), {})
+    is_named = _type(port.get("id")) == "ifname"
+    port_name = _text(port.get("id" if is_named else "descr")) or _text(port.get("id"))
+    return Neighbour(
+        _printable(interface),
+        Chassis(id_, name),
+        _printable(port_name),
+        _forwards(chassis.get("capability")),
+    )
+
+
+def _forwards(capabilities: object) -> bool | None:
+    found = [one for one in _items(capabilities) if isinstance(one, dict)]
+    if not found:
+        return None
+    return any(
+        one.get("enabled") is True and str(one.get("type")).lower() in _FORWARDING for one in found
+    )
+
+
+def _items(found: object) -> list[Any]:
+    """Return a list, or what stands for a list of one."""
+    if isinstance(found, list):
+        return found
+    return [] if found is None else [found]
+
+
+def _text(found: object) -> str:
+    """Return a text, or the value of ``{"type": ..., "value": TEXT}``; empty for neither."""
+    for item in _items(found):
+        value = item.get("value") if isinstance(item, dict) else item
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+    return ""
+
+
+def _type(found: object) -> str:
+    return next((str(one.get("type")) for one in _items(found) if isinstance(one, dict)), "")
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text).strip()[:_MAX_NAME]

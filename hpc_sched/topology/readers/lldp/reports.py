@@ -1,0 +1,112 @@
+"""What hosts and switches report of their neighbours: outputs of lldpcli, by the reporter's name.
+
+The text is an object of outputs. Each is lldpcli's own object, or a text of it, or the result of
+an Ansible task, which has it as ``stdout``::
+
+    {"node0001": {"lldp": {...}}, "node0002": {"stdout": "{...}"}, "switches": {"leaf1": {...}}}
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hpc_sched import exceptions
+from hpc_sched.topology import plurals
+from hpc_sched.topology.readers import json_text
+from hpc_sched.topology.readers.lldp.neighbours import Neighbour, neighbours_of
+from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS, shortened
+
+# The outputs of what is a switch, whatever it announces.
+SWITCHES = "switches"
+MAX_NEIGHBOURS = 1_000_000
+_STDOUT = "stdout"
+_EXPECTED = "expected the output of 'lldpcli show neighbors -f json'"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The neighbours of one device."""
+
+    name: str  # by which the output is filed
+    is_switch: bool  # filed as a switch
+    neighbours: tuple[Neighbour, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """All reports that could be read, by name; and sentences on the others."""
+
+    reports: tuple[Report, ...]
+    faults: tuple[str, ...]
+
+
+def read(content: bytes, name: str) -> Reports:
+    """Return the reports of a text, sorted. Linear.
+
+    An empty output is a device without neighbours. One that is damaged does not hide the others.
+
+    :raises exceptions.TopologyError: for what is no object of outputs, if none can be read, and
+        for more than ``MAX_NEIGHBOURS`` neighbours
+    """
+    reports: dict[str, Report] = {}
+    faults: list[str] = []
+    count = 0
+    for key, is_switch, found in _outputs(content, name):
+        where = f"{name}: {shortened(key)}"
+        try:
+            if key in reports:
+                raise exceptions.TopologyError(f"{where}: expected one output, found two")
+            neighbours = _neighbours(found, where)
+        except exceptions.TopologyError as error:
+            faults += error.problems
+            continue
+        reports[key] = Report(key, is_switch, tuple(neighbours))
+        count += len(neighbours)
+        if count > MAX_NEIGHBOURS:
+            most = plurals.text(MAX_NEIGHBOURS, "neighbour")
+            raise exceptions.TopologyError(f"{name}: expected at most {most}, found more")
+    if len(faults) > MAX_PROBLEMS:
+        more = plurals.text(len(faults) - MAX_PROBLEMS, "more damaged output")
+        faults[MAX_PROBLEMS:] = [f"{name}: and {more}"]
+    if not reports:
+        raise exceptions.TopologyError(*faults or [f"{name}: {_EXPECTED} by host, found none"])
+    return Reports(tuple(reports[key] for key in sorted(reports)), tuple(faults))
+
+
+def _outputs(content: bytes, name: str) -> Iterator[tuple[str, bool, object]]:
+    """Yield the name of each reporter, whether it is filed as a switch, and its output."""
+    for document in json_text.documents(content, name):
+        if not isinstance(document, dict) or "lldp" in document:
+            raise exceptions.TopologyError(
+                f"{name}: {_EXPECTED} of several hosts, in a folder with a file NAME.json for each "
+                f'or as {{"NAME": OUTPUT, ...}}, found {_kind(document)}'
+            )
+        for key, found in document.items():
+            if key == SWITCHES and isinstance(found, dict) and found.keys().isdisjoint(_OUTPUT):
+                yield from ((switch, True, output) for switch, output in found.items())
+            else:
+                yield key, False, found
+
+
+_OUTPUT = ("lldp", _STDOUT)
+
+
+def _neighbours(found: object, where: str) -> list[Neighbour]:
+    if isinstance(found, dict) and _STDOUT in found and "lldp" not in found:
+        found = found[_STDOUT]
+    if isinstance(found, str):
+        if not found.strip():
+            return []
+        [found, *_] = json_text.documents(found.encode(errors="replace"), where)
+        if isinstance(found, dict) and _STDOUT in found:
+            return _neighbours(found[_STDOUT], where)
+    neighbours = neighbours_of(found)
+    if neighbours is None:
+        raise exceptions.TopologyError(f"{where}: {_EXPECTED}, found {_kind(found)}")
+    return neighbours
+
+
+def _kind(found: object) -> str:
+    if isinstance(found, dict):
+        keys = ", ".join(repr(key) for key in list(found)[:3])
+        return shortened(f"an object with {keys or 'no keys'}")
+    return {list: "a list", str: "a text", type(None): "null"}.get(type(found), "a number")
