@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import os
 import sys
 
 from oslo_config import cfg
@@ -33,6 +34,7 @@ SOURCE = (
 HELP = f"{SOURCE} (default: the topology of nova.conf)"
 HELP_WITH_SNAPSHOT = f"{SOURCE} (default: that of the snapshot, else that of nova.conf)"
 AGGREGATES = "aggregates"
+FOLDER = "lldp"  # the driver that reads a folder
 # Options of drivers that have an argument.
 _OPTIONS = (
     *("name_map", "host_pattern", "tree", "port_pattern", "switch_pattern"),
@@ -130,6 +132,8 @@ def topology_of(
     if named == AGGREGATES:
         aggregates = snapshot_file.read(path).aggregates
         return aggregate_tree.topology_of(aggregates, given.get("aggregate_key"))
+    if os.path.isdir(path):
+        return topology_driver.load(named or FOLDER, path=path, **given)
     limits = exceptions.TopologyError, MAX_BYTES
     if path == "-":
         shown, content = STDIN, files.read_stream(sys.stdin.buffer, STDIN, *limits)

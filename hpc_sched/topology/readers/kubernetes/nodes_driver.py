@@ -58,6 +58,8 @@ class _Labels(NamedTuple):
 class KubernetesDriver(TextDriver):
     """Reads the labels of Kubernetes nodes: of Topograph, of clouds, or of the site."""
 
+    is_discovered = True
+
     def __init__(self, *, node_key: Mapping[str, str] | None = None, **source: Any) -> None:
         """Keep the keys; see :class:`TextDriver` for the source.
 

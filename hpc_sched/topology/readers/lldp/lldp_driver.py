@@ -22,6 +22,8 @@ _Pattern = re.Pattern[str] | None
 class LldpDriver(TextDriver):
     """Reads outputs of lldpcli: a folder with a file for each host, or one object of them."""
 
+    is_discovered = True
+
     def __init__(
         self,
         *,
