@@ -136,7 +136,7 @@ OPTS = [
         "topology_cloud",
         mutable=True,
         help="Cloud in clouds.yaml whose bare-metal API ``ironic`` reads, in place of "
-        "``topology_file``. Needs openstacksdk, and a user who may list nodes and ports.",
+        "``topology_file``. Needs openstacksdk, and a user with the right to list nodes and ports.",
     ),
     cfg.StrOpt(
         "topology_name",
