@@ -180,7 +180,8 @@ def resources(draw: st.DrawFn, group: fabrics.Group) -> dict[str, tuple[float, f
     return {host: (draw(amounts), 512 * draw(amounts)) for host in group.topology.hosts}
 
 
-@every_policy
+# Slurm's choice follows the order of its file.
+@pytest.mark.parametrize("policy", ANYWHERE, ids=lambda policy: policy.name)
 @given(group=fabrics.groups(max_members=0, max_awaiting=16), data=st.data())
 def test_the_order_of_the_description_changes_nothing(
     policy: Policy, group: fabrics.Group, data: st.DataObject
