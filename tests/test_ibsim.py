@@ -71,3 +71,13 @@ def test_a_fabric_that_does_not_answer_ends_with_the_timeout(tmp_path: Path):
         ]
         with pytest.raises(exceptions.TopologyError, match=r"no end within 0\.5 s"):
             topology.load("ibnetdiscover", command=command, timeout=0.5)
+
+
+def test_a_report_of_ports_is_the_fabric_that_a_dump_is(tmp_path: Path):
+    fabric = two_levels(3, 2, 2, cables=2)
+    with simulated(fabric, tmp_path) as simulator:
+        dump = topology.load("ibnetdiscover", command=simulator.command, timeout=SECONDS)
+        ports = [*simulator.command, "--ports"]
+        report = topology.load("ibnetdiscover", command=ports, timeout=SECONDS)
+    assert state(report) == state(dump)
+    assert report.incomplete == dump.incomplete == ()
