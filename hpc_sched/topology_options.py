@@ -141,8 +141,9 @@ OPTS = [
     cfg.StrOpt(
         "topology_name",
         mutable=True,
-        help="Name of the tree to read from a topology.yaml with several, for ``slurm``. By "
-        "default the first topology with ``cluster_default: true``, or the only tree of the file.",
+        help="Name of the topology, a tree or blocks, to read from a topology.yaml with several, "
+        "for ``slurm``. By default the first one with ``cluster_default: true``, else the only "
+        "tree, else the only one of blocks.",
     ),
     cfg.StrOpt(
         "topology_host_pattern",

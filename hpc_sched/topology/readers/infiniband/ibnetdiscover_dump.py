@@ -66,11 +66,10 @@ class IBNode:
     guid: str  # 16 digits
     description: str = ""
     port_guids: tuple[str, ...] = ()  # of HCAs
+    id: str = field(init=False)  # kind and GUID: S-0002c90200404718
 
-    @property
-    def id(self) -> str:
-        """Kind and GUID: S-0002c90200404718."""
-        return f"{self.kind}-{self.guid}"
+    def __post_init__(self) -> None:
+        self.id = f"{self.kind}-{self.guid}"
 
 
 class Cable(NamedTuple):
