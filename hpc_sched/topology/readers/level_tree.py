@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.reader_errors import Problems
-from hpc_sched.topology.tree import DEFAULT_LEVEL_NAMES, MAX_LEVELS, Tree, level_names
+from hpc_sched.topology.tree import DEFAULT_LEVEL_NAMES, MAX_LEVELS, Details, Tree, level_names
 
 LEAF = DEFAULT_LEVEL_NAMES[0]
 # A level of this name is the highest one: nothing connects its switches.
@@ -63,6 +63,7 @@ class LevelTree:
         without_leaf: str,
         host_ids: Mapping[str, str] | None = None,
         incomplete: Sequence[str] = (),
+        leaf_details: Details | None = None,
     ) -> Topology:
         """Return the topology. Linear in statements, and for given levels in their number.
 
@@ -71,6 +72,7 @@ class LevelTree:
 
         :param without_leaf: what such hosts are, in the remark that lists them
         :param host_ids: as ``Topology.from_tree`` takes them, like ``incomplete``
+        :param leaf_details: members and ids of leaves, by the names that are stated
         :raises exceptions.TopologyError: with every host or switch that is in two places
         """
         levels = list(self.levels) or self._inferred_levels()
@@ -92,10 +94,18 @@ class LevelTree:
             if len(alone) > hostlist.MANY:
                 listed += f" and {len(alone) - hostlist.MANY} more"
             self.problems.remark(None, f"{without_leaf} are leaves of their own: {listed}")
-        tree, names = _tree(leaf_of, parents, levels)
+        tree, level_names_, name_of = _tree(leaf_of, parents, levels)
+        details = Details()
+        if leaf_details is not None:
+            leaf_names = {node[1]: name_of[node] for node in set(leaf_of.values()) if not node[0]}
+            details = Details(
+                members=_renamed(leaf_details.members, leaf_names),
+                ids=_renamed(leaf_details.ids, leaf_names),
+            )
         return Topology.from_tree(
             tree,
-            names,
+            level_names_,
+            details=details,
             remarks=self.problems.remarks,
             incomplete=incomplete,
             host_ids=host_ids,
@@ -191,6 +201,12 @@ class LevelTree:
             self.problems.note(None, f"{what} is {' and '.join(places)}")
 
 
+def _renamed(
+    details: Mapping[str, tuple[str, ...]], names: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    return {names[name]: found for name, found in details.items() if name in names}
+
+
 def _free(name: str, taken: set[str]) -> str:
     """Return a name that is not taken, which it is then."""
     while name in taken:
@@ -203,8 +219,8 @@ def _tree(
     leaf_of: Mapping[str, _Node],
     parents: Mapping[_Node, _Node | None],
     levels: Sequence[str],
-) -> tuple[Tree, Sequence[str]]:
-    """Return nested switches and the names of their levels."""
+) -> tuple[Tree, Sequence[str], Mapping[_Node, str]]:
+    """Return nested switches, the names of their levels, and the name of each switch."""
     hosts: dict[_Node, list[str]] = {}
     for host, leaf in leaf_of.items():
         hosts.setdefault(leaf, []).append(host)
@@ -239,4 +255,4 @@ def _tree(
     if len(tree) > 1 and levels[-1] != ISLAND:
         tree = {free(ROOT, 0): tree}
         levels = level_names(len(levels) + 1, levels)
-    return tree, levels
+    return tree, levels, names
