@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.ib_dumps import rails, three_levels
+from tests.ironic_lists import pods, titled
 from tests.lldp_outputs import racks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -217,6 +218,23 @@ LLDP = _corpus(
     'Router Station mac ifname "stdout" "switches" eth0 swp1 node0001 leaf01a spine1 leaf01a.x',
 )
 
+_METAL = pods(1, 2, 2)
+
+IRONIC = _corpus(
+    [
+        json.dumps({"nodes": _METAL.nodes, "next": None})
+        + "\n"
+        + json.dumps({"ports": _METAL.ports}, indent=0),
+        _METAL.printed(),
+        _METAL.printed(titled),
+    ],
+    _RANGES
+    + ' { } [ ] : , " \\u0000 \\ud800 null true 7 1e999 "" {} [] {"x":{}} "nodes" "ports" "next" '
+    '"uuid" "UUID" "name" "traits" "properties" "extra" "node_uuid" "address" "switch_id" '
+    '"switch_info" "port_id" "local_link_connection" "physical_network" 00:00:00:00:00:00 0x0 '
+    "CUSTOM_POD_1 CUSTOM_POD_2 leaf01a leaf02b node0001 node0002",
+)
+
 # Which formats a driver reads.
 BY_DRIVER = {
     "yaml": {"yaml": YAML},
@@ -227,6 +245,7 @@ BY_DRIVER = {
         "topology.yaml, blocks": SLURM_BLOCKS_YAML,
     },
     "ibnetdiscover": {"ibnetdiscover": IBNETDISCOVER},
+    "ironic": {"nodes and ports": IRONIC},
     "kubernetes": {"nodes": KUBERNETES},
     "lldp": {"neighbours": LLDP},
 }

@@ -26,7 +26,7 @@ def ethernet_fabric(
     All of an Ethernet cloud is connected, whether or not the switches above are known.
     """
     found = fabric(cables, names, hosts, hosts, ids=ids, remarks=remarks, incomplete=incomplete)
-    found = replace(found, remarks=(*found.remarks, *_shared(found)))
+    found = replace(found, remarks=(*found.remarks, *shared_switches(found)))
     tree = found.to_tree()
     if len(tree) == 1:
         return found
@@ -38,7 +38,7 @@ def ethernet_fabric(
     )
 
 
-def _shared(fabric: Topology) -> list[str]:
+def shared_switches(fabric: Topology) -> list[str]:
     """Return a remark on a switch to which hosts of most leaves are connected."""
     leaves = [switch for switch in fabric.switches if switch.level == 1]
     count: dict[str, int] = {}

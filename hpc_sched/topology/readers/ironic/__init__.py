@@ -1,0 +1,1 @@
+"""Bare-metal fabrics, from the nodes and ports of Ironic."""
