@@ -29,12 +29,14 @@ STDIN = "<stdin>"
 SOURCE = (
     "file with a topology, - for standard input; its content shows which driver reads it, or name "
     "the driver first, as in slurm:/etc/slurm/topology.conf; aggregates:SNAPSHOT takes the host "
-    "aggregates of a snapshot"
+    "aggregates of a snapshot, ironic:cloud=NAME asks the bare-metal service of a cloud in "
+    "clouds.yaml"
 )
 HELP = f"{SOURCE} (default: the topology of nova.conf)"
 HELP_WITH_SNAPSHOT = f"{SOURCE} (default: that of the snapshot, else that of nova.conf)"
 AGGREGATES = "aggregates"
 FOLDER = "lldp"  # the driver that reads a folder
+CLOUD = "cloud="
 # Options of drivers that have an argument.
 _OPTIONS = (
     *("name_map", "host_pattern", "tree", "port_pattern", "switch_pattern"),
@@ -132,6 +134,8 @@ def topology_of(
     if named == AGGREGATES:
         aggregates = snapshot_file.read(path).aggregates
         return aggregate_tree.topology_of(aggregates, given.get("aggregate_key"))
+    if named and path.startswith(CLOUD):
+        return topology_driver.load(named, cloud=path.removeprefix(CLOUD), **given)
     if os.path.isdir(path):
         return topology_driver.load(named or FOLDER, path=path, **given)
     limits = exceptions.TopologyError, MAX_BYTES
