@@ -39,9 +39,9 @@ except exceptions.HPCSchedError as error:
 print(int(peak) // 1000)
 """
 SNAPSHOT = "snapshot_file.read(path)"
-YAML, SLURM, IBNETDISCOVER, KUBERNETES = (
+YAML, SLURM, IBNETDISCOVER, KUBERNETES, LLDP, IRONIC = (
     f"topology.load({driver!r}, path=path)"
-    for driver in ("yaml", "slurm", "ibnetdiscover", "kubernetes")
+    for driver in ("yaml", "slurm", "ibnetdiscover", "kubernetes", "lldp", "ironic")
 )
 LEAF = "switches:\n- name: a\n  hosts: "
 INDEX = "interference_file.read_index(path)"
@@ -254,6 +254,30 @@ def test_the_lists_of_a_topology_have_one_limit_together(
             ],
             ": node 'n': labels: expected at most 1048576 bytes, found",
             id="labels of a node",
+        ),
+        pytest.param(
+            LLDP,
+            [("{", 1), ('"n{0}":{{}},', 6_000_000), ('"n":{}}', 1)],
+            ": expected at most 10000000 JSON values, found more$",
+            id="empty outputs",
+        ),
+        pytest.param(
+            LLDP,
+            [('{"n":{"lldp":[', 1), ("[],", 3_000_000), ("[]]}}", 1)],
+            r": n: expected at most 8388608 bytes, found 9000013$",
+            id="an output of one host",
+        ),
+        pytest.param(
+            IRONIC,
+            [("[", 1), ("{},", 11_000_000), ("{}]", 1)],
+            ": expected at most 10000000 JSON values, found more$",
+            id="empty nodes of Ironic",
+        ),
+        pytest.param(
+            IRONIC,
+            [("[", 1), ('{{"uuid":"{0}"}},', 1_100_000), ('{"uuid":"x"}]', 1)],
+            ": expected at most 1000000 nodes, found more$",
+            id="nodes of Ironic",
         ),
         pytest.param(
             INDEX,

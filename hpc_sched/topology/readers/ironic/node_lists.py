@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpc_sched.topology import plurals
+from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.readers import json_text
 from hpc_sched.topology.readers.reader_errors import Problems, shortened
 
@@ -135,6 +135,9 @@ class _Reader:
             self.problems.note(None, f"{where}: traits: expected texts, found {_kind(traits)}")
             return
         values = self._object(item, "extra", where) | self._object(item, "properties", where)
+        if len(self.found.nodes) >= hostlist.MAX_NAMES:
+            most = plurals.text(hostlist.MAX_NAMES, "node")
+            raise self.problems.error(None, f"expected at most {most}, found more")
         self.found.nodes[uuid] = Node(uuid, name or uuid, tuple(sorted(traits)), values)
 
     def _port(self, item: _Item) -> None:

@@ -6,8 +6,11 @@ an Ansible task, which has it as ``stdout``::
     {"node0001": {"lldp": {...}}, "node0002": {"stdout": "{...}"}, "switches": {"leaf1": {...}}}
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import msgspec
 
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
@@ -18,7 +21,9 @@ from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS, shortened
 # The outputs of what is a switch, whatever it announces.
 SWITCHES = "switches"
 MAX_NEIGHBOURS = 1_000_000
-_STDOUT = "stdout"
+# A switch with a thousand ports prints less than two.
+MAX_OUTPUT = 8 * 1024 * 1024
+_LLDP, _STDOUT = "lldp", "stdout"
 _EXPECTED = "expected the output of 'lldpcli show neighbors -f json'"
 
 
@@ -72,33 +77,49 @@ def read(content: bytes, name: str) -> Reports:
     return Reports(tuple(reports[key] for key in sorted(reports)), tuple(faults))
 
 
-def _outputs(content: bytes, name: str) -> Iterator[tuple[str, bool, object]]:
+def _outputs(content: bytes, name: str) -> Iterator[tuple[str, bool, bytes]]:
     """Yield the name of each reporter, whether it is filed as a switch, and its output."""
-    for document in json_text.documents(content, name):
-        if not isinstance(document, dict) or "lldp" in document:
+    # Decoded one after the other: as a whole they would take many times the memory.
+    for document in json_text.documents_of(msgspec.Raw, content, name):
+        outputs = _raw_values(document, name)
+        if outputs is None or _LLDP in outputs:
+            found = "an object with 'lldp'" if outputs else "another value"
             raise exceptions.TopologyError(
                 f"{name}: {_EXPECTED} of several hosts, in a folder with a file NAME.json for each "
-                f'or as {{"NAME": OUTPUT, ...}}, found {_kind(document)}'
+                f'or as {{"NAME": OUTPUT, ...}}, found {found}'
             )
-        for key, found in document.items():
-            if key == SWITCHES and isinstance(found, dict) and found.keys().isdisjoint(_OUTPUT):
-                yield from ((switch, True, output) for switch, output in found.items())
+        for key, output in outputs.items():
+            below = _raw_values(output, name) if key == SWITCHES else None
+            if below is not None and below.keys().isdisjoint((_LLDP, _STDOUT)):
+                yield from ((switch, True, bytes(one)) for switch, one in below.items())
             else:
-                yield key, False, found
+                yield key, False, bytes(output)
 
 
-_OUTPUT = ("lldp", _STDOUT)
+def _raw_values(document: msgspec.Raw, name: str) -> dict[str, msgspec.Raw] | None:
+    """Return the values of an object as they are; None for another value."""
+    content = bytes(document)
+    if not content.lstrip().startswith(b"{"):
+        return None
+    [found] = json_text.documents_of(dict[str, msgspec.Raw], content, name)
+    return found
 
 
-def _neighbours(found: object, where: str) -> list[Neighbour]:
-    if isinstance(found, dict) and _STDOUT in found and "lldp" not in found:
+def _neighbours(output: bytes, where: str) -> list[Neighbour]:
+    if len(output) > MAX_OUTPUT:
+        raise exceptions.TopologyError(
+            f"{where}: expected at most {MAX_OUTPUT} bytes, found {len(output)}"
+        )
+    [found, *_] = json_text.documents(output, where)
+    if isinstance(found, dict) and _STDOUT in found and _LLDP not in found:
         found = found[_STDOUT]
     if isinstance(found, str):
         if not found.strip():
             return []
-        [found, *_] = json_text.documents(found.encode(errors="replace"), where)
-        if isinstance(found, dict) and _STDOUT in found:
-            return _neighbours(found[_STDOUT], where)
+        text = found.encode(errors="replace")
+        [found, *_] = json_text.documents(text, where)
+        if isinstance(found, dict) and isinstance(found.get(_STDOUT), str):
+            return _neighbours(json.dumps(found[_STDOUT]).encode(), where)
     neighbours = neighbours_of(found)
     if neighbours is None:
         raise exceptions.TopologyError(f"{where}: {_EXPECTED}, found {_kind(found)}")
