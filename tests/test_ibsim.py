@@ -6,7 +6,7 @@ import pytest
 
 from hpc_sched import exceptions, topology
 from hpc_sched.topology.readers.topology_driver import driver
-from tests.ib_dumps import state, two_levels
+from tests.ib_dumps import Fabric, state, two_levels
 from tests.ibsim import simulated
 
 SECONDS = 20.0
@@ -81,3 +81,36 @@ def test_a_report_of_ports_is_the_fabric_that_a_dump_is(tmp_path: Path):
         report = topology.load("ibnetdiscover", command=ports, timeout=SECONDS)
     assert state(report) == state(dump)
     assert report.incomplete == dump.incomplete == ()
+
+
+def test_each_cable_of_eight_rails_that_is_pulled_changes_no_leaf(tmp_path: Path):
+    """
+    ::
+
+                 spine1   spine2          linked to each of the 16
+               /  ...  |  |  ...  \\
+        g0r0 ... g0r7        g1r0 ... g1r7
+          hosts of g0          hosts of g1
+    """
+    fabric = Fabric()
+    for group in range(2):
+        switches = [f"g{group}r{rail}" for rail in range(8)]
+        for i in range(2):
+            fabric.host(f"g{group}n{i}", *switches)
+        for switch in switches:
+            for spine in ("spine1", "spine2"):
+                fabric.link(switch, spine)
+    with simulated(fabric, tmp_path) as simulator:
+        live = driver("ibnetdiscover", command=simulator.command, timeout=SECONDS)
+        before = live.load()
+        homes = {host: before.leaf_of(host) for host in before.hosts}
+        assert len(set(homes.values())) == 2
+        assert len(fabric.cables) == 2 * 2 * 8 + 2 * 8 * 2
+        for switch, port, _, _, _ in fabric.cables:
+            simulator.tell(f'Unlink "{fabric.nodes[switch]}"[{port}]')
+            found = live.load()
+            assert state(found) != state(before)
+            assert {host: found.leaf_of(host) for host in found.hosts} == homes, (switch, port)
+            assert found.incomplete == ()
+            simulator.tell(f'ReLink "{fabric.nodes[switch]}"[{port}]')
+        assert state(live.load()) == state(before)

@@ -30,6 +30,26 @@ def test_the_driver_of_a_text_is_detected(text: str, driver: str):
     assert topology_driver.driver_of(text.encode(), "t") == driver
 
 
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        pytest.param(
+            'Ca\t : 0x00100e ports 1 devid 0x0 "n1 HCA-1"\n', "ibnetdiscover", id="a list"
+        ),
+        pytest.param("CA: n1 HCA-1:\n   0x0c  33 1[  ] ==(", "iblinkinfo", id="iblinkinfo"),
+        pytest.param("{ CA Ports:01 SystemGUID:0c }\n", "OpenSM's list", id="OpenSM's subnet list"),
+        pytest.param(
+            "---\nInterface:    eth0, via: LLDP, RID: 1\n", "-f json", id="lldpcli's text"
+        ),
+        pytest.param("lldp.eth0.via=LLDP\n", "-f json", id="lldpcli's key values"),
+        pytest.param('{"Instances": [{"NetworkNodes": []}]}', "Topograph", id="Amazon's answer"),
+    ],
+)
+def test_what_no_driver_reads_is_named_with_what_to_use(text: str, instead: str):
+    with pytest.raises(exceptions.TopologyError, match=rf"t: not read .*: use .*{instead}"):
+        topology_driver.driver_of(text.encode(), "t")
+
+
 @pytest.mark.parametrize("line", ["\n", "\r\n", " \n", "-\n"], ids=repr)
 def test_empty_lines_are_looked_at_once(line: str):
     began = time.monotonic()

@@ -66,6 +66,8 @@ exit codes: 0 done, 1 the topology or the cloud cannot be read or has no such sw
         level = _level(topology, args.level)
         tops = None if args.switch is None else _switches(topology, args.switch)
         shown = switch_tree.switches_of(topology, tops, args.depth, level)
+        for text in topology.incomplete:
+            output.say(f"incomplete: {text}")
         if topology.remarks:
             output.say(
                 f"{plurals.text(len(topology.remarks), 'remark')} on this topology: see hpc-sched "
@@ -146,7 +148,7 @@ exit codes: 0 done, 1 the topology cannot be read or FILE not written, 2 wrong u
         if uses and args.to == "svg":
             options |= {"states": uses.states(), "notes": uses.notes()}
         text, warnings = formats.written(topology, args.to, **options)
-        for warning in warnings:
+        for warning in (*(f"incomplete: {text}" for text in topology.incomplete), *warnings):
             output.say(f"warning: {warning}")
         if args.output == "-":
             output.write_utf8(text, self.app.stdout)

@@ -31,6 +31,7 @@ def check(cloud: InspectedCloud) -> Iterator[Result]:
         yield failure(f"nova-scheduler does not start with this topology ({source}): correct it.")
         return
     yield good(f"{topology.summary()} ({source}).")
+    yield from map(warning, shortened([f"incomplete: {text}" for text in topology.incomplete]))
     yield from map(warning, shortened(topology.remarks))
     try:
         yield from _coverage(topology, cloud)

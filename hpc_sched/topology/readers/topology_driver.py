@@ -33,6 +33,14 @@ _PATTERNS = (
     ("slurm", re.compile(rb"^[ \t]*(?:-[ \t]+)?[\"']?topology[\"']?[ \t]*:", re.MULTILINE)),
     ("yaml", re.compile(rb"^[\"']?(?:switches|levels)[\"']?[ \t]*:", re.MULTILINE)),
 )
+# Other texts on fabrics, which no driver reads, with what to use in place of them.
+_OTHERS = (
+    (re.compile(rb"^(?:Switch|Ca|Rt)[ \t]+: 0x", re.MULTILINE), "ibnetdiscover without options"),
+    (re.compile(rb"^(?:CA|Switch): .*:$", re.MULTILINE), "ibnetdiscover in place of iblinkinfo"),
+    (re.compile(rb"^\{ (?:CA|SW) Ports:", re.MULTILINE), "ibnetdiscover in place of OpenSM's list"),
+    (re.compile(rb"^(?:Interface:[ \t].*via: LLDP|lldp\.)", re.MULTILINE), "lldpcli -f json"),
+    (re.compile(rb'"NetworkNodes"\s{0,9}:'), "the labels of nodes that Topograph writes"),
+)
 
 
 class TopologyDriver(abc.ABC):
@@ -108,6 +116,9 @@ def driver_of(content: bytes, name: str) -> str:
     for driver, pattern in _PATTERNS:
         if pattern.search(start):
             return driver
+    for pattern, instead in _OTHERS:
+        if pattern.search(start):
+            raise exceptions.TopologyError(f"{name}: not read by any driver: use {instead}")
     known = ", ".join(sorted({driver for driver, _ in _PATTERNS}))
     raise exceptions.TopologyError(
         f"{name}: expected a topology that one of the drivers {known} reads; put a driver's name "
