@@ -105,6 +105,15 @@ def test_other_names_survive_a_file():
     assert (again.details(), again.host_ids) == (fabric.details(), fabric.host_ids)
 
 
+def test_many_ids_are_written_in_lines_that_can_be_read():
+    ids = tuple(f"0x{number:016x}" for number in range(1, 21))
+    fabric = Topology.from_tree({"leaf": ["a"]}, details=Details(ids={"leaf": ids}))
+    text = yaml_writer.text_of(fabric)
+    assert max(map(len, text.splitlines())) < 200
+    again = YamlFileDriver(path="t.yaml").parse(Text(text.encode(), "t.yaml"))
+    assert again.details().ids == {"leaf": ids}
+
+
 def test_a_member_that_would_be_read_as_several_is_left_out_of_a_file():
     fabric = rails()
     odd = replace(fabric.switches[1], members=("r1", "leaf 2;x", "a,b"))

@@ -13,6 +13,7 @@ from hpc_sched.topology.tree import MAX_LEVELS, Switch
 
 # Needs no quotes: it is no number, date or indicator of YAML.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*(?:\[[0-9,-]+\][A-Za-z0-9._-]*)*\Z")
+_IN_A_LINE = 8  # members or ids of a switch
 # Words that other YAML readers take for null or booleans.
 _WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 
@@ -52,8 +53,11 @@ def check_depth(topology: Topology) -> None:
 def _head(switch: Switch) -> Iterator[str]:
     yield f"- name: {_scalar(switch.name, 'switch')}"
     for key, names in (("members", _members(switch)), ("ids", switch.ids)):
-        if names:
-            yield f"  {key}: [{', '.join(_scalar(text, key) for text in names)}]"
+        texts = [_scalar(text, key) for text in names]
+        for start in range(0, len(texts), _IN_A_LINE):
+            before = f"  {key}: [" if not start else "    "
+            after = "," if start + _IN_A_LINE < len(texts) else "]"
+            yield before + ", ".join(texts[start : start + _IN_A_LINE]) + after
     if switch.processor is not None:
         yield f"  processor: {_scalar(switch.processor, 'processor')}"
 
