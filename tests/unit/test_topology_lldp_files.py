@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -26,14 +27,23 @@ def test_a_damaged_file_is_named_and_hides_no_other(folder: Path):
     (folder / "node0002.json").write_text(text[:200])
     (folder / "node0003.json").write_text(json.dumps({"unreachable": True, "msg": "no route"}))
     fabric = LldpDriver(path=folder).load()
-    # The leaf switches have seen both hosts, which are left out nevertheless.
-    assert fabric.hosts == ("node0001", "node0004")
+    # The leaf switches have seen both hosts.
+    assert fabric.hosts == ("node0001", "node0002", "node0003", "node0004")
     first, second = fabric.incomplete
     assert re.match(rf"{folder}: node0002:\d+:\d+: not JSON: ", first)
     assert second == (
         f"{folder}: node0003: expected the output of 'lldpcli show neighbors -f json', found an "
         "object with 'unreachable', 'msg'"
     )
+
+
+def test_a_host_whose_file_is_damaged_is_left_out_if_no_switch_has_seen_it(folder: Path):
+    shutil.rmtree(folder / "switches")
+    (folder / "node0002.json").write_text("{")
+    fabric = LldpDriver(path=folder).load()
+    assert fabric.hosts == ("node0001", "node0003", "node0004")
+    assert fabric.remarks == (f"{folder}: hosts without a switch, which are left out: node0002",)
+    assert len(fabric.incomplete) == 1
 
 
 def test_where_all_files_are_damaged_there_is_no_topology(folder: Path):

@@ -49,7 +49,7 @@ class LldpDriver(TextDriver):
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
         """Return the topology of outputs; raises TopologyError. Linear in neighbours, and cables.
 
-        An output that is damaged is left out, and the topology is incomplete.
+        With an output that is damaged the topology is incomplete.
         """
         found = reports.read(content, name)
         devices = devices_of(found.reports, self.switch_pattern, name)

@@ -65,17 +65,17 @@ def _neighbour(interface: str, found: dict[str, Any]) -> Neighbour | None:
         name, chassis = next(
             ((name, one) for name, one in chassis.items() if isinstance(one, dict)), ("", {})
         )
-    name = _printable(name)
-    id_ = _printable(_text(chassis.get("id"))).lower() or name
+    name = printable(name)
+    id_ = printable(_text(chassis.get("id"))).lower() or name
     if not id_:
         return None
     port = next((one for one in _items(found.get("port")) if isinstance(one, dict)), {})
     is_named = _type(port.get("id")) == "ifname"
     port_name = _text(port.get("id" if is_named else "descr")) or _text(port.get("id"))
     return Neighbour(
-        _printable(interface),
+        printable(interface),
         Chassis(id_, name),
-        _printable(port_name),
+        printable(port_name),
         _forwards(chassis.get("capability")),
     )
 
@@ -109,5 +109,6 @@ def _type(found: object) -> str:
     return next((str(one.get("type")) for one in _items(found) if isinstance(one, dict)), "")
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Return a name that can be shown; empty if nothing is left of it."""
     return "".join(char if char.isprintable() else " " for char in text).strip()[:_MAX_NAME]

@@ -15,7 +15,7 @@ import msgspec
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
 from hpc_sched.topology.readers import json_text
-from hpc_sched.topology.readers.lldp.neighbours import Neighbour, neighbours_of
+from hpc_sched.topology.readers.lldp.neighbours import Neighbour, neighbours_of, printable
 from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS, shortened
 
 # The outputs of what is a switch, whatever it announces.
@@ -47,23 +47,29 @@ class Reports:
 def read(content: bytes, name: str) -> Reports:
     """Return the reports of a text, sorted. Linear.
 
-    An empty output is a device without neighbours. One that is damaged does not hide the others.
+    An empty output is a device without neighbours, and so is one that is damaged.
 
     :raises exceptions.TopologyError: for what is no object of outputs, if none can be read, and
         for more than ``MAX_NEIGHBOURS`` neighbours
     """
     reports: dict[str, Report] = {}
     faults: list[str] = []
-    count = 0
-    for key, is_switch, found in _outputs(content, name):
-        where = f"{name}: {shortened(key)}"
+    count = good = 0
+    for given, is_switch, found in _outputs(content, name):
+        key = printable(given)
+        where = f"{name}: {key}"
+        if not key:
+            faults.append(f"{name}: expected the name of a host or switch, found {given[:9]!r}")
+            continue
         try:
             if key in reports:
                 raise exceptions.TopologyError(f"{where}: expected one output, found two")
             neighbours = _neighbours(found, where)
+            good += 1
         except exceptions.TopologyError as error:
             faults += error.problems
-            continue
+            # The device is known by its name; others may have seen it.
+            neighbours = list(reports[key].neighbours) if key in reports else []
         reports[key] = Report(key, is_switch, tuple(neighbours))
         count += len(neighbours)
         if count > MAX_NEIGHBOURS:
@@ -72,7 +78,7 @@ def read(content: bytes, name: str) -> Reports:
     if len(faults) > MAX_PROBLEMS:
         more = plurals.text(len(faults) - MAX_PROBLEMS, "more damaged output")
         faults[MAX_PROBLEMS:] = [f"{name}: and {more}"]
-    if not reports:
+    if not good:
         raise exceptions.TopologyError(*faults or [f"{name}: {_EXPECTED} by host, found none"])
     return Reports(tuple(reports[key] for key in sorted(reports)), tuple(faults))
 
