@@ -142,6 +142,20 @@ def test_what_is_no_switch_is_passed_over(capable: bool):
     assert found == TWO_LEAVES
 
 
+def test_without_a_link_between_a_host_and_a_switch_the_error_names_the_options():
+    network = two_racks()
+    # The form "summary" does not say what is a switch.
+    outputs = {
+        device: network.output(device, capable=False) for device in (*ALL, *network.switches)
+    }
+    with pytest.raises(TopologyError) as error:
+        read(outputs)
+    [problem] = error.value.problems
+    assert problem.startswith("x: expected hosts that are connected to switches, found 10 hosts, 0")
+    assert "topology_switch_pattern" in problem
+    assert leaves_of(read(outputs, switch_pattern="^leaf|^spine")) == TWO_LEAVES
+
+
 def test_a_hypervisor_with_a_bridge_announces_itself_as_a_switch():
     network = two_racks()
     devices = (*ALL, *sorted(network.switches))

@@ -16,7 +16,7 @@ from hpc_sched.topology.readers.lldp.neighbours import Chassis
 from hpc_sched.topology.readers.lldp.reports import Report
 
 _SHOWN = 20  # names in an error
-_OPTIONS = (
+OPTIONS = (
     "set topology_switch_pattern to the names of switches, or keep their files in the subfolder "
     "'switches'"
 )
@@ -82,7 +82,7 @@ class _Reader:
             raise exceptions.TopologyError(
                 f"{self.name}: expected hosts and the switches that they are connected to, found "
                 f"{plurals.text(len(switches), 'device')} that announce themselves as switches: "
-                f"{_OPTIONS}"
+                f"{OPTIONS}"
             )
         if self.pattern is None:
             self._check(switches, hosts)
@@ -188,5 +188,5 @@ class _Reader:
             shown = hostlist.fold(doubtful[:_SHOWN])
             raise exceptions.TopologyError(
                 f"{self.name}: {plurals.text(len(doubtful), 'device')} ({shown}) connected as "
-                f"hosts are, which announce themselves as bridge or router: {_OPTIONS}"
+                f"hosts are, which announce themselves as bridge or router: {OPTIONS}"
             )

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hpc_sched import exceptions
-from hpc_sched.topology import hostlist
+from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.cabling.ethernet import ethernet_fabric
 from hpc_sched.topology.readers.cabling.fabric import Cable
 from hpc_sched.topology.readers.lldp import lldp_folder, reports
-from hpc_sched.topology.readers.lldp.devices import Devices, devices_of
+from hpc_sched.topology.readers.lldp.devices import OPTIONS, Devices, devices_of
 from hpc_sched.topology.readers.lldp.reports import Report
 from hpc_sched.topology.readers.reader_errors import pattern_of
 from hpc_sched.topology.readers.text_driver import MAX_BYTES, Text, TextDriver
@@ -55,6 +55,13 @@ class LldpDriver(TextDriver):
         devices = devices_of(found.reports, self.switch_pattern, name)
         cables = list(_cables(found.reports, devices, self.port_pattern))
         connected = {cable.a for cable in cables}
+        if connected.isdisjoint(map(_host, devices.hosts)):
+            hosts = plurals.text(len(devices.hosts), "host")
+            switches = plurals.text(len(devices.switches), "switch")
+            raise exceptions.TopologyError(
+                f"{name}: expected hosts that are connected to switches, found {hosts}, {switches} "
+                f"and no link between them that counts: {OPTIONS}; see topology_port_pattern"
+            )
         alone = sorted(host for key, host in devices.hosts.items() if _host(key) not in connected)
         remarks = []
         if alone:
