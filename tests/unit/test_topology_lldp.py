@@ -72,6 +72,18 @@ def test_500_hypervisors_with_two_mlag_leaves_a_rack(tmp_path: Path, form: str):
     assert remark.startswith("14 hosts are not connected to all switches of the leaf: node[0001,")
 
 
+def test_no_cable_that_is_pulled_changes_a_leaf_or_a_distance():
+    network = racks(3, 4)
+    devices = sorted({end for link in network.links for end in (link[0], link[2])})
+    before = read(outputs_of(network, *devices))
+    for link in network.links:
+        rest = Network(network.switches, [one for one in network.links if one != link])
+        fabric = read(outputs_of(rest, *devices))
+        assert leaves_of(fabric) == leaves_of(before), link
+        for host in before.hosts:
+            assert fabric.hops("node0001", host) == before.hops("node0001", host), link
+
+
 def test_pods_below_a_third_level_follow_from_the_files_of_switches(tmp_path: Path):
     """
     ::

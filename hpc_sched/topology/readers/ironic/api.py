@@ -20,8 +20,8 @@ MAX_PAGES = 2_000
 def read(cloud: str, max_bytes: int) -> bytes:
     """Return the pages of nodes, then those of ports, as JSON documents.
 
-    Calls: one for each page of 1,000 nodes and of 1,000 ports; in addition a token and what
-    openstacksdk asks for the versions of the API.
+    Calls: a token, one for the versions of the API, and one for each page of 1,000 nodes and of
+    1,000 ports, with an empty page after a full one. 1,000 nodes of 2 ports: 6 and the token.
 
     :param cloud: name in clouds.yaml
     :raises exceptions.TopologyError: without openstacksdk, such a cloud or an answer in time
