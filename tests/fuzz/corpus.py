@@ -194,9 +194,9 @@ KUBERNETES = _corpus(
     "accelerator.topograph.run/domain accelerator.topograph.run/sub-domain kubernetes.io/hostname",
 )
 
-_RACKS = racks(2, 2)
-_ETHERNET = ("node0001", "node0002", "node0003", "node0004")
-_SWITCHES = ("leaf01a", "leaf01b", "leaf02a", "spine1")
+_RACKS = racks(2, 1, 1)
+_ETHERNET = ("node0001", "node0002")
+_SWITCHES = ("leaf01a", "leaf02b")
 
 LLDP = _corpus(
     [

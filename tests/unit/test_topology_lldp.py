@@ -231,11 +231,22 @@ def test_two_switches_of_one_name_are_known_by_their_ids():
     fabric = read(outputs_of(network, "a", "b", "c"))
     members = ("sonic-0c:00:00:00:00:01", "sonic-0c:00:00:00:00:02")
     assert {switch.members for switch in fabric.switches} == {(), members}
-    # A new id after a restart, seen by some hosts only, is no other switch.
-    network.cut("b", "eth0")
-    network.cut("a", "eth1")
-    fabric = read(outputs_of(network, "a", "b", "c"))
-    assert leaves_of(fabric) == {"sonic": ("a", "b"), "z": ("c",)}
+    assert fabric.remarks == (
+        "x: 2 switches are called 'sonic', read as 'sonic-0c:00:00:00:00:01' (and 1 more)",
+    )
+
+
+def test_a_switch_that_announces_itself_by_two_protocols_is_one():
+    network = two_racks()
+    outputs = outputs_of(network, *ALL)
+    for output in outputs.values():
+        interfaces = output["lldp"]["interface"]
+        for interface in list(interfaces):
+            [(port, found)] = interface.items()
+            [name] = found["chassis"]
+            chassis = {name: {"id": {"type": "local", "value": name}}}
+            interfaces.append({port: {"via": "CDPv2", "chassis": chassis}})
+    assert leaves_of(read(outputs)) == TWO_LEAVES
 
 
 def test_a_switch_without_a_name_is_known_by_its_id():

@@ -14,6 +14,7 @@ from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.host_names import short_name
 from hpc_sched.topology.readers.lldp.neighbours import Chassis
 from hpc_sched.topology.readers.lldp.reports import Report
+from hpc_sched.topology.readers.reader_errors import MAX_REMARKS, first_of
 
 _SHOWN = 20  # names in an error
 OPTIONS = (
@@ -31,6 +32,7 @@ class Devices:
     ids: Mapping[str, str]  # device to its chassis id, where it has announced one
     switches: frozenset[str]
     hosts: Mapping[str, str]  # device to the host's name
+    remarks: tuple[str, ...]
 
 
 def devices_of(reports: Iterable[Report], pattern: re.Pattern[str] | None, name: str) -> Devices:
@@ -56,6 +58,7 @@ class _Reader:
     of_report: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     forwards: dict[str, bool | None] = field(default_factory=dict)
+    unclear: dict[str, set[str]] = field(default_factory=dict)  # devices of one name
 
     def devices(self) -> Devices:
         self._name_chassis()
@@ -86,34 +89,54 @@ class _Reader:
             )
         if self.pattern is None:
             self._check(switches, hosts)
-        return Devices(self.of_report, self.of_chassis, self.ids, frozenset(switches), hosts)
+        remarks = [
+            f"{self.name}: {plurals.text(len(both), 'switch')} are called {name!r}, read as "
+            f"{first_of(sorted(both))}"
+            for name, devices in sorted(self.unclear.items())
+            if len(both := devices & switches) > 1
+        ]
+        return Devices(
+            self.of_report,
+            self.of_chassis,
+            self.ids,
+            frozenset(switches),
+            hosts,
+            tuple(remarks[:MAX_REMARKS]),
+        )
 
     def _name_chassis(self) -> None:
         """Give each chassis the name of its device, which is unique.
 
-        Two ids of one name are two devices only where something is connected to both at the same
-        time: the id of a device may be that of one of its ports, and change.
+        Ids of one name are one device where they are at the end of one link: it has another id in
+        each protocol. Others are different devices that have a default name.
         """
         names: dict[str, Counter[str]] = {}  # by id
-        apart: set[str] = set()
+        same: dict[Chassis, Chassis] = {}  # to another one of the same device, up to a first
+
+        def first(chassis: Chassis) -> Chassis:
+            while (other := same.setdefault(chassis, chassis)) != chassis:
+                same[chassis] = same[other]
+                chassis = other
+            return chassis
+
         for report in self.reports:
-            seen: dict[str, str] = {}
-            for neighbour in report.neighbours:
-                id_, name = neighbour.chassis.id, neighbour.chassis.name
-                names.setdefault(id_, Counter())[name] += 1
-                if name and seen.setdefault(name, id_) != id_:
-                    apart.add(name)
+            ends: dict[tuple[str, str], Chassis] = {}
+            for interface, chassis in ((one.interface, one.chassis) for one in report.neighbours):
+                names.setdefault(chassis.id, Counter())[chassis.name] += 1
+                a, b = first(chassis), first(ends.setdefault((interface, chassis.name), chassis))
+                same[max(a, b)] = min(a, b)
         usual = {
             id_: min(found, key=lambda name: (not name, -found[name], name))
             for id_, found in names.items()
         }
-        for id_, found in sorted(names.items()):
-            for name in found:
-                device = name or usual[id_] or id_
-                if device in apart:
-                    device = f"{device}-{id_}"
-                self.of_chassis[Chassis(id_, name)] = device
-                self.ids.setdefault(device, id_)
+        several = Counter(one.name for one in same if one.name and first(one) == one)
+        for chassis in sorted(same):
+            name = device = chassis.name or usual[chassis.id] or chassis.id
+            if several[name] > 1:
+                device = f"{name}-{first(Chassis(chassis.id, name)).id}"
+                self.unclear.setdefault(name, set()).add(device)
+            self.of_chassis[chassis] = device
+            self.ids.setdefault(device, chassis.id)
 
     def _name_reports(self) -> None:
         """Find the device of each report: by its name, else by a short name that is unique."""

@@ -63,7 +63,7 @@ class LldpDriver(TextDriver):
                 f"and no link between them that counts: {OPTIONS}; see topology_port_pattern"
             )
         alone = sorted(host for key, host in devices.hosts.items() if _host(key) not in connected)
-        remarks = []
+        remarks = list(devices.remarks)
         if alone:
             shown = hostlist.fold(alone[: hostlist.MANY])
             remarks.append(f"{name}: hosts without a switch, which are left out: {shown}")
