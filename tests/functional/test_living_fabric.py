@@ -118,3 +118,28 @@ def test_a_dump_without_its_end_is_refused_while_there_is_a_good_one(tmp_path, c
         dump.write_text(cut + "# again\n")
         assert loaded_topology.reload()
         assert len(loaded_topology.current().topology.hosts) < 32
+
+
+def test_a_dump_without_its_end_is_refused_while_a_change_waits(tmp_path, caplog, monkeypatch):
+    dump = tmp_path / "fabric.txt"
+    changed = two_levels(4, 2, 9).text()
+    now = 1000.0
+    monkeypatch.setattr(loaded_topology.time, "monotonic", lambda: now)
+    with configured(write_topology(tmp_path, four_by_eight())):
+        CONF.set_override("topology_driver", "ibnetdiscover", "hpc_sched")
+        CONF.set_override("topology_file", str(dump), "hpc_sched")
+        dump.write_text(CABLED.text())
+        loaded_topology.load()
+        dump.write_text(changed)
+        assert not loaded_topology.reload()
+        dump.write_text(changed[: len(changed) // 2])
+        caplog.clear()
+        for _ in range(10):
+            now += 60
+            assert not loaded_topology.reload()
+        [line] = [text for text in caplog.messages if "topology" in text.lower()]
+        assert line.endswith("the last good topology stays in use")
+        assert len(loaded_topology.current().topology.hosts) == 32
+        dump.write_text(changed)
+        assert loaded_topology.reload()
+        assert len(loaded_topology.current().topology.hosts) == 36

@@ -163,7 +163,10 @@ def _read_again() -> bool:
                 LOG.error("%s; the last good topology stays in use", text, exc_info=not is_known)
             # Without a known fault in the description it is read again.
             seen = mark if is_known else None
-            _loaded = replace(before, source=source, seen=seen, files=files, error=mistake)
+            # ``newest`` is not of this description.
+            _loaded = replace(
+                before, source=source, seen=seen, files=files, error=mistake, newest=None
+            )
             return False
         # An unchanged fabric keeps its set of unknown hosts that have been logged.
         fabric = Fabric(new) if change else before.fabric
