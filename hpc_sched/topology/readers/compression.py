@@ -63,6 +63,8 @@ def _member(one: Any, content: bytes, name: str, output: bytearray, max_bytes: i
                 )
             if not one.eof and not given and len(output) == before:
                 raise exceptions.TopologyError(f"{name}: the compressed data is cut off")
+    except exceptions.TopologyError:  # a ValueError, too
+        raise
     except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
         raise exceptions.TopologyError(f"{name}: cannot be decompressed: {error}") from error
     rest: bytes = one.unused_data
