@@ -80,6 +80,21 @@ def grouped(switches: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
             id="a server on both planes is not their leaf",
         ),
         pytest.param(
+            hosts_on(AM="18", BM="18"),
+            {"AM": {"AM": 18}, "BM": {"BM": 18}},
+            id="two racks with one management switch",
+        ),
+        pytest.param(
+            hosts_on(ABM="18", CDM="18", AM="1"),
+            {"ABM": {"ABM": 18, "AM": 1}, "CDM": {"CDM": 18}},
+            id="two racks of MLAG pairs with one management switch",
+        ),
+        pytest.param(
+            hosts_on(ABST="18", CDST="18"),
+            {"ABST": {"ABST": 18}, "CDST": {"CDST": 18}},
+            id="two racks of MLAG pairs with a pair for storage",
+        ),
+        pytest.param(
             hosts_on(AB="3", BC="3", CD="3", DA="3"),
             {"AB": {"AB": 3}, "BC": {"BC": 3}, "CD": {"CD": 3}, "AD": {"DA": 3}},
             id="a ring of switches is not one leaf",

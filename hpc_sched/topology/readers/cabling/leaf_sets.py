@@ -39,8 +39,8 @@ def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
     """Return the leaves of hosts, given the switches above each, sorted by their switches.
 
     Hosts on the same switches are a leaf. So are all hosts that switches connect directly, if each
-    is on most of these switches: each has lost some rails, and any two share one. Else hosts on
-    other switches join a larger leaf
+    is on most of these switches: each has lost some rails, and any two share one. Two racks that
+    share half of their switches are none. Else hosts on other switches join a larger leaf
 
     * if it has all their switches, and most hosts on no others are on all of them: they have lost
       a link of two, or seven rails of eight. Where most are on one of them only, the hosts on
@@ -106,7 +106,7 @@ class _Grouping:
             if seen.isdisjoint(start):
                 part, switches = self._connected(start)
                 seen |= switches
-                if all(2 * len(each) > len(switches) for each in part):
+                if all(2 * len(each) > len(switches) for each in part) and not _are_two_racks(part):
                     joined |= part
                     self.leaves.append(_Leaf())
                     for each in part:
@@ -180,6 +180,15 @@ class _Grouping:
             raise exceptions.TopologyError(
                 f"{len(self.sets)} different sets of leaf switches above hosts: too many to compare"
             )
+
+
+def _are_two_racks(sets: Collection[frozenset[str]]) -> bool:
+    """True for two sets that share half of their switches at most, such as those of management.
+
+    Of three such racks none has most of the switches of all.
+    """
+    shared = len(frozenset.intersection(*sets))
+    return len(sets) == 2 and 2 * shared <= min(map(len, sets))
 
 
 def _listed(hosts: Sequence[str]) -> str:
