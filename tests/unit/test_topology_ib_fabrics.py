@@ -17,9 +17,15 @@ from tests.ib_dumps import Fabric, from_links, rails, read, state, three_levels,
 from tests.unit.fabrics import check
 
 
-def leaf_switches(topology: Topology, host: str) -> list[str]:
+def leaf_switches(fabric: Fabric, topology: Topology, host: str) -> list[str]:
+    """Return the switches of a host's leaf that most hosts of it are connected to."""
     leaf = topology.switches[topology.switch_index(topology.leaf_of(host))]
-    return list(leaf.members or (leaf.name,))
+    rails = [set(fabric.hosts[other]) for other in topology.hosts_of(leaf.name)]
+    return [
+        switch
+        for switch in leaf.members or (leaf.name,)
+        if 2 * sum(switch in own for own in rails) > len(rails)
+    ]
 
 
 def check_hops(fabric: Fabric, topology: Topology) -> float:
@@ -27,7 +33,9 @@ def check_hops(fabric: Fabric, topology: Topology) -> float:
     check(topology)
     assert set(topology.hosts) == set(fabric.hosts)
     # Hosts that have lost rails count as if they had all those of their leaf.
-    fabric = replace(fabric, hosts={host: leaf_switches(topology, host) for host in fabric.hosts})
+    fabric = replace(
+        fabric, hosts={host: leaf_switches(fabric, topology, host) for host in fabric.hosts}
+    )
     worst = 0.0
     pairs = set()
     torn = False
@@ -127,6 +135,24 @@ def test_a_host_with_one_rail_less_is_in_the_leaf_of_the_others():
     assert topology.hosts_of(topology.leaf_of("lame")) == ("g0n0", "g0n1", "g0n2", "lame")
     remark = "1 host is not connected to all switches of the leaf: lame"
     assert topology.remarks == (remark,)
+
+
+@pytest.mark.parametrize("pod", [0, 1])
+def test_a_host_with_one_more_rail_to_the_core_brings_its_leaf_no_closer(pod: int):
+    """Pods with two leaves of two rails; a host of ``pod`` is connected to a core switch too."""
+    fabric = Fabric()
+    for p, leaf, i in product(range(2), range(2), range(4)):
+        core = ["core0"] if (p, leaf, i) == (pod, 0, 0) else []
+        fabric.host(f"p{p}l{leaf}n{i}", f"p{p}l{leaf}a", f"p{p}l{leaf}b", *core)
+    for p, spine, leaf, rail in product(range(2), range(2), range(2), "ab"):
+        fabric.link(f"p{p}l{leaf}{rail}", f"p{p}spine{spine}")
+    for p, spine, core in product(range(2), range(2), range(2)):
+        fabric.link(f"p{p}spine{spine}", f"core{core}")
+    topology = fabric.topology()
+    assert check_hops(fabric, topology) == 0
+    assert topology.leaf_of(f"p{pod}l0n0") == topology.leaf_of(f"p{pod}l0n1")
+    assert topology.hops("p0l0n1", "p0l1n1") == topology.hops("p1l0n1", "p1l1n1") == 3
+    assert topology.hops("p0l0n1", "p1l0n1") == topology.hops("p0l1n1", "p1l1n1") == 5
 
 
 def test_parts_without_a_link_are_islands():

@@ -1,7 +1,8 @@
 """The graph of switches of a fabric, made into a tree."""
 
 import itertools
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hpc_sched import exceptions
@@ -42,7 +43,8 @@ def fabric(
     """Return the tree of the hosts of a fabric.
 
     Leaves are those of :func:`leaf_sets`, in the order of their switches' names. The distance of
-    hosts with several rails is that of the nearest two. The order of the cables is irrelevant.
+    hosts with several rails is that of the nearest two, of the rails that most hosts of a leaf
+    have. The order of the cables is irrelevant.
     Linear in cables, times the longest path, in steps of 64 leaves.
 
     :param names: switch to its unique name
@@ -61,8 +63,10 @@ def fabric(
     sets = leaf_sets(above)
     name = sorted(names.values())
     number = {text: s for s, text in enumerate(name)}
-    members = {tuple(number[one] for one in key): sets.leaves[key] for key in sets.leaves}
-    leaves = list(members)
+    leaves = [
+        tuple(number[one] for one in _of_most(switches, hosts_of, above))
+        for switches, hosts_of in sets.leaves.items()
+    ]
     neighbours = [tuple(sorted({s for s, _ in ends if s is not None})) for ends in links]
     start = [0] * len(name)  # per switch: mask of the leaves that it is part of
     for i, switches in enumerate(leaves):
@@ -77,8 +81,8 @@ def fabric(
     rates = {s: _rates(links[s], s, height) for s in height}
     return hierarchy.build(
         [
-            Leaf([name[s] for s in switches], members[switches], _total(rates[s] for s in switches))
-            for switches in leaves
+            Leaf(whole, hosts_of, _total(rates[s] for s in switches))
+            for (whole, hosts_of), switches in zip(sets.leaves.items(), leaves, strict=True)
         ],
         near,
         [Upper(name[s], distance + 1, below, rates[s]) for s, (distance, below) in uppers],
@@ -108,6 +112,19 @@ def _links(
             if there in hosts:
                 above.setdefault(hosts[there], set()).add(names[here])
     return links, above
+
+
+def _of_most(
+    switches: Sequence[str], hosts: Sequence[str], above: Mapping[str, Collection[str]]
+) -> Sequence[str]:
+    """Return those switches of a leaf that most of its hosts are connected to.
+
+    A switch that only a few have, be it a core switch, does not bring the others closer to it.
+    """
+    if all(len(above[host]) == len(switches) for host in hosts):
+        return switches
+    count = Counter(switch for host in hosts for switch in above[host])
+    return [one for one in switches if 2 * count[one] > len(hosts)] or switches
 
 
 def _distances(neighbours: _Neighbours, switches: Iterable[int]) -> dict[int, int]:
