@@ -136,6 +136,15 @@ def test_a_spine_that_flaps_holds_up_no_host():
     assert scheduler.used.roots == ("core[1-4]",)
 
 
+def test_a_new_leaf_below_a_switch_that_is_renamed_comes_after_one_wait():
+    scheduler = Reload(spines(1))
+    [(name, below)] = spines(2).to_tree().items()
+    new = Topology.from_tree({name: {**below, "leaf3": ["e"]}}, details=spines(2).details())
+    assert scheduler.read(0, new) == AT_HOME
+    assert scheduler.read(300, new) == {**AT_HOME, "e": "leaf3"}
+    assert scheduler.used.roots == ("core[2-4]",)
+
+
 def test_processors_ids_and_members_stay_with_hosts_and_switches_that_wait():
     details = Details(processors={"leaf2": "gold"}, members={"leaf2": ("s1", "s2")})
     tree = BEFORE.to_tree()

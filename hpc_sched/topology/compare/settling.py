@@ -6,6 +6,7 @@ change of the switches above leaves waits, hosts move between the leaves that ar
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hpc_sched.topology.compare import difference
@@ -36,6 +37,7 @@ class Waiting:
 
 
 NOTHING = Waiting()
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 def settled(
@@ -58,8 +60,8 @@ def settled(
     kept = {name: old[name] for name in young(names)}
     new = _keeping(new, current, kept, young(members), young(links))
     found = difference.between(current, new)
-    hosts = _since(found.hosts, waiting.hosts, now)
-    switches = _since((*found.switches, *found.levels), waiting.switches, now)
+    hosts = _since(found.hosts, waiting.hosts, now, old)
+    switches = _since((*found.switches, *found.levels), waiting.switches, now, old)
     still = Waiting(hosts, switches, names, members, links)
     if not young(hosts) and not young(switches):
         is_over = not (kept or young(members) or young(links))
@@ -82,14 +84,22 @@ def settled(
 
 
 def _since(
-    changes: Iterable[Change], before: Mapping[str, _Since], now: float
+    changes: Iterable[Change],
+    before: Mapping[str, _Since],
+    now: float,
+    old_names: Mapping[str, str] = NO_NAMES,
 ) -> dict[str, _Since]:
+    """Return the changes, each with the time of the reading since which it is the same.
+
+    :param old_names: of the switches that they lead to: a new name is no other change
+    """
     found = {}
     for change in changes:
+        same = (change.new, old_names.get(change.new or "", change.new))
         for name in change.names:
             last = before.get(name)
-            same = last is not None and last.value == change.new
-            found[name] = last if last and same else _Since(change.new, now)
+            is_same = last is not None and last.value in same
+            found[name] = _Since(change.new, last.time if last and is_same else now)
     return found
 
 
