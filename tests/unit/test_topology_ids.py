@@ -114,13 +114,15 @@ def test_many_ids_are_written_in_lines_that_can_be_read():
     assert again.details().ids == {"leaf": ids}
 
 
-def test_a_member_that_would_be_read_as_several_is_left_out_of_a_file():
+def test_a_member_or_id_that_would_be_read_as_several_is_left_out_of_a_file():
     fabric = rails()
-    odd = replace(fabric.switches[1], members=("r1", "leaf 2;x", "a,b"))
+    members = ("r1", "leaf 2;x", "a,b")
+    odd = replace(fabric.switches[1], members=members, ids=("0x1", "eth[1-2]"))
     fabric = replace(fabric, switches=(fabric.switches[0], odd, *fabric.switches[2:]))
     text = yaml_writer.text_of(fabric)
     again = YamlFileDriver(path="t.yaml").parse(Text(text.encode(), "t.yaml"))
     assert again.details().members["r1+r2"] == ("r1", "leaf 2;x")
+    assert again.details().ids["r1+r2"] == ("0x1",)
 
 
 def test_a_renamed_host_keeps_its_id():

@@ -52,7 +52,8 @@ def check_depth(topology: Topology) -> None:
 
 def _head(switch: Switch) -> Iterator[str]:
     yield f"- name: {_scalar(switch.name, 'switch')}"
-    for key, names in (("members", _members(switch)), ("ids", switch.ids)):
+    ids = [id_ for id_ in switch.ids if not _is_several(id_)]
+    for key, names in (("members", _members(switch)), ("ids", ids)):
         texts = [_scalar(text, key) for text in names]
         for start in range(0, len(texts), _IN_A_LINE):
             before = f"  {key}: [" if not start else "    "
@@ -66,7 +67,12 @@ def _members(switch: Switch) -> list[str]:
     """Return the members of a switch, folded; without those that would be read as several."""
     plain = [name for name in switch.members if hostlist.PLAIN.match(name)]
     odd = (name for name in switch.members if not hostlist.PLAIN.match(name))
-    return [*hostlist.written(plain), *(name for name in odd if not set(name) & set(",[]"))]
+    return [*hostlist.written(plain), *(name for name in odd if not _is_several(name))]
+
+
+def _is_several(name: str) -> bool:
+    """True for a name that would be read as a list of names, or might be."""
+    return not set(name).isdisjoint(",[]")
 
 
 def _hosts(topology: Topology, leaf: Switch, hosts: Sequence[str]) -> Iterator[str]:
