@@ -60,6 +60,16 @@ def grouped(switches: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
             id="an MLAG pair with links down on either side",
         ),
         pytest.param(
+            hosts_on(AB="1", A="1"),
+            {"AB": {"AB": 1, "A": 1}},
+            id="an MLAG pair with two hosts, one of which has lost a link",
+        ),
+        pytest.param(
+            hosts_on(AB="2", A="18"),
+            {"AB": {"AB": 2, "A": 18}},
+            id="servers with a second switch that no other host has",
+        ),
+        pytest.param(
             hosts_on(AB="2", A="18", B="18"),
             {"A": {"A": 18}, "AB": {"AB": 2}, "B": {"B": 18}},
             id="storage servers on two leaves do not make them one",

@@ -44,7 +44,8 @@ def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
 
     * if it has all their switches, and most hosts on no others are on all of them: they have lost
       a link of two, or seven rails of eight. Where most are on one of them only, the hosts on
-      all are different ones: storage servers on two leaves, not a pair of switches.
+      all are different ones: storage servers on two leaves, not a pair of switches. Unless its
+      other switches carry only hosts that are on all of theirs, too.
     * if it has most of their switches, they have most of its switches, and no other host is on
       those that they do not share.
 
@@ -130,11 +131,19 @@ class _Grouping:
             self._count()
             leaf = self.leaves[i]
             shared = len(each & leaf.switches)
-            is_part = shared == len(each) and leaf.takes_few
-            if is_part or (
+            is_part = shared == len(each)
+            if (is_part and (leaf.takes_few or self._are_all_with(each, leaf))) or (
                 2 * shared > max(len(each), len(leaf.switches)) and self._is_private(each, leaf)
             ):
                 yield -shared, -len(leaf.hosts), sorted(leaf.switches), i
+
+    def _are_all_with(self, each: frozenset[str], leaf: _Leaf) -> bool:
+        """True if all hosts on the other switches of a leaf are on those of a set."""
+        for switch in leaf.switches - each:
+            self._count(len(self.on_switch[switch]))
+            if not all(each <= other for other in self.on_switch[switch]):
+                return False
+        return True
 
     def _is_private(self, each: frozenset[str], leaf: _Leaf) -> bool:
         """True if the switches that set and leaf do not share carry hosts of these two alone."""
