@@ -85,6 +85,16 @@ def grouped(switches: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
             id="gateways with a third rail to storage do not change the leaf of the others",
         ),
         pytest.param(
+            hosts_on(ABCD="2", ABC="1", BCD="1", ABCDS="1", EFGH="4", EFGHS="1"),
+            {
+                "ABCD": {"ABCD": 2, "ABC": 1, "BCD": 1},
+                "ABCDS": {"ABCDS": 1},
+                "EFGH": {"EFGH": 4},
+                "EFGHS": {"EFGHS": 1},
+            },
+            id="half of the hosts have lost a rail next to a gateway",
+        ),
+        pytest.param(
             hosts_on(AB="18", CD="18", ABCD="1"),
             {"AB": {"AB": 18}, "ABCD": {"ABCD": 1}, "CD": {"CD": 18}},
             id="a server on both planes is not their leaf",

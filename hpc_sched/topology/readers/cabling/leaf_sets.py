@@ -146,12 +146,15 @@ class _Grouping:
         return True
 
     def _is_private(self, each: frozenset[str], leaf: _Leaf) -> bool:
-        """True if the switches that set and leaf do not share carry hosts of these two alone."""
+        """True if the switches that set and leaf do not share carry hosts of these two alone.
+
+        Hosts that have all switches of both and more, such as gateways, are no others.
+        """
         both = each | leaf.switches
         for switch in each ^ leaf.switches:
             for other in self.on_switch[switch]:
                 self._count()
-                if not other <= both:
+                if not (other <= both or both <= other):
                     return False
         return True
 
