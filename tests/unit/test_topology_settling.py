@@ -95,6 +95,15 @@ def test_a_new_leaf_with_its_hosts_comes_after_one_wait():
     assert scheduler.read(300, new) == {**AT_HOME, "e": "leaf3", "f": "leaf3"}
 
 
+def test_hosts_that_are_all_renamed_twice_leave_no_empty_fabric():
+    scheduler = Reload(BEFORE)
+    scheduler.read(0, fabric(leaf1="wx", leaf2="yz"))
+    last = fabric(leaf1="WX", leaf2="YZ")
+    for now in range(60, 360, 60):
+        assert scheduler.read(now, last) == AT_HOME
+    assert scheduler.read(360, last) == {"W": "leaf1", "X": "leaf1", "Y": "leaf2", "Z": "leaf2"}
+
+
 def test_a_switch_that_flaps_holds_up_no_host_between_leaves():
     pods: dict[str, Any] = {"pod1": {"l1": ["a"]}, "pod2": {"l2": ["b"], "l3": ["c"]}}
     whole = Topology.from_tree({"core": pods})

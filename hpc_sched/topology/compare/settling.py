@@ -146,7 +146,8 @@ def _moved(
 ) -> Topology | None:
     """Return a fabric with some hosts where another one has them, or without, if it has not.
 
-    None where a leaf of one of them has the name of a switch above leaves of the other.
+    None where a leaf of one of them has the name of a switch above leaves of the other, and where
+    no host would be left.
 
     :param names: switch of the other fabric to its name in this one, where that differs
     """
@@ -161,9 +162,10 @@ def _moved(
             if not isinstance(leaf, list):
                 return None
             leaf.append(host)
-    made = Topology.from_tree(
-        _without_empty(tree), details=_merged(other.details(), base.details())
-    )
+    tree = _without_empty(tree)
+    if not tree:
+        return None
+    made = Topology.from_tree(tree, details=_merged(other.details(), base.details()))
     return replace(
         made,
         levels=next((one.levels for one in (base, other) if one.depth == made.depth), made.levels),
