@@ -28,6 +28,12 @@ def test_a_repeated_line_changes_nothing():
     assert name_map.read(b"a b\na b\n", "map") == {"a": "b"}
 
 
+def test_a_guid_that_stands_twice_is_used_once():
+    names = name_map.read(b"H-1a n1\n0x1a n1\n1a n1\n", "map")
+    assert names[name_map.guid("0x1a") or ""] == "n1"
+    assert names.remarks() == ["map:3: '1a' matches no host or switch"]
+
+
 def test_at_most_a_hundred_problems_are_reported():
     with pytest.raises(exceptions.TopologyError) as caught:
         name_map.read(b"nonsense\n" * 5000, "map")

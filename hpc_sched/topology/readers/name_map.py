@@ -98,7 +98,7 @@ def read(content: bytes, path: str) -> NameMap:
             continue
         for form in forms:
             names[form] = name
-            first.setdefault(form, number)
+            first.setdefault(form, min(first.get(one, number) for one in forms))
         entries += 1
         if entries > MAX_ENTRIES:
             raise problems.error(number, f"expected at most {MAX_ENTRIES} names, found more")
