@@ -39,8 +39,9 @@ def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
     """Return the leaves of hosts, given the switches above each, sorted by their switches.
 
     Hosts on the same switches are a leaf. So are all hosts that switches connect directly, if each
-    is on most of these switches: each has lost some rails, and any two share one. Two racks that
-    share half of their switches are none. Else hosts on other switches join a larger leaf
+    is on most of these switches: each has lost some rails, and any two share one. Not if there are
+    two kinds of hosts that share at most half of their switches: two racks with one for management.
+    Else hosts on other switches join a larger leaf
 
     * if it has all their switches, and most hosts on no others are on all of them: they have lost
       a link of two, or seven rails of eight. Where most are on one of them only, the hosts on
