@@ -154,6 +154,15 @@ def test_a_new_leaf_below_a_switch_that_is_renamed_comes_after_one_wait():
     assert scheduler.used.roots == ("core[2-4]",)
 
 
+def test_a_fabric_that_stays_the_same_comes_after_one_wait_whatever_was_before():
+    scheduler = Reload(Topology.from_tree({"s6": ["a"], "s2": ["b"]}))
+    scheduler.read(0, Topology.from_tree({"s2": ["b", "c"]}))
+    for now in (100, 200, 300):
+        scheduler.read(now, Topology.from_tree({"s6": ["d"]}))
+    assert scheduler.read(400, Topology.from_tree({"s6": ["d"]})) == {"d": "s6"}
+    assert not scheduler.waiting
+
+
 def test_processors_ids_and_members_stay_with_hosts_and_switches_that_wait():
     details = Details(processors={"leaf2": "gold"}, members={"leaf2": ("s1", "s2")})
     tree = BEFORE.to_tree()
@@ -180,7 +189,7 @@ def test_whatever_changes_the_fabric_in_use_is_whole_and_the_new_one_comes(
     scheduler = Reload(old)
     for now in range(0, 600, 60):
         scheduler.read(now, new if chance.random() < 0.7 else old)
-    for now in range(600, 1300, 60):
+    for now in range(600, 901, 60):
         scheduler.read(now, new)
     assert not difference.between(scheduler.used, new)
     assert not scheduler.waiting

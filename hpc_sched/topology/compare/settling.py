@@ -31,9 +31,11 @@ class Waiting:
     names: Mapping[str, _Since] = field(default_factory=dict)
     members: Mapping[str, _Since] = field(default_factory=dict)
     links: Mapping[str, _Since] = field(default_factory=dict)
+    newest: Topology | None = None  # the fabric with all of it
+    newest_since: float = 0.0
 
     def __bool__(self) -> bool:
-        return any(getattr(self, part.name) for part in fields(self))
+        return self.newest is not None
 
 
 NOTHING = Waiting()
@@ -45,9 +47,16 @@ def settled(
 ) -> tuple[Topology, Waiting]:
     """Return the new fabric without the changes that are younger than some seconds; and these.
 
+    A fabric that has been the same for so long is returned whole.
+
     :param waiting: as returned for the last reading; :data:`NOTHING` at first
     :param now: a time in seconds from any start
     """
+
+    is_same = waiting.newest is not None and not difference.between(waiting.newest, new)
+    newest, since = new, waiting.newest_since if is_same else now
+    if now - since >= seconds:
+        return new, NOTHING
 
     def young(changes: Mapping[str, _Since]) -> set[str]:
         return {name for name, since in changes.items() if now - since.time < seconds}
@@ -62,7 +71,7 @@ def settled(
     found = difference.between(current, new)
     hosts = _since(found.hosts, waiting.hosts, now, old)
     switches = _since((*found.switches, *found.levels), waiting.switches, now, old)
-    still = Waiting(hosts, switches, names, members, links)
+    still = Waiting(hosts, switches, names, members, links, newest, since)
     if not young(hosts) and not young(switches):
         is_over = not (kept or young(members) or young(links))
         return new, NOTHING if is_over else still
