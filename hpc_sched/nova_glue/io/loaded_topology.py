@@ -22,6 +22,7 @@ from hpc_sched.topology.host_names import HostNames
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers import command_output
 from hpc_sched.topology.readers import topology_driver as topology_base
+from hpc_sched.topology.readers.topology_driver import TopologyDriver
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -112,7 +113,8 @@ def load() -> Fabric:
         driver = topology_base.driver(source[0], **source[1])
         description = driver.read()
         fabric = Fabric(driver.parse(description))
-        _loaded = _Loaded(source, driver.mark(description), fabric, files, time.monotonic())
+        mark = _mark(driver, description)
+        _loaded = _Loaded(source, mark, fabric, files, time.monotonic())
     LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), _name(source))
     _log_remarks(fabric.topology)
     _report_digests()
@@ -145,7 +147,7 @@ def _read_again() -> bool:
             files = _fingerprints(source[1])
             driver = topology_base.driver(source[0], **source[1])
             description = driver.read()
-            mark = driver.mark(description)
+            mark = _mark(driver, description)
             is_same = mark is not None and (before.source, before.seen) == (source, mark)
             if is_same and before.newest is None:
                 _loaded = replace(before, files=files, read_at=time.monotonic())
@@ -183,6 +185,15 @@ def _read_again() -> bool:
     elif before.error:
         LOG.info("The topology is right again, and unchanged (%s)", name)
     return bool(change)
+
+
+def _mark(driver: TopologyDriver, description: Any) -> object:
+    """Return what changes with a description, or with the option that decides whether it is used.
+
+    None if the driver has no mark.
+    """
+    mark = driver.mark(description)
+    return None if mark is None else (mark, CONF.hpc_sched.topology_accept_incomplete)
 
 
 def _check_complete(topology: Topology) -> None:
