@@ -95,6 +95,11 @@ def grouped(switches: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
             id="half of the hosts have lost a rail next to a gateway",
         ),
         pytest.param(
+            hosts_on(AB="17", ABX="1", A="1", X="2"),
+            {"ABX": {"AB": 17, "ABX": 1, "A": 1}, "X": {"X": 2}},
+            id="a link of an MLAG pair is down next to a host with one more switch",
+        ),
+        pytest.param(
             hosts_on(AB="18", CD="18", ABCD="1"),
             {"AB": {"AB": 18}, "ABCD": {"ABCD": 1}, "CD": {"CD": 18}},
             id="a server on both planes is not their leaf",

@@ -32,7 +32,8 @@ class _Leaf:
 
     hosts: list[str] = field(default_factory=list)
     switches: set[str] = field(default_factory=set)  # of all its hosts
-    takes_few: bool = False  # whether hosts with half of the switches or fewer belong to it
+    # One of its sets, if hosts on a few of these switches belong to it.
+    takes_few: frozenset[str] = frozenset()
 
 
 def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
@@ -132,8 +133,9 @@ class _Grouping:
             self._count()
             leaf = self.leaves[i]
             shared = len(each & leaf.switches)
-            is_part = shared == len(each)
-            if (is_part and (leaf.takes_few or self._are_all_with(each, leaf))) or (
+            has_all = shared == len(each)
+            is_part = each <= leaf.takes_few or (has_all and self._are_all_with(each, leaf))
+            if is_part or (
                 2 * shared > max(len(each), len(leaf.switches)) and self._is_private(each, leaf)
             ):
                 yield -shared, -len(leaf.hosts), sorted(leaf.switches), i
@@ -160,14 +162,19 @@ class _Grouping:
         return True
 
     def _begin(self, each: frozenset[str]) -> None:
+        self.leaves.append(_Leaf())
+        self._join(len(self.leaves) - 1, each)
+
+    def _takes_few(self, each: frozenset[str]) -> bool:
+        """True if more hosts are on all switches of a set than on some of these alone."""
         parts = {other for switch in each for other in self.on_switch[switch] if other < each}
         self._count(sum(len(self.on_switch[switch]) for switch in each))
-        few = sum(len(self.sets[part]) for part in parts)
-        self.leaves.append(_Leaf(takes_few=few < len(self.sets[each])))
-        self._join(len(self.leaves) - 1, each)
+        return sum(len(self.sets[part]) for part in parts) < len(self.sets[each])
 
     def _join(self, i: int, each: frozenset[str]) -> None:
         leaf = self.leaves[i]
+        if not leaf.takes_few and self._takes_few(each):
+            leaf.takes_few = each
         leaf.hosts += self.sets[each]
         for switch in each - leaf.switches:
             self.leaves_on.setdefault(switch, set()).add(i)
