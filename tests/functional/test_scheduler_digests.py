@@ -43,6 +43,9 @@ pytestmark = pytest.mark.usefixtures("two_pods")
 APART = {
     *("topology_driver", "topology_file", "topology_command", "topology_command_timeout"),
     *("topology_reload_interval", "topology_name_map", "topology_name", "topology_host_pattern"),
+    *("topology_settle_time", "topology_accept_incomplete", "topology_cloud"),
+    *("topology_aggregate_key", "topology_node_key"),
+    *("topology_port_pattern", "topology_switch_pattern"),
     *("interference_file", "decision_log"),
 }
 # Options of Nova, with a value that is not their default.
@@ -83,6 +86,8 @@ def other(opt: cfg.Opt) -> Any:
     if isinstance(opt, cfg.ListOpt):
         choices = getattr(opt.type.item_type, "choices", None)
         return ["one", "two"] if choices is None else list(choices)
+    if isinstance(opt, cfg.DictOpt):
+        return {"leaf": "other"}
     if isinstance(opt.type, conf.SpeedsType):
         return "one=2"
     if isinstance(opt.type, types.String) and opt.type.choices:
