@@ -120,6 +120,16 @@ def grouped(switches: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
             id="two racks of MLAG pairs with a pair for storage",
         ),
         pytest.param(
+            hosts_on(AST="18", BST="18"),
+            {"AST": {"AST": 18}, "BST": {"BST": 18}},
+            id="two racks of one switch each with a pair for storage",
+        ),
+        pytest.param(
+            hosts_on(AST="18", BST="18", CST="18", AS="1"),
+            {"AST": {"AST": 18, "AS": 1}, "BST": {"BST": 18}, "CST": {"CST": 18}},
+            id="three such racks, and a host that has lost a link to the storage",
+        ),
+        pytest.param(
             hosts_on(AB="3", BC="3", CD="3", DA="3"),
             {"AB": {"AB": 3}, "BC": {"BC": 3}, "CD": {"CD": 3}, "AD": {"DA": 3}},
             id="a ring of switches is not one leaf",

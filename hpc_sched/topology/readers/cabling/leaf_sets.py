@@ -4,6 +4,8 @@ Hosts with several rails, or bonds over an MLAG pair, form a leaf if they are co
 switches. A host that has lost a cable is connected to fewer of them, and is still at home there.
 """
 
+import itertools
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,6 +18,7 @@ from hpc_sched.topology.hierarchy import name_of
 MAX_LEAVES = 10_000
 # Pairs of sets with a switch in common that are compared: some seconds.
 MAX_PAIRS = 5_000_000
+_MANY = 3  # hosts that have not lost the same cables by chance
 _MAX_LISTED = 200  # hosts in a remark
 
 
@@ -32,6 +35,7 @@ class _Leaf:
 
     hosts: list[str] = field(default_factory=list)
     switches: set[str] = field(default_factory=set)  # of all its hosts
+    sets: list[frozenset[str]] = field(default_factory=list)
     # One of its sets, if hosts on a few of these switches belong to it.
     takes_few: frozenset[str] = frozenset()
 
@@ -40,16 +44,16 @@ def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
     """Return the leaves of hosts, given the switches above each, sorted by their switches.
 
     Hosts on the same switches are a leaf. So are all hosts that switches connect directly, if each
-    is on most of these switches: each has lost some rails, and any two share one. Not if there are
-    two kinds of hosts that share at most half of their switches: two racks with one for management.
-    Else hosts on other switches join a larger leaf
+    is on most of these switches: each has lost some rails, and any two share one. Not if some are
+    racks with common switches, for management or storage, see :func:`_are_racks`. Else hosts on
+    other switches join a larger leaf
 
     * if it has all their switches, and most hosts on no others are on all of them: they have lost
       a link of two, or seven rails of eight. Where most are on one of them only, the hosts on
       all are different ones: storage servers on two leaves, not a pair of switches. Unless its
       other switches carry only hosts that are on all of theirs, too.
-    * if it has most of their switches, they have most of its switches, and no other host is on
-      those that they do not share.
+    * if it has most of their switches, they have most of its switches, no other host is on those
+      that they do not share, and they are no racks with common switches.
 
     Of several such leaves it is the one with most of their switches, then most hosts, then the
     first by name, and a remark says so. The order of the hosts is irrelevant. Linear in hosts and
@@ -109,7 +113,9 @@ class _Grouping:
             if seen.isdisjoint(start):
                 part, switches = self._connected(start)
                 seen |= switches
-                if all(2 * len(each) > len(switches) for each in part) and not _are_two_racks(part):
+                if all(2 * len(each) > len(switches) for each in part) and not self._has_racks(
+                    part
+                ):
                     joined |= part
                     self.leaves.append(_Leaf())
                     for each in part:
@@ -136,7 +142,9 @@ class _Grouping:
             has_all = shared == len(each)
             is_part = each <= leaf.takes_few or (has_all and self._are_all_with(each, leaf))
             if is_part or (
-                2 * shared > max(len(each), len(leaf.switches)) and self._is_private(each, leaf)
+                2 * shared > max(len(each), len(leaf.switches))
+                and self._is_private(each, leaf)
+                and not self._has_racks([*leaf.sets, each])
             ):
                 yield -shared, -len(leaf.hosts), sorted(leaf.switches), i
 
@@ -161,6 +169,20 @@ class _Grouping:
                     return False
         return True
 
+    def _has_racks(self, sets: Collection[frozenset[str]]) -> bool:
+        """True if two of some sets are those of racks, see :func:`_are_racks`."""
+        if len(sets) == 2:
+            one, other = sets
+            if _are_racks(one, other, are_many=False):
+                return True
+        many = [each for each in sets if len(self.sets[each]) >= _MANY]
+        self._count(len(many) ** 2)
+        return any(
+            _are_racks(one, other, are_many=True)
+            for one, other in itertools.combinations(many, 2)
+            if not (one <= other or other <= one)
+        )
+
     def _begin(self, each: frozenset[str]) -> None:
         self.leaves.append(_Leaf())
         self._join(len(self.leaves) - 1, each)
@@ -176,19 +198,21 @@ class _Grouping:
         if not leaf.takes_few and self._takes_few(each):
             leaf.takes_few = each
         leaf.hosts += self.sets[each]
+        leaf.sets.append(each)
         for switch in each - leaf.switches:
             self.leaves_on.setdefault(switch, set()).add(i)
         leaf.switches |= each
 
     def _lost(self) -> Iterator[str]:
         """Yield a remark on the hosts that are not connected to all switches of their leaf."""
-        home = {host: leaf for leaf in self.leaves for host in leaf.hosts}
-        lost = [
-            host
-            for each, hosts in self.sets.items()
-            for host in hosts
-            if len(each) < len(home[host].switches)
-        ]
+        lost = []
+        for leaf in self.leaves:
+            count = Counter(
+                switch for each in leaf.sets for switch in each for _ in self.sets[each]
+            )
+            # Not what gateways have in addition.
+            usual = {switch for switch in count if 4 * count[switch] > len(leaf.hosts)}
+            lost += [host for each in leaf.sets if not usual <= each for host in self.sets[each]]
         if lost:
             verb = "is" if len(lost) == 1 else "are"
             number = plurals.text(len(lost), "host")
@@ -202,13 +226,14 @@ class _Grouping:
             )
 
 
-def _are_two_racks(sets: Collection[frozenset[str]]) -> bool:
-    """True for two sets that share half of their switches at most, such as those of management.
+def _are_racks(one: frozenset[str], other: frozenset[str], are_many: bool) -> bool:
+    """True for sets of racks that have some switches in common, for management or storage.
 
-    Of three such racks none has most of the switches of all.
+    That is half of their switches; or three quarters, if many hosts are on each of the two sets:
+    cables are lost one by one, and not by many hosts in two different ways.
     """
-    shared = len(frozenset.intersection(*sets))
-    return len(sets) == 2 and 2 * shared <= min(map(len, sets))
+    shared, least = len(one & other), min(len(one), len(other))
+    return 4 * shared <= 3 * least if are_many else 2 * shared <= least
 
 
 def _listed(hosts: Sequence[str]) -> str:
