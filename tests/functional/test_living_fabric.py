@@ -142,3 +142,17 @@ def test_a_dump_without_its_end_is_refused_while_a_change_waits(tmp_path, caplog
         dump.write_text(changed)
         assert loaded_topology.reload()
         assert len(loaded_topology.current().topology.hosts) == 36
+
+
+def test_the_fabric_of_another_source_does_not_wait_even_after_an_error(tmp_path):
+    dump = tmp_path / "fabric.txt"
+    with configured(write_topology(tmp_path, {"old": ["n001", "n002"]})):
+        loaded_topology.load()
+        CONF.set_override("topology_driver", "ibnetdiscover", "hpc_sched")
+        CONF.set_override("topology_file", str(dump), "hpc_sched")
+        dump.write_text("no dump\n")
+        assert not loaded_topology.reload()
+        assert loaded_topology.current().topology.leaves == ("old",)
+        dump.write_text(CABLED.text())
+        assert loaded_topology.reload()
+        assert len(loaded_topology.current().topology.leaves) == 4

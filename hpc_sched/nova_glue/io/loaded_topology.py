@@ -70,7 +70,7 @@ class Fabric:
 class _Loaded:
     """The fabric in use, and the description that was read last."""
 
-    source: tuple[str, dict[str, Any]]  # driver and options
+    source: tuple[str, dict[str, Any]]  # driver and options, of that description
     seen: object  # mark of the last description, valid or not; None to read it again
     fabric: Fabric
     files: tuple[object, ...] = ()  # fingerprints of the source's files
@@ -78,6 +78,7 @@ class _Loaded:
     error: str = ""  # logged last; without its numbers if the description was not read
     waiting: Waiting = settling.NOTHING  # changes for topology_settle_time
     newest: Topology | None = None  # with these changes, if there are any
+    is_other: bool = False  # the fabric in use comes from another source
 
 
 load_lock = threading.Lock()  # held while a topology is being read
@@ -154,7 +155,8 @@ def _read_again() -> bool:
                 return False
             parsed = (is_same and before.newest) or driver.parse(description)
             _check_complete(parsed)
-            waits = driver.is_discovered and before.source == source
+            is_other = before.is_other or before.source != source
+            waits = driver.is_discovered and not is_other
             new, waiting = _settled(before, parsed, waits)
             change = difference.between(before.fabric.topology, new)
         except Exception as error:
@@ -167,7 +169,13 @@ def _read_again() -> bool:
             seen = mark if is_known else None
             # ``newest`` is not of this description.
             _loaded = replace(
-                before, source=source, seen=seen, files=files, error=mistake, newest=None
+                before,
+                source=source,
+                seen=seen,
+                files=files,
+                error=mistake,
+                newest=None,
+                is_other=before.is_other or before.source != source,
             )
             return False
         # An unchanged fabric keeps its set of unknown hosts that have been logged.
