@@ -22,12 +22,14 @@ from hpc_sched.topology.tree import (
     with_leaves,
 )
 
+_MAC = re.compile(r"[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}\Z|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}\Z", re.I)
+_SEPARATOR = re.compile(r"[:.-]")
 _GUID = re.compile(r"(?:S-|H-)?(?:0x)?([0-9a-f]{1,16})\Z", re.IGNORECASE)
 
 
 def normalized_id(id_: str) -> str:
-    """Return a GUID with 16 lower-case digits; another id in lower case."""
-    found = _GUID.match(id_)
+    """Return a GUID or MAC address as 16 lower-case digits; another id in lower case."""
+    found = _GUID.match(_SEPARATOR.sub("", id_) if _MAC.match(id_) else id_)
     return found[1].lower().rjust(16, "0") if found else id_.lower()
 
 

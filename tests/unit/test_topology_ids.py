@@ -45,6 +45,8 @@ def rails(**host_ids: str) -> Topology:
         pytest.param("0x0000000000000003", ["r2+r3"], id="a GUID with its zeros"),
         pytest.param("S-0000000000000003", ["r2+r3"], id="a GUID as dumps have it"),
         pytest.param("AA:BB:CC:00:00:01", ["core"], id="an address in capitals"),
+        pytest.param("aabbcc000001", ["core"], id="an address without colons"),
+        pytest.param("aabb.cc00.0001", ["core"], id="an address as Cisco writes it"),
         pytest.param("r4", [], id="a name that is unknown"),
         pytest.param("", [], id="an empty name"),
     ],

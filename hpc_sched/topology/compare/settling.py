@@ -1,6 +1,6 @@
 """Changes of a discovered fabric that wait until they have lasted: cables and nodes come and go.
 
-Each host and each switch waits for itself, so that one that flaps holds up no other change. While a
+Each host and each switch waits for itself: a host that flaps holds up no other change. While a
 change of the switches above leaves waits, hosts move between the leaves that are there.
 """
 

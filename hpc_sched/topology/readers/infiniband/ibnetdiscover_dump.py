@@ -95,7 +95,7 @@ def read(content: bytes, name: str) -> Dump:
     Lines of other programs, such as a prompt or a warning, are skipped with a remark. So are lines
     that contradict an earlier one: cables may be pulled during a discovery.
     """
-    reader = _DumpReader(name, is_cut=not content.endswith(b"\n"))
+    reader = _DumpReader(name)
     reader.read(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace"))
     return reader.dump()
 
@@ -119,7 +119,6 @@ class _SkippedLines:
 @dataclass
 class _DumpReader:
     name: str
-    is_cut: bool  # the last line has no end
     nodes: dict[str, IBNode] = field(default_factory=dict)
     stated: dict[str, int] = field(default_factory=dict)  # links in a node's own section
     by_peers: set[str] = field(default_factory=set)  # nodes that a peer has described
@@ -171,8 +170,6 @@ class _DumpReader:
         incomplete = dump_gaps.sentences(
             self.nodes, self.stated, (node for node, _ in self.other_end)
         )
-        if self.is_cut:
-            incomplete.append("the last line has no end")
         ends = [(a, b) for a, b in self.other_end.items() if a <= b]
         cables = [Cable(a, b, self.rates.get(a, self.rates.get(b))) for a, b in ends]
         return Dump(self.nodes, cables, remarks, [f"{self.name}: {text}" for text in incomplete])
