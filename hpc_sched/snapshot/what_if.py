@@ -12,6 +12,7 @@ from hpc_sched.snapshot.cloud import Cloud, similar
 from hpc_sched.snapshot.room import provider_trees
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
+from hpc_sched.topology.tree import by_name
 
 ADDITION = "[PARENT/]LEAF=HOSTS[:like=HOST]"
 _ADDITION = re.compile(
@@ -64,7 +65,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
         return cloud
     old = cloud.description
     tree = old.to_tree()
-    switches = _switches(tree)
+    switches = by_name(tree)
     nodes = list(cloud.snapshot.hypervisors)
     known = {node.nodename for node in nodes}
     for addition in additions:
@@ -137,15 +138,6 @@ def _like(cloud: Cloud, addition: Addition) -> str:
         if host in cloud.hosts:
             return host
     raise _error(fault)
-
-
-def _switches(tree: dict[str, Any]) -> dict[str, Any]:
-    """Return the switches of a nested tree by name: hosts of a leaf, switches below others."""
-    found = dict(tree)
-    for below in tree.values():
-        if isinstance(below, dict):
-            found |= _switches(below)
-    return found
 
 
 def _leaf(tree: dict[str, Any], switches: dict[str, Any], addition: Addition) -> list[str]:

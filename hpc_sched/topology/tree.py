@@ -68,6 +68,15 @@ class Details:
     order: Mapping[str, int] = field(default_factory=dict)
 
 
+def by_name(tree: Tree) -> dict[str, Any]:
+    """Return the switches of a nested tree by name: hosts of a leaf, switches below others."""
+    found = dict(tree)
+    for below in tree.values():
+        if isinstance(below, dict):
+            found |= by_name(below)
+    return found
+
+
 def level_names(depth: int, given: Sequence[str] = ()) -> tuple[str, ...]:
     """Return ``depth`` names of levels, bottom up: the given ones, then the defaults."""
     names = list(given[:depth])

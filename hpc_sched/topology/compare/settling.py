@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from hpc_sched.topology.compare import difference
 from hpc_sched.topology.compare.difference import Change
 from hpc_sched.topology.model import Topology
-from hpc_sched.topology.tree import Details
+from hpc_sched.topology.tree import Details, by_name
 
 
 class _Since(NamedTuple):
@@ -161,7 +161,7 @@ def _moved(
     :param names: switch of the other fabric to its name in this one, where that differs
     """
     tree = base.to_tree()
-    where = _by_name(tree)
+    where = by_name(tree)
     for host in sorted(hosts):
         if host in base:
             where[base.leaf_of(host)].remove(host)
@@ -194,14 +194,6 @@ def _leaf_at(path: Sequence[str], tree: dict[str, Any], where: dict[str, Any]) -
             where[name] = below[name] = [] if name == path[-1] else {}
         below = where[name]
     return below
-
-
-def _by_name(tree: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(tree)
-    for below in tree.values():
-        if isinstance(below, dict):
-            found |= _by_name(below)
-    return found
 
 
 def _without_empty(tree: Mapping[str, Any]) -> dict[str, Any]:
