@@ -114,10 +114,10 @@ OPTS = [
         default={},
         mutable=True,
         help="What names the switches above a node, for ``kubernetes`` and ``ironic``: level and "
-        "key, lowest level first. For ``kubernetes`` a label, such as leaf:example.com/rack; by "
-        "default the labels of Topograph and of the large clouds are known. For ``ironic``, where "
-        "ports name the leaves, the beginning of a trait, such as pod:CUSTOM_POD_, or a key of the "
-        "node's properties or extra.",
+        "key, lowest level first. For ``kubernetes`` a label, such as ``leaf:example.com/rack``; "
+        "by default the labels of Topograph and of the large clouds are known. For ``ironic``, "
+        "where ports name the leaves, the beginning of a trait, such as ``pod:CUSTOM_POD_``, or a "
+        "key of the node's properties or extra.",
     ),
     cfg.StrOpt(
         "topology_port_pattern",
