@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.ib_dumps import rails, three_levels
+from tests.ib_dumps import port_report_of, rails, three_levels
 from tests.ironic_lists import pods, titled
 from tests.lldp_outputs import racks
 
@@ -136,10 +136,11 @@ IBNETDISCOVER = _corpus(
         '[1](100006) \t"S-0000000000200001"[1]\t\t# lid 8 lmc 0 "leaf2" lid 6 4xHDR\n',
         rails(2, 2, 2).text(),
         three_levels(2, 2, 1).text(),
+        port_report_of(rails(2, 2, 2)),
     ],
     _RANGES + ' Switch Ca Rt "S-0000000000200000" "H-0000000000100001" "S- "H- [1] [8] [32](32) '
     '(100002) # ; " lid lmc 4xQDR 4xHDR 2xNDR base port enhanced vendid= switchguid= caguid= '
-    "HCA-1 mlx5_0 leaf1 spine1 node0001",
+    "HCA-1 mlx5_0 leaf1 spine1 node0001 SW CA 0x 4x ( ' - ' )",
 )
 
 NAME_MAP = _corpus(

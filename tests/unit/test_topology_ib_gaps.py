@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests import sample_data
-from tests.ib_dumps import Fabric, read, state, three_levels, two_levels
+from tests.ib_dumps import Fabric, port_report_of, read, state, three_levels, two_levels
 from tests.unit.fabrics import check
 
 
@@ -56,25 +56,6 @@ def test_what_is_missing_is_named():
 def test_the_real_dumps_are_complete():
     for name in ("ib/ft2-2s4l32h.out", "ib/dgx-superpod.out"):
         assert read(sample_data.path(name).read_bytes()).incomplete == ()
-
-
-def port_report_of(fabric: Fabric) -> str:
-    """Return what ``ibnetdiscover -p`` prints of a fabric: a line for each port."""
-    lines = []
-    for a, port_a, b, port_b, rate in fabric.cables:
-        for own, port, peer, peer_port in ((a, port_a, b, port_b), (b, port_b, a, port_a)):
-            ends = []
-            for name, number in ((own, port), (peer, peer_port)):
-                id_ = fabric.nodes[name]
-                word = {"S": "SW", "H": "CA"}[id_[0]]
-                guid = int(id_[2:], 16) + (id_[0] == "H")
-                ends.append(f"{word}    33 {number:>2} 0x{guid:016x}")
-            names = f"'{fabric.descriptions[own]}' - '{fabric.descriptions[peer]}'"
-            lines.append(f"{ends[0]} {rate[:2]} {rate[2:]} - {ends[1]} ( {names} )")
-    id_ = fabric.nodes[fabric.cables[0][0]]
-    lines.append(f"SW    33 36 0x{id_[2:]} 4x SDR 'MF0;leaf1:SX6036/U1'")
-    # All ports of a node follow each other.
-    return "\n".join(sorted(lines, key=lambda line: line.split()[3])) + "\n"
 
 
 @pytest.mark.parametrize("fabric", [two_levels(3, 2, 2), three_levels(2, 2, 2)])
