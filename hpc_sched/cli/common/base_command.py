@@ -86,7 +86,8 @@ class TextLister(HPCSchedCommand, Lister):
         """The name of the format for people."""
         return TEXT
 
-    def _load_formatter_plugins(self) -> ExtensionManager[ListFormatter]:
+    # In quotes: the class takes no type before stevedore 5.6.
+    def _load_formatter_plugins(self) -> "ExtensionManager[ListFormatter]":
         # In this class only: an entry point would add the format to all commands built on cliff.
         # The formatter is a placeholder, because produce_output() writes the text.
         plugins = super()._load_formatter_plugins()
