@@ -238,6 +238,20 @@ def test_added_hosts_are_as_large_as_the_one_they_are_like(empty, capsys, add, g
         assert [row["VMs"] for row in json.loads(out)] == gangs
 
 
+@pytest.mark.parametrize("leaf", ["row1/rack1", "rail-a", "0x2c90200404718"])
+def test_hosts_are_added_to_a_leaf_by_any_of_its_names(empty, capsys, tmp_path, leaf):
+    path = tmp_path / "fabric.yaml"
+    names = "{name: row1/rack1, members: [rail-a, shared], ids: ['0x2c90200404718'],"
+    text = FABRIC.replace("{name: leaf01,", names)
+    path.write_text(text.replace("{name: leaf02,", "{name: leaf02, members: [shared, rail-c],"))
+    args = ["--snapshot", empty, "--topology", str(path), "--flavor", "full"]
+    for like in ("", ":like=n05"):
+        [first, *_] = rows(capsys, *args, "--add", f"{leaf}=n[21-22]{like}")
+        assert (first["VMs"], first["Switch"]) == (6, "row1/rack1")
+    code, _, err = fits(capsys, *args, "--add", "shared=n21:like=n01")
+    assert (code, err) == (1, "shared is part of several switches: row1/rack1 and leaf02\n")
+
+
 def test_an_added_host_is_empty_though_the_one_it_is_like_is_not(tmp_path, capsys):
     path = saved(tmp_path, [server("a", "n01", FULL)], flavors=[FULL])
     args = ["--snapshot", path, "--flavor", "full"]

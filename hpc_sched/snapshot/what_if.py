@@ -68,7 +68,7 @@ def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:
     switches = by_name(tree)
     nodes = list(cloud.snapshot.hypervisors)
     known = {node.nodename for node in nodes}
-    for addition in additions:
+    for addition in (_known(old, addition) for addition in additions):
         like = cloud.hosts[_like(cloud, addition)][0]
         unused = structs.replace(
             like, enabled=True, up=True, used=dict.fromkeys(like.used, 0), devices=None
@@ -124,6 +124,20 @@ def _below(cloud: Cloud, name: str) -> tuple[str, ...]:
 
 def _is_switch(topology: Topology, name: str) -> bool:
     return any(switch.name == name for switch in topology.switches)
+
+
+def _known(topology: Topology, addition: Addition) -> Addition:
+    """Return an addition with the name that its leaf has in the topology, if it is there.
+
+    That name may have a slash, as ``row1/rack1``; the text may have the name of a member or an id.
+    """
+    parent, leaf = addition.parent, addition.leaf
+    if parent is not None and _is_switch(topology, f"{parent}/{leaf}"):
+        return replace(addition, leaf=f"{parent}/{leaf}", parent=None)
+    switches = topology.switches_known_as(leaf)
+    if len(switches) > 1:
+        raise _error(f"{leaf} is part of several switches: {' and '.join(switches[:3])}")
+    return replace(addition, leaf=switches[0]) if switches else addition
 
 
 def _like(cloud: Cloud, addition: Addition) -> str:
