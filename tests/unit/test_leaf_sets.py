@@ -153,6 +153,26 @@ def test_of_two_leaves_the_larger_one_is_chosen_and_a_remark_says_so():
     )
 
 
+@pytest.mark.parametrize("count", [2, 3, 18])
+def test_a_switch_of_its_own_in_each_host_does_not_divide_a_leaf(count: int):
+    """
+    ::
+
+           leaf1a    leaf1b          leaf2a    leaf2b
+             |  \\    /  |             |
+            host1      host2         ...
+              |          |
+           adapter1   adapter2       announce themselves as switches
+    """
+    hosts = {
+        f"rack{rack}host{i}": [f"leaf{rack}a", f"leaf{rack}b", f"adapter{rack}-{i}"]
+        for rack in (1, 2)
+        for i in range(count)
+    }
+    leaves = leaf_sets(hosts).leaves.values()
+    assert sorted({host[:5] for host in leaf} for leaf in leaves) == [{"rack1"}, {"rack2"}]
+
+
 def leaves_of(fabric: Fabric) -> dict[str, str]:
     topology = fabric.topology()
     return {host: topology.leaf_of(host) for host in topology.hosts}

@@ -35,6 +35,7 @@ class _Leaf:
 
     hosts: list[str] = field(default_factory=list)
     switches: set[str] = field(default_factory=set)  # of all its hosts
+    common: int = 0  # number of switches that several hosts have
     sets: list[frozenset[str]] = field(default_factory=list)
     # One of its sets, if hosts on a few of these switches belong to it.
     takes_few: frozenset[str] = frozenset()
@@ -53,7 +54,8 @@ def leaf_sets(switches: Mapping[str, Collection[str]]) -> LeafSets:
       all are different ones: storage servers on two leaves, not a pair of switches. Unless its
       other switches carry only hosts that are on all of theirs, too.
     * if it has most of their switches, they have most of its switches, no other host is on those
-      that they do not share, and they are no racks with common switches.
+      that they do not share, and they are no racks with common switches. Switches of one host, such
+      as its own adapter, do not count.
 
     Of several such leaves it is the one with most of their switches, then most hosts, then the
     first by name, and a remark says so. The order of the hosts is irrelevant. Linear in hosts and
@@ -76,6 +78,12 @@ class _Grouping:
         for each in sets:
             for switch in each:
                 self.on_switch.setdefault(switch, []).append(each)
+        # Switches of one host only.
+        self.own = {
+            switch
+            for switch, found in self.on_switch.items()
+            if len(found) == 1 and len(sets[found[0]]) == 1
+        }
         self.leaves: list[_Leaf] = []
         self.leaves_on: dict[str, set[int]] = {}  # by switch
         self.remarks: list[str] = []
@@ -142,7 +150,7 @@ class _Grouping:
             has_all = shared == len(each)
             is_part = each <= leaf.takes_few or (has_all and self._are_all_with(each, leaf))
             if is_part or (
-                2 * shared > max(len(each), len(leaf.switches))
+                2 * shared > max(len(each - self.own), leaf.common)
                 and self._is_private(each, leaf)
                 and not self._has_racks([*leaf.sets, each])
             ):
@@ -199,6 +207,7 @@ class _Grouping:
             leaf.takes_few = each
         leaf.hosts += self.sets[each]
         leaf.sets.append(each)
+        leaf.common += len(each - leaf.switches - self.own)
         for switch in each - leaf.switches:
             self.leaves_on.setdefault(switch, set()).add(i)
         leaf.switches |= each
