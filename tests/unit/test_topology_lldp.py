@@ -205,6 +205,16 @@ def test_a_management_switch_is_remarked_on_and_left_out_by_a_pattern():
         assert not fabric.remarks
 
 
+def test_hosts_without_a_file_that_switches_see_are_remarked_on():
+    network = two_racks()
+    outputs = outputs_of(network, *ALL[:2], *sorted(network.switches))
+    fabric = read(outputs)
+    assert fabric.hosts == ALL[:2]
+    assert fabric.remarks == (
+        "x: connected to the switches, without a file of their own, and left out: node[0003-0004]",
+    )
+
+
 def test_what_is_filed_as_a_switch_is_no_host_though_it_matches_no_pattern():
     network = two_racks()
     outputs = outputs_of(network, *ALL)

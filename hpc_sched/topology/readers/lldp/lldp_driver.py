@@ -67,6 +67,10 @@ class LldpDriver(TextDriver):
         if alone:
             shown = hostlist.fold(alone[: hostlist.MANY])
             remarks.append(f"{name}: hosts without a switch, which are left out: {shown}")
+        if unfiled := _unfiled(found.reports, devices):
+            shown = hostlist.fold(unfiled[: hostlist.MANY])
+            what = "connected to the switches, without a file of their own, and left out"
+            remarks.append(f"{name}: {what}: {shown}")
         try:
             return ethernet_fabric(
                 cables,
@@ -88,6 +92,21 @@ def _host(device: str) -> str:
 
 def _switch(device: str) -> str:
     return f"S-{device}"
+
+
+def _unfiled(reports: Sequence[Report], devices: Devices) -> list[str]:
+    """Return the devices that switches see and that are neither, sorted, without nameless ones."""
+    known = {*devices.switches, *devices.of_report.values(), *devices.hosts}
+    return sorted(
+        {
+            there
+            for report in reports
+            if devices.of_report[report.name] in devices.switches
+            for neighbour in report.neighbours
+            if neighbour.chassis.name
+            and (there := devices.of_chassis[neighbour.chassis]) not in known
+        }
+    )
 
 
 def _cables(reports: Sequence[Report], devices: Devices, ports: _Pattern) -> Iterator[Cable]:
