@@ -205,6 +205,45 @@ def test_a_management_switch_is_remarked_on_and_left_out_by_a_pattern():
         assert not fabric.remarks
 
 
+def test_a_management_switch_of_the_switches_is_remarked_on():
+    """
+    ::
+
+             super              oob is linked to all switches
+            /      \\
+        pod1        pod2
+        |   |       |
+      leaf1 leaf2 leaf3
+        a     b     c
+    """
+    network = Network({"super", "pod1", "pod2", "leaf1", "leaf2", "leaf3"})
+    for leaf, host in (("leaf1", "a"), ("leaf2", "b"), ("leaf3", "c")):
+        network.link(host, "swp1", leaf, "swp1")
+        network.link(leaf, "swp9", "pod2" if leaf == "leaf3" else "pod1", leaf)
+    for pod in ("pod1", "pod2"):
+        network.link(pod, "up", "super", pod)
+    devices = ("a", "b", "c", *sorted(network.switches))
+    assert not read(outputs_of(network, *devices)).remarks
+    for number, switch in enumerate(sorted(network.switches)):
+        network.link(switch, "eth0", "oob", str(number))
+    network.switches.add("oob")
+    outputs = outputs_of(network, *devices)
+    fabric = read(outputs)
+    assert fabric.hops("a", "c") == 3
+    [remark] = fabric.remarks
+    assert remark.startswith("switch 'oob' is linked to leaf switches, and to 2 of the switches")
+    fabric = read(outputs, switch_pattern="^(leaf|pod|super)")
+    assert (fabric.hops("a", "b"), fabric.hops("a", "c")) == (3, 5)
+    [remark] = fabric.remarks
+    assert remark.endswith("left out: oob")
+
+
+def test_a_pair_of_spines_that_are_linked_is_no_management_switch():
+    network = two_racks()
+    network.link("spine1", "swp1", "spine2", "swp1")
+    assert not read(outputs_of(network, *ALL, *sorted(network.switches))).remarks
+
+
 def test_hosts_without_a_file_that_switches_see_are_remarked_on():
     network = two_racks()
     outputs = outputs_of(network, *ALL[:2], *sorted(network.switches))

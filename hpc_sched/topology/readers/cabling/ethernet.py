@@ -25,8 +25,10 @@ def ethernet_fabric(
 
     All of an Ethernet cloud is connected, whether or not the switches above are known.
     """
+    cables = list(cables)
     found = fabric(cables, names, hosts, hosts, ids=ids, remarks=remarks, incomplete=incomplete)
-    found = replace(found, remarks=(*found.remarks, *shared_switches(found)))
+    doubts = (*shared_switches(found), *_management_switch(cables, names, hosts))
+    found = replace(found, remarks=(*found.remarks, *doubts))
     tree = found.to_tree()
     if len(tree) == 1:
         return found
@@ -52,4 +54,31 @@ def shared_switches(fabric: Topology) -> list[str]:
         f"hosts of {count[most]} of {plurals.text(len(leaves), 'leaf')} are connected to switch "
         f"{most!r}: if it is none of this fabric, such as a management switch, leave it out by "
         "topology_switch_pattern or topology_port_pattern"
+    ]
+
+
+def _management_switch(
+    cables: Iterable[Cable], names: Mapping[str, str], hosts: Mapping[str, str]
+) -> list[str]:
+    """Return a remark on a switch without hosts that switches of several levels are linked to.
+
+    It makes all leaves equally near. Two spines of a pair are linked to each other only.
+    """
+    linked: dict[str, set[str]] = {}
+    leaves: set[str] = set()
+    for cable in cables:
+        for here, there in ((cable.a, cable.b), (cable.b, cable.a)):
+            if here in names and there in names and here != there:
+                linked.setdefault(here, set()).add(there)
+            elif here in names and there in hosts:
+                leaves.add(here)
+    above = {one for one, others in linked.items() if one not in leaves and others & leaves}
+    count = {one: len(linked[one] & above) for one in above}
+    most = min(above, key=lambda one: (-count[one], -len(linked[one]), names[one]), default=None)
+    if most is None or count[most] < _FEW:
+        return []
+    return [
+        f"switch {names[most]!r} is linked to leaf switches, and to {count[most]} of the switches "
+        "above them: if it is a management switch, all leaves look equally near; leave it out by "
+        "topology_switch_pattern"
     ]
