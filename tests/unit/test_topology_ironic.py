@@ -2,6 +2,8 @@
 
 import json
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +245,33 @@ def test_a_broken_clouds_yaml_is_named(tmp_path: Path, monkeypatch: pytest.Monke
         path.write_text(text)
         with pytest.raises(TopologyError, match="bare-metal service of cloud 'metal': "):
             IronicDriver(cloud="metal").load()
+
+
+class _Proxy(BaseHTTPRequestHandler):
+    """Knows the versions of the API, and has nothing to say but the status of other calls."""
+
+    def do_GET(self) -> None:
+        link = {"rel": "self", "href": f"http://{self.headers['Host']}/v1/"}
+        version = {"id": "v1", "status": "CURRENT", "links": [link]}
+        version |= {"version": "1.90", "min_version": "1.1"}
+        is_known = self.path in ("/", "/v1", "/v1/")
+        body = json.dumps({"versions": [version]}).encode() if is_known else b""
+        self.send_response(200 if is_known else 502)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def test_an_error_of_a_proxy_without_text_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(tmp_path / "clouds.yaml"))
+    with HTTPServer(("127.0.0.1", 0), _Proxy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        cloud = {"auth_type": "none", "auth": {"endpoint": url}, "baremetal_endpoint_override": url}
+        (tmp_path / "clouds.yaml").write_text(json.dumps({"clouds": {"metal": cloud}}))
+        with pytest.raises(TopologyError, match=r"/v1/nodes: HTTP 502: Bad Gateway$"):
+            IronicDriver(cloud="metal").load()
+        server.shutdown()

@@ -75,7 +75,8 @@ def _pages(
         )
         if answer.status_code != 200:
             right = ": needs a user who may list nodes and ports, such as reader with scope system"
-            more = right if answer.status_code in (401, 403) else f": {_first_line(answer.text)}"
+            said = answer.text.strip() or answer.reason or "no text"
+            more = right if answer.status_code in (401, 403) else f": {_first_line(said)}"
             raise exceptions.TopologyError(f"{call}: HTTP {answer.status_code}{more}")
         size += len(answer.content)
         if size > max_bytes:
