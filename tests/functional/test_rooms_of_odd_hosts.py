@@ -169,6 +169,22 @@ def test_vms_use_a_second_pool_or_local_disks_where_a_pool_has_too_little(build,
     assert list(place(cloud, 16, **wanted).values()) == [4, 4, 4, 4]
 
 
+@pytest.mark.parametrize("pool_first", [False, True])
+def test_a_pool_is_shared_whatever_candidate_is_first(build, place, monkeypatch, pool_first):
+    asked = report.SchedulerReportClient.get_allocation_candidates
+
+    def ordered(self, context, resources):
+        requests, *others = asked(self, context, resources)
+        requests.sort(key=lambda found: len(found["allocations"]), reverse=pool_first)
+        return requests, *others
+
+    monkeypatch.setattr(report.SchedulerReportClient, "get_allocation_candidates", ordered)
+    host = Host(disk_gb=40, shares="pool", vcpus=8)
+    cloud = build(dict.fromkeys(LEAF_B, host), storage={"pool": {"DISK_GB": 20}})
+    wanted = {"vcpus": 2, "disk_gb": 10, "extra_specs": {"hpc:require": "leaf"}}
+    assert list(place(cloud, 16, **wanted).values()) == [4, 4, 4, 4]
+
+
 def test_pairs_of_distinct_physical_gpus_use_all_of_three(build, place):
     host = Host(vcpus=64, children={f"pgpu{number}": {"VGPU": 16} for number in range(3)})
     cloud = build({"b1": host})

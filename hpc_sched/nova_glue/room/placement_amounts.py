@@ -91,9 +91,10 @@ class PlacementAmounts:
         """
         real = [state for state in self._states if state.vcpus_total]
         if HOST_CLASSES.issuperset(self._demand) and not any(
-            len(state.allocation_candidates[0].get("allocations", ())) > 1
+            len(found.get("allocations", ())) > 1
             for state in real
-            if state.allocation_candidates
+            # Any of them: Placement lists those with a shared disk in no order.
+            for found in state.allocation_candidates
         ):
             return False
         least: dict[str, int] = {}  # resource class to the least amount of a candidate
