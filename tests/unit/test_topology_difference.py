@@ -176,6 +176,17 @@ def test_members_and_links_of_a_merged_switch_are_compared():
     )
 
 
+def test_members_that_differ_late_in_a_long_list_are_a_difference_on_one_line():
+    names = [f"s{i * 7919 % 10007}-{'xyz'[i % 3]}" for i in range(300)]
+    members = [tuple(sorted([*names, last])) for last in ("zz1", "zz2")]
+    old, new = (fabric(details=Details(members={"core": one})) for one in members)
+    found = difference.between(old, new)
+    assert [change.names for change in found.members] == [("core",)]
+    [sentence] = found.sentences()
+    assert sentence.startswith("members of core: ")
+    assert len(sentence) < 1000
+
+
 def test_links_that_one_description_alone_states_are_no_difference():
     known = Details(members={"core": ("s1", "s2")}, links={"core": Links(800, 0)})
     assert not difference.between(fabric(details=known), fabric())

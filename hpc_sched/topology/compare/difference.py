@@ -68,8 +68,8 @@ class Difference:
             *(f"switch renamed: {change.old} is now {change.new}" for change in self.renamed),
             *(f"levels: {change.old} became {change.new}" for change in self.levels),
             *(
-                f"{word} of {hostlist.shortened(change.names)}: {change.old or 'unknown'} became "
-                f"{change.new or 'unknown'}"
+                f"{word} of {hostlist.shortened(change.names)}: {_value(change.old)} became "
+                f"{_value(change.new)}"
                 for word, changes in self._attributes().items()
                 for change in changes
             ),
@@ -136,7 +136,7 @@ def between(old: Topology, new: Topology) -> Difference:
             *({host: one.processor_of(host) for host in common} for one in (old, new))
         ),
         ids=_changes(*({host: one.host_ids.get(host) for host in common} for one in (old, new))),
-        members=_changes_of_pairs(pairs, lambda switch: hostlist.shortened(switch.members) or None),
+        members=_changes_of_pairs(pairs, lambda switch: hostlist.fold(switch.members) or None),
         links=_changes_of_pairs(
             pairs, lambda s: f"{s.links.down:g} Gb/s down, {s.links.up:g} up" if s.links else None
         ),
@@ -230,6 +230,12 @@ def _hop_changes(old: Topology, new: Topology, hosts: Sequence[str]) -> tuple[Ho
 
 def _names_in(changes: Iterable[Change]) -> list[str]:
     return [name for change in changes for name in change.names]
+
+
+def _value(text: str | None) -> str:
+    """Return an attribute for a line: members may be hundreds."""
+    most = hostlist.MAX_SHOWN
+    return "unknown" if text is None else text if len(text) <= most else f"{text[:most]}..."
 
 
 def _hops(number: float) -> str:
