@@ -197,6 +197,12 @@ def shortened(names: Sequence[str], most: int = MAX_SHOWN) -> str:
     return folded if len(folded) <= most else f"{folded[:most]}... ({len(names)})"
 
 
+def first(names: Sequence[str], most: int = MANY) -> str:
+    """Return the first names folded, and the number of the others: ``n[1-500] and 7 more``."""
+    more = len(names) - most
+    return fold(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def fold_counts(counts: Mapping[str, int]) -> list[str]:
     """Return hosts folded by their counts, highest first: ``node[001-004]: 2 each, node005: 1``."""
     by_count: dict[int, list[str]] = {}
@@ -206,6 +212,11 @@ def fold_counts(counts: Mapping[str, int]) -> list[str]:
         f"{fold(names)}: {count}{' each' if len(names) > 1 else ''}"
         for count, names in sorted(by_count.items(), reverse=True)
     ]
+
+
+def printable(text: str, most: int | None = MAX_NAME) -> str:
+    """Return a name that can be shown, cut after ``most`` characters; empty if none is left."""
+    return "".join(char if char.isprintable() else " " for char in text).strip()[:most]
 
 
 def _rows(names: Iterable[str]) -> list[str]:

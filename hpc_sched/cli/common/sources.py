@@ -227,10 +227,9 @@ def with_configuration(
 def unknown_hosts(cloud: Cloud) -> str:
     """Return a sentence about the hosts that the topology does not name."""
     hosts = cloud.unknown
-    shown = hostlist.fold(hosts[:_MAX_LISTED])
-    more = f" and {len(hosts) - _MAX_LISTED} more" if len(hosts) > _MAX_LISTED else ""
     number = plurals.text(len(hosts), "host")
-    return f"{number} ({shown}{more}) not in the topology, each a leaf of its own"
+    shown = hostlist.first(hosts, _MAX_LISTED)
+    return f"{number} ({shown}) not in the topology, each a leaf of its own"
 
 
 def topology_of_source(args: argparse.Namespace) -> tuple[Topology, FabricUsage | None]:

@@ -57,13 +57,11 @@ class Fabric:
             self._reported |= new
         if not new:
             return
-        shown = sorted(new)[:MAX_LISTED]
-        more = f" and {len(new) - len(shown)} more" if len(new) > len(shown) else ""
         text = (
             "%d hosts are not in the topology and count as leaves of their own at the greatest "
-            "distance: %s%s"
+            "distance: %s"
         )
-        LOG.log(level, text, len(new), hostlist.fold(shown), more)
+        LOG.log(level, text, len(new), hostlist.first(sorted(new), MAX_LISTED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,4 @@ def _coverage(topology: Topology, cloud: InspectedCloud) -> Iterator[Result]:
 
 def _folded(names: list[str]) -> str:
     """Return names folded, at most ``MAX_LISTED``, with blanks at which the table breaks lines."""
-    text = _COMMA.sub(", ", hostlist.fold(names[: loaded_topology.MAX_LISTED]))
-    more = len(names) - loaded_topology.MAX_LISTED
-    return f"{text} and {more} more" if more > 0 else text
+    return _COMMA.sub(", ", hostlist.first(names, loaded_topology.MAX_LISTED))

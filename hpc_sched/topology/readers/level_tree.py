@@ -90,9 +90,7 @@ class LevelTree:
         parents = self._parents(levels, leaf_of)
         self.problems.stop()
         if alone := [host for host in hosts if host not in leaves]:
-            listed = hostlist.fold(alone[: hostlist.MANY])
-            if len(alone) > hostlist.MANY:
-                listed += f" and {len(alone) - hostlist.MANY} more"
+            listed = hostlist.first(alone)
             self.problems.remark(None, f"{without_leaf} are leaves of their own: {listed}")
         tree, level_names_, name_of = _tree(leaf_of, parents, levels)
         details = Details()

@@ -98,7 +98,8 @@ class _Grouping:
                 continue
             if len(fitting) > 1:
                 names = " and ".join(name_of(sorted(one)) for _, _, one, _ in fitting[:2])
-                what = f"{_listed(self.sets[each])}: connected to {name_of(sorted(each))}"
+                hosts = hostlist.first(self.sets[each], _MAX_LISTED)
+                what = f"{hosts}: connected to {name_of(sorted(each))}"
                 several = f"which could be part of {len(fitting)} leaves, such as {names}"
                 self.remarks.append(f"{what}, {several}: the first is chosen")
             self._join(fitting[0][-1], each)
@@ -225,7 +226,8 @@ class _Grouping:
         if lost:
             verb = "is" if len(lost) == 1 else "are"
             number = plurals.text(len(lost), "host")
-            yield f"{number} {verb} not connected to all switches of the leaf: {_listed(lost)}"
+            shown = hostlist.first(sorted(lost), _MAX_LISTED)
+            yield f"{number} {verb} not connected to all switches of the leaf: {shown}"
 
     def _count(self, pairs: int = 1) -> None:
         self.pairs += pairs
@@ -243,9 +245,3 @@ def _are_racks(one: frozenset[str], other: frozenset[str], are_many: bool) -> bo
     """
     shared, least = len(one & other), min(len(one), len(other))
     return 4 * shared <= 3 * least if are_many else 2 * shared <= least
-
-
-def _listed(hosts: Sequence[str]) -> str:
-    more = len(hosts) - _MAX_LISTED
-    shown = hostlist.fold(sorted(hosts)[:_MAX_LISTED])
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -10,6 +10,7 @@ from hpc_sched.topology.model import Topology
 from hpc_sched.topology.readers.cabling.fabric import Cable, fabric
 from hpc_sched.topology.readers.infiniband import ibnetdiscover_dump
 from hpc_sched.topology.readers.infiniband.ibnetdiscover_dump import HCA, SWITCH, IBNode
+from hpc_sched.topology.readers.reader_errors import pattern_of
 from hpc_sched.topology.readers.text_driver import TextDriver
 
 # Name of an HCA after the host's name: by openibd, by the kernel, by rdma-core.
@@ -41,15 +42,7 @@ class IbnetdiscoverDriver(TextDriver):
 
     def __init__(self, *, host_pattern: str | None = None, **source: Any) -> None:
         super().__init__(**source)
-        self.pattern: re.Pattern[str] | None = None
-        if host_pattern:
-            try:
-                self.pattern = re.compile(host_pattern)
-            except (re.error, OverflowError, RecursionError) as error:
-                raise exceptions.TopologyError(
-                    "topology_host_pattern: expected a regular expression, found "
-                    f"{host_pattern!r}: {error}"
-                ) from error
+        self.pattern = pattern_of(host_pattern, "topology_host_pattern")
 
     def parse_text(self, content: bytes, name: str, names: Mapping[str, str]) -> Topology:
         """Return the topology of a dump, ``names`` by GUIDs of 16 digits; raises TopologyError."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hpc_sched import exceptions
-from hpc_sched.topology import plurals
+from hpc_sched.topology import hostlist, plurals
 from hpc_sched.topology.readers.infiniband import dump_gaps, port_report
 from hpc_sched.topology.readers.infiniband.port_report import ReportedCable
 from hpc_sched.topology.readers.name_map import normalized_guid
@@ -222,8 +222,7 @@ class _DumpReader:
             return last
         of_itself = node is self.section
         if not node.description or (not of_itself and node.id not in self.by_peers):
-            text = line[first + 1 : last]
-            text = "".join(char if char.isprintable() else " " for char in text).strip()
+            text = hostlist.printable(line[first + 1 : last], most=None)
             # No description is better than a damaged one.
             if text and len(text) <= MAX_DESCRIPTION:
                 node.description = text

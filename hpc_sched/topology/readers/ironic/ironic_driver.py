@@ -97,9 +97,7 @@ class IronicDriver(TextDriver):
                 key = f"{key!r} ([hpc_sched] topology_node_key, level {level})"
                 problems.note(None, f"no node has a {kind} {key}: set it, or leave the level out")
         if left_out := sorted({node.name for node in found.nodes.values()} - tree.hosts):
-            shown = hostlist.fold(left_out[: hostlist.MANY])
-            more = len(left_out) - hostlist.MANY
-            shown += f" and {more} more" if more > 0 else ""
+            shown = hostlist.first(left_out)
             problems.remark(None, f"nodes without a switch, which are left out: {shown}")
         ids = {node.name: node.uuid for node in found.nodes.values() if node.name in tree.hosts}
         return tree.topology("nodes without a leaf switch", ids, found.incomplete, details)
@@ -156,8 +154,8 @@ def _stated(node: Node, key: str, problems: Problems) -> Iterator[tuple[str, str
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if isinstance(value, str):
-        if value := "".join(char if char.isprintable() else " " for char in value).strip():
-            yield value[:255], f"{where}: {key}"
+        if value := hostlist.printable(value):
+            yield value, f"{where}: {key}"
     elif value is not None:
         problems.note(None, f"{where}: {key}: expected a text, found {shortened(repr(value))}")
 

@@ -166,7 +166,7 @@ class _Reader:
         """
         value = item.get(key)
         if isinstance(value, str) and value.strip():
-            return "".join(c if c.isprintable() else " " for c in value).strip()[:255] or default
+            return hostlist.printable(value) or default
         if default is not None and (value is None or value == ""):
             return default
         self.problems.note(None, f"{where}: {key}: expected text, found {_kind(value)}")

@@ -65,10 +65,10 @@ class LldpDriver(TextDriver):
         alone = sorted(host for key, host in devices.hosts.items() if _host(key) not in connected)
         remarks = list(devices.remarks)
         if alone:
-            shown = hostlist.fold(alone[: hostlist.MANY])
+            shown = hostlist.first(alone)
             remarks.append(f"{name}: hosts without a switch, which are left out: {shown}")
         if unfiled := _unfiled(found.reports, devices):
-            shown = hostlist.fold(unfiled[: hostlist.MANY])
+            shown = hostlist.first(unfiled)
             what = "connected to the switches, without a file of their own, and left out"
             remarks.append(f"{name}: {what}: {shown}")
         try:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hpc_sched.topology.hostlist import printable
+
 # Capabilities of what forwards frames or packets.
 _FORWARDING = frozenset(("bridge", "router"))
-_MAX_NAME = 255
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -107,8 +108,3 @@ def _text(found: object) -> str:
 
 def _type(found: object) -> str:
     return next((str(one.get("type")) for one in _items(found) if isinstance(one, dict)), "")
-
-
-def printable(text: str) -> str:
-    """Return a name that can be shown; empty if nothing is left of it."""
-    return "".join(char if char.isprintable() else " " for char in text).strip()[:_MAX_NAME]

@@ -14,8 +14,9 @@ import msgspec
 
 from hpc_sched import exceptions
 from hpc_sched.topology import plurals
+from hpc_sched.topology.hostlist import printable
 from hpc_sched.topology.readers import json_text
-from hpc_sched.topology.readers.lldp.neighbours import Neighbour, neighbours_of, printable
+from hpc_sched.topology.readers.lldp.neighbours import Neighbour, neighbours_of
 from hpc_sched.topology.readers.reader_errors import MAX_PROBLEMS, shortened
 
 # The outputs of what is a switch, whatever it announces.
