@@ -65,7 +65,7 @@ def add_topology_arguments(parser: argparse.ArgumentParser, source: str = "SOURC
         "topology_host_pattern, likewise)",
     )
     what = "tree of Slurm's topology.yaml (default: topology_name, likewise)"
-    group.add_argument("--topology-name", metavar="NAME", help=what)
+    group.add_argument("--topology-name", dest="tree", metavar="NAME", help=what)
     for name, what in (
         ("port", "ports that count, for lldp and ironic"),
         ("switch", "switches that count, by name or id, for lldp and ironic"),
@@ -113,7 +113,7 @@ def topology_of(
     given = {
         key: dict(value) if isinstance(value, list) else value
         for key in _OPTIONS
-        if (value := getattr(args, "topology_name" if key == "tree" else key))
+        if (value := getattr(args, key))
     }
     if source is None:
         options = nova_conf.read(args, f"a topology with {args.source_argument}")

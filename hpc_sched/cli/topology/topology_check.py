@@ -91,7 +91,8 @@ def _findings(args: argparse.Namespace, source: str | None) -> Iterator[tuple[st
             what = f"{level} {switch.name} stands for"
             if not args.members:
                 yield MERGED, f"{what} {len(switch.members)} switches"
-            for start in range(0, len(switch.members) if args.members else 0, _IN_A_LINE):
+                continue
+            for start in range(0, len(switch.members), _IN_A_LINE):
                 names = switch.members[start : start + _IN_A_LINE]
                 yield MERGED, f"{what} {hostlist.fold(names)}"
     yield OK, summary(topology)

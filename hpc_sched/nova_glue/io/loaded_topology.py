@@ -75,7 +75,6 @@ class _Loaded:
     read_at: float = 0.0  # a time.monotonic()
     error: str = ""  # logged last; without its numbers if the description was not read
     waiting: Waiting = settling.NOTHING  # changes for topology_settle_time
-    newest: Topology | None = None  # with these changes, if there are any
     is_other: bool = False  # the fabric in use comes from another source
 
 
@@ -148,10 +147,10 @@ def _read_again() -> bool:
             description = driver.read()
             mark = _mark(driver, description)
             is_same = mark is not None and (before.source, before.seen) == (source, mark)
-            if is_same and before.newest is None:
+            if is_same and (before.error or not before.waiting):
                 _loaded = replace(before, files=files, read_at=time.monotonic())
                 return False
-            parsed = (is_same and before.newest) or driver.parse(description)
+            parsed = (is_same and before.waiting.newest) or driver.parse(description)
             _check_complete(parsed)
             is_other = before.is_other or before.source != source
             waits = driver.is_discovered and not is_other
@@ -165,23 +164,18 @@ def _read_again() -> bool:
                 LOG.error("%s; the last good topology stays in use", text, exc_info=not is_known)
             # Without a known fault in the description it is read again.
             seen = mark if is_known else None
-            # ``newest`` is not of this description.
             _loaded = replace(
                 before,
                 source=source,
                 seen=seen,
                 files=files,
                 error=mistake,
-                newest=None,
                 is_other=before.is_other or before.source != source,
             )
             return False
         # An unchanged fabric keeps its set of unknown hosts that have been logged.
         fabric = Fabric(new) if change else before.fabric
-        newest = parsed if waiting else None
-        _loaded = _Loaded(
-            source, mark, fabric, files, time.monotonic(), waiting=waiting, newest=newest
-        )
+        _loaded = _Loaded(source, mark, fabric, files, time.monotonic(), waiting=waiting)
     name = _name(source)
     if change:
         LOG.info("Topology changed: %s; now %s (%s)", change.summary(), new.summary(), name)

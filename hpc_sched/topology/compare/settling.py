@@ -52,9 +52,9 @@ def settled(
     :param waiting: as returned for the last reading; :data:`NOTHING` at first
     :param now: a time in seconds from any start
     """
-
-    is_same = waiting.newest is not None and not difference.between(waiting.newest, new)
-    newest, since = new, waiting.newest_since if is_same else now
+    newest, last = new, waiting.newest
+    is_same = last is not None and (last is new or not difference.between(last, new))
+    since = waiting.newest_since if is_same else now
     if now - since >= seconds:
         return new, NOTHING
 
