@@ -42,9 +42,13 @@ def topology_of(
         if aggregate.hosts:
             _read(aggregate, keys, tree)
     problems.stop()
-    for level in keys or (LEAF,):
-        if level not in tree and (keys or not tree.hosts):
-            problems.note(None, _missing(level, keys))
+    missing = "host aggregate with hosts has metadata"
+    if keys:
+        wanted = {level: f"{missing} {key}" for level, key in keys.items()}
+        tree.require(wanted, "topology_aggregate_key")
+    elif not tree.hosts:
+        advice = "set it, or choose another topology_driver"
+        problems.note(None, f"no {missing} {PREFIX}{LEAF}: {advice}")
     problems.stop()
     key = next(iter(keys.values())) if keys else f"{PREFIX}{LEAF}"
     return tree.topology(f"hosts in no aggregate with {key}")
@@ -66,15 +70,3 @@ def _read(aggregate: _HostAggregate, keys: Mapping[str, str] | None, tree: Level
         else:
             missing = "the name of a switch" if level else "the name of a level"
             tree.problems.note(None, f"aggregate {aggregate.name!r}: {key}: expected {missing}")
-
-
-def _missing(level: str, keys: Mapping[str, str] | None) -> str:
-    if keys:
-        return (
-            f"no host aggregate with hosts has metadata {keys[level]} ([hpc_sched] "
-            f"topology_aggregate_key, level {level}): set it, or leave the level out"
-        )
-    return (
-        f"no host aggregate with hosts has metadata {PREFIX}{level}: set it, or choose another "
-        "topology_driver"
-    )

@@ -54,9 +54,16 @@ class LevelTree:
             self.hosts.add(host)
             self._compare(by_host.setdefault(host, new), new, f"host {host!r}", level)
 
-    def __contains__(self, level: str) -> bool:
-        """True if a switch is stated on a level."""
-        return level in self._stated
+    def require(self, stated: Mapping[str, str], option: str) -> None:
+        """Note a problem for each level on which nothing was stated.
+
+        :param stated: level to what would state it, such as "node has label x"
+        :param option: of nova.conf, that names what states a level
+        """
+        for level, what in stated.items():
+            if level not in self._stated:
+                where = f"[hpc_sched] {option}, level {level}"
+                self.problems.note(None, f"no {what} ({where}): set it, or leave the level out")
 
     def topology(
         self,

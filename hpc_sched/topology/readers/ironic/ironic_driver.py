@@ -92,10 +92,11 @@ class IronicDriver(TextDriver):
             for node in found.nodes.values():
                 for switch, source in _stated(node, key, problems):
                     tree.add(level, switch, (node.name,), source)
-            if level not in tree:
-                kind = "trait that begins with" if key.isupper() else "property or extra"
-                key = f"{key!r} ([hpc_sched] topology_node_key, level {level})"
-                problems.note(None, f"no node has a {kind} {key}: set it, or leave the level out")
+        kinds = {True: "trait that begins with", False: "property or extra"}
+        keys = {
+            level: f"node has a {kinds[key.isupper()]} {key!r}" for level, key in self.keys.items()
+        }
+        tree.require(keys, "topology_node_key")
         if left_out := sorted({node.name for node in found.nodes.values()} - tree.hosts):
             shown = hostlist.first(left_out)
             problems.remark(None, f"nodes without a switch, which are left out: {shown}")

@@ -87,10 +87,8 @@ class KubernetesDriver(TextDriver):
             for level in levels if labels else ():
                 if (switch := level.switch(labels)) is not None:
                     tree.add(level.name, switch, (node,), f"node {node!r}")
-        for level in levels:
-            if level.name not in tree:
-                key = f"{level.labels[0]} ([hpc_sched] topology_node_key, level {level.name})"
-                problems.note(None, f"no node has label {key}: set it, or leave the level out")
+        labels_of = {level.name: f"node has label {level.labels[0]}" for level in levels}
+        tree.require(labels_of, "topology_node_key")
         problems.stop()
         lowest = " or ".join(levels[0].labels)
         more = any(one.metadata and one.metadata.more for one in documents)
