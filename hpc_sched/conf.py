@@ -1,11 +1,13 @@
 """The options of nova.conf's section [hpc_sched]. Nothing registers at import."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from oslo_config import cfg, types
 
 from hpc_sched import exceptions, topology_options
+from hpc_sched.core.decision_entry import SHADOW
 from hpc_sched.core.processors import processor_speeds as speeds
 
 GROUP = cfg.OptGroup(
@@ -43,6 +45,22 @@ class SpeedsType(types.ConfigType):
 
 
 OPTS = [
+    cfg.StrOpt(
+        "mode",
+        default="active",
+        choices=[
+            ("active", "filters, weighers and gang claims place the VMs of groups"),
+            (SHADOW, "Nova places all VMs as without hpc_sched, and each plan is logged"),
+        ],
+        help="Whether hpc_sched places VMs. With ``shadow`` its filters let all hosts pass, its "
+        "weighers return no weights and nothing is claimed: every request gets what stock Nova "
+        "gives it. For the first VM of each request the plan is made all the same, and "
+        "``decision_log`` gets what would have been planned or refused, and where Nova has placed "
+        "the VMs. ``hpc-sched report shadow`` compares the two.\n\n"
+        "In this mode nova-scheduler starts even if topology, interference index or another option "
+        "of this section is missing or wrong. Such an error is logged, and a topology is loaded "
+        "once it is right.",
+    ),
     *topology_options.OPTS,
     cfg.FloatOpt(
         "bunch_weight_multiplier",
@@ -349,11 +367,28 @@ def nova_conf_files() -> dict[str, Any]:
     }
 
 
+def is_shadow(conf: cfg.ConfigOpts) -> bool:
+    """True if hpc_sched only logs what it would do; raises ValueError for an invalid mode."""
+    return bool(conf.hpc_sched.mode == SHADOW)
+
+
 def check(conf: cfg.ConfigOpts) -> None:
     """Raise ValueError for a wrong option, which oslo.config would find at its first use only."""
+    for error in errors(conf):
+        raise error
+
+
+def errors(conf: cfg.ConfigOpts) -> Iterator[ValueError]:
+    """Yield the errors in the options, one for each wrong option."""
     for opt in OPTS:
-        check_value(opt, getattr(conf.hpc_sched, opt.dest))
-    topology_options.check_patterns(conf)
+        try:
+            check_value(opt, getattr(conf.hpc_sched, opt.dest))
+        except ValueError as error:
+            yield error
+    try:
+        topology_options.check_patterns(conf)
+    except ValueError as error:
+        yield error
 
 
 def number(conf: cfg.ConfigOpts, name: str) -> float:

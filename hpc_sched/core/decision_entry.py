@@ -87,6 +87,7 @@ class LoggedScheduler:
 
 
 LANDED = "landed"
+SHADOW = "shadow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +114,12 @@ class DecisionEntry:
     shunned: Mapping[str, LoggedShunned] | None = None
     uses_shunned: bool = False  # whether the plan has VMs on them
     decision: str  # "planned", "no plan", "refused" or LANDED
+    mode: str = ""  # SHADOW if Nova has placed the VMs without hpc_sched
+    project: str | None = None  # id of the project that makes the request
     seconds: float | None = None  # time that the decision took
     plan: LoggedPlan | None = None
+    # In shadow mode: what the plan has for the VMs of this request, if it has others too.
+    own_plan: LoggedPlan | None = None
     # Planned host to its attraction, where applications there gain; see core.sharing.attraction.
     attraction: Mapping[str, float] | None = None
     claim: LoggedClaim | None = None  # None if none was tried

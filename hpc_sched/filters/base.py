@@ -10,11 +10,11 @@ from nova.scheduler import filters, host_manager
 from nova.scheduler import utils as scheduler_utils
 from oslo_log import log as logging
 
-from hpc_sched import exceptions
+from hpc_sched import conf, exceptions
 from hpc_sched.core.plan.result import Refusal
 from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.io import databases, loaded_topology
-from hpc_sched.nova_glue.request import decision_record, served_requests
+from hpc_sched.nova_glue.request import decision_record, served_requests, shadow
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
@@ -28,7 +28,8 @@ class GroupFilter(filters.BaseHostFilter):
 
     Requests without a group, and rebuilds, pass unchanged. An error in hpc_sched is logged with
     its traceback; then all hosts pass, or none if a new VM has a guarantee. A move is never
-    refused because something cannot be read.
+    refused because something cannot be read. In shadow mode all hosts pass, see
+    :mod:`hpc_sched.nova_glue.request.shadow`.
 
     One object serves all requests from many threads and has no state of any request.
     """
@@ -52,6 +53,9 @@ class GroupFilter(filters.BaseHostFilter):
     ) -> States:
         """Return the hosts that the group may use, in their order."""
         states, name = list(filter_obj_list), type(self).__name__
+        if conf.is_shadow(CONF):
+            shadow.run_filter(name, self._keep, self._needs_proof, states, spec_obj)
+            return states
         try:
             # Overriding this method bypasses Nova's own check for rebuilds.
             if not states or scheduler_utils.request_is_rebuild(spec_obj):

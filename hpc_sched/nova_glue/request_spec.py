@@ -35,6 +35,7 @@ class RequestedGroup:
     demand: dict[str, int]  # resource class to the amount of one VM
     hpc_specs: HPCSpecs
     request_id: str | None = None  # of the API request, req-...
+    project_id: str | None = None
     fitting: NovaFitting | None = None  # None without NUMA cells and PCI devices
     is_move: bool = False  # the RequestSpec says so; if not, the databases may
 
@@ -42,6 +43,12 @@ class RequestedGroup:
     def group_id(self) -> str:
         """Key of the group's tie order."""
         return self.group_uuid or self.instance_uuid
+
+    @property
+    def name(self) -> str:
+        """Name of the request in log lines."""
+        group = f"group {self.group_uuid}" if self.group_uuid else "implicit group"
+        return f"{group}, instance {self.instance_uuid}"
 
     @property
     def by_mdobp(self) -> bool:
@@ -84,6 +91,7 @@ def from_spec(spec: objects.RequestSpec, levels: Sequence[str]) -> RequestedGrou
         demand=demand(spec),
         hpc_specs=hpc_specs,
         request_id=request_id_of(spec),
+        project_id=project_of(spec),
         fitting=NovaFitting.of(spec),
         is_move=is_move(spec),
     )
@@ -143,6 +151,12 @@ def request_id_of(spec: objects.RequestSpec) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def project_of(spec: objects.RequestSpec) -> str | None:
+    """Return the id of the project that makes a request, or None if it is not known."""
+    found = _value_of(spec, "project_id")
+    return found if isinstance(found, str) else None
+
+
 def server_group_of(spec: objects.RequestSpec) -> str | None:
     """Return the uuid of a request's server group, or None without one."""
     uuid: str | None = _value_of(_server_group(spec), "uuid")
@@ -178,6 +192,11 @@ def demand(spec: objects.RequestSpec) -> dict[str, int]:
 def count_of(spec: objects.RequestSpec) -> int:
     """Return the number of VMs that a request was made for, at least 1."""
     return max(_value_of(spec, "num_instances") or 1, 1)
+
+
+def number_of(spec: objects.RequestSpec) -> int:
+    """Return the number of VMs that a request places."""
+    return 1 if is_move(spec) else count_of(spec)
 
 
 def _max_per_host(group: objects.InstanceGroup | None, policy: str | None) -> int | None:

@@ -17,7 +17,7 @@ from hpc_sched import conf
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.request import decision_record, served_requests
+from hpc_sched.nova_glue.request import decision_record, served_requests, shadow
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
@@ -48,7 +48,8 @@ class GroupWeigher(weights.BaseHostWeigher):
 
     Requests that the weigher does not place get no weights, and most weighers place none without a
     group. A weigher never refuses: invalid values are ignored with a WARNING, and after an error in
-    hpc_sched, which is logged with its traceback, there are no weights.
+    hpc_sched, which is logged with its traceback, there are no weights. In shadow mode there are
+    none either.
 
     One object serves all requests from many threads and has no state of any request.
     """
@@ -100,6 +101,9 @@ class GroupWeigher(weights.BaseHostWeigher):
         :func:`hpc_sched.nova_glue.instances.group_members.read`.
         """
         _weighing.hosts, _weighing.claimed = [], None
+        if conf.is_shadow(CONF):
+            shadow.end([host.obj for host in weighed_obj_list], weight_properties)
+            return []
         try:
             with served_requests.charge_waiting(weight_properties):
                 states = [host.obj for host in weighed_obj_list]

@@ -93,7 +93,7 @@ def test_a_decision_is_one_line_however_many_vms_the_request_has(group, tmp_path
     [record] = read_decisions(tmp_path / "decisions")
     assert record.keys() == {
         *("time", "request_id", "instance", "instances", "group", "policy", "app_class"),
-        *("wishes", "left", "awaiting"),
+        *("wishes", "left", "awaiting", "project"),
         *("members", "candidates", "removed", "decision", "plan", "seconds", "scheduler"),
     }
     assert record["decision"] == "planned"
@@ -166,7 +166,8 @@ def test_the_refusal_of_wishes_without_a_group_is_a_decision_too(monkeypatch, tm
     why_refused(states_of(), spec(group=None, extra_specs=wishing(max_leaves=1)))
     [record] = read_decisions(tmp_path / "decisions")
     assert record.keys() == {
-        *("time", "request_id", "instance", "group", "decision", "reason", "scheduler"),
+        *("time", "request_id", "instance", "group", "project"),
+        *("decision", "reason", "scheduler"),
     }
     assert record["decision"] == "refused"
     assert "hpc:max_leaves" in record["reason"]

@@ -22,6 +22,8 @@ LARGEST_SUM = 1e12
 
 def obstacle() -> str | None:
     """Return why this service makes no gang claims whatever the request, or None."""
+    if conf.is_shadow(CONF):
+        return "mode is shadow"
     if not CONF.hpc_sched.gang_claims:
         return "gang_claims is false"
     if not configured_plugins.enabled().multipliers.get(HOP_BYTE_WEIGHER, 0) > 0:

@@ -36,6 +36,13 @@ class ClaimObserver:
         """Return the VMs of the request that each HostState has taken. Shape (HostStates,)."""
         return self._count() - self._num_instances
 
+    @property
+    def is_released(self) -> bool:
+        """True once Nova has released its claims of the request after NoValidHost."""
+        # Nova marks the HostStates so.
+        taken = np.flatnonzero(self.placed() > 0).tolist()
+        return any(self.states[i].updated is None for i in taken)
+
     def _count(self) -> Array:
         return np.fromiter(
             (state.num_instances for state in self.states), np.int64, len(self.states)

@@ -1,5 +1,6 @@
 """The topology that this nova-scheduler uses: loaded at start, reloaded when it changes."""
 
+import math
 import re
 import threading
 import time
@@ -32,6 +33,8 @@ MAX_LISTED = 1000
 _MAX_PROBLEMS = 20
 # Seconds after a read of a command's output or a database in which the start reuses it.
 _START = 30.0
+# In place of a digest, in shadow mode.
+NO_TOPOLOGY = "none"
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 
 
@@ -78,19 +81,41 @@ class _Loaded:
     is_other: bool = False  # the fabric in use comes from another source
 
 
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A topology that could not be loaded when it was tried last, in shadow mode."""
+
+    error: str = "the topology has not been loaded yet"
+    logged: str = ""  # the error without its numbers
+    tried_at: float = -math.inf  # a time.monotonic()
+
+
 load_lock = threading.Lock()  # held while a topology is being read
 _loaded: _Loaded | None = None
+_missing = _Missing()
+_logged_options: set[str] = set()  # errors in options that have been logged, in shadow mode
 
 
 def start() -> None:
     """Check the options and load the topology, for filters and weighers.
 
+    In shadow mode errors are logged, once each, except an invalid mode.
+
     :raises exceptions.TopologyError: if the topology is missing or invalid
     :raises ValueError: if an option of [hpc_sched] has an invalid value
     """
     conf.register_opts(CONF)
-    conf.check(CONF)
-    load()
+    if not conf.is_shadow(CONF):
+        conf.check(CONF)
+        load()
+    else:
+        for text in map(str, conf.errors(CONF)):
+            if text not in _logged_options:
+                LOG.error("%s; nova-scheduler starts all the same, its mode is shadow", text)
+            _logged_options.add(text)
+        # Every filter and weigher calls this: a command that fails is run once for all.
+        if time.monotonic() - _missing.tried_at >= _START:
+            _try_to_load()
     # oslo.config keeps a set of hooks: repeated calls register one.
     CONF.register_mutate_hook(on_mutate)
 
@@ -119,12 +144,32 @@ def load() -> Fabric:
     return fabric
 
 
+def _try_to_load() -> None:
+    """Load the topology in shadow mode; log a new error once."""
+    global _missing
+    try:
+        load()
+    except Exception as error:
+        text, is_known = _error_text(error)
+        logged = _NUMBER.sub("#", text)
+        if logged != _missing.logged:
+            LOG.error("%s; without a topology nothing is planned", text, exc_info=not is_known)
+        _missing = _Missing(text, logged, time.monotonic())
+        if _loaded is None:
+            scheduler_digests.use_topology(NO_TOPOLOGY, "no topology")
+    else:
+        _missing = _Missing()
+
+
 def reload() -> bool:
     """Read the topology again if its description has changed; return whether it changed.
 
     Requests being served keep the old one. Each new mistake in the description or in an option is
     logged once, as an ERROR, and the last good topology stays in use.
     """
+    if _loaded is None and conf.is_shadow(CONF):
+        _try_to_load()
+        return _loaded is not None
     is_changed = _read_again()
     # Options may have changed too.
     _report_digests()
@@ -241,8 +286,14 @@ watch = PeriodicThread(reload, reload_interval)
 
 
 def current() -> Fabric:
-    """Return the fabric in use; load it if there is none, and start the thread for changes."""
+    """Return the fabric in use; load it if there is none, and start the thread for changes.
+
+    :raises exceptions.TopologyError: in shadow mode if there is none: no request waits for it
+    """
     loaded = _loaded
+    if loaded is None and conf.is_shadow(CONF):
+        watch.start()
+        raise exceptions.TopologyError(_missing.error)
     fabric = loaded.fabric if loaded is not None else load()
     watch.start()
     return fabric

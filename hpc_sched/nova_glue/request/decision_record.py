@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import asdict, replace
 
@@ -11,8 +12,10 @@ from nova import objects
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
+from hpc_sched import conf
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.decision_entry import (
+    SHADOW,
     DecisionEntry,
     LeafCandidates,
     LoggedClaim,
@@ -21,14 +24,21 @@ from hpc_sched.core.decision_entry import (
     LoggedShunned,
 )
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing.mdobp import DECIMALS
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
-from hpc_sched.nova_glue.request.group_state import GroupState, LoggedDecision
-from hpc_sched.nova_glue.request_spec import RequestedGroup, request_id_of, server_group_of
+from hpc_sched.nova_glue.request.followed_request import LoggedDecision
+from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.request_spec import (
+    number_of,
+    project_of,
+    request_id_of,
+    server_group_of,
+)
 from hpc_sched.topology import plurals
 
 CONF = nova.conf.CONF
@@ -59,7 +69,10 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         if path:
             uses_shunned = isinstance(answer, Plan) and request.uses_shunned(answer)
             entry = _entry(state, request, made, refused)
-            append(path, replace(entry, proven=is_proven, uses_shunned=uses_shunned).as_json())
+            entry = replace(entry, proven=is_proven, uses_shunned=uses_shunned)
+            if conf.is_shadow(CONF) and isinstance(answer, Plan):
+                entry = replace(entry, own_plan=_own_plan(state, request, answer))
+            append(path, entry.as_json())
     except Exception:
         LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
 
@@ -78,23 +91,55 @@ def log_refusal(state: GroupState, among: Array, why: str) -> None:
     log(state, answer, why)
 
 
-def log_early_refusal(spec: objects.RequestSpec, why: str, topology: str) -> None:
-    """Log the refusal of a request whose group has not been read.
+def log_early(
+    spec: objects.RequestSpec, why: str, topology: str, decision: str = "refused"
+) -> None:
+    """Log the refusal of a request whose group has not been read, or that it has no plan.
 
     :param topology: digest of the topology that the request came with
     """
-    LOG.info("instance %s: refused: %s", spec.instance_uuid, why)
+    LOG.info("%sinstance %s: %s: %s", _prefix(), spec.instance_uuid, decision, why)
     if CONF.hpc_sched.decision_log:
         entry = DecisionEntry(
             time=timeutils.utcnow().isoformat(),
             request_id=request_id_of(spec),
             instance=spec.instance_uuid,
             group=server_group_of(spec),
-            decision="refused",
+            left=number_of(spec) if conf.is_shadow(CONF) else None,
+            decision=decision,
+            mode=mode(),
+            project=project_of(spec),
             reason=why,
             scheduler=scheduler_digests.record(topology),
         )
         append(CONF.hpc_sched.decision_log, entry.as_json())
+
+
+def mode() -> str:
+    """Return the mode as records have it."""
+    return SHADOW if conf.is_shadow(CONF) else ""
+
+
+def _prefix() -> str:
+    return "shadow: " if conf.is_shadow(CONF) else ""
+
+
+def _own_plan(state: GroupState, request: GroupRequest, answer: Plan) -> LoggedPlan | None:
+    """Return what a plan has for the VMs of this request, at the cost of members plus these.
+
+    None if that is the whole plan, or if the plan has fewer places.
+    """
+    number = request.left
+    if not 0 < number < answer.count:
+        return None
+    first = state.claims.slot
+    hosts = Counter(answer.places[(first + i) % answer.count] for i in range(number))
+    members = state.subject.members
+    leaves = Counter[str]()
+    for host, count in hosts.items():
+        leaves[state.topology.leaf_of(host)] += count
+    cost = hop_bytes_of_counts(topology=state.topology, counts=hosts + (members or Counter()))
+    return LoggedPlan(dict(leaves), dict(hosts), None if math.isinf(cost) else cost)
 
 
 def _logged(state: GroupState, answer: Plan | Rejection) -> LoggedPlan | LoggedRejection:
@@ -143,15 +188,9 @@ def _sentence(
         hosts = (f"{mask.sum()} for {why}" for why, mask in sorted(state.shunned.items()))
         what += f"; hosts shunned: {', '.join(hosts)}"
     return (
-        f"{name_of(state.request)}: {request.awaiting} awaiting, "
+        f"{_prefix()}{state.request.name}: {request.awaiting} awaiting, "
         f"{int(request.members.sum())} members; {what}; {1000 * state.decisions.seconds:.1f} ms"
     )
-
-
-def name_of(request: RequestedGroup) -> str:
-    """Return the name of a request in log lines."""
-    group = f"group {request.group_uuid}" if request.group_uuid else "implicit group"
-    return f"{group}, instance {request.instance_uuid}"
 
 
 def _entry(
@@ -194,6 +233,8 @@ def _entry(
         removed={**state.removed, **(request.full_hosts or {}), **+full},
         shunned=_shunned(state) or None,
         decision=planned if refused is None else "refused",
+        mode=mode(),
+        project=requested.project_id,
         seconds=round(state.decisions.seconds, 6),
         plan=plan,
         attraction=None if plan is None else _attraction(problem, plan) or None,

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 import nova.conf
 import numpy as np
@@ -14,31 +14,22 @@ from hpc_sched import conf
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
-from hpc_sched.core.decision_entry import LoggedPlan, LoggedRejection
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import group_members, mdobp_input
-from hpc_sched.nova_glue.instances.claim_observer import GroupClaims
+from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver, GroupClaims
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request.decision_cache import DecisionCache
+from hpc_sched.nova_glue.request.followed_request import LoggedDecision, Subject
 from hpc_sched.nova_glue.request.group_turns import GroupTurn
 from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedDecision:
-    """What was logged of the first decision on a request."""
-
-    made: LoggedPlan | LoggedRejection
-    path: str | None  # of the decision log
-    is_refused: bool
 
 
 class GroupState:
@@ -178,6 +169,8 @@ class GroupState:
 
     def arrange_candidates(self, states: Sequence[host_manager.HostState]) -> None:
         """Put first the allocation candidate that the next VM shall claim on each host."""
+        if conf.is_shadow(CONF):
+            return
         current, place = self.claims.current_uuid, self.claimed_place
         if self.rooms.has_choices and self._arranged_for != current:
             self._arranged_for = current
@@ -219,9 +212,34 @@ class GroupState:
     @property
     def is_over(self) -> bool:
         """True once Nova has released its claims of the request after NoValidHost."""
-        # Nova marks the HostStates so.
-        taken = np.flatnonzero(self.claims.hosts.placed() > 0).tolist()
-        return any(self.candidates[i].updated is None for i in taken)
+        return self.observer.is_released
+
+    @property
+    def observer(self) -> ClaimObserver:
+        """The HostStates of the first call."""
+        return self.claims.hosts
+
+    @property
+    def subject(self) -> Subject:
+        """What the record of the outcome has of the request."""
+        hosts, request = self.topology.hosts, self.request
+        members = {hosts[i]: int(self.members[i]) for i in np.flatnonzero(self.members)}
+        return Subject(
+            request_id=request.request_id,
+            instance=request.instance_uuid,
+            instances=self.group.queue,
+            group=request.group_uuid,
+            left=self.group.left,
+            name=request.name,
+            topology=self.topology,
+            digest=self.fabric.digest,
+            members=Counter(members),
+            by_topology=request.hpc_specs.by_topology,
+        )
+
+    def name_of(self, position: int) -> str:
+        """Return the name of a HostState in the topology."""
+        return str(self.topology.hosts[self.host_index[position]])
 
     @property
     def has_known_members(self) -> bool:

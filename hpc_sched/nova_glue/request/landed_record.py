@@ -11,18 +11,19 @@ import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedLanding, LoggedPlan
+from hpc_sched.core.decision_entry import LANDED, SHADOW, DecisionEntry, LoggedLanding, LoggedPlan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
-from hpc_sched.nova_glue.request.decision_record import MAX_INSTANCES, name_of
-from hpc_sched.nova_glue.request.group_state import GroupState, LoggedDecision
+from hpc_sched.nova_glue.request import decision_record
+from hpc_sched.nova_glue.request.followed_request import Followed, LoggedDecision, Subject
 
 LOG = logging.getLogger(__name__)
 
@@ -32,14 +33,23 @@ IDLE = 60.0  # seconds after which any request is over; longer than a claim take
 # Requests that are followed. If the thread hangs, the records of earlier ones are lost.
 MAX_FOLLOWED = 1000
 
+# Log and record of a request that ends without a claim, in shadow mode.
+Failed = tuple[str, DecisionEntry]
 # A quiet request without claims is not kept alive, nor are its HostStates.
-_followed: deque[tuple[weakref.ref[GroupState], GroupState | None]] = deque(maxlen=MAX_FOLLOWED)
+_followed: deque["_Watched"] = deque(maxlen=MAX_FOLLOWED)
 _lock = threading.Lock()  # of write_all
 
 
-def follow(state: GroupState) -> None:
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    reference: weakref.ref[Followed]
+    kept: Followed | None
+    failed: Failed | None = None
+
+
+def follow(request: Followed) -> None:
     """Log where the VMs of a request have landed once it is over."""
-    _followed.append((weakref.ref(state), state))
+    _followed.append(_Watched(weakref.ref(request), request))
     _thread.start()
 
 
@@ -47,13 +57,13 @@ def write_all() -> None:
     """Log all requests that are over."""
     with _lock:
         for _ in range(len(_followed)):
-            reference, kept = _followed.popleft()
-            state = kept or reference()
+            watched = _followed.popleft()
+            request = watched.kept or watched.reference()
             try:
-                if state is not None and not _log(state):
-                    kept = kept if _idle(state) < QUIET else None
-                    has_claims = state.claims.hosts.placed().any()
-                    _followed.append((reference, state if has_claims else kept))
+                if request is None:
+                    _log_failed(watched.failed)
+                elif not _log(request):
+                    _followed.append(_watched_again(watched, request))
             except Exception:
                 LOG.exception("Where the VMs of a request landed cannot be logged")
 
@@ -61,71 +71,104 @@ def write_all() -> None:
 _thread = PeriodicThread(write_all, lambda: INTERVAL, "hpc_sched landed")
 
 
-def _idle(state: GroupState) -> float:
+def _watched_again(watched: _Watched, request: Followed) -> _Watched:
+    if request.observer.placed().any():
+        return replace(watched, kept=request)
+    if _idle(request) < QUIET:
+        return watched
+    return replace(watched, kept=None, failed=watched.failed or _failed(request))
+
+
+def _idle(request: Followed) -> float:
     """Return the seconds since Nova's last call for a request."""
-    return time.monotonic() - state.observed_at
+    return time.monotonic() - request.observed_at
 
 
-def _log(state: GroupState) -> bool:
-    """Log a request if it is over, and return whether it is; without claims there is no line.
+def _failed(request: Followed) -> Failed | None:
+    """Return the record of a request that ends without a claim; None where there is none."""
+    logged = request.logged
+    if decision_record.mode() != SHADOW or logged is None or not logged.path:
+        return None
+    return logged.path, _entry(request.subject, LoggedLanding(released=True))
 
-    INFO if the request failed, or its VMs are not where the plan has them, else DEBUG.
+
+def _log_failed(failed: Failed | None) -> None:
+    if failed is not None:
+        path, entry = failed
+        append(path, replace(entry, time=timeutils.utcnow().isoformat()).as_json())
+
+
+def _log(request: Followed) -> bool:
+    """Log a request if it is over, and return whether it is.
+
+    Without claims there is no line, except in shadow mode. INFO if the request failed, or its VMs
+    are not where the plan has them, else DEBUG.
     """
-    idle, logged, placed = _idle(state), state.logged, state.claims.hosts.placed()
+    idle, logged, placed = _idle(request), request.logged, request.observer.placed()
     took = np.flatnonzero(placed > 0).tolist()
+    is_shadow = decision_record.mode() == SHADOW
     if logged is None or not took:
-        return idle >= IDLE or (logged is not None and logged.is_refused)
-    is_released = state.is_over
-    is_over = is_released or int(placed.sum()) >= state.group.left
+        if idle >= IDLE:
+            _log_failed(_failed(request))
+            return True
+        return not is_shadow and logged is not None and logged.is_refused
+    subject, has_failed = request.subject, request.observer.is_released
+    is_over = has_failed or int(placed.sum()) >= subject.left
     if idle < (QUIET if is_over else IDLE):
         return False
     hosts: Counter[str] = Counter()
     for i in took:
-        hosts[state.topology.hosts[state.host_index[i]]] += int(placed[i])
-    landed = _landing(state, logged, hosts, is_released=is_released)
-    is_expected = not is_released and landed.as_planned is not False
+        hosts[request.name_of(i)] += int(placed[i])
+    landed = _landing(subject, logged, hosts, has_failed=has_failed)
+    is_expected = is_shadow or (not has_failed and landed.as_planned is not False)
     level = logging.DEBUG if is_expected else logging.INFO
-    LOG.log(level, "%s: %s", name_of(state.request), _sentence(landed))
+    LOG.log(level, "%s: %s", subject.name, _sentence(landed))
     if logged.path:
-        entry = DecisionEntry(
-            time=timeutils.utcnow().isoformat(),
-            request_id=state.request.request_id,
-            instance=state.request.instance_uuid,
-            instances=state.group.queue[:MAX_INSTANCES],
-            group=state.request.group_uuid,
-            left=state.group.left,
-            decision=LANDED,
-            landed=landed,
-            scheduler=scheduler_digests.record(state.fabric.digest),
-        )
-        append(logged.path, entry.as_json())
+        append(logged.path, _entry(subject, landed).as_json())
     return True
 
 
+def _entry(subject: Subject, landed: LoggedLanding) -> DecisionEntry:
+    return DecisionEntry(
+        time=timeutils.utcnow().isoformat(),
+        request_id=subject.request_id,
+        instance=subject.instance,
+        instances=subject.instances and subject.instances[: decision_record.MAX_INSTANCES],
+        group=subject.group,
+        left=subject.left,
+        decision=LANDED,
+        mode=decision_record.mode(),
+        landed=landed,
+        scheduler=scheduler_digests.record(subject.digest),
+    )
+
+
 def _landing(
-    state: GroupState, logged: LoggedDecision, hosts: Counter[str], *, is_released: bool
+    subject: Subject, logged: LoggedDecision, hosts: Counter[str], *, has_failed: bool
 ) -> LoggedLanding:
-    topology = state.topology
     leaves: Counter[str] = Counter()
-    for host, count in hosts.items():
-        leaves[topology.leaf_of(host)] += count
-    members = {topology.hosts[i]: int(state.members[i]) for i in np.flatnonzero(state.members)}
-    cost = hop_bytes_of_counts(topology=topology, counts=hosts + Counter(members))
+    cost = math.inf
+    topology = subject.topology and subject.topology.including(hosts)
+    if topology is not None:
+        for host, count in hosts.items():
+            leaves[topology.leaf_of(host)] += count
+    if topology is not None and subject.members is not None:
+        cost = hop_bytes_of_counts(topology=topology, counts=hosts + subject.members)
     plan: LoggedPlan | None = None
     # The weighers do not follow the plan of a class that is not placed by leaves.
-    if isinstance(logged.made, LoggedPlan) and state.request.hpc_specs.by_topology:
+    if isinstance(logged.made, LoggedPlan) and subject.by_topology:
         plan = logged.made
     as_planned = None
-    if plan is not None and not is_released:
+    if plan is not None and not has_failed:
         # The plan may be for more VMs than those of the request.
-        as_planned = hosts.total() >= state.group.left and hosts <= Counter(plan.hosts)
+        as_planned = hosts.total() >= subject.left and hosts <= Counter(plan.hosts)
     return LoggedLanding(
         leaves=dict(leaves.most_common()),
         hosts=dict(hosts),
         hop_bytes=None if math.isinf(cost) else cost,
         planned=None if plan is None else plan.leaves,
         as_planned=as_planned,
-        released=is_released,
+        released=has_failed,
     )
 
 

@@ -10,11 +10,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
+import nova.conf
 from nova import objects
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import exceptions
+from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.claim import claim_conditions
@@ -31,6 +32,7 @@ from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.nova_glue.request.unplanned_request import UnplannedRequest
 from hpc_sched.nova_glue.room import shunned_hosts
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 
@@ -95,7 +97,8 @@ def get_state(
             group = group_members.read(request, states, partial(look_up, known=in_flight))
             shunned = shunned_hosts.find(states, spec)
             entry.state = GroupState(request, group, states, entry.fabric, colocated, shunned, turn)
-            landed_record.follow(entry.state)
+            if not conf.is_shadow(CONF):
+                landed_record.follow(entry.state)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
         entry.state.decisions.seconds += time.perf_counter() - began
@@ -125,6 +128,11 @@ def get_unplanned(
 def find_state(spec: objects.RequestSpec) -> GroupState | None:
     """Return the state of the request's group if it has been read, else None."""
     return _entry(spec).state
+
+
+def fabric_of(spec: objects.RequestSpec) -> loaded_topology.Fabric:
+    """Return the fabric that a request is placed by."""
+    return _entry(spec).fabric
 
 
 def release_claims(spec: objects.RequestSpec) -> None:
@@ -204,4 +212,4 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
         if colocated.placed >= wanted:
             return
     entry.is_logged = True
-    decision_record.log_early_refusal(spec, why, entry.fabric.digest)
+    decision_record.log_early(spec, why, entry.fabric.digest)

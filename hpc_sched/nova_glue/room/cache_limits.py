@@ -6,7 +6,7 @@ import nova.conf
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import digests
+from hpc_sched import conf, digests
 from hpc_sched.core.sharing import attraction
 from hpc_sched.core.sharing.cache_interference import (
     ALPHA,
@@ -36,10 +36,18 @@ _file: WatchedFile[InterferenceIndex] = WatchedFile("interference index", _read)
 def start() -> None:
     """Read the interference index, if one is configured.
 
-    :raises exceptions.InterferenceError: if it is missing or wrong
+    :raises exceptions.InterferenceError: if it is missing or wrong; in shadow mode that is logged
     """
-    if CONF.hpc_sched.interference_file:
-        _file.start(CONF.hpc_sched.interference_file)
+    path = CONF.hpc_sched.interference_file
+    if not path:
+        return
+    if not conf.is_shadow(CONF):
+        _file.start(path)
+        return
+    try:
+        _file.current(path)
+    except Exception:
+        LOG.exception("The interference index %s cannot be read", path)
 
 
 def incompatible(name: str | None) -> frozenset[str]:

@@ -1,0 +1,273 @@
+"""Shadow mode: what hpc_sched would have done is planned and logged, and Nova notices nothing.
+
+The filters' own decisions are made for the first VM of a request, each among the hosts that those
+of hpc_sched before it would have left. They are made once: what Nova does for further VMs is its
+own. The decision is logged after the last filter, or if others follow it, or without filters, at
+the first weighing. Nothing here raises, and no HostState and no RequestSpec is changed: gang claims
+have an obstacle, and allocation candidates are not arranged.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+import nova.conf
+from nova import objects
+from nova.scheduler import host_manager
+from nova.scheduler import utils as scheduler_utils
+from oslo_log import log as logging
+
+from hpc_sched import exceptions
+from hpc_sched.enabled_plugins import FILTER_ORDER
+from hpc_sched.nova_glue import configured_plugins, request_spec
+from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
+from hpc_sched.nova_glue.io import databases, loaded_topology
+from hpc_sched.nova_glue.request import decision_record, landed_record, served_requests
+from hpc_sched.nova_glue.request.followed_request import LoggedDecision, Subject
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+States = list[host_manager.HostState]
+Keep = Callable[[States, objects.RequestSpec], States]
+NeedsProof = Callable[[objects.RequestSpec], bool]
+
+
+class _ShadowRequest:
+    """One request; a ``followed_request.Followed``. Used by the thread that serves it."""
+
+    def __init__(self) -> None:
+        self.observed_at = time.monotonic()
+        self.is_decided = False
+        self.filters: set[str] = set()  # that have run
+        self.kept: frozenset[int] | None = None  # id() of HostStates; None: all
+        self.problem = ""  # the last failure of hpc_sched, or of what it reads
+        self.logged: LoggedDecision | None = None
+        self._subject: Subject | None = None
+        self._fabric: loaded_topology.Fabric | None = None
+        self._observer = ClaimObserver(())
+
+    @property
+    def subject(self) -> Subject:
+        """What the record of the outcome has of the request."""
+        assert self._subject is not None
+        return self._subject
+
+    @property
+    def observer(self) -> ClaimObserver:
+        """The HostStates among which Nova chooses."""
+        return self._observer
+
+    def name_of(self, position: int) -> str:
+        """Return the name of a HostState in the topology."""
+        state = self._observer.states[position]
+        if self._fabric is None:
+            return str(state.nodename or state.host)
+        return self._fabric.name_of(state.host, state.nodename)
+
+    def among(self, states: States) -> States:
+        """Return the HostStates that are candidates for hpc_sched."""
+        if self.kept is None:
+            return states
+        return [state for state in states if id(state) in self.kept]
+
+    def follow(self, subject: Subject, fabric: loaded_topology.Fabric | None) -> None:
+        """Set what the record of the outcome has of the request."""
+        self._subject, self._fabric = subject, fabric
+
+    def watch(self, states: States, logged: LoggedDecision) -> None:
+        """Log where Nova places the VMs, on any of these HostStates."""
+        self.logged, self._observer = logged, ClaimObserver(states)
+        landed_record.follow(self)
+
+
+# The requests being served, until Nova drops the RequestSpec.
+_requests: weakref.WeakKeyDictionary[objects.RequestSpec, _ShadowRequest] = (
+    weakref.WeakKeyDictionary()
+)
+_lock = threading.Lock()
+
+
+def run_filter(
+    name: str,
+    keep: Keep,
+    needs_proof: NeedsProof,
+    states: States,
+    spec: objects.RequestSpec,
+) -> None:
+    """Run a filter for the first VM of a request, and note which hosts it would have left.
+
+    :param name: of the filter
+    :param keep: returns the hosts that pass, or raises RefusedError
+    :param needs_proof: whether a failure refuses the request
+    """
+    try:
+        request = _request(spec)
+        if request.is_decided or name in request.filters:
+            return
+        request.filters.add(name)
+        candidates = request.among(states)
+        if not candidates:
+            why = "no host is left: other filters remove those that hpc_sched keeps"
+            _refuse(request, spec, states, candidates, why)
+            return
+        kept = candidates
+        try:
+            with served_requests.charge_waiting(spec):
+                kept = keep(candidates, spec)
+        except exceptions.RefusedError as refusal:
+            _refuse(request, spec, states, candidates, str(refusal))
+            return
+        except exceptions.TopologyError:
+            _decide(request, states, spec)
+            return
+        except Exception as error:
+            request.problem = _problem(name, error)
+            if _needs_proof(needs_proof, spec):
+                why = f"a guarantee cannot be proven: {request.problem}"
+                _refuse(request, spec, states, candidates, why)
+                return
+        request.kept = frozenset(map(id, kept))
+        if _is_last(name):
+            _decide(request, states, spec)
+    except Exception:
+        LOG.exception("%s failed in shadow mode", name)
+
+
+def end(states: States, spec: objects.RequestSpec) -> None:
+    """Log the decision on a request at its first weighing, unless a filter has."""
+    try:
+        request = _request(spec)
+        if not request.is_decided:
+            _decide(request, states, spec)
+    except Exception:
+        LOG.exception("A weigher failed in shadow mode")
+
+
+def _request(spec: objects.RequestSpec) -> _ShadowRequest:
+    with _lock:
+        found = _requests.get(spec)
+        if found is None:
+            found = _requests[spec] = _ShadowRequest()
+            found.is_decided = scheduler_utils.request_is_rebuild(spec)
+    found.observed_at = time.monotonic()
+    return found
+
+
+def _is_last(name: str) -> bool:
+    """True if the decision is logged after a filter; else a weigher follows."""
+    plugins = configured_plugins.enabled()
+    behind = plugins.filters[plugins.filters.index(name) + 1 :] if name in plugins.filters else ()
+    # Nova's own filters behind those of hpc_sched remove candidates too.
+    return not behind or (not plugins.multipliers and not set(FILTER_ORDER) & set(behind))
+
+
+def _decide(request: _ShadowRequest, states: States, spec: objects.RequestSpec) -> None:
+    """Plan and log.
+
+    :param states: all that Nova may choose from
+    """
+    request.is_decided = True
+    candidates = request.among(states)
+    try:
+        with served_requests.charge_waiting(spec):
+            state = served_requests.get_state(spec, candidates)
+            if state is not None:
+                state.warn_of_faults()
+                positions = state.positions(candidates)
+                decision_record.log(state, state.decide(state.group_request(positions)))
+    except exceptions.TopologyError as error:
+        request.problem = f"no topology: {error}"
+        state = None
+    except Exception as error:
+        request.problem = _problem("The plan", error)
+        state = None
+    if state is not None and state.logged is not None:
+        _follow(request, spec, states, state.logged)
+    elif request.problem and _is_planned(spec):
+        _log_early(request, spec, states, request.problem, "no plan")
+
+
+def _refuse(
+    request: _ShadowRequest,
+    spec: objects.RequestSpec,
+    states: States,
+    candidates: States,
+    why: str,
+) -> None:
+    """Log what would have been refused."""
+    request.is_decided = True
+    state = served_requests.find_state(spec)
+    if state is not None:
+        decision_record.log_refusal(state, state.positions(candidates), why)
+    if state is not None and state.logged is not None:
+        _follow(request, spec, states, state.logged)
+    else:
+        _log_early(request, spec, states, why, "refused")
+
+
+def _log_early(
+    request: _ShadowRequest, spec: objects.RequestSpec, states: States, why: str, decision: str
+) -> None:
+    try:
+        fabric = served_requests.fabric_of(spec)
+    except exceptions.TopologyError:
+        fabric = None
+    digest = loaded_topology.NO_TOPOLOGY if fabric is None else fabric.digest
+    decision_record.log_early(spec, why, digest, decision)
+    logged = LoggedDecision(None, CONF.hpc_sched.decision_log, is_refused=decision == "refused")
+    subject = Subject(
+        request_id=request_spec.request_id_of(spec),
+        instance=spec.instance_uuid,
+        instances=None,
+        group=request_spec.server_group_of(spec),
+        left=request_spec.number_of(spec),
+        name=f"instance {spec.instance_uuid}",
+        topology=None if fabric is None else fabric.topology,
+        digest=digest,
+        members=None,
+        by_topology=False,
+    )
+    request.follow(subject, fabric)
+    request.watch(states, logged)
+
+
+def _follow(
+    request: _ShadowRequest, spec: objects.RequestSpec, states: States, logged: LoggedDecision
+) -> None:
+    state = served_requests.find_state(spec)
+    assert state is not None
+    request.follow(state.subject, state.fabric)
+    request.watch(states, logged)
+
+
+def _needs_proof(needs_proof: NeedsProof, spec: objects.RequestSpec) -> bool:
+    """True if a failure refuses a request, as in active mode."""
+    try:
+        return not request_spec.is_move(spec) and needs_proof(spec)
+    except Exception:
+        return True
+
+
+def _is_planned(spec: objects.RequestSpec) -> bool:
+    """True if a request has a group to plan, as far as that can be told without a topology."""
+    try:
+        return request_spec.from_spec(spec, ()) is not None
+    except Exception:
+        # The failure itself is logged. What cannot be read may be a group.
+        return True
+
+
+def _problem(what: str, error: Exception) -> str:
+    """Return a failure as a sentence, and log it."""
+    if isinstance(error, databases.OUTAGES):
+        text = f"{databases.API_DATABASE}: {databases.reason(error)}"
+        LOG.warning("%s: %s", what, text)
+        return text
+    if isinstance(error, exceptions.TopologyError):
+        return f"no topology: {error}"
+    LOG.exception("%s failed in shadow mode", what)
+    return f"hpc_sched failed: {type(error).__name__}: {error}"
