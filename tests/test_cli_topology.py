@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from hpc_sched import topology
 from hpc_sched.cli import main
+from hpc_sched.cli.common import output
 from hpc_sched.cli.topology import topology_check
 from hpc_sched.snapshot.model import Aggregate, Flavor, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import snapshot_file as snapshot_file
@@ -369,7 +370,7 @@ def test_a_terminal_without_unicode_gets_plain_lines(tmp_path: Path):
 def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path: Path):
     for name in ("fabric.yaml", "big.yaml"):
         done = run(f"$SCHED topology show {name} | true; exit ${{PIPESTATUS[0]}}", tmp_path)
-        assert (done.returncode, done.stdout, done.stderr) == (main.CLOSED_PIPE, b"", b"")
+        assert (done.returncode, done.stdout, done.stderr) == (output.CLOSED_PIPE, b"", b"")
 
 
 def test_a_full_disk_is_a_failure(tmp_path: Path):

@@ -1,6 +1,5 @@
 """The command hpc-sched."""
 
-import io
 import logging
 import os
 import shlex
@@ -8,14 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from cliff.app import App
-from cliff.command import Command
 from cliff.commandmanager import CommandManager
 
 import hpc_sched
 from hpc_sched import exceptions
-
-# Exit code that a shell reports after a closed pipe: 128 + SIGPIPE.
-CLOSED_PIPE = 141
+from hpc_sched.cli.common import output
 
 
 class HPCSchedApp(App):
@@ -45,11 +41,6 @@ class HPCSchedApp(App):
         if self.options.verbose_level < 2:
             logging.root.handlers[-1].addFilter(_is_ours_or_warning)
 
-    def clean_up(self, cmd: Command, result: int, err: BaseException | None) -> None:
-        """Log the further problems of an error; cliff has logged the first."""
-        for problem in getattr(err, "problems", ())[1:]:
-            self.LOG.error(problem)
-
 
 def _is_ours_or_warning(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING or record.name.startswith(("hpc_sched", "hpc-sched"))
@@ -62,25 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         print("standard output: is closed", file=sys.stderr)
         return 1
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names may hold letters that the terminal's encoding lacks.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    output.escape_unencodable(sys.stdout)
     handlers = list(logging.root.handlers)
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))
     finally:
         # cliff adds a handler in every run; a second run in this process would log errors twice.
         logging.root.handlers[:] = handlers
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        # The interpreter would write the rest at its end, and fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return CLOSED_PIPE
-        print(f"standard output: cannot be written: {error.strerror}", file=sys.stderr)
-        return 1
-    return code
+    return output.flush(sys.stdout) or code
 
 
 def _run(arguments: list[str]) -> int:

@@ -11,7 +11,8 @@ from cliff.formatters.value import ValueFormatter
 from cliff.lister import Lister
 from stevedore.extension import Extension, ExtensionManager
 
-from hpc_sched import terminal_text
+from hpc_sched import exceptions, terminal_text
+from hpc_sched.snapshot.source.connection import Connect
 
 TEXT = "text"
 
@@ -23,6 +24,8 @@ class HPCSchedCommand(Command):
 
     EPILOG: str  # examples and exit codes
     exit_code = 0
+    # Connects to the cloud in place of an option that names it.
+    cloud: Connect | None = None
 
     def get_epilog(self) -> str:
         """Return the epilog without reading the metadata of all distributions, as cliff does."""
@@ -32,6 +35,8 @@ class HPCSchedCommand(Command):
         """Return the parser with the command's own arguments."""
         self.parser: argparse.ArgumentParser = super().get_parser(prog_name)
         self.parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        if self.cloud is not None:
+            self.parser.set_defaults(cloud=self.cloud)
         self.add_arguments(self.parser)
         return self.parser
 
@@ -44,7 +49,14 @@ class HPCSchedCommand(Command):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command and return its exit code."""
         self.check(parsed_args)
-        return int(super().run(parsed_args)) or self.exit_code
+        try:
+            return int(super().run(parsed_args)) or self.exit_code
+        except exceptions.HPCSchedError as error:
+            # cliff would log the first problem alone.
+            self.app.LOG.error(error, exc_info=bool(self.app.options.debug))
+            for problem in getattr(error, "problems", ())[1:]:
+                self.app.LOG.error(problem)
+            return 1
 
     def write_lines(self, lines: Iterable[str]) -> None:
         """Write lines to standard output; escape what a terminal would obey.

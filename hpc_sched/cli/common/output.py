@@ -1,5 +1,7 @@
 """Output of a command: data on standard output or in a file, messages on standard error."""
 
+import io
+import os
 import sys
 import time
 from collections.abc import Collection, Sequence
@@ -7,8 +9,30 @@ from typing import Any, TextIO
 
 from hpc_sched import exceptions, files, terminal_text
 
+# Exit code that a shell reports after a closed pipe: 128 + SIGPIPE.
+CLOSED_PIPE = 141
 _MAX_STATUS = 200
 _CLEAR_LINE = "\r\x1b[K"
+
+
+def escape_unencodable(stream: TextIO) -> None:
+    """Escape from now on the letters that a stream's encoding lacks: names may hold them."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+
+
+def flush(stream: TextIO) -> int:
+    """Write what is left to a stream; return 0, or the exit code if it cannot be written."""
+    try:
+        stream.flush()
+    except OSError as error:
+        # The interpreter would write the rest at its end, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if isinstance(error, BrokenPipeError):
+            return CLOSED_PIPE
+        print(f"standard output: cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def write_utf8(text: str, stream: TextIO) -> None:

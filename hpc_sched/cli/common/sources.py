@@ -154,8 +154,10 @@ def topology_of(
 def add_state_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name the cloud."""
     group = parser.add_argument_group("cloud").add_mutually_exclusive_group()
-    what = "cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)"
-    group.add_argument("--cloud", metavar="NAME", help=what)
+    # A command may come with its connection, see HPCSchedCommand.cloud.
+    if parser.get_default("cloud") is None:
+        what = "cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)"
+        group.add_argument("--cloud", metavar="NAME", help=what)
     what = "read a file of hpc-sched snapshot save in place of the cloud"
     group.add_argument("--snapshot", metavar="FILE", help=what)
 

@@ -1,6 +1,6 @@
 """Connection to the APIs of Nova and Placement, by openstacksdk."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ _RIGHTS = {
 _NAMES = {"compute": "Nova", "placement": "Placement"}
 
 _error = exceptions.SnapshotError
+
+Connect = Callable[[], Any]  # returns a Connection of openstacksdk
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,11 @@ class Api:
         return document
 
 
-def connect(cloud: str | None) -> tuple[Api, Api]:
+def connect(cloud: str | Connect | None) -> tuple[Api, Api]:
     """Return the APIs of a cloud's Nova and Placement. At most a token is requested.
 
-    :param cloud: name in clouds.yaml; by default that of OS_CLOUD, or the OS_* variables
+    :param cloud: name in clouds.yaml, or a function that connects; by default OS_CLOUD, or the
+        OS_* variables
     :raises exceptions.SnapshotError: without openstacksdk, such a cloud or an endpoint
     """
     try:
@@ -78,9 +81,10 @@ def connect(cloud: str | None) -> tuple[Api, Api]:
         from openstack import exceptions as sdk
     except ImportError as failure:
         raise _error(MISSING) from failure
-    name = f"cloud {cloud}" if cloud else "cloud of the OS_* variables"
+    is_named = cloud and not callable(cloud)
+    name = f"cloud {cloud}" if is_named else "cloud of the OS_* variables"
     try:
-        found = openstack.connect(cloud=cloud)
+        found = cloud() if callable(cloud) else openstack.connect(cloud=cloud)
         nova = Api("compute", found.compute, NOVA_VERSION)
         return nova, Api("placement", found.placement, PLACEMENT_VERSION)
     except (keystone.ClientException, sdk.SDKException) as failure:

@@ -13,7 +13,7 @@ from hpc_sched import exceptions
 from hpc_sched.core.room.provider_tree import Provider
 from hpc_sched.snapshot.model import Aggregate, Flavor, Group, Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import connection, placement_providers
-from hpc_sched.snapshot.source.connection import Api
+from hpc_sched.snapshot.source.connection import Api, Connect
 from hpc_sched.snapshot.source.placement_providers import Progress
 
 Json = Mapping[str, Any]
@@ -21,7 +21,7 @@ Json = Mapping[str, Any]
 PAGE = 1000
 
 
-def take(cloud: str | None = None, progress: Progress = lambda _text: None) -> Snapshot:
+def take(cloud: str | Connect | None = None, progress: Progress = lambda _text: None) -> Snapshot:
     """Return the state that Nova and Placement report, of all projects.
 
     The answers are read one after the other: a change in between may show in only some of them.

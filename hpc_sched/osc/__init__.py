@@ -1,0 +1,1 @@
+"""The commands of hpc-sched in the shell of python-openstackclient: openstack hpc ..."""

@@ -1,0 +1,232 @@
+"""openstack hpc ... in a real shell of python-openstackclient, on the Nova in this process.
+
+::
+
+          core
+         /    \\
+      leaf1  leaf2
+      n1 n2  n3 n4      n5 is a compute too, which the topology does not name
+
+Each command line runs twice, as hpc-sched ... --cloud test and as openstack --os-cloud test hpc ...
+"""
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_sched.cli import main
+from hpc_sched.demo.nova_cloud import NovaCloud
+from tests.functional import cloud_file
+from tests.functional.clouds import SAMPLE_CONF, write_topology
+from tests.functional.states import read_landings
+
+shell = pytest.importorskip("openstackclient.shell")
+
+LEAVES = {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def folder(start_cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Write nova.conf, clouds.yaml and a decision log of a cloud with a group of three VMs."""
+    folder = tmp_path_factory.mktemp("osc")
+    log = folder / "decisions.json"
+    cloud: NovaCloud = start_cloud(LEAVES, options={("hpc_sched", "decision_log"): str(log)})
+    cloud.start_computes(["n1", "n2", "n3", "n4", "n5"])
+    topology = write_topology(folder, LEAVES)
+    (folder / "nova.conf").write_text(
+        f"{SAMPLE_CONF.read_text()}\n[hpc_sched]\ntopology_file = {topology}\n"
+        f"decision_log = {log}\n"
+    )
+    with cloud_file.written(cloud, folder / "clouds.yaml"):
+        flavor = cloud.flavor("two", vcpus=2, extra_specs={"hpc:app_class": "sync"})
+        cloud.flavor("whole", vcpus=16, memory_mb=65536)
+        group = cloud.server_group("job", "anti-affinity", {"max_server_per_host": 2})
+        cloud.wait(cloud.boot(flavor, count=3, group=group, name="worker"))
+        read_landings(log)
+        yield folder
+
+
+@pytest.fixture
+def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> Run:
+    """Return a function that runs a command line in one of the two."""
+    # cliff reads the name of the program once, from pytest's arguments.
+    monkeypatch.setattr(shell.OpenStackShell, "NAME", "openstack")
+    monkeypatch.chdir(folder)
+
+    def run_(program: Callable[[list[str]], int], *arguments: str) -> tuple[int, str, str]:
+        handlers, level = list(logging.root.handlers), logging.root.level
+        try:
+            code = program(list(arguments))
+        except SystemExit as end:
+            code = end.code
+        finally:
+            logging.root.handlers[:] = handlers
+            logging.root.setLevel(level)
+        captured = capsys.readouterr()
+        # Nova logs in this process, and its API a line for each request.
+        talk = [line for line in captured.err.splitlines(True) if not line.startswith("127.0.0.1 ")]
+        return code, captured.out, "".join(talk)
+
+    return run_
+
+
+@pytest.fixture
+def both(run: Run) -> Run:
+    """Return a function that runs a command in both programs, and checks that they agree."""
+
+    def both_(line: str, cloud: str = "test") -> tuple[int, str, str]:
+        arguments = line.split()
+        alone = run(main.main, *arguments, "--cloud", cloud)
+        in_shell = run(shell.main, "--os-cloud", cloud, "hpc", *arguments)
+        assert in_shell == alone
+        return in_shell
+
+    return both_
+
+
+CONF = "--config-file nova.conf"
+
+
+@pytest.mark.parametrize("form", ["", "-f table", "-f json", "-f yaml", "-f value", "-f csv"])
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("fits --flavor two", 0),
+        ("fits --flavor two --count 8 --level leaf", 0),
+        ("fits --flavor two --count 8 --summary", 0),
+        ("fits --flavor two --count 2 --group job", 0),
+        ("fits --vcpus 3 --ram 64 --count 4 --policy anti-affinity -c Host", 0),
+        ("fits --flavor whole --count 9", 3),
+        ("fits --flavor whole --count 3 --level leaf --summary", 3),
+        ("group show job", 0),
+        ("group show job --summary", 0),
+    ],
+)
+def test_the_shell_prints_what_hpc_sched_prints(both, line: str, code: int, form: str):
+    found, out, _ = both(f"{line} {CONF} {form}")
+    assert found == code
+    assert out or ("count 9" in line and form in ("-f value", "-f csv"))
+
+
+@pytest.mark.parametrize("form", ["", "-f text", "-f json", "-f csv --depth 1"])
+@pytest.mark.parametrize("source", ["topology.yaml", CONF])
+def test_a_topology_is_shown_with_what_runs_on_the_cloud_of_the_shell(both, source: str, form: str):
+    code, out, err = both(f"topology show {source} {form}")
+    assert code == 0
+    assert "1 hypervisor not in this topology" in err
+    assert "vms" in out.lower()
+
+
+@pytest.mark.parametrize("end", ["", "--last", "--json"])
+def test_decisions_are_explained(both, end: str):
+    code, out, err = both(f"explain job --decision-log decisions.json {end}")
+    assert code == 0
+    assert "job" in out or json.loads(out)["group"] in err
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("fits --flavor tow --count 2 --config-file nova.conf", "there is no flavor 'tow'"),
+        ("fits --flavor two", "name a topology with --topology"),
+        ("fits --flavor two --level nowhere --count 2 --config-file nova.conf", "no level"),
+        ("group show jbo --config-file nova.conf", "jbo"),
+        ("topology show missing.yaml", "missing.yaml: cannot be read"),
+        ("topology show broken.yaml", "broken.yaml:1: "),
+        ("explain nothing --decision-log decisions.json", "nothing"),
+        ("explain nothing --decision-log missing.json", "missing.json"),
+    ],
+)
+def test_an_error_is_a_line_and_exit_code_1(both, folder: Path, line: str, error: str):
+    (folder / "broken.yaml").write_text("switches: [{name: s, host: n1}, {hosts: n2, name: 7}]\n")
+    code, out, err = both(line)
+    assert (code, out) == (1, "")
+    assert error in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("cloud", ["reader", "no-placement", "no-placement-rights", "gone"])
+def test_a_cloud_that_cannot_be_read_is_the_same_error(both, cloud: str):
+    code, out, err = both(f"group show job {CONF}", cloud)
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fits --config-file nova.conf",
+        "fits --flavor two --summary",
+        "fits --flavor two --count none",
+        "topology show -c Switch",
+        "explain",
+    ],
+)
+def test_wrong_usage_is_exit_code_2_before_anything_is_read(run, line: str):
+    alone = run(main.main, *line.split())
+    in_shell = run(shell.main, "hpc", *line.split())
+    assert (in_shell[0], in_shell[1]) == (alone[0], alone[1]) == (2, "")
+    assert in_shell[2].splitlines()[-1] == f"openstack hpc{alone[2].splitlines()[-1][9:]}"
+
+
+def test_the_cloud_is_named_by_the_option_of_the_shell_alone(run):
+    code, _, err = run(shell.main, *"hpc fits --flavor two --cloud test".split())
+    assert code == 2
+    assert "--cloud" in err.splitlines()[-1]
+    code, out, _ = run(shell.main, *f"hpc group show job {CONF} --os-cloud test".split())
+    assert (code, out.count("worker")) == (0, 3)
+
+
+def test_a_snapshot_needs_no_cloud_and_no_rights(run, monkeypatch):
+    saved = run(main.main, *f"snapshot save state.json {CONF} --cloud test".split())
+    assert saved[0] == 0
+    monkeypatch.delenv("OS_CLIENT_CONFIG_FILE")
+    line = "fits --snapshot state.json --flavor two -f json".split()
+    assert run(shell.main, "hpc", *line) == run(main.main, *line)
+    line = "fits --flavor two --config-file nova.conf".split()
+    code, out, err = run(shell.main, "hpc", *line)
+    assert (code, out) == (1, "")
+    assert re.search(r"\bauth", err.splitlines()[0])
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("name", ["explain", "fits", "group show", "topology show"])
+def test_the_help_names_the_command_of_the_shell(run, name: str):
+    code, out, err = run(shell.main, "help", "hpc", *name.split())
+    assert (code, err) == (0, "")
+    assert out.startswith(f"usage: openstack hpc {name} ")
+    assert f"openstack hpc {name} " in out.split("\nexamples:")[1]
+    assert f"hpc-sched {name}" not in out
+    assert "--snapshot FILE" in out
+    assert "--cloud" not in out
+    assert "\nexit codes: " in out
+    alone = run(main.main, "help", *name.split())[1]
+    # The list of all commands has the same first sentence.
+    title = re.search(r"\n\n([A-Z][^\n]*)", alone)[1].removesuffix(".")
+    listed = " ".join(run(shell.main, "--help")[1].split())
+    assert f"hpc {name} {title}" in listed
+
+
+def test_the_shell_lists_and_completes_the_commands(run):
+    listed = run(shell.main, *"command list --group openstack.hpc.v1 -f json".split())
+    assert json.loads(listed[1]) == [
+        {
+            "Command Group": "openstack.hpc.v1",
+            "Commands": ["hpc explain", "hpc fits", "hpc group show", "hpc topology show"],
+        }
+    ]
+    code, out, _ = run(shell.main, "complete")
+    assert code == 0
+    assert re.search(r"cmds_hpc='explain fits group topology'", out)
+    assert re.search(r"cmds_hpc_fits='.*--flavor", out)
+
+
+def test_shell_is_not_imported_by_the_commands_of_hpc_sched():
+    assert "hpc_sched.osc" not in main.__dict__
+    assert sys.modules["openstackclient.shell"] is shell
