@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "hpc_sched"
 
 # The parts that must run where no Nova is installed, with the modules at the top.
-PURE = {"topology", "core", "sim", "experiments", "snapshot", "cli"}
+PURE = {"topology", "core", "sim", "experiments", "snapshot", "cli", "osc"}
 # Without a part of their own: any part may import these.
 BASE = {"exceptions", "files", "decimals", "digests", "json_values", "table_file", "yaml_nodes"}
 # Who may import what of the package: arrows point inward.
@@ -34,6 +34,8 @@ ALLOWED = {
     "conf": {"core", "exceptions", "topology_options"},
     "topology_options": {"exceptions"},
     "snapshot": {"snapshot", "core", "topology", "conf", "enabled_plugins", "terminal_text", *BASE},
+    # Its modules name the commands by texts: python-openstackclient imports it for all commands.
+    "osc": {"cli", "exceptions"},
     "sim": {"sim", "snapshot", "core", "topology", *BASE},
     "experiments": {"experiments", "sim", "core", "topology", *BASE},
     "nova_glue": {
@@ -172,6 +174,13 @@ def test_the_pure_parts_import_where_nova_is_blocked():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_the_commands_of_hpc_sched_need_no_openstackclient():
+    theirs = {"openstackclient", "osc_lib"}
+    for path in modules():
+        if part_of(path) != "osc":
+            assert theirs.isdisjoint(name.split(".")[0] for name in imports_of(path)), path
+
+
 def test_nothing_registers_options_at_import():
     code = (
         "from oslo_config import cfg\n"
@@ -191,6 +200,8 @@ def test_every_entry_point_resolves():
         "hpc_sched.policies",
         "hpc_sched.queues",
         "nova.api.extra_spec_validators",
+        "openstack.cli.extension",
+        "openstack.hpc.v1",
         "oslo.config.opts",
     }
     # Nova's modules want its objects registered and its threads chosen first, as a service does.

@@ -58,7 +58,7 @@ class _HPCCommand(Command):
         self.auth_required = True
         try:
             self.app.prepare_to_run_command(self)
-            return self.app.client_manager.hpc
+            return self.app.client_manager.sdk_connection
         except (osc.AuthorizationFailure, osc.CommandError) as failure:
             raise exceptions.SnapshotError(str(failure)) from failure
 

@@ -11,7 +11,7 @@ API_VERSIONS = ("1",)
 
 
 def make_client(instance: Any) -> Any:
-    """Return the connection of a client manager, from which the commands take Nova's APIs."""
+    """Return the connection of a client manager, which the commands use."""
     return instance.sdk_connection
 
 

@@ -13,11 +13,15 @@ Each command line runs twice, as hpc-sched ... --cloud test and as openstack --o
 import json
 import logging
 import re
-import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from keystoneauth1 import fixture
 
 from hpc_sched.cli import main
 from hpc_sched.demo.nova_cloud import NovaCloud
@@ -29,6 +33,41 @@ shell = pytest.importorskip("openstackclient.shell")
 
 LEAVES = {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}
 Run = Callable[..., tuple[int, str, str]]
+
+
+@contextmanager
+def keystone(cloud: NovaCloud) -> Iterator[str]:
+    """Serve tokens for the user admin, in place of Keystone, and return the URL."""
+    token = fixture.V3Token(user_name=cloud_file.ADMIN, project_name="admin")
+    for type_, url in (
+        ("compute", cloud.api.base_url),
+        ("placement", cloud.placement_fixture.endpoint),
+    ):
+        token.add_service(type_).add_standard_endpoints(public=url, region="here")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(200, fixture.DiscoveryList(f"http://{self.headers['Host']}", v2=False))
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            user = asked["auth"]["identity"]["password"]["user"]
+            is_right = (user["name"], user["password"]) == (cloud_file.ADMIN, "right")
+            self._answer(201 if is_right else 401, token if is_right else {})
+
+        def _answer(self, status: int, content: dict[str, Any]) -> None:
+            self.send_response(status)
+            self.send_header("X-Subject-Token", cloud_file.ADMIN)
+            self.end_headers()
+            self.wfile.write(json.dumps(content).encode())
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v3"
+        server.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +82,8 @@ def folder(start_cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
         f"{SAMPLE_CONF.read_text()}\n[hpc_sched]\ntopology_file = {topology}\n"
         f"decision_log = {log}\n"
     )
-    with cloud_file.written(cloud, folder / "clouds.yaml"):
+    with cloud_file.written(cloud, folder / "clouds.yaml"), keystone(cloud) as url:
+        (folder / "keystone").write_text(url)
         flavor = cloud.flavor("two", vcpus=2, extra_specs={"hpc:app_class": "sync"})
         cloud.flavor("whole", vcpus=16, memory_mb=65536)
         group = cloud.server_group("job", "anti-affinity", {"max_server_per_host": 2})
@@ -82,9 +122,9 @@ def both(run: Run) -> Run:
 
     def both_(line: str, cloud: str = "test") -> tuple[int, str, str]:
         arguments = line.split()
-        alone = run(main.main, *arguments, "--cloud", cloud)
+        code, out, err = run(main.main, *arguments, "--cloud", cloud)
         in_shell = run(shell.main, "--os-cloud", cloud, "hpc", *arguments)
-        assert in_shell == alone
+        assert in_shell == (code, out, err.replace(f"cloud {cloud}: ", "the cloud: "))
         return in_shell
 
     return both_
@@ -93,41 +133,50 @@ def both(run: Run) -> Run:
 CONF = "--config-file nova.conf"
 
 
-@pytest.mark.parametrize("form", ["", "-f table", "-f json", "-f yaml", "-f value", "-f csv"])
 @pytest.mark.parametrize(
     ("line", "code"),
     [
+        ("fits --flavor two -f json", 0),
+        ("fits --flavor two --count 8 --level leaf -f csv", 0),
+        ("fits --flavor two --count 8 --level leaf -f yaml", 0),
+        ("fits --flavor two --count 8 --summary -f value -c Hop-Byte", 0),
+        ("fits --flavor whole --count 9 -f json", 3),
+        ("group show job -f json", 0),
+        ("group show job -f csv", 0),
+        ("group show job --summary -f value", 0),
         ("fits --flavor two", 0),
         ("fits --flavor two --count 8 --level leaf", 0),
         ("fits --flavor two --count 8 --summary", 0),
         ("fits --flavor two --count 2 --group job", 0),
-        ("fits --vcpus 3 --ram 64 --count 4 --policy anti-affinity -c Host", 0),
+        ("fits --vcpus 3 --ram 64 --count 4 --policy anti-affinity -c VMs", 0),
         ("fits --flavor whole --count 9", 3),
         ("fits --flavor whole --count 3 --level leaf --summary", 3),
         ("group show job", 0),
         ("group show job --summary", 0),
     ],
 )
-def test_the_shell_prints_what_hpc_sched_prints(both, line: str, code: int, form: str):
-    found, out, _ = both(f"{line} {CONF} {form}")
+def test_the_shell_prints_what_hpc_sched_prints(both, line: str, code: int):
+    found, out, _ = both(f"{line} {CONF}")
     assert found == code
-    assert out or ("count 9" in line and form in ("-f value", "-f csv"))
+    assert out
 
 
-@pytest.mark.parametrize("form", ["", "-f text", "-f json", "-f csv --depth 1"])
-@pytest.mark.parametrize("source", ["topology.yaml", CONF])
-def test_a_topology_is_shown_with_what_runs_on_the_cloud_of_the_shell(both, source: str, form: str):
-    code, out, err = both(f"topology show {source} {form}")
+@pytest.mark.parametrize(
+    "rest", ["topology.yaml", "topology.yaml -f json", f"{CONF} -f csv --depth 1"]
+)
+def test_a_topology_is_shown_with_what_runs_on_the_cloud_of_the_shell(both, rest: str):
+    code, out, err = both(f"topology show {rest}")
     assert code == 0
     assert "1 hypervisor not in this topology" in err
     assert "vms" in out.lower()
 
 
-@pytest.mark.parametrize("end", ["", "--last", "--json"])
-def test_decisions_are_explained(both, end: str):
+@pytest.mark.parametrize(("end", "start"), [("", "planned: "), ("--json --last", '{"')])
+def test_decisions_are_explained(both, end: str, start: str):
     code, out, err = both(f"explain job --decision-log decisions.json {end}")
     assert code == 0
-    assert "job" in out or json.loads(out)["group"] in err
+    assert start in out
+    assert err.startswith("note: looking for decisions on ")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +225,7 @@ def test_wrong_usage_is_exit_code_2_before_anything_is_read(run, line: str):
 
 
 def test_the_cloud_is_named_by_the_option_of_the_shell_alone(run):
-    code, _, err = run(shell.main, *"hpc fits --flavor two --cloud test".split())
+    code, _, err = run(shell.main, *["hpc", "fits", "--flavor", "two", "--cloud", "test"])
     assert code == 2
     assert "--cloud" in err.splitlines()[-1]
     code, out, _ = run(shell.main, *f"hpc group show job {CONF} --os-cloud test".split())
@@ -187,46 +236,30 @@ def test_a_snapshot_needs_no_cloud_and_no_rights(run, monkeypatch):
     saved = run(main.main, *f"snapshot save state.json {CONF} --cloud test".split())
     assert saved[0] == 0
     monkeypatch.delenv("OS_CLIENT_CONFIG_FILE")
-    line = "fits --snapshot state.json --flavor two -f json".split()
+    line = ["fits", "--snapshot", "state.json", "--flavor", "two", "-f", "json"]
     assert run(shell.main, "hpc", *line) == run(main.main, *line)
-    line = "fits --flavor two --config-file nova.conf".split()
+    line = ["fits", "--flavor", "two", *CONF.split()]
     code, out, err = run(shell.main, "hpc", *line)
     assert (code, out) == (1, "")
     assert re.search(r"\bauth", err.splitlines()[0])
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("name", ["explain", "fits", "group show", "topology show"])
-def test_the_help_names_the_command_of_the_shell(run, name: str):
-    code, out, err = run(shell.main, "help", "hpc", *name.split())
-    assert (code, err) == (0, "")
-    assert out.startswith(f"usage: openstack hpc {name} ")
-    assert f"openstack hpc {name} " in out.split("\nexamples:")[1]
-    assert f"hpc-sched {name}" not in out
-    assert "--snapshot FILE" in out
-    assert "--cloud" not in out
-    assert "\nexit codes: " in out
-    alone = run(main.main, "help", *name.split())[1]
-    # The list of all commands has the same first sentence.
-    title = re.search(r"\n\n([A-Z][^\n]*)", alone)[1].removesuffix(".")
-    listed = " ".join(run(shell.main, "--help")[1].split())
-    assert f"hpc {name} {title}" in listed
-
-
-def test_the_shell_lists_and_completes_the_commands(run):
-    listed = run(shell.main, *"command list --group openstack.hpc.v1 -f json".split())
-    assert json.loads(listed[1]) == [
-        {
-            "Command Group": "openstack.hpc.v1",
-            "Commands": ["hpc explain", "hpc fits", "hpc group show", "hpc topology show"],
-        }
-    ]
-    code, out, _ = run(shell.main, "complete")
-    assert code == 0
-    assert re.search(r"cmds_hpc='explain fits group topology'", out)
-    assert re.search(r"cmds_hpc_fits='.*--flavor", out)
-
-
-def test_shell_is_not_imported_by_the_commands_of_hpc_sched():
-    assert "hpc_sched.osc" not in main.__dict__
-    assert sys.modules["openstackclient.shell"] is shell
+@pytest.mark.parametrize(("password", "code"), [("right", 0), ("wrong", 1)])
+def test_the_shell_authenticates_with_its_own_options(run, folder: Path, password: str, code: int):
+    auth = {
+        "auth-url": (folder / "keystone").read_text(),
+        "username": "admin",
+        "project-name": "admin",
+        "user-domain-name": "Default",
+        "project-domain-name": "Default",
+        "password": password,
+    }
+    options = [f"--os-{name}={value}" for name, value in auth.items()]
+    line = f"hpc fits --flavor two {CONF}".split()
+    found = run(shell.main, *options, *line)
+    if code == 0:
+        assert found == run(main.main, *line[1:], "--cloud", "test")
+    else:
+        assert found[:2] == (1, "")
+        assert re.fullmatch(r".*\(HTTP 401\).*\n", found[2])

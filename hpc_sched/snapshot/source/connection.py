@@ -81,8 +81,10 @@ def connect(cloud: str | Connect | None) -> tuple[Api, Api]:
         from openstack import exceptions as sdk
     except ImportError as failure:
         raise _error(MISSING) from failure
-    is_named = cloud and not callable(cloud)
-    name = f"cloud {cloud}" if is_named else "cloud of the OS_* variables"
+    if callable(cloud):
+        name = "the cloud"
+    else:
+        name = f"cloud {cloud}" if cloud else "cloud of the OS_* variables"
     try:
         found = cloud() if callable(cloud) else openstack.connect(cloud=cloud)
         nova = Api("compute", found.compute, NOVA_VERSION)
