@@ -1,3 +1,6 @@
 """Topology-aware placement of groups of HPC VMs for the OpenStack Nova scheduler."""
 
-__version__ = "0.1.0"
+from importlib import metadata
+
+# Of the installed package: pyproject.toml alone states the version.
+__version__ = metadata.version("hpc-sched")
