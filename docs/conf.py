@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import hpc_sched
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "_ext"))
 
@@ -15,6 +17,7 @@ extensions = [
     "command_help",
     "openstackdocstheme",
     "oslo_config.sphinxext",
+    "release_notes",
     "screens",
 ]
 exclude_patterns = ["_build"]
@@ -30,6 +33,6 @@ smartquotes = False  # they would turn the -- of an option into a dash
 openstackdocs_auto_name = False
 openstackdocs_auto_version = False
 openstackdocs_use_storyboard = False
-version = release = "0.1.0"
+version = release = hpc_sched.__version__
 
 autoprogram_cliff_application = "hpc-sched"

@@ -1,10 +1,9 @@
-"""What the layout promises: imports point inward, entry points resolve, the wheel is whole."""
+"""What the layout promises: imports point inward, entry points resolve."""
 
 import ast
 import importlib.metadata
 import subprocess
 import sys
-import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -221,35 +220,3 @@ def test_every_entry_point_resolves():
 
 def test_entry_points_stand_in_pyproject_alone():
     assert "entry_points" not in (ROOT / "setup.cfg").read_text()
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Return the wheel, built outside git as a distributor would."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    for name in ["pyproject.toml", "setup.cfg", "README.rst", "LICENSE", "hpc_sched", "etc"]:
-        subprocess.run(["cp", "-r", str(ROOT / name), "-t", _made(source)], check=True)
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(source)],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    [path] = folder.glob("*.whl")
-    return zipfile.ZipFile(path)
-
-
-def _made(folder: Path) -> str:
-    folder.mkdir(exist_ok=True)
-    return str(folder)
-
-
-def test_the_wheel_holds_every_module_and_sample(wheel: zipfile.ZipFile):
-    names = wheel.namelist()
-    templates = [*PACKAGE.rglob("templates/*")]
-    assert templates
-    missing = {str(path.relative_to(ROOT)) for path in [*modules(), *templates]} - set(names)
-    assert not missing
-    for sample in (ROOT / "etc").glob("*.sample"):
-        assert [name for name in names if name.endswith(f"data/etc/hpc_sched/{sample.name}")]
-    assert [name for name in names if name.endswith("LICENSE")]

@@ -42,7 +42,7 @@ def check(_cloud: InspectedCloud) -> list[Result]:
 
 def unknown_names(paths: Iterable[str]) -> list[Result]:
     """Warn of names in [hpc_sched] of these files that are no option; oslo.config ignores them."""
-    known = [opt.dest for opt in conf.OPTS]
+    known = [name for opt in conf.OPTS for name in (opt.dest, *_former_names(opt))]
     found = []
     for path in paths:
         sections: dict[str, dict[str, list[str]]] = {}
@@ -59,6 +59,11 @@ def unknown_names(paths: Iterable[str]) -> list[Result]:
                     warning(f"{path}: [hpc_sched] {name} is no option and has no effect: {meant}")
                 )
     return found
+
+
+def _former_names(opt: cfg.Opt) -> list[str]:
+    """Return the names that an option had, under which oslo.config still reads it."""
+    return [former.name.replace("-", "_") for former in opt.deprecated_opts]
 
 
 def _topology_command() -> Iterator[Result]:
