@@ -7,7 +7,7 @@ from typing import Any
 from oslo_config import cfg, types
 
 from hpc_sched import exceptions, topology_options
-from hpc_sched.core.decision_entry import SHADOW
+from hpc_sched.core.decision_entry import ACTIVE, SHADOW
 from hpc_sched.core.processors import processor_speeds as speeds
 
 GROUP = cfg.OptGroup(
@@ -47,9 +47,9 @@ class SpeedsType(types.ConfigType):
 OPTS = [
     cfg.StrOpt(
         "mode",
-        default="active",
+        default=ACTIVE,
         choices=[
-            ("active", "filters, weighers and gang claims place the VMs of groups"),
+            (ACTIVE, "filters, weighers and gang claims place the VMs of groups"),
             (SHADOW, "Nova places all VMs as without hpc_sched, and each plan is logged"),
         ],
         help="Whether hpc_sched places VMs. With ``shadow`` its filters let all hosts pass, its "
@@ -348,6 +348,31 @@ OPTS = [
         "Each line is one append to a newly opened file: several workers may share the file, and "
         "it may be rotated at any time. If it cannot be written, lines are lost: one warning "
         "reports it, an INFO line its end. A pipe is never waited for.",
+    ),
+    cfg.StrOpt(
+        "metrics_address",
+        sample_default="127.0.0.1:18774",
+        help="Address at which nova-scheduler serves metrics for Prometheus: HOST:PORT, or "
+        "[IPv6]:PORT. By default there are none. One of the workers serves those of all; when it "
+        "ends, another one does. There is neither encryption nor a password: bind to localhost, "
+        "or to a network of the operator's own.\n\n"
+        "Needs the Python package prometheus_client. What is wrong with the address, the port or "
+        "``metrics_directory`` is one ERROR in the log: then there are no metrics, and requests "
+        "are served all the same.",
+    ),
+    cfg.StrOpt(
+        "metrics_directory",
+        sample_default="$state_path/hpc_sched-metrics",
+        help="Directory in which the workers of one nova-scheduler share their metrics; its own, "
+        "on the same host. It is created, and emptied of earlier metrics at the start. By default "
+        "hpc_sched-metrics in Nova's ``state_path``.",
+    ),
+    cfg.BoolOpt(
+        "metrics_project",
+        default=False,
+        help="If true, the metric of decisions has a label with the id of the project. Nothing "
+        "else in the metrics names a tenant. Each worker shows at most 200 projects, and counts "
+        "the others as one.",
     ),
 ]
 

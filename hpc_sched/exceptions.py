@@ -73,6 +73,10 @@ class UnansweredError(HPCSchedError):
     """A database or Placement did not answer in time, or is skipped because it did not before."""
 
 
+class MetricsError(HPCSchedError):
+    """Metrics cannot be kept or served."""
+
+
 class DatabaseError(HPCSchedError):
     """Nova's databases lack what a command needs."""
 

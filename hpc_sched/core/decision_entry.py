@@ -87,7 +87,8 @@ class LoggedScheduler:
 
 
 LANDED = "landed"
-SHADOW = "shadow"
+# Values of the option mode.
+ACTIVE, SHADOW = "active", "shadow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,9 @@ from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.plan.result import Refusal
+from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue import configured_plugins, request_spec
+from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import databases, loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests, shadow
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -38,9 +40,10 @@ class GroupFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = False
 
     def __init__(self) -> None:
-        """Load the topology; raises as :func:`loaded_topology.start` does."""
+        """Load the topology and begin to count; raises as :func:`loaded_topology.start` does."""
         super().__init__()
         loaded_topology.start()
+        worker.prepare()
 
     def host_passes(
         self, host_state: host_manager.HostState, filter_properties: objects.RequestSpec
@@ -72,14 +75,17 @@ class GroupFilter(filters.BaseHostFilter):
                 raise
             except Exception:
                 LOG.exception("%s refused (%s) and failed", name, refusal)
+                counts.count(catalogue.ERRORS, plugin=name)
                 return []
             finally:
                 # What was claimed is part of the decision that is logged.
                 served_requests.release_claims(spec_obj)
         except databases.OUTAGES as error:
             LOG.warning("%s: %s: %s", name, databases.API_DATABASE, databases.reason(error))
+            counts.count(catalogue.DEGRADED, source=catalogue.API_DATABASE)
         except Exception:
             LOG.exception("%s failed", name)
+            counts.count(catalogue.ERRORS, plugin=name)
         try:
             needs_proof = served_requests.get_refusal(spec_obj) or (
                 not request_spec.is_move(spec_obj) and self._needs_proof(spec_obj)

@@ -16,6 +16,8 @@ from oslo_log import log as logging
 from hpc_sched import conf
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.request import decision_record, served_requests, shadow
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -60,9 +62,10 @@ class GroupWeigher(weights.BaseHostWeigher):
     follows_claims = False
 
     def __init__(self) -> None:
-        """Load the topology; raises as :func:`loaded_topology.start` does."""
+        """Load the topology and begin to count; raises as :func:`loaded_topology.start` does."""
         super().__init__()
         loaded_topology.start()
+        worker.prepare()
 
     def weight_multiplier(self, host_state: host_manager.HostState) -> float:
         """Return the multiplier: the option, or metadata of the host's aggregates."""
@@ -120,6 +123,7 @@ class GroupWeigher(weights.BaseHostWeigher):
             return answer
         except Exception:
             LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
+            counts.count(catalogue.ERRORS, plugin=type(self).__name__)
             return []
 
     def _group_weights(

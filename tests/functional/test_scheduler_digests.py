@@ -47,6 +47,7 @@ APART = {
     *("topology_aggregate_key", "topology_node_key"),
     *("topology_port_pattern", "topology_switch_pattern"),
     *("interference_file", "decision_log"),
+    *("metrics_address", "metrics_directory", "metrics_project"),
 }
 # Options of Nova, with a value that is not their default.
 OF_NOVA = {

@@ -10,6 +10,7 @@ from typing import Any
 
 from oslo_log import log as logging
 
+from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner, Written
 from hpc_sched.topology import plurals
@@ -214,10 +215,12 @@ class GangClaim:
 
     def _write(self, places: Mapping[str, ClaimedPlace]) -> Written:
         self.transactions += 1
-        return allocations.write(
+        written = allocations.write(
             self.owner,
             [Consumer(uuid, place.allocations, self._generation) for uuid, place in places.items()],
         )
+        counts.count(catalogue.TRANSACTIONS, answer=written.answer.name.lower())
+        return written
 
     def _read_back(self, places: Mapping[str, ClaimedPlace], written: Written) -> Written:
         """Return whether a transaction without an answer, or an earlier one, was made after all."""

@@ -186,6 +186,12 @@ breakers: dict[str, CircuitBreaker] = {}  # by source: the cells, and three more
 _lock = threading.Lock()
 
 
+def open_sources() -> list[str]:
+    """Return the sources that are left alone, or are probed by one read at a time."""
+    with _lock:
+        return [source for source, breaker in breakers.items() if breaker.retry_at is not None]
+
+
 def ask(
     reads: Mapping[str, Callable[[], Answer]], max_reads: int = MAX_READS
 ) -> dict[str, Answer | Exception]:

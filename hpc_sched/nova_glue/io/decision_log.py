@@ -9,6 +9,8 @@ from typing import Any
 
 from oslo_log import log as logging
 
+from hpc_sched.metrics import catalogue, counts
+
 LOG = logging.getLogger(__name__)
 
 _lock = threading.Lock()
@@ -27,6 +29,7 @@ def append(path: str, record: dict[str, Any]) -> None:
         line = (json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n").encode()
     except (TypeError, ValueError) as error:
         LOG.warning("A decision cannot be written as JSON: %s", error)
+        counts.count(catalogue.LOST_LINES)
         return
     with _lock:
         try:
@@ -41,6 +44,8 @@ def append(path: str, record: dict[str, Any]) -> None:
             reason = None if is_complete else "no space for the whole line"
             _incomplete = None if is_complete else path
         before, _unwritable = _unwritable, path if reason else None
+    if reason:
+        counts.count(catalogue.LOST_LINES)
     if reason and before != path:
         LOG.warning("[hpc_sched] decision_log = %s cannot be written: %s", path, reason)
     elif not reason and before == path:

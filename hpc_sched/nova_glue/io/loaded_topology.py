@@ -52,6 +52,11 @@ class Fabric:
         """Return a hypervisor's name in the topology, or its own if it is unknown there."""
         return self.names.find(host, nodename) or nodename or host
 
+    @property
+    def unknown_hosts(self) -> int:
+        """The number of hosts that were reported."""
+        return len(self._reported)
+
     def report_unknown(self, names: Iterable[str]) -> None:
         """Log hosts that the topology does not name, once each: one WARNING per load, then INFO."""
         with self._lock:
@@ -88,6 +93,17 @@ class _Missing:
     error: str = "the topology has not been loaded yet"
     logged: str = ""  # the error without its numbers
     tried_at: float = -math.inf  # a time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyStatus:
+    """The state of the fabric in use."""
+
+    topology: Topology
+    is_refused: bool  # whether the description that was read last is not in use, being wrong
+    read_at: float  # time.monotonic() of the last good reading
+    unknown_hosts: int
+    waiting_changes: int
 
 
 load_lock = threading.Lock()  # held while a topology is being read
@@ -297,6 +313,21 @@ def current() -> Fabric:
     fabric = loaded.fabric if loaded is not None else load()
     watch.start()
     return fabric
+
+
+def status() -> TopologyStatus | None:
+    """Return the state of the fabric in use, or None if none is loaded."""
+    loaded = _loaded
+    if loaded is None:
+        return None
+    waiting = loaded.waiting
+    return TopologyStatus(
+        topology=loaded.fabric.topology,
+        is_refused=bool(loaded.error),
+        read_at=loaded.read_at,
+        unknown_hosts=loaded.fabric.unknown_hosts,
+        waiting_changes=len(waiting.hosts) + len(waiting.switches),
+    )
 
 
 def on_mutate(_conf: object, _fresh: object) -> None:

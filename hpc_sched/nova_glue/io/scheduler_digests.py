@@ -32,7 +32,7 @@ _OF_NOVA = {
 }
 _MULTIPLIER = "_weight_multiplier"
 # What a file has is in a digest of its own; a log decides nothing.
-_NOT_DECIDING = ("topology_", "interference_file", "decision_log")
+_NOT_DECIDING = ("topology_", "metrics_", "interference_file", "decision_log")
 # Lists whose order decides nothing.
 _SETS = ("mdobp_classes",)
 

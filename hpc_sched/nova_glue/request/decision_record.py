@@ -29,6 +29,8 @@ from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan, Rejection
 from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing.mdobp import DECIMALS
+from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue.exporter import decision_counts
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.request.followed_request import LoggedDecision
@@ -61,6 +63,7 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         return
     state.is_logged = True
     try:
+        _count(state, answer, refused)
         request, made = state.group_request(), _logged(state, answer)
         is_proven = not isinstance(answer, Plan) or answer.is_proven
         path: str | None = CONF.hpc_sched.decision_log
@@ -99,6 +102,7 @@ def log_early(
     :param topology: digest of the topology that the request came with
     """
     LOG.info("%sinstance %s: %s: %s", _prefix(), spec.instance_uuid, decision, why)
+    decision_counts.add(decision.replace(" ", "_"), project_of(spec))
     if CONF.hpc_sched.decision_log:
         entry = DecisionEntry(
             time=timeutils.utcnow().isoformat(),
@@ -140,6 +144,17 @@ def _own_plan(state: GroupState, request: GroupRequest, answer: Plan) -> LoggedP
         leaves[state.topology.leaf_of(host)] += count
     cost = hop_bytes_of_counts(topology=state.topology, counts=hosts + (members or Counter()))
     return LoggedPlan(dict(leaves), dict(hosts), None if math.isinf(cost) else cost)
+
+
+def _count(state: GroupState, answer: Plan | Rejection, refused: str | None) -> None:
+    """Count a decision in the metrics."""
+    made = "no_plan" if isinstance(answer, Rejection) else "planned"
+    decision_counts.add(made if refused is None else "refused", state.request.project_id)
+    counts.observe(catalogue.PLANNING, state.decisions.planning_seconds)
+    counts.observe(catalogue.REQUEST, state.decisions.seconds)
+    if isinstance(answer, Plan) and not answer.is_proven:
+        counts.count(catalogue.UNPROVEN)
+    counts.set_all(catalogue.SHUNNED, {why: int(m.sum()) for why, m in state.shunned.items()})
 
 
 def _logged(state: GroupState, answer: Plan | Rejection) -> LoggedPlan | LoggedRejection:

@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from hpc_sched import exceptions
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import request_instances
@@ -73,6 +74,8 @@ def claim(
     finally:
         if state.gang is not None:
             state.gang.is_complete = True
+            held = catalogue.HELD if state.gang.is_held else catalogue.NOT_HELD
+            counts.count(catalogue.GANG_CLAIMS, answer=held)
 
 
 def _claim(

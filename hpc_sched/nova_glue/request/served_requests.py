@@ -19,6 +19,7 @@ from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.claim import claim_conditions
+from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology, request_deadline
@@ -66,6 +67,7 @@ def _entry(spec: objects.RequestSpec) -> _Entry:
         found = _entries.get(spec)
         if found is None:
             claim_followup.end_others()
+            worker.start()
             found = _entries[spec] = _Entry(loaded_topology.current())
         return found
 

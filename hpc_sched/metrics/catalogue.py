@@ -1,0 +1,142 @@
+"""The metrics of nova-scheduler: names, types, labels, and how those of the workers are merged.
+
+No label names a host, an instance, a group or a request; a project only with ``metrics_project``.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from hpc_sched.core.decision_entry import ACTIVE, SHADOW
+
+PREFIX = "hpc_sched_"
+COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
+
+# What decided, as in the decision log's ``decision``; a plan that does not exist is no refusal.
+ANSWERS = ("planned", "no_plan", "refused")
+MODES = (ACTIVE, SHADOW)
+API_DATABASE, CELL, PLACEMENT, OTHER = "api_database", "cell", "placement", "other"
+SOURCES = (API_DATABASE, CELL, PLACEMENT, OTHER)
+HELD, NOT_HELD = "held", "not_held"
+
+# From a plan on a small cloud to planning_timeout, in seconds.
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """One metric; equal to itself only."""
+
+    name: str  # a counter's without _total
+    kind: str
+    help: str
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # to the values known
+    # How prometheus_client merges a gauge of several workers; see its multiprocess mode.
+    merged: str = ""
+
+    @property
+    def exposed_name(self) -> str:
+        """The name under which it is found, a histogram's without _bucket, _sum and _count."""
+        return f"{self.name}_total" if self.kind == COUNTER else self.name
+
+    def known_series(self) -> Iterator[dict[str, str]]:
+        """Yield the labels of the series that are there from the start."""
+        for values in product(*self.labels.values()):
+            yield dict(zip(self.labels, values, strict=True))
+
+
+def _counter(name: str, what: str, **labels: tuple[str, ...]) -> Metric:
+    return Metric(PREFIX + name, COUNTER, what, labels)
+
+
+def _gauge(name: str, what: str, merged: str, **labels: tuple[str, ...]) -> Metric:
+    return Metric(PREFIX + name, GAUGE, what, labels, merged)
+
+
+def _histogram(name: str, what: str) -> Metric:
+    return Metric(PREFIX + name, HISTOGRAM, what)
+
+
+DECISIONS = _counter(
+    "decisions",
+    "Decisions on groups, one for each request, by answer.",
+    answer=ANSWERS,
+    mode=MODES,
+)
+UNPROVEN = _counter(
+    "unproven_plans",
+    "Plans that are not proven best: planning_timeout was over.",
+)
+PLANNING = _histogram("planning_seconds", "Time spent on the plans of a request, in seconds.")
+REQUEST = _histogram(
+    "request_seconds",
+    "Time that hpc_sched spent on a request until its decision was logged, in seconds.",
+)
+GANG_CLAIMS = _counter(
+    "gang_claims",
+    "Requests whose plan was to be claimed at once, by whether the claim is held.",
+    answer=(HELD, NOT_HELD),
+)
+TRANSACTIONS = _counter(
+    "claim_transactions",
+    "Transactions sent to Placement to claim a plan, by its answer; conflicts are sent again.",
+    answer=("done", "no_room", "conflict", "consumer_changed", "failed", "unknown"),
+)
+DEGRADED = _counter(
+    "degraded_decisions",
+    "Requests that were decided without a source that did not answer, by kind of source.",
+    source=SOURCES,
+)
+ERRORS = _counter(
+    "plugin_errors",
+    "Exceptions out of hpc_sched's code that a filter or weigher caught, by its class.",
+    plugin=(),
+)
+LOST_LINES = _counter("lost_decision_lines", "Lines that could not be written to decision_log.")
+SHUNNED = _gauge(
+    "shunned_hosts",
+    "Hosts that another weigher put behind all others, at the last decision on a group.",
+    "livemostrecent",
+    reason=(),
+)
+OPEN_BREAKERS = _gauge(
+    "open_circuit_breakers",
+    "Sources that are left alone after a timeout, over all workers, by kind.",
+    "livesum",
+    source=SOURCES,
+)
+TOPOLOGY_GOOD = _gauge(
+    "topology_good",
+    "1 if the last description of the fabric is in use, 0 if it was refused by any worker.",
+    "livemin",
+)
+TOPOLOGY_READ = _gauge(
+    "topology_read_timestamp_seconds",
+    "Unix time of the last good reading of the fabric, of the worker where it is oldest.",
+    "livemin",
+)
+TOPOLOGY_HOSTS = _gauge("topology_hosts", "Hosts in the topology in use.", "livemin")
+TOPOLOGY_LEAVES = _gauge("topology_leaves", "Leaf switches in the topology in use.", "livemin")
+TOPOLOGY_UNKNOWN = _gauge(
+    "topology_unknown_hosts",
+    "Candidates since the topology was loaded that it does not name.",
+    "livemax",
+)
+TOPOLOGY_WAITING = _gauge(
+    "topology_waiting_changes",
+    "Changes of hosts and switches that wait for topology_settle_time.",
+    "livemax",
+)
+TOPOLOGY_INCOMPLETE = _gauge(
+    "topology_incomplete",
+    "1 if the description in use was cut off, else 0.",
+    "livemax",
+)
+WORKERS = _gauge("workers", "Workers of nova-scheduler that have metrics.", "livesum")
+BUILD = _gauge("build_info", "1, with the versions as labels.", "livemax", version=(), nova=())
+
+METRICS = (
+    *(DECISIONS, UNPROVEN, PLANNING, REQUEST, GANG_CLAIMS, TRANSACTIONS, DEGRADED, ERRORS),
+    *(LOST_LINES, SHUNNED, OPEN_BREAKERS, TOPOLOGY_GOOD, TOPOLOGY_READ, TOPOLOGY_HOSTS),
+    *(TOPOLOGY_LEAVES, TOPOLOGY_UNKNOWN, TOPOLOGY_WAITING, TOPOLOGY_INCOMPLETE, WORKERS, BUILD),
+)

@@ -1,0 +1,119 @@
+"""The metrics of this process, in memory: requests add to them, another thread writes them.
+
+Off until :func:`start`: then each function costs a microsecond, before a tenth of that. No file and
+no lock that another process holds is touched here, so no request ever waits for either.
+"""
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hpc_sched.metrics.catalogue import BUCKETS, GAUGE, HISTOGRAM, METRICS, Metric
+
+Labels = tuple[tuple[str, str], ...]
+SUM = "sum"
+LE = "le"  # label of a histogram's bucket, as Prometheus names it
+BOUNDS = (*map(str, BUCKETS), "+Inf")
+# Series of one metric, whatever the values of its labels.
+MAX_SERIES = 1000
+
+
+class Series(NamedTuple):
+    """What has one value: a metric's labels, of a histogram also a bucket or the sum."""
+
+    metric: Metric
+    labels: Labels = ()
+    part: str = ""
+
+
+@dataclass(slots=True)
+class _Values:
+    """The values of a process; a gauge's with the time at which it was set."""
+
+    numbers: dict[Series, float] = field(default_factory=dict)
+    gauges: dict[Series, tuple[float, float]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_values: _Values | None = None
+
+
+def start() -> None:
+    """Count from now on, from zero; what was counted before is forgotten."""
+    global _values
+    found = _Values()
+    for metric in METRICS:
+        if metric.kind != GAUGE:
+            for labels in metric.known_series():
+                for part in _parts(metric):
+                    found.numbers[Series(metric, tuple(labels.items()), part)] = 0.0
+    _values = found
+
+
+def stop() -> None:
+    """Count no more."""
+    global _values
+    _values = None
+
+
+def count(metric: Metric, **labels: str) -> None:
+    """Add one to a counter."""
+    if (values := _values) is not None:
+        _add(values, Series(metric, tuple(labels.items())), 1.0)
+
+
+def observe(metric: Metric, seconds: float) -> None:
+    """Add a duration to a histogram."""
+    if (values := _values) is not None:
+        _add(values, Series(metric, (), BOUNDS[bisect_left(BUCKETS, seconds)]), 1.0)
+        _add(values, Series(metric, (), SUM), seconds)
+
+
+def set_to(metric: Metric, value: float, **labels: str) -> None:
+    """Set a gauge."""
+    if (values := _values) is not None:
+        series = Series(metric, tuple(labels.items()))
+        with values.lock:
+            values.gauges[series] = value, time.time()
+
+
+def set_all(metric: Metric, by_value: Mapping[str, float]) -> None:
+    """Set all series of a gauge with one label; those that are not given become 0."""
+    if (values := _values) is None:
+        return
+    [label] = metric.labels
+    with values.lock:
+        known = [series.labels[0][1] for series in values.gauges if series.metric is metric]
+    for name in dict.fromkeys([*known, *by_value]):
+        set_to(metric, by_value.get(name, 0.0), **{label: name})
+
+
+def numbers() -> dict[Series, float]:
+    """Return the counters and histograms."""
+    if (values := _values) is None:
+        return {}
+    with values.lock:
+        return dict(values.numbers)
+
+
+def gauges() -> dict[Series, tuple[float, float]]:
+    """Return the gauges, each with the Unix time at which it was set."""
+    if (values := _values) is None:
+        return {}
+    with values.lock:
+        return dict(values.gauges)
+
+
+def _add(values: _Values, series: Series, amount: float) -> None:
+    with values.lock:
+        before = values.numbers.get(series)
+        if before is None and len(values.numbers) >= MAX_SERIES:
+            return
+        values.numbers[series] = (before or 0.0) + amount
+
+
+def _parts(metric: Metric) -> tuple[str, ...]:
+    return (*BOUNDS, SUM) if metric.kind == HISTOGRAM else ("",)

@@ -1,0 +1,1 @@
+"""The metrics of a worker of nova-scheduler: its state, its decisions, its thread."""

@@ -1,0 +1,54 @@
+"""Gauges of a worker's state, read by the thread that writes them: no request pays for them."""
+
+import functools
+import time
+from collections import Counter
+
+from nova import version as nova_version
+
+import hpc_sched
+from hpc_sched.metrics import catalogue, counts
+from hpc_sched.nova_glue.io import circuit_breaker, databases, loaded_topology, placement
+from hpc_sched.nova_glue.io.loaded_topology import TopologyStatus
+
+
+def update() -> None:
+    """Set the gauges."""
+    counts.set_to(catalogue.WORKERS, 1)
+    counts.set_to(catalogue.BUILD, 1, version=hpc_sched.__version__, nova=_nova())
+    found = Counter(map(kind_of_breaker, circuit_breaker.open_sources()))
+    for kind in catalogue.SOURCES:
+        counts.set_to(catalogue.OPEN_BREAKERS, found[kind], source=kind)
+    status = loaded_topology.status()
+    if status is not None:
+        _update_topology(status)
+
+
+def _update_topology(status: TopologyStatus) -> None:
+    topology = status.topology
+    counts.set_to(catalogue.TOPOLOGY_GOOD, float(not status.is_refused))
+    counts.set_to(catalogue.TOPOLOGY_READ, _unix_time(status.read_at))
+    counts.set_to(catalogue.TOPOLOGY_HOSTS, len(topology.hosts))
+    counts.set_to(catalogue.TOPOLOGY_LEAVES, len(topology.leaves))
+    counts.set_to(catalogue.TOPOLOGY_UNKNOWN, status.unknown_hosts)
+    counts.set_to(catalogue.TOPOLOGY_WAITING, status.waiting_changes)
+    counts.set_to(catalogue.TOPOLOGY_INCOMPLETE, float(bool(topology.incomplete)))
+
+
+def kind_of_breaker(source: str) -> str:
+    """Return the kind of the source of a circuit breaker; cells are named by their uuids."""
+    if source in (placement.PLACEMENT, placement.ALL_HOSTS):
+        return catalogue.PLACEMENT
+    is_api = source.partition(",")[0] == databases.API_DATABASE
+    return catalogue.API_DATABASE if is_api else catalogue.CELL
+
+
+@functools.lru_cache(maxsize=1)
+def _unix_time(monotonic: float) -> float:
+    """Return a time.monotonic() as Unix time; the same for the same one."""
+    return round(time.time() - (time.monotonic() - monotonic), 3)
+
+
+@functools.cache
+def _nova() -> str:
+    return str(nova_version.version_string())

@@ -1,0 +1,188 @@
+"""The thread of a worker that writes its metrics, and serves those of all if it is the one.
+
+Nothing here is on the way of a request but :func:`start`, which compares two numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nova.conf
+from oslo_log import log as logging
+
+from hpc_sched import exceptions
+from hpc_sched.metrics import counts
+from hpc_sched.nova_glue.exporter import state_gauges
+from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from hpc_sched.metrics.endpoint import Endpoint
+    from hpc_sched.metrics.value_files import Slot
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+PERIOD = 1.0  # seconds between two writes
+_ENDPOINT_LOCK = "endpoint.lock"
+_FOLDER = "hpc_sched-metrics"
+_OFF = "; there are no metrics"
+
+
+class Exporter:
+    """The metrics of one process: its files, and the endpoint if no other worker has it."""
+
+    def __init__(self, address: str, directory: Path) -> None:
+        """Raise MetricsError or ImportError for what cannot work; touches no file."""
+        # Not at the top: prometheus_client is an extra.
+        from hpc_sched.metrics import endpoint, value_files
+
+        endpoint.address_in(address)
+        self._files, self._serve = value_files, endpoint.Endpoint
+        self._address, self.directory = address, directory
+        self._lock = threading.Lock()  # of all files
+        self._slot: Slot | None = None
+        self._endpoint_lock: int | None = None
+        self._endpoint: Endpoint | None = None
+        self._problem = ""
+
+    def prepare(self) -> None:
+        """Create the directory without what an earlier start has left; raises MetricsError."""
+        self._files.prepare(self.directory)
+
+    def run(self) -> None:
+        """Write the metrics, and take the endpoint if it is free; never raises."""
+        try:
+            with self._lock:
+                self._write()
+            self._take_endpoint()
+        except exceptions.MetricsError as error:
+            self._report(str(error))
+        except OSError as error:
+            self._report(f"{error.filename or self.directory}: {error.strerror or error}")
+        except Exception as error:
+            self._report(f"{type(error).__name__}: {error}")
+        else:
+            if self._problem:
+                self._problem = ""
+                LOG.info("There are metrics again")
+
+    @property
+    def is_running(self) -> bool:
+        """True if this process, or the one that it was forked from, has written metrics."""
+        return self._slot is not None
+
+    def close(self, *, is_fork: bool = False) -> None:
+        """Let others take the slot and the endpoint; in a fork, leave them to its parent."""
+        if self._endpoint is not None:
+            self._endpoint.close(is_serving=not is_fork)
+        if self._slot is not None:
+            self._slot.close()
+        if self._endpoint_lock is not None:
+            os.close(self._endpoint_lock)
+
+    def _write(self) -> None:
+        if self._slot is None:
+            self._slot = self._files.Slot.claim(self.directory)
+        state_gauges.update()
+        self._slot.write()
+
+    def _take_endpoint(self) -> None:
+        if self._endpoint_lock is None:
+            # One worker alone tries to bind, and so says whether another program has the port.
+            self._endpoint_lock = self._files.lock(self.directory / _ENDPOINT_LOCK)
+        if self._endpoint_lock is not None and self._endpoint is None:
+            self._endpoint = self._serve(self._address, self._collect, self._report)
+            LOG.info("The metrics of all workers are at http://%s/metrics", self._address)
+
+    def _collect(self) -> Collector:
+        with self._lock:
+            self._write()
+            return self._files.collector(self.directory)
+
+    def _report(self, problem: str) -> None:
+        if problem != self._problem:
+            LOG.error("[hpc_sched] metrics_address: %s%s", problem, _OFF)
+        self._problem = problem
+
+
+_exporter: Exporter | None = None
+_prepared: tuple[str, str] | None = None  # address and directory
+
+
+def prepare() -> None:
+    """Begin to count if ``metrics_address`` is set; never raises.
+
+    Called when filters and weighers are built, in the parent of the workers. Each of these starts
+    its thread when it is forked. On eventlet that is too early, and the first request does.
+    """
+    global _exporter, _prepared
+    try:
+        section = CONF.hpc_sched
+        address = section.metrics_address
+        directory = section.metrics_directory or os.path.join(CONF.state_path, _FOLDER)
+        wanted = (address, directory) if address else None
+        if wanted == _prepared:
+            return
+        reset()
+        _prepared = wanted
+        if wanted is None:
+            return
+        found = Exporter(address, Path(directory))
+        found.prepare()
+    except ImportError as error:
+        LOG.error(
+            "[hpc_sched] metrics_address needs the package prometheus_client: %s%s", error, _OFF
+        )
+    except Exception as error:
+        LOG.error("[hpc_sched] metrics_address: %s%s", error, _OFF)
+    else:
+        counts.start()
+        _exporter = found
+
+
+def reset() -> None:
+    """Count no more, and let others serve."""
+    global _exporter, _prepared
+    counts.stop()
+    if _exporter is not None:
+        _exporter.close()
+    _exporter = _prepared = None
+
+
+def start() -> None:
+    """Start the thread of this process unless it has one, or there are no metrics."""
+    if _exporter is not None:
+        _thread.start()
+
+
+def _run() -> None:
+    if (exporter := _exporter) is not None:
+        exporter.run()
+
+
+_thread = PeriodicThread(_run, lambda: PERIOD, "hpc_sched metrics")
+
+
+def _after_fork() -> None:
+    """Begin anew in a child: what was counted before is the parent's."""
+    global _exporter
+    if _exporter is None:
+        return
+    if _exporter.is_running:  # a worker's child is no worker
+        _exporter.close(is_fork=True)
+        _exporter = None
+        counts.stop()
+        return
+    counts.start()
+    patcher = sys.modules.get("eventlet.patcher")
+    if patcher is None or not patcher.is_monkey_patched("thread"):
+        start()
+
+
+os.register_at_fork(after_in_child=_after_fork)
