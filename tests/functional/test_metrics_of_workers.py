@@ -6,6 +6,7 @@ what Placement was sent, and from what it holds.
 
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
+from hpc_sched.nova_glue.exporter.worker import PERIOD
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import write_topology
 from tests.functional.database_files import write_conf
@@ -22,17 +24,17 @@ from tests.functional.scheduler_processes import needs_files, served
 from tests.functional.states import read_decisions
 from tests.functional.truth import held
 from tests.functional.worker_processes import (
-    Samples,
     Worker,
     Workers,
     free_port,
     started_workers,
     wait,
 )
+from tests.scraped import Samples, samples_in
 
 pytestmark = needs_files
 
-PROJECT = "hpc_sched_decisions_total"
+PROJECT = "project"  # of the requests of tests.functional.claims
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +71,10 @@ def mixed(
 
 
 @pytest.fixture
-def workers(mixed: Mixed, tmp_path: Path) -> Iterator[Workers]:
-    """Start a nova-scheduler with two workers and metrics."""
+def workers(mixed: Mixed, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Workers]:
+    """Start a nova-scheduler with two workers and metrics; a parameter has more options."""
     address = f"127.0.0.1:{free_port()}"
+    options = getattr(request, "param", {})
     conf = write_conf(
         tmp_path / "workers.conf",
         {
@@ -80,6 +83,7 @@ def workers(mixed: Mixed, tmp_path: Path) -> Iterator[Workers]:
             "hpc_sched": {
                 "decision_log": str(tmp_path / "decisions.jsonl"),
                 "metrics_address": address,
+                **options,
             },
         },
     )
@@ -150,7 +154,7 @@ def test_no_metric_names_a_tenant(workers, mixed, tmp_path):
     assert len(names) > 15
     assert [name for name in names if name in text] == []
     values = {value for _, labels in samples_in(text) for _, value in labels}
-    assert values.isdisjoint({*ORDER, nova_objects.PROJECT})
+    assert values.isdisjoint({*ORDER, PROJECT})
 
 
 def test_another_worker_serves_when_the_one_that_did_is_killed(workers, mixed):
@@ -171,3 +175,22 @@ def test_another_worker_serves_when_the_one_that_did_is_killed(workers, mixed):
     found = workers.wait_until("hpc_sched_decisions_total", 4, answer="planned", mode="enforce")
     assert found["hpc_sched_request_seconds_count", frozenset()] == 4
     assert workers.serving().pid != killed.pid
+
+
+@pytest.mark.parametrize("workers", [{"metrics_project": "true"}], indirect=True)
+def test_the_project_is_shown_where_an_option_says_so(workers, mixed):
+    first, _ = workers.wait_for(2)
+    place(mixed, first, 2)
+    decided = {"answer": "planned", "mode": "enforce", "project": PROJECT}
+    workers.wait_until("hpc_sched_decisions_total", 1, **decided)
+
+
+@pytest.mark.parametrize("workers", [{"metrics_address": "192.0.2.1:9"}], indirect=True)
+def test_an_address_that_cannot_be_had_is_one_error_and_no_request_notices(workers, mixed):
+    first, second = workers.wait_for(2)
+    assert not place(mixed, first, 2).refused
+    assert not place(mixed, second, 2).refused
+    wait(lambda: "metrics_address" in workers.log.read_text())
+    time.sleep(3 * PERIOD)
+    [line] = [line for line in workers.log.read_text().splitlines() if " ERROR " in line]
+    assert "metrics_address: 192.0.2.1:9: Cannot assign" in line

@@ -15,14 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nova import objects
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.functional.clouds import ROOT
+from tests.scraped import Samples, samples_in
 
 SECONDS = 60.0  # to wait for what happens in another process
-
-# Name and labels to value.
-Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 @dataclass
@@ -103,15 +100,6 @@ class Workers:
         """Return the metrics as soon as one of them has a value."""
         wanted = (name, frozenset(labels.items()))
         return wait(lambda: (found := self.samples()).get(wanted) == value and found)
-
-
-def samples_in(text: str) -> Samples:
-    """Return the samples of a scrape."""
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
 
 
 def wait(condition: Callable[[], object]):
