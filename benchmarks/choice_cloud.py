@@ -39,6 +39,7 @@ from nova.scheduler.client import report
 from oslo_utils import timeutils, uuidutils
 
 from hpc_sched import conf
+from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.topology.readers.yaml_file import YamlFileDriver
 
 # Started as a script, a benchmark has its own folder in the path alone.
@@ -82,6 +83,7 @@ class Side:
     weighers: tuple[str, ...] = (NOVA_WEIGHERS,)
     has_claims: bool = True
     mdobp_classes: tuple[str, ...] = ("sync", "async")
+    has_metrics: bool = False
 
     def enable(self) -> None:
         """Configure this process so."""
@@ -96,6 +98,10 @@ class Side:
             CONF.set_override(name, value, "filter_scheduler")
         CONF.set_override("gang_claims", self.has_claims, "hpc_sched")
         CONF.set_override("mdobp_classes", list(self.mdobp_classes), "hpc_sched")
+        # Any port; the time of the thread that writes them counts.
+        address = "127.0.0.1:0" if self.has_metrics else None
+        CONF.set_override("metrics_address", address, "hpc_sched")
+        worker.prepare()
 
 
 STOCK = Side("stock")
@@ -107,6 +113,8 @@ PLUGIN = Side(
 )
 # All hosts within the constraints of a group stay, for others may take those of its plan.
 PLANS = replace(PLUGIN, name="plans", has_claims=False)
+# With metrics, that is.
+METRICS = replace(PLUGIN, name="metrics", has_metrics=True)
 # And as it has it where hosts are shared by applications.
 SHARING = Side(
     "sharing",
@@ -328,6 +336,7 @@ def _configure(folder: Path) -> None:
     conf.register_opts(CONF)
     nova_config.parse_args(["benchmark", "--config-file", str(path)])
     CONF.set_override("topology_file", str(folder / "topology.yaml"), "hpc_sched")
+    CONF.set_override("metrics_directory", str(folder / "metrics"), "hpc_sched")
     CONF.set_override("topology_reload_interval", 0, "hpc_sched")
 
 

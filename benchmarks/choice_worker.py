@@ -15,6 +15,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from choice_cloud import (
     BUNCH,
+    METRICS,
     PACKING,
     PLANS,
     PLUGIN,
@@ -27,9 +28,9 @@ from choice_cloud import (
 from choice_report import GROUP, OTHER, Row
 from sqlalchemy.engine import Engine
 
-SIDES = {side.name: side for side in (STOCK, PLUGIN, PLANS, BUNCH, SHARING, PACKING)}
+SIDES = {side.name: side for side in (STOCK, PLUGIN, PLANS, METRICS, BUNCH, SHARING, PACKING)}
 # Those that differ for requests that are not HPC.
-OF_OTHERS = (PLUGIN, SHARING, PACKING)
+OF_OTHERS = (PLUGIN, METRICS, SHARING, PACKING)
 # Up to so many VMs a turn is short enough for one more, that warms up.
 SMALL = 16
 # Requests that are served before peak memory is read.

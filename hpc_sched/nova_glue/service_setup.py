@@ -12,6 +12,8 @@ from hpc_sched import conf
 
 CONF = nova.conf.CONF
 
+_is_read = False
+
 
 def register_objects() -> None:
     """Register Nova's objects; modules of hpc_sched use them at import."""
@@ -19,10 +21,13 @@ def register_objects() -> None:
 
 
 def read_configuration(files: Sequence[str], folders: Sequence[str]) -> None:
-    """Read nova.conf, and configure the databases. Once in a process.
+    """Read nova.conf, and configure the databases; once in a process, later calls do nothing.
 
     :raises oslo_config.cfg.Error: if it cannot be read
     """
+    global _is_read
+    if _is_read:
+        return
     nova_config.set_lib_defaults()
     conf.register_opts(CONF)
     arguments = [f"--config-file={path}" for path in files]
@@ -38,6 +43,7 @@ def read_configuration(files: Sequence[str], folders: Sequence[str]) -> None:
     rpc.init(CONF)  # cells are named with their message queues; nothing is sent
     main_db.configure(CONF)
     api_db.configure(CONF)
+    _is_read = True
 
 
 def limit_retries() -> None:

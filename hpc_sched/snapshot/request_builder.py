@@ -99,6 +99,11 @@ class SnapshotRequest:
                 return fault
         if not is_new or not self.group.constraints.bound_final_size:
             return None
+        return self.group.contradiction(self.empty_room())
+
+    def empty_room(self) -> Array:
+        """Return the VMs that each host would take without any VM. Shape (topology.hosts,)."""
+        snapshot = self.cloud.snapshot
         empty = np.zeros(len(self.group.topology.hosts), dtype=np.int64)
         empty[self.group.hosts_of_rows] = SnapshotRooms(
             snapshot.hypervisors,
@@ -107,7 +112,7 @@ class SnapshotRequest:
             among=np.ones(len(snapshot.hypervisors), dtype=np.bool_),
             least=np.zeros(len(snapshot.hypervisors), dtype=np.int64),
         ).room
-        return self.group.contradiction(empty)
+        return empty
 
     @property
     def _is_implicit(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,7 @@ class Exporter:
         self._endpoint_lock: int | None = None
         self._endpoint: Endpoint | None = None
         self._problem = ""
+        self._is_closed = False
 
     def prepare(self) -> None:
         """Create the directory without what an earlier start has left; raises MetricsError."""
@@ -59,8 +61,10 @@ class Exporter:
         """Write the metrics, and take the endpoint if it is free; never raises."""
         try:
             with self._lock:
+                if self._is_closed:
+                    return
                 self._write()
-            self._take_endpoint()
+                self._take_endpoint()
         except exceptions.MetricsError as error:
             self._report(str(error))
         except OSError as error:
@@ -81,10 +85,13 @@ class Exporter:
         """Let others take the slot and the endpoint; in a fork, leave them to its parent."""
         if self._endpoint is not None:
             self._endpoint.close(is_serving=not is_fork)
-        if self._slot is not None:
-            self._slot.close()
-        if self._endpoint_lock is not None:
-            os.close(self._endpoint_lock)
+        # In a fork a thread of the parent may hold it.
+        with nullcontext() if is_fork else self._lock:
+            self._is_closed = True
+            if self._slot is not None:
+                self._slot.close()
+            if self._endpoint_lock is not None:
+                os.close(self._endpoint_lock)
 
     def _write(self) -> None:
         if self._slot is None:

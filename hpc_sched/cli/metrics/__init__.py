@@ -1,0 +1,1 @@
+"""hpc-sched metrics."""

@@ -1,0 +1,136 @@
+"""hpc-sched metrics."""
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+from hpc_sched import exceptions
+from hpc_sched.cli.common import output, sources
+from hpc_sched.cli.common.argument_types import ONE_OR_MORE, add_number
+from hpc_sched.cli.common.base_command import HPCSchedCommand
+from hpc_sched.snapshot import cloud_room
+from hpc_sched.snapshot.cloud import Cloud, similar
+from hpc_sched.snapshot.model import Flavor
+
+if TYPE_CHECKING:
+    from hpc_sched.cli.metrics.cloud_metrics import CloudMetrics
+
+# Flavors of one cloud: each is a series for every level, and takes the time of hpc-sched fits.
+MAX_FLAVORS = 50
+INTERVAL = 300  # seconds
+MISSING = "metrics need prometheus_client: pip install 'hpc-sched[metrics]'"
+
+
+class Metrics(HPCSchedCommand):
+    """Show what a cloud could take as metrics for Prometheus: free slots, largest groups.
+
+    Printed once, written to a file for the textfile collector of node_exporter, or served over
+    HTTP and read again at an interval. The values are those of hpc-sched fits without --count.
+    """
+
+    EPILOG = """\
+examples:
+
+  Once:
+    hpc-sched metrics --cloud mycloud --flavor hpc.large --flavor hpc.small
+
+  For node_exporter, by cron or a timer:
+    hpc-sched metrics --cloud mycloud \\
+      --textfile /var/lib/prometheus/node-exporter/hpc_sched.prom
+
+  As an exporter, until it is ended:
+    hpc-sched metrics --cloud mycloud --listen 127.0.0.1:18775 --interval 600
+
+Without --flavor: all flavors that name an hpc:app_class other than none, public or not. Names of
+flavors and levels are labels; nothing names a project, a VM, a group or a host.
+
+With --listen a cloud that cannot be read is reported on standard error, and by
+hpc_sched_cloud_read_good 0; the last values stay, with the time at which they were read.
+
+exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        what = f"flavor to show; may be given up to {MAX_FLAVORS} times"
+        parser.add_argument("--flavor", metavar="NAME", action="append", default=[], help=what)
+        where = parser.add_mutually_exclusive_group()
+        what = "write the metrics to this file, whole or not at all"
+        where.add_argument("--textfile", metavar="FILE.prom", type=_textfile, help=what)
+        what = "serve the metrics at HOST:PORT or [IPv6]:PORT, path /metrics"
+        where.add_argument("--listen", metavar="ADDRESS", help=what)
+        what = f"with --listen: pause between two readings of the cloud (default: {INTERVAL})"
+        add_number(parser, "--interval", what, ONE_OR_MORE, "SECONDS")
+        sources.add_arguments(parser)
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse, with exit code 2, arguments that exclude each other."""
+        if args.interval is not None and args.listen is None:
+            self.parser.error("--interval means nothing without --listen")
+        if len(set(args.flavor)) > MAX_FLAVORS:
+            self.parser.error(f"expected at most {MAX_FLAVORS} times --flavor")
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Print, write or serve the metrics."""
+        try:
+            from prometheus_client.exposition import generate_latest
+
+            from hpc_sched.cli.metrics.cloud_metrics import CloudMetrics
+        except ImportError as failure:
+            raise exceptions.MetricsError(MISSING) from failure
+        found = CloudMetrics()
+        if parsed_args.listen is not None:
+            self._serve(parsed_args, found)
+            return
+        _read(parsed_args, found)
+        text = generate_latest(found).decode()
+        if parsed_args.textfile is not None:
+            output.save(text, parsed_args.textfile)
+        else:
+            output.write_utf8(text, self.app.stdout)
+
+    def _serve(self, args: argparse.Namespace, found: "CloudMetrics") -> None:
+        """Read the cloud again and again; interrupted by the user."""
+        from hpc_sched.metrics.endpoint import Endpoint
+
+        # The first reading must succeed: what is wrong with the arguments ends the command.
+        _read(args, found)
+        served = Endpoint(args.listen, lambda: found, output.say)
+        try:
+            while True:
+                time.sleep(args.interval or INTERVAL)
+                try:
+                    _read(args, found)
+                except exceptions.HPCSchedError as failure:
+                    found.is_good = False
+                    output.say(str(failure))
+        finally:
+            served.close()
+
+
+def _read(args: argparse.Namespace, found: "CloudMetrics") -> None:
+    cloud = sources.cloud_of(args)
+    found.update(cloud, _flavors(cloud, args.flavor))
+
+
+def _flavors(cloud: Cloud, wanted: list[str]) -> list[Flavor]:
+    """Return the flavors to show, by name.
+
+    :raises exceptions.SnapshotError: if there is no such flavor
+    """
+    if not wanted:
+        found = cloud_room.hpc_flavors(cloud)
+        if len(found) > MAX_FLAVORS:
+            output.say(f"note: {MAX_FLAVORS} of {len(found)} flavors: choose them with --flavor")
+        return found[:MAX_FLAVORS]
+    known = {flavor.name: flavor for flavor in cloud.snapshot.flavors}
+    for name in wanted:
+        if name not in known:
+            raise exceptions.SnapshotError(f"there is no flavor {name!r}{similar(name, known)}")
+    return [known[name] for name in sorted(set(wanted))]
+
+
+def _textfile(text: str) -> str:
+    if not text.endswith(".prom"):
+        raise argparse.ArgumentTypeError(f"expected a name that ends with .prom, found {text!r}")
+    return text
