@@ -101,7 +101,7 @@ class Side:
         # Any port; the time of the thread that writes them counts.
         address = "127.0.0.1:0" if self.has_metrics else None
         CONF.set_override("metrics_address", address, "hpc_sched")
-        worker.prepare()
+        worker.prepare(PLUGIN.name)
 
 
 STOCK = Side("stock")

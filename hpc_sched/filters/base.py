@@ -43,7 +43,7 @@ class GroupFilter(filters.BaseHostFilter):
         """Load the topology and begin to count; raises as :func:`loaded_topology.start` does."""
         super().__init__()
         loaded_topology.start()
-        worker.prepare()
+        worker.prepare(type(self).__name__)
 
     def host_passes(
         self, host_state: host_manager.HostState, filter_properties: objects.RequestSpec

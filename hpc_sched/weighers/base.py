@@ -65,7 +65,7 @@ class GroupWeigher(weights.BaseHostWeigher):
         """Load the topology and begin to count; raises as :func:`loaded_topology.start` does."""
         super().__init__()
         loaded_topology.start()
-        worker.prepare()
+        worker.prepare(type(self).__name__)
 
     def weight_multiplier(self, host_state: host_manager.HostState) -> float:
         """Return the multiplier: the option, or metadata of the host's aggregates."""

@@ -16,8 +16,9 @@ import nova.conf
 from oslo_log import log as logging
 
 from hpc_sched import exceptions
-from hpc_sched.metrics import counts
+from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.exporter import state_gauges
+from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class Exporter:
     def _write(self) -> None:
         if self._slot is None:
             self._slot = self._files.Slot.claim(self.directory)
+        # Without a request too: else an idle worker's topology would be old.
+        loaded_topology.watch.start()
         state_gauges.update()
         self._slot.write()
 
@@ -122,11 +125,13 @@ _exporter: Exporter | None = None
 _prepared: tuple[str, str] | None = None  # address and directory
 
 
-def prepare() -> None:
+def prepare(plugin: str) -> None:
     """Begin to count if ``metrics_address`` is set; never raises.
 
     Called when filters and weighers are built, in the parent of the workers. Each of these starts
     its thread when it is forked. On eventlet that is too early, and the first request does.
+
+    :param plugin: class of the filter or weigher
     """
     global _exporter, _prepared
     try:
@@ -135,6 +140,7 @@ def prepare() -> None:
         directory = section.metrics_directory or os.path.join(CONF.state_path, _FOLDER)
         wanted = (address, directory) if address else None
         if wanted == _prepared:
+            counts.expose(catalogue.ERRORS, plugin=plugin)
             return
         reset()
         _prepared = wanted
@@ -150,6 +156,7 @@ def prepare() -> None:
         LOG.error("[hpc_sched] metrics_address: %s%s", error, _OFF)
     else:
         counts.start()
+        counts.expose(catalogue.ERRORS, plugin=plugin)
         _exporter = found
 
 
