@@ -86,6 +86,28 @@ class LoggedScheduler:
         return f"hpc_sched {self.version} on {self.host}: {self.digests}"
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedInput:
+    """What the planner was given, so that the group can be planned again without the cloud.
+
+    Hosts have no names, see :mod:`hpc_sched.core.counterfactual.host_classes`.
+    """
+
+    levels: tuple[str, ...]  # of the fabric, bottom up
+    tree: Mapping[str, Any]  # the switches above hosts of the request; a leaf has its hosts
+    heights: Mapping[str, int] = field(default_factory=dict)  # levels that the tree does not show
+    max_per_host: int | None = None  # of anti-affinity
+    orphans: int = 0  # see PlacementInput
+    missing: int = 0
+    by_mdobp: bool = False  # whether MDOBP chooses the hosts of a leaf
+    shunned: tuple[str, ...] = ()  # reasons, by number
+    removed: tuple[str, ...] = ()  # filters, by number: why they removed hosts before the plan
+    processors: tuple[str, ...] = ()  # types, best first
+    member_processors: Mapping[str, int] = field(default_factory=dict)  # "": not known
+    homogeneous: str = "false"  # as HPCHomogeneityFilter took it
+    services: tuple[int, ...] = ()  # members per service host, by number
+
+
 LANDED = "landed"
 # Values of the option mode.
 ACTIVE, SHADOW = "active", "shadow"
@@ -129,6 +151,7 @@ class DecisionEntry:
     reason: str | None = None  # of a refusal
     landed: LoggedLanding | None = None  # with LANDED alone
     scheduler: LoggedScheduler | None = None  # None before hpc_sched wrote it
+    input: LoggedInput | None = None  # None for class async and for moves of several VMs
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object."""

@@ -85,6 +85,7 @@ class Topology:
         remarks: Sequence[str] = (),
         incomplete: Sequence[str] = (),
         host_ids: Mapping[str, str] | None = None,
+        heights: Mapping[str, int] | None = None,
     ) -> "Topology":
         """Return the topology of nested switches, ``{"core": {"leaf1": ["h1", "h2"]}}``.
 
@@ -96,11 +97,13 @@ class Topology:
         :param details: all attributes of switches, in place of ``processors``
         :param incomplete: sentences on what shows that the description has been cut off
         :param host_ids: host name to another id by which Nova may know it
+        :param heights: switch name to its level, if the tree is a part of a deeper fabric, of
+            which all ``levels`` are given
         :raises exceptions.TopologyError: for an empty tree or switch, a switch or host given
             twice, a wrong number of level names, a processor type or id of a host that the tree
             does not have, or an id that is another host's name or id
         """
-        reader = TreeReader(tree)
+        reader = TreeReader(tree, heights, 0 if heights is None else len(levels))
         names = reader.levels(tuple(levels))
         own = dict(host_processors or {})
         if unknown := own.keys() - reader.host_index.keys():

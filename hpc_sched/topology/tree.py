@@ -102,8 +102,13 @@ def name_rank(names: Sequence[str]) -> NDArray[np.int64]:
 class TreeReader:
     """Collects the switches and hosts of a nested tree, depth first."""
 
-    def __init__(self, tree: Tree) -> None:
-        """Read a tree; raises as :meth:`Topology.from_tree` does."""
+    def __init__(
+        self, tree: Tree, heights: Mapping[str, int] | None = None, depth: int = 0
+    ) -> None:
+        """Read a tree; raises as :meth:`Topology.from_tree` does.
+
+        :param depth: the least depth
+        """
         self.names: list[str] = []
         self.parents: list[int] = []
         self.heights: list[int] = []
@@ -115,7 +120,9 @@ class TreeReader:
             raise exceptions.TopologyError("the topology names no switch")
         for name, below in tree.items():
             self._add(name, below, -1)
-        self.depth = max(self.heights)
+        if heights:
+            self._raise_to(heights)
+        self.depth = max(*self.heights, depth)
 
     def levels(self, given: tuple[str, ...]) -> tuple[str, ...]:
         """Return the names of the levels, bottom up; raises as ``from_tree`` does."""
@@ -151,6 +158,18 @@ class TreeReader:
             above = parents[rows[-1]]
             rows.append(np.where((above >= 0) & (heights[above] <= level), above, rows[-1]))
         return read_only(np.stack(rows))
+
+    def _raise_to(self, heights: Mapping[str, int]) -> None:
+        """Set the levels of some switches."""
+        for name, height in heights.items():
+            if name not in self.switch_index:
+                raise exceptions.TopologyError(f"switch {name!r} has a level, but no place")
+            self.heights[self.switch_index[name]] = height
+        for name, height, above in zip(self.names, self.heights, self.parents, strict=True):
+            if height < 1 or (above >= 0 and height >= self.heights[above]):
+                raise exceptions.TopologyError(
+                    f"switch {name!r} on level {height}: expected less than the switch above it has"
+                )
 
     def _add(self, name: str, below: Any, parent: int) -> int:
         """Add a switch and all below it; return its level."""

@@ -1,0 +1,265 @@
+"""What the plan of a decision would have cost without one of its constraints.
+
+Each counterfactual is a plan of the planner that made the decision, for the same number of VMs.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import comb
+
+import numpy as np
+
+from hpc_sched.core.constraints import NO_CONSTRAINTS
+from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
+from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.plan.result import Plan, Refusal, Rejection
+from hpc_sched.core.plan.time_limit import TimeLimit
+from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor
+from hpc_sched.topology import plurals
+
+POLICIES = ("affinity", "anti-affinity", "soft-anti-affinity")
+EVERYTHING = "all of these"
+HPC = "hpc:"
+NO_TIME = "the time for planning is over"
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """The request of a decision without one or all of its constraints."""
+
+    without: str  # what is left out, EVERYTHING for all
+    request: GroupRequest
+    unknown: str | None = None  # why it cannot be planned
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """The best plan without a constraint; without a cost there is none."""
+
+    without: str
+    hop_bytes: float | None = None
+    less: float | None = None  # than the decision's plan costs; negative if it is more
+    leaves: int = 0  # of all VMs of the group
+    vms: int = 0  # that are planned
+    is_proven: bool = True
+    unknown: str | None = None  # why it is not known whether there is one
+
+
+def decided(request: GroupRequest, limit: TimeLimit) -> Plan | Rejection | Refusal:
+    """Return the answer of HPCHomogeneityFilter and HPCGroupFilter."""
+    choice = choose_processor(request, lambda group: group.decide(limit), lambda plan: plan.count)
+    if isinstance(choice, ProcessorChoice):
+        return choice.answer
+    return request.decide(limit) if choice is None else choice
+
+
+def alternatives(
+    rebuilt: RebuiltRequest, entry: DecisionEntry, request: GroupRequest
+) -> list[Alternative]:
+    """Return the request of a decision without each of its constraints, and without all.
+
+    :param request: of the decision, maybe for another number of VMs
+    """
+    single = [*_without_wishes(request, entry, rebuilt), *_without_hosts(rebuilt, entry, request)]
+    if len(single) < 2:
+        return single
+    bare = replace(
+        request,
+        constraints=NO_CONSTRAINTS,
+        missing=0,
+        server_group_policy=None,
+        hard_policy=None,
+        pack_hosts=not rebuilt.by_mdobp,
+        processors=None,
+        shunned=None,
+        room=rebuilt.free,
+    )
+    unknown = next(iter(_unknown_rooms(rebuilt, entry).values()), None)
+    return [*single, Alternative(EVERYTHING, bare, unknown)]
+
+
+def _without_wishes(
+    request: GroupRequest, entry: DecisionEntry, rebuilt: RebuiltRequest
+) -> Iterator[Alternative]:
+    wanted = request.constraints
+    for name in ("require", "prefer", "max_leaves"):
+        value = getattr(wanted, name)
+        if value is not None:
+            relaxed = replace(wanted, **{name: None})
+            yield Alternative(f"{HPC}{name}={value}", replace(request, constraints=relaxed))
+    if wanted.group_size is not None and entry.input is not None and entry.input.missing:
+        relaxed = replace(wanted, group_size=None)
+        yield Alternative(
+            f"{HPC}group_size={wanted.group_size}",
+            replace(request, constraints=relaxed, missing=0),
+        )
+    if request.processors is not None and request.homogeneous != "false":
+        yield Alternative(
+            f"{HPC}homogeneous={request.homogeneous}", replace(request, processors=None)
+        )
+    if request.server_group_policy in POLICIES:
+        free = replace(
+            request, server_group_policy=None, hard_policy=None, pack_hosts=not rebuilt.by_mdobp
+        )
+        yield Alternative(f"policy {request.server_group_policy}", free)
+
+
+def _without_hosts(
+    rebuilt: RebuiltRequest, entry: DecisionEntry, request: GroupRequest
+) -> Iterator[Alternative]:
+    """Yield the request with the hosts that were avoided or removed for each reason."""
+    for why in rebuilt.shunned:
+        others = [mask for name, mask in rebuilt.shunned.items() if name != why]
+        left = np.logical_or.reduce(others) if others else None
+        yield Alternative(f"shunned hosts: {why}", replace(request, shunned=left))
+    is_removed = np.zeros(len(request.room), dtype=np.bool_)
+    unknown = _unknown_rooms(rebuilt, entry)
+    for why in entry.input.removed if entry.input else ():
+        mask = rebuilt.removed.get(why, np.zeros_like(is_removed))
+        is_removed |= mask
+        fault = unknown.get(why)
+        if fault is None and request.processors is not None and request.homogeneous != "false":
+            fault = "the processor types of its hosts are not known"
+        more = replace(request, room=np.where(mask, rebuilt.free, request.room))
+        yield Alternative(f"filter: {why}", more, fault)
+    is_fuller = (rebuilt.free > request.room) & ~is_removed
+    if is_fuller.any():
+        more = replace(request, room=np.where(is_fuller, rebuilt.free, request.room))
+        yield Alternative("filter: the VMs of others", more)
+
+
+def _unknown_rooms(rebuilt: RebuiltRequest, entry: DecisionEntry) -> dict[str, str]:
+    """Return the filters that removed hosts without a place in the record, with a sentence."""
+    assert entry.input is not None
+    found = {}
+    for why in entry.input.removed:
+        mask = rebuilt.removed.get(why)
+        number = (entry.removed or {}).get(why, 0) - (0 if mask is None else int(mask.sum()))
+        if number > 0:
+            found[why] = f"the room of {plurals.text(number, 'host')} is not known"
+    return found
+
+
+def planned_again(rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimit) -> Plan:
+    """Return the plan of the decision, for the same number of VMs.
+
+    :raises RecordError: unless it costs what the record says
+    """
+    logged = entry.plan
+    assert logged is not None
+    count = sum(logged.hosts.values())
+    if not entry.proven:
+        raise RecordError("the plan is not proven best")
+    if logged.hop_bytes is None or count < max(entry.left or 0, 1):
+        raise RecordError("the record has no cost of a plan for its VMs")
+    plan = decided(of_size(rebuilt.request, count), limit)
+    if isinstance(plan, Plan) and not plan.is_proven:
+        raise RecordError(NO_TIME)
+    if not isinstance(plan, Plan) or cost_of(rebuilt, plan) != _logged_cost(rebuilt, entry):
+        raise RecordError("the plan that the record gives has another cost than the logged one")
+    return plan
+
+
+def cost_of(rebuilt: RebuiltRequest, plan: Plan, most: int | None = None) -> float:
+    """Return the Hop-Byte of members and planned VMs.
+
+    Where MDOBP chooses the hosts inside leaves, VMs on one host count as VMs of one leaf.
+
+    :param most: number of the first slots that count; all by default
+    """
+    topology, members = rebuilt.request.topology, rebuilt.request.members
+    counts = Counter(plan.places[:most])
+    for i in np.flatnonzero(members).tolist():
+        counts[topology.hosts[i]] += int(members[i])
+    cost = hop_bytes_of_counts(topology=topology, counts=counts)
+    return cost + sum(comb(count, 2) for count in counts.values()) if rebuilt.by_mdobp else cost
+
+
+def _logged_cost(rebuilt: RebuiltRequest, entry: DecisionEntry) -> float | None:
+    assert entry.plan is not None
+    if not rebuilt.by_mdobp:
+        return entry.plan.hop_bytes
+    topology, hosts = rebuilt.request.topology, rebuilt.request.topology.leaf_hosts()
+    counts = Counter[str]()
+    for leaf, count in entry.plan.leaves.items():
+        try:
+            counts[hosts[topology.switch_index(leaf)][0]] += count
+        except LookupError:
+            return None
+    for i in np.flatnonzero(rebuilt.request.members).tolist():
+        counts[hosts[int(topology.leaf_index[i])][0]] += int(rebuilt.request.members[i])
+    cost = hop_bytes_of_counts(topology=topology, counts=counts)
+    return cost + sum(comb(count, 2) for count in counts.values())
+
+
+def leaves_of(request: GroupRequest, places: Sequence[str]) -> int:
+    """Return the number of leaves of members and planned VMs."""
+    topology = request.topology
+    used = set(topology.leaf_index[request.members > 0].tolist())
+    return len(used | {int(topology.leaf_index[topology.index_of(host)]) for host in set(places)})
+
+
+def counterfactuals(
+    rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimit
+) -> list[Counterfactual]:
+    """Return the cost of the best plan without each constraint of a decision, and without all.
+
+    Of a refusal: whether there is a plan then.
+
+    :raises RecordError: if the record does not give the decision that it states
+    """
+    if entry.plan is None or entry.decision == "refused":
+        return list(_of_refusal(rebuilt, entry, limit))
+    plan = planned_again(rebuilt, entry, limit)
+    return list(_of_plan(rebuilt, entry, plan, limit))
+
+
+def _of_plan(
+    rebuilt: RebuiltRequest, entry: DecisionEntry, plan: Plan, limit: TimeLimit
+) -> Iterator[Counterfactual]:
+    request = of_size(rebuilt.request, plan.count)
+    before = cost_of(rebuilt, plan)
+    for one in alternatives(rebuilt, entry, request):
+        group, cost = one.request, before
+        if one.without.startswith(f"{HPC}group_size") and entry.awaiting:
+            # Without it the plan is for those that exist: the first slots count.
+            now = min(entry.awaiting, plan.count)
+            group, cost = of_size(group, now), cost_of(rebuilt, plan, now)
+        yield _counterfactual(rebuilt, one, group, cost, limit)
+
+
+def _of_refusal(
+    rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimit
+) -> Iterator[Counterfactual]:
+    if isinstance(decided(rebuilt.request, limit), Plan):
+        raise RecordError("there is a plan: the reason is none of its constraints")
+    for one in alternatives(rebuilt, entry, rebuilt.request):
+        yield _counterfactual(rebuilt, one, one.request, None, limit)
+
+
+def _counterfactual(
+    rebuilt: RebuiltRequest,
+    one: Alternative,
+    request: GroupRequest,
+    before: float | None,
+    limit: TimeLimit,
+) -> Counterfactual:
+    if one.unknown is not None:
+        return Counterfactual(one.without, unknown=one.unknown)
+    if limit.has_passed():
+        return Counterfactual(one.without, unknown=NO_TIME)
+    answer = decided(request, limit)
+    if not isinstance(answer, Plan):
+        return Counterfactual(one.without)
+    cost = cost_of(rebuilt, answer)
+    return Counterfactual(
+        one.without,
+        hop_bytes=cost,
+        less=None if before is None else before - cost,
+        leaves=leaves_of(rebuilt.request, answer.places),
+        vms=answer.count,
+        is_proven=answer.is_proven,
+    )

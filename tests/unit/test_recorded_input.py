@@ -1,0 +1,91 @@
+"""The record of a decision has all that the planner was given."""
+
+from dataclasses import replace
+
+import pytest
+
+from hpc_sched.core.counterfactual import costs
+from hpc_sched.core.counterfactual.costs import decided
+from hpc_sched.core.counterfactual.rebuilt_request import of_size, rebuilt
+from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.time_limit import NO_LIMIT
+from tests.unit.recorded_groups import Group, random_group
+
+SEEDS = range(600)
+
+
+def without(group: Group, what: str) -> GroupRequest:
+    """Return the request of the scheduler if one constraint had not been there."""
+    kind, _, value = what.partition(": ")
+    if what.startswith("hpc:homogeneous"):
+        return replace(group, types=[], homogeneous="false").request()
+    if what.startswith("hpc:"):
+        name = what.removeprefix("hpc:").partition("=")[0]
+        return replace(group, constraints=replace(group.constraints, **{name: None})).request()
+    if what.startswith("policy "):
+        return replace(group, policy=None).request()
+    if kind == "shunned hosts":
+        others = {why: mask for why, mask in group.shunned.items() if why != value}
+        return replace(group, shunned=others).request()
+    if value == "the VMs of others":
+        return replace(group, room=group.free).request()
+    assert kind == "filter"
+    return group.request(with_removed=value)
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_costs_without_each_constraint_are_those_of_the_scheduler_without_it(part):
+    compared = 0
+    for seed in SEEDS[part::6]:
+        group = random_group(seed)
+        entry = group.entry()
+        request = rebuilt(entry)
+        found = costs.counterfactuals(request, entry, NO_LIMIT)
+        for one in found:
+            assert one.unknown is None, (seed, one)
+            if one.without == costs.EVERYTHING:
+                continue
+            live = without(group, one.without)
+            compared += 1
+            if entry.plan is not None:
+                count = sum(entry.plan.hosts.values())
+                if "group_size" in one.without:
+                    count = min(group.awaiting, count)
+                live = of_size_of(group, live, count)
+            answer = decided(live, NO_LIMIT)
+            if one.hop_bytes is None:
+                assert not isinstance(answer, Plan), (seed, one, answer)
+                continue
+            assert isinstance(answer, Plan), (seed, one, answer)
+            assert answer.hop_bytes == one.hop_bytes, (seed, one, answer, entry)
+            assert answer.count == one.vms
+            assert costs.leaves_of(live, answer.places) == one.leaves, (seed, one, answer)
+    assert compared > 100
+
+
+def of_size_of(group: Group, live: GroupRequest, count: int) -> GroupRequest:
+    """Return the live request for a number of VMs: a preferred level as far as it held."""
+    before = group.request()
+    if count < before.active:
+        constraints = replace(live.constraints, prefer=None)
+        live = replace(live, constraints=constraints)
+    return replace(live, left=count, awaiting=count, orphans=0, missing=0)
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_a_decision_is_planned_again_at_the_same_cost_or_refused_again(part):
+    for seed in SEEDS[part::6]:
+        group = random_group(seed)
+        entry: DecisionEntry = group.entry()
+        request = rebuilt(entry)
+        answer = decided(request.request, NO_LIMIT)
+        live = decided(group.request(), NO_LIMIT)
+        assert type(answer) is type(live), seed
+        if isinstance(live, Plan) and isinstance(answer, Plan):
+            assert answer.hop_bytes == live.hop_bytes, seed
+            assert dict(answer.leaves) == dict(live.leaves), seed
+            fixed = decided(of_size(request.request, live.count), NO_LIMIT)
+            assert isinstance(fixed, Plan), seed
+            assert fixed.hop_bytes == live.hop_bytes, seed
