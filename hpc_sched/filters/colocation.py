@@ -27,11 +27,12 @@ class ColocationFilter(GroupFilter):
         colocated = served_requests.get_colocated(spec, states)
         if colocated.faults:
             raise exceptions.RefusedError("; ".join(colocated.faults))
-        kept = select(states, (self._room(colocated, states) > 0).tolist())
+        passes = self._room(colocated, states) > 0
+        kept = select(states, passes.tolist())
         if not kept:
             raise self._refusal(colocated, states)
         if not colocated.placed:
-            colocated.removed[self.why] += len(states) - len(kept)
+            colocated.note_removed(self.why, select(states, (~passes).tolist()))
         return kept
 
     def _room(self, colocated: ColocatedInstances, states: States) -> Array:

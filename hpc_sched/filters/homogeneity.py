@@ -47,6 +47,7 @@ class HPCHomogeneityFilter(GroupFilter):
             is_required = False
         homogeneous = "true" if is_required else "prefer"
         group = replace(group, processors=processors, homogeneous=homogeneous)
+        state.processors, state.homogeneous = processors, homogeneous
         choice = choose_processor(group, state.decide, lambda plan: plan.count)
         if isinstance(choice, Refusal) and state.finds_more_room(group):
             group = replace(

@@ -1,7 +1,7 @@
 """The input of a decision, in the form in which the decision log keeps it."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,20 +47,18 @@ def logged_input(request: GroupRequest, left_out: LeftOut) -> LoggedInput | None
     processors = left_out.processors
     types = _types(processors)
     has_services = policy is not None and not _is_by_host(request)
-    found = defaultdict[int, list[HostClass]](list)
-    for leaf, found_class in _candidates(request, left_out, shunned, types, has_services):
-        found[leaf].append(found_class)
-    for leaf, found_class in _members_elsewhere(request):
-        found[leaf].append(found_class)
+    words = defaultdict[int, list[str]](list)
+    for leaf, word in _candidates(request, left_out, shunned, types, has_services):
+        words[leaf].append(word)
+    for leaf, word in _members_elsewhere(request):
+        words[leaf].append(word)
     removed = sorted(left_out.removed)
     for number, why in enumerate(removed):
         hosts = left_out.removed[why]
-        rows, counts = np.unique(
-            np.array([hosts.leaf, hosts.room], dtype=np.int64), axis=1, return_counts=True
-        )
-        for leaf, room, count in zip(*rows.tolist(), counts.tolist(), strict=True):
-            found[leaf].append(HostClass(count, 0, room, removed=number))
-    texts = {leaf: " ".join(map(str, sorted(classes))) for leaf, classes in found.items()}
+        alike = Counter(zip(hosts.leaf, hosts.room, strict=True))
+        for (leaf, room), count in sorted(alike.items()):
+            words[leaf].append(str(HostClass(count, 0, room, removed=number)))
+    texts = {leaf: " ".join(of_leaf) for leaf, of_leaf in words.items()}
     tree, heights = _tree(topology, texts)
     is_spread = policy is not None and policy.policy == "anti-affinity"
     return LoggedInput(
@@ -104,55 +102,37 @@ def _candidates(
     shunned: Sequence[str],
     types: Sequence[str],
     has_services: bool,
-) -> list[tuple[int, HostClass]]:
-    """Return the classes of the hypervisors, each with its leaf."""
+) -> Iterator[tuple[int, str]]:
+    """Yield the classes of the hypervisors as words, each with its leaf, by leaf."""
     hosts = request.hosts_of_rows
     if not len(hosts):
-        return []
+        return
     nothing = np.full(len(hosts), NONE)
     sets = _sets([left_out.shunned[why] for why in shunned], len(hosts))
-    type_, host = nothing.copy(), nothing
+    type_, service, host = nothing.copy(), nothing, nothing
     for number, name in enumerate(types):
         if left_out.processors is not None:
             type_[left_out.processors.hypervisors[name]] = number
-    service = nothing
     if request.hard_policy is not None and has_services:
         service = request.hard_policy.service
-    if (np.bincount(hosts) > 1).any():
-        host = np.where((np.bincount(hosts) > 1)[hosts], hosts, NONE)
+    is_shared = (np.bincount(hosts) > 1)[hosts]
+    if is_shared.any():
+        host = np.where(is_shared, hosts, NONE)
     free = request.room if left_out.free is None else np.maximum(left_out.free, request.room)
-    columns = [
-        request.topology.leaf_index[hosts],
-        request.room,
-        free,
-        request.members[hosts],
-        sets,
-        type_,
-        service,
-        host,
-    ]
-    first, counts = _distinct(columns)
-    rows = zip(*(column[first].tolist() for column in columns), counts.tolist(), strict=True)
-    reasons = {
-        code: tuple(number for number in range(len(shunned)) if code >> number & 1)
-        for code in np.unique(sets).tolist()
-    }
-    return [
-        (
-            leaf,
-            HostClass(
-                hosts=count,
-                room=room,
-                free=free_,
-                members=members,
-                shunned=reasons[set_],
-                type_=its_type,
-                service=its_service,
-                host=its_host,
-            ),
-        )
-        for leaf, room, free_, members, set_, its_type, its_service, its_host, count in rows
-    ]
+    columns = [request.room, free, request.members[hosts], sets, type_, service, host]
+    kind, first = _kinds(columns)
+    after_count = []
+    for room, free_, members, set_, its_type, its_service, its_host in zip(
+        *(column[first].tolist() for column in columns), strict=True
+    ):
+        reasons = tuple(number for number in range(len(shunned)) if set_ >> number & 1)
+        alike = HostClass(0, room, free_, members, reasons, NONE, its_type, its_service, its_host)
+        after_count.append(str(alike)[1:])
+    code = request.topology.leaf_index[hosts] * len(first) + kind
+    found, counts = np.unique(code, return_counts=True)
+    for leaf_and_kind, count in zip(found.tolist(), counts.tolist(), strict=True):
+        leaf, number = divmod(leaf_and_kind, len(first))
+        yield leaf, f"{count}{after_count[number]}"
 
 
 def _sets(masks: Sequence[Mask], length: int) -> Array:
@@ -163,28 +143,24 @@ def _sets(masks: Sequence[Mask], length: int) -> Array:
     return bits
 
 
-def _distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
-    """Return the position of one row of each kind, and the number of such rows."""
-    code = np.zeros(len(columns[0]), dtype=np.int64)
+def _kinds(columns: Sequence[Array]) -> tuple[Array, Array]:
+    """Return the kind of each row by its numbers, and the position of one row of each kind."""
+    kind: Array = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
-        if (column == column[0]).all():
-            continue
-        values, inverse = np.unique(column, return_inverse=True)
-        # Codes stay below rows * values.
-        code = np.unique(code, return_inverse=True)[1] * len(values) + inverse
-    _, first, counts = np.unique(code, return_index=True, return_counts=True)
-    return first, counts
+        if (column != column[0]).any():
+            # Below rows * rows.
+            numbers = np.unique(column, return_inverse=True)[1]
+            kind = np.unique(kind * len(column) + numbers, return_inverse=True)[1]
+    return kind, np.unique(kind, return_index=True)[1]
 
 
-def _members_elsewhere(request: GroupRequest) -> list[tuple[int, HostClass]]:
-    """Return the hosts with members that are no candidates, each with its leaf."""
+def _members_elsewhere(request: GroupRequest) -> Iterator[tuple[int, str]]:
+    """Yield the hosts with members that are no candidates, each with its leaf."""
     elsewhere = request.members > 0
     elsewhere[request.hosts_of_rows] = False
     leaf_index = request.topology.leaf_index
-    return [
-        (int(leaf_index[i]), HostClass(1, NOT_A_CANDIDATE, 0, int(request.members[i])))
-        for i in np.flatnonzero(elsewhere).tolist()
-    ]
+    for i in np.flatnonzero(elsewhere).tolist():
+        yield int(leaf_index[i]), str(HostClass(1, NOT_A_CANDIDATE, 0, int(request.members[i])))
 
 
 def _tree(topology: Topology, texts: Mapping[int, str]) -> tuple[dict[str, Any], dict[str, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import nova.conf
 import numpy as np
@@ -58,7 +58,8 @@ class ColocatedInstances:
         # Invalid extra specs do not keep a running instance from moving.
         self.faults = () if found.is_move else tuple(faults)
         self.host_instances = found
-        self.removed: Counter[str] = Counter()  # reason to hosts that filters removed
+        # Reason to the hosts that filters removed.
+        self.removed_hosts: dict[str, list[host_manager.HostState]] = {}
         self.hosts = ClaimObserver(states)
         self._rooms: dict[str, Array] = {}  # filter to the room at first, shape (states,)
         self._incompatible: frozenset[str] = frozenset()
@@ -67,6 +68,15 @@ class ColocatedInstances:
         self._moved: dict[int, list[Application]] = {}
         self._unknown: dict[int, int] = {}
         self._complete(own)
+
+    def note_removed(self, why: str, states: Iterable[host_manager.HostState]) -> None:
+        """Note hosts that a filter removed."""
+        self.removed_hosts.setdefault(why, []).extend(states)
+
+    @property
+    def removed(self) -> Counter[str]:
+        """Reason to the number of hosts that filters removed."""
+        return Counter({why: len(hosts) for why, hosts in self.removed_hosts.items()})
 
     @property
     def placed(self) -> int:

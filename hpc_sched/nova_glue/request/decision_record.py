@@ -33,6 +33,7 @@ from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.exporter import decision_counts
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
+from hpc_sched.nova_glue.request import logged_input
 from hpc_sched.nova_glue.request.followed_request import LoggedDecision
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.nova_glue.request_spec import (
@@ -257,6 +258,7 @@ def _entry(
         rejection=rejection,
         reason=refused,
         scheduler=scheduler_digests.record(state.fabric.digest),
+        input=logged_input.of(state, request),
     )
 
 

@@ -16,6 +16,7 @@ from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan, Rejection
+from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.claim.gang_claim import ClaimedPlace, GangClaim
 from hpc_sched.nova_glue.instances import group_members, mdobp_input
@@ -70,6 +71,9 @@ class GroupState:
         self.removed: Counter[str] = Counter()  # reason to hosts that hpc_sched removed
         self.shunned: Mapping[str, Mask] = shunned or {}
         self.is_bounded = False  # whether the plan was made without these hosts
+        # What HPCHomogeneityFilter chose from, and how; None if it did not choose.
+        self.processors: HostProcessors | None = None
+        self.homogeneous = "false"
         # HostStates of the processor type that comes first; shape (HostStates,).
         self._preferred: Mask | None = None
         self._is_warned = False  # of faults

@@ -1,0 +1,50 @@
+"""The planner's input of a decision, for the decision log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nova.scheduler import host_manager
+
+from hpc_sched.core.counterfactual.recording import LeftOut, RemovedHosts, logged_input
+from hpc_sched.core.decision_entry import LoggedInput
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.nova_glue.request.group_state import GroupState
+from hpc_sched.nova_glue.room import compared_hosts, host_state_room
+
+
+def of(state: GroupState, request: GroupRequest) -> LoggedInput | None:
+    """Return what a group was planned from; None for class ``async`` and moves of several VMs.
+
+    Nothing is read. O(HostStates log HostStates).
+    """
+    if state.request.hpc_specs.is_flat:
+        return None
+    removed = state.colocated.removed_hosts if state.colocated is not None else {}
+    left_out = LeftOut(
+        free=state.rooms.left,
+        shunned=state.shunned,
+        removed={why: _removed(state, hosts) for why, hosts in removed.items() if hosts},
+        processors=state.processors,
+        homogeneous=state.homogeneous,
+        by_mdobp=state.request.by_mdobp,
+    )
+    return logged_input(request, left_out)
+
+
+def _removed(state: GroupState, hosts: Sequence[host_manager.HostState]) -> RemovedHosts:
+    """Return hosts that a filter removed; their rooms are bounds by the HostStates."""
+    topology, demand = state.topology, state.request.demand
+    names, _ = state.fabric.names.find_all([(host.host, host.nodename) for host in hosts])
+    known = [
+        (host, name)
+        for host, name in zip(hosts, names, strict=True)
+        if name in topology and not state.claims.hosts.knows([host])
+    ]
+    return RemovedHosts(
+        [int(topology.leaf_index[topology.index_of(name)]) for _, name in known],
+        [
+            host_state_room.capacity(host, demand, compared_hosts.excess_of(host))
+            for host, _ in known
+        ],
+    )
