@@ -4,15 +4,16 @@ Each counterfactual is a plan of the planner that made the decision, for the sam
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
 
+from hpc_sched.core.arrays import Array
 from hpc_sched.core.constraints import NO_CONSTRAINTS
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
-from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.core.decision_entry import DecisionEntry, LoggedPlan
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
@@ -158,41 +159,52 @@ def planned_again(rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimi
     plan = decided(of_size(rebuilt.request, count), limit)
     if isinstance(plan, Plan) and not plan.is_proven:
         raise RecordError(NO_TIME)
-    if not isinstance(plan, Plan) or cost_of(rebuilt, plan) != _logged_cost(rebuilt, entry):
+    if not isinstance(plan, Plan) or cost_of(rebuilt, plan) != _logged_cost(rebuilt, logged):
         raise RecordError("the plan that the record gives has another cost than the logged one")
     return plan
 
 
 def cost_of(rebuilt: RebuiltRequest, plan: Plan, most: int | None = None) -> float:
-    """Return the Hop-Byte of members and planned VMs.
-
-    Where MDOBP chooses the hosts inside leaves, VMs on one host count as VMs of one leaf.
+    """Return the Hop-Byte of members and planned VMs, as :func:`cost_of_places` counts.
 
     :param most: number of the first slots that count; all by default
     """
-    topology, members = rebuilt.request.topology, rebuilt.request.members
-    counts = Counter(plan.places[:most])
+    return cost_of_places(rebuilt, rebuilt.request.members, plan.places[:most])
+
+
+def cost_of_places(rebuilt: RebuiltRequest, members: Array, places: Sequence[str]) -> float:
+    """Return the Hop-Byte of members and the VMs on some places.
+
+    Where MDOBP chooses the hosts inside leaves, VMs on one host count as VMs of one leaf.
+    """
+    topology = rebuilt.request.topology
+    counts = Counter(places)
     for i in np.flatnonzero(members).tolist():
         counts[topology.hosts[i]] += int(members[i])
-    cost = hop_bytes_of_counts(topology=topology, counts=counts)
-    return cost + sum(comb(count, 2) for count in counts.values()) if rebuilt.by_mdobp else cost
+    return _cost(rebuilt, counts)
 
 
-def _logged_cost(rebuilt: RebuiltRequest, entry: DecisionEntry) -> float | None:
-    assert entry.plan is not None
-    if not rebuilt.by_mdobp:
-        return entry.plan.hop_bytes
+def _cost(rebuilt: RebuiltRequest, counts: Mapping[str, int]) -> float:
+    cost = hop_bytes_of_counts(topology=rebuilt.request.topology, counts=counts)
+    return cost + sum(comb(count, 2) for count in counts.values()) if rebuilt.by_leaf else cost
+
+
+def _logged_cost(rebuilt: RebuiltRequest, logged: LoggedPlan) -> float | None:
+    """Return the cost of the logged plan; None for a leaf that the record does not have."""
+    if not rebuilt.by_leaf:
+        return logged.hop_bytes
     topology, hosts = rebuilt.request.topology, rebuilt.request.topology.leaf_hosts()
+    try:
+        leaves = [topology.switch_index(leaf) for leaf in logged.leaves]
+    except LookupError:
+        return None
+    # Which host of a leaf has a VM makes no difference.
     counts = Counter[str]()
-    for leaf, count in entry.plan.leaves.items():
-        try:
-            counts[hosts[topology.switch_index(leaf)][0]] += count
-        except LookupError:
-            return None
+    for leaf, count in zip(leaves, logged.leaves.values(), strict=True):
+        counts[hosts[leaf][0]] += count
     for i in np.flatnonzero(rebuilt.request.members).tolist():
         counts[hosts[int(topology.leaf_index[i])][0]] += int(rebuilt.request.members[i])
-    cost = hop_bytes_of_counts(topology=topology, counts=counts)
-    return cost + sum(comb(count, 2) for count in counts.values())
+    return _cost(rebuilt, counts)
 
 
 def leaves_of(request: GroupRequest, places: Sequence[str]) -> int:

@@ -42,7 +42,8 @@ class RebuiltRequest:
     shunned: Mapping[str, Mask]  # by reason
     removed: Mapping[str, Mask]  # by filter
     is_member_host: Mask  # whether it was no candidate, and has members only
-    by_mdobp: bool
+    by_mdobp: bool  # whether MDOBP chooses the hosts inside a leaf
+    by_leaf: bool  # whether costs count VMs on one host as VMs of one leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ def _rebuilt(entry: DecisionEntry, given: LoggedInput, left: int, awaiting: int)
         removed=removed,
         is_member_host=np.array([row.of.room == NOT_A_CANDIDATE for row in rows], dtype=np.bool_),
         by_mdobp=given.by_mdobp,
+        by_leaf=given.by_mdobp,
     )
 
 

@@ -1,0 +1,111 @@
+"""The hosts that the planner could use for a decision, and why it could not use the others."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hpc_sched.core.arrays import Mask
+from hpc_sched.core.constraints import level_of
+from hpc_sched.core.counterfactual.costs import cost_of
+from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.time_limit import TimeLimit
+from hpc_sched.core.processor_choice import ProcessorChoice, choose_processor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenHosts:
+    """A decision as one problem, with all that was chosen before the best plan was sought.
+
+    That is: number of VMs, processor type, whether shunned hosts are used, the most VMs on a host
+    with soft-anti-affinity, and whether the preferred level holds.
+    """
+
+    request: GroupRequest
+    wish: str  # that its ``constraints.require`` stands for, if it has one: require or prefer
+    cost: float  # of the plan
+    processor: str | None
+    is_other_type: Mask  # shape (hypervisors,)
+    is_shunned: Mask  # and avoided; shape (hypervisors,)
+
+    def capacity(self) -> Mask:
+        """Return whether each hypervisor takes a VM. Shape (hypervisors,)."""
+        request = self.request
+        per_host = request.problem().capacity[request.hosts_of_rows] > 0
+        return np.logical_and(request.capacity > 0, per_host)
+
+
+def open_hosts(rebuilt: RebuiltRequest, plan: Plan, limit: TimeLimit) -> OpenHosts:
+    """Return the problem whose best plan is the plan of a decision.
+
+    :param plan: of the decision, planned again
+    :raises RecordError: if the problem has another plan
+    """
+    request = of_size(rebuilt.request, plan.count)
+    choice = choose_processor(request, lambda group: group.decide(limit), lambda one: one.count)
+    is_other = np.zeros(len(request.room), dtype=np.bool_)
+    if isinstance(choice, ProcessorChoice):
+        is_other = ~choice.hypervisors
+    is_shunned = np.zeros(len(request.room), dtype=np.bool_)
+    if request.shunned is not None and not request.uses_shunned(plan):
+        is_shunned = request.shunned
+    wanted, wish = request.constraints, "require"
+    if wanted.prefer is not None and _is_near(request, plan, wanted.prefer):
+        wish, wanted = "prefer", replace(wanted, require=wanted.prefer)
+    one = replace(
+        request.among(~is_other & ~is_shunned),
+        constraints=replace(wanted, prefer=None),
+        shunned=None,
+        processors=None,
+        homogeneous="false",
+    ).spread()
+    if one.server_group_policy == "soft-anti-affinity":
+        # Its bound is fixed now.
+        one = replace(one, server_group_policy=None)
+    again = one.decide(limit)
+    cost = cost_of(rebuilt, plan)
+    if not isinstance(again, Plan) or cost_of(rebuilt, again) != cost:
+        raise RecordError("the plan that the record gives has another cost than the logged one")
+    processor = choice.name if isinstance(choice, ProcessorChoice) else None
+    return OpenHosts(one, wish, cost, processor, is_other, is_shunned)
+
+
+def _is_near(request: GroupRequest, plan: Plan, name: str) -> bool:
+    """True if the group is below one switch of a level, and has to be by the preference."""
+    topology = request.topology
+    level = level_of(topology, name)
+    if level >= level_of(topology, request.constraints.require):
+        return False
+    hosts = [topology.index_of(host) for host in plan.hosts]
+    hosts += np.flatnonzero(request.members).tolist()
+    return len(np.unique(topology.groups[level - 1][hosts])) <= 1
+
+
+def obstacles(rebuilt: RebuiltRequest, found: OpenHosts, below: Mask) -> tuple[int, Counter[str]]:
+    """Return the number of some hypervisors that the plan could use, and why not the others.
+
+    :param below: shape (hypervisors,)
+    """
+    request = rebuilt.request
+    left = below & ~rebuilt.is_member_host
+    why = Counter[str]()
+
+    def count(reason: str, mask: Mask) -> None:
+        nonlocal left
+        why[reason] += int((left & mask).sum())
+        left = left & ~mask
+
+    for name, mask in rebuilt.removed.items():
+        count(f"removed by a filter: {name}", mask)
+    has_room = request.room > 0
+    count("full because of the VMs of others", ~has_room & (rebuilt.free > 0))
+    count("no room for one VM", ~has_room)
+    if found.processor is not None:
+        count(f"processor type other than {found.processor}", found.is_other_type)
+    for name, mask in rebuilt.shunned.items():
+        count(f"shunned: {name}", found.is_shunned & mask)
+    is_open = found.capacity()
+    count(f"policy {request.server_group_policy} of the group", ~is_open)
+    return int(left.sum()), +why

@@ -1,0 +1,251 @@
+"""Why the plan of a decision does not use a switch, or a host."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hpc_sched.core.arrays import Array, Mask
+from hpc_sched.core.constraints import NO_CONSTRAINTS
+from hpc_sched.core.counterfactual.costs import (
+    HPC,
+    NO_TIME,
+    cost_of_places,
+    decided,
+    leaves_of,
+    planned_again,
+)
+from hpc_sched.core.counterfactual.open_hosts import OpenHosts, obstacles, open_hosts
+from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError
+from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.plan.result import Plan
+from hpc_sched.core.plan.switch_rooms import sums_below
+from hpc_sched.core.plan.time_limit import TimeLimit
+from hpc_sched.topology import plurals
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The best plan that uses a switch."""
+
+    hop_bytes: float
+    more: float  # than the decision's plan costs
+    leaves: int
+    is_proven: bool = True  # False if there may be a better one
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Why the plan does not use a switch."""
+
+    name: str
+    reason: str  # a sentence
+    vms: int = 0  # that the plan has there
+    one: Use | None = None  # with at least one VM there
+    all_: Use | None = None  # with all VMs there
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Placed:
+    """A plan with at least one VM on given hosts."""
+
+    cost: float
+    places: tuple[str, ...]
+    leaves: int
+    is_proven: bool
+
+
+def why_not(rebuilt: RebuiltRequest, entry: DecisionEntry, switch: str, limit: TimeLimit) -> WhyNot:
+    """Return why the plan of a decision does not use a switch of its record.
+
+    :raises RecordError: if the record does not give the decision that it states
+    """
+    topology = rebuilt.request.topology
+    index = topology.switch_index(switch)
+    level = topology.switches[index].level
+    # A switch above all others of its branch counts as one of the levels above, too.
+    below = topology.groups[level - 1][rebuilt.request.hosts_of_rows] == index
+    if entry.plan is None or entry.decision == "refused":
+        return WhyNot(switch, _without_plan(rebuilt, below, limit))
+    plan = planned_again(rebuilt, entry, limit)
+    there = sum(
+        count
+        for leaf, count in entry.plan.leaves.items()
+        if index in topology.upwards(topology.switch_index(leaf))
+    )
+    if there:
+        return WhyNot(switch, f"it is used: {there} of {plan.count} planned VMs are there", there)
+    if not rebuilt.request.pack_hosts:
+        # As the planner counts.
+        rebuilt = replace(rebuilt, by_leaf=True)
+    found = open_hosts(rebuilt, plan, limit)
+    number, others = obstacles(rebuilt, found, below)
+    if not number:
+        return WhyNot(switch, _closed(rebuilt, below, others))
+    one = _with_one(rebuilt, found.request, below, limit)
+    if one is None:
+        reason, one = _constraint(rebuilt, found, below, limit)
+    elif one.cost > found.cost:
+        reason = f"a plan with at least one VM there costs {one.cost - found.cost:.0f} more"
+    else:
+        reason = f"a plan with it costs the same, but {_tie(found, entry.plan.leaves, one)}"
+    if others:
+        reason += f"; of its hosts {_list(others)}"
+    every = found.request.among(below).decide(limit)
+    all_ = None
+    if isinstance(every, Plan):
+        cost = cost_of_places(rebuilt, rebuilt.request.members, every.places)
+        leaves = leaves_of(rebuilt.request, every.places)
+        all_ = Use(cost, cost - found.cost, leaves, every.is_proven)
+    used = None
+    if one is not None:
+        used = Use(one.cost, one.cost - found.cost, one.leaves, one.is_proven)
+    return WhyNot(switch, reason, one=used, all_=all_)
+
+
+def _closed(rebuilt: RebuiltRequest, below: Mask, others: Mapping[str, int]) -> str:
+    if others:
+        return f"none of its hosts can be used: {_list(others)}"
+    members = int(rebuilt.request.members[rebuilt.request.hosts_of_rows[below]].sum())
+    there = f"; {plurals.text(members, 'member')} of the group there" if members else ""
+    return f"none of its hosts was a candidate: filters before those of hpc_sched{there}"
+
+
+def _list(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {why}" for why, count in sorted(counts.items()))
+
+
+def _without_plan(rebuilt: RebuiltRequest, below: Mask, limit: TimeLimit) -> str:
+    request = rebuilt.request
+    if isinstance(decided(request, limit), Plan):
+        raise RecordError("there is a plan: the reason is none of its constraints")
+    capacity = request.among(below).capacity
+    return f"there is no plan: it has room for {int(capacity.sum())} of {request.sizes[-1]} VMs"
+
+
+def _with_one(
+    rebuilt: RebuiltRequest, request: GroupRequest, below: Mask, limit: TimeLimit
+) -> _Placed | None:
+    """Return the best plan with at least one VM on some hypervisors, or None without any.
+
+    One VM has its place, and the others are planned as if it were a member: the cost of members
+    and planned VMs is then that of the plan. It is tried on one host of each kind.
+    """
+    best: _Placed | None = None
+    is_proven = True
+    for row in _representatives(request, below):
+        if limit.has_passed():
+            is_proven = False
+            break
+        placed: Array = np.zeros(len(request.room), dtype=np.int64)
+        placed[row] = 1
+        answer = request.after(placed).decide(limit)
+        if not isinstance(answer, Plan):
+            continue
+        is_proven &= answer.is_proven
+        host = request.topology.hosts[int(request.hosts_of_rows[row])]
+        places = (host, *answer.places)
+        cost = cost_of_places(rebuilt, rebuilt.request.members, places)
+        leaves = leaves_of(rebuilt.request, places)
+        if best is None or (cost, leaves) < (best.cost, best.leaves):
+            best = _Placed(cost, places, leaves, True)
+    return None if best is None else replace(best, is_proven=is_proven)
+
+
+def _representatives(request: GroupRequest, below: Mask) -> Iterator[int]:
+    """Yield hypervisors, one of which has a VM in some best plan that uses any of them.
+
+    Of the hosts of a leaf with equal members the one with most room: it is filled first. Leaves
+    below one switch whose hosts are alike are interchangeable.
+    """
+    topology, rows = request.topology, request.hosts_of_rows
+    capacity = np.minimum(request.capacity, request.problem().capacity[rows])
+    leaf = topology.leaf_index[rows]
+    policy = request.hard_policy
+    has_services = policy is not None and not policy.has_single_nodes
+    service = policy.service if policy is not None and has_services else np.zeros_like(capacity)
+    hosts = defaultdict[int, list[tuple[int, int, int, int]]](list)
+    inside = np.isin(leaf, leaf[below])
+    for i in np.flatnonzero(inside & ((capacity > 0) | (request.members[rows] > 0))).tolist():
+        members = int(request.members[rows[i]])
+        hosts[int(leaf[i])].append((members, int(service[i]), -int(capacity[i]), i))
+    seen = set()
+    for one, found in hosts.items():
+        found.sort()
+        kind = topology.switches[one].parent, tuple(host[:3] for host in found)
+        if kind in seen:
+            continue
+        seen.add(kind)
+        first = {host[:2]: host for host in reversed(found)}
+        for _, _, room, i in first.values():
+            if room and below[i]:
+                yield i
+
+
+def _constraint(
+    rebuilt: RebuiltRequest, found: OpenHosts, below: Mask, limit: TimeLimit
+) -> tuple[str, _Placed | None]:
+    """Return which constraint keeps the group from a switch, and the best plan without it."""
+    request, wanted = found.request, found.request.constraints
+    attempts: list[tuple[str, GroupRequest]] = []
+    if wanted.require is not None:
+        level = f"outside the {wanted.require} of the plan ({HPC}{found.wish}={wanted.require})"
+        attempts.append((level, replace(request, constraints=replace(wanted, require=None))))
+    if wanted.max_leaves is not None:
+        leaves = f"a plan with it needs more leaves than {HPC}max_leaves={wanted.max_leaves}"
+        attempts.append((leaves, replace(request, constraints=replace(wanted, max_leaves=None))))
+    if request.hard_policy is not None or request.most_per_host is not None:
+        free = replace(request, hard_policy=None, server_group_policy=None, most_per_host=None)
+        attempts.append((f"policy {rebuilt.request.server_group_policy} does not allow it", free))
+    if len(attempts) > 1:
+        free = replace(
+            request,
+            constraints=NO_CONSTRAINTS,
+            hard_policy=None,
+            server_group_policy=None,
+            most_per_host=None,
+        )
+        attempts.append(("its constraints together do not allow it", free))
+    for reason, relaxed in attempts:
+        one = _with_one(rebuilt, relaxed, below, limit)
+        if one is not None:
+            cost = one.cost - found.cost
+            more = f"{cost:.0f} more" if cost >= 0 else f"{-cost:.0f} less"
+            room = int(request.among(below).capacity.sum())
+            holds = f"; it has room for {room} of {request.left} VMs" if room < request.left else ""
+            return f"{reason}{holds}; without that, a plan with it costs {more}", one
+    if limit.has_passed():
+        return NO_TIME, None
+    return "its island does not hold the group, and no group is spread over islands", None
+
+
+def _tie(found: OpenHosts, planned: Mapping[str, int], one: _Placed) -> str:
+    """Return by what a plan of equal cost comes later than the plan of a decision."""
+    request = found.request
+    topology = request.topology
+    # Any host of a leaf stands for it.
+    first = {leaf: hosts[0] for leaf, hosts in enumerate(topology.leaf_hosts()) if hosts}
+    plan = [first[topology.switch_index(leaf)] for leaf, count in planned.items() if count]
+    leaves = leaves_of(request, plan)
+    if one.leaves > leaves:
+        return f"uses more leaves: {one.leaves}, not {leaves}"
+    rooms = sums_below(request.problem(), request.problem().capacity)
+    for level, name in enumerate(topology.levels, 1):
+        left, before = (_room(request, places, level, rooms) for places in (one.places, plan))
+        if left > before:
+            return (
+                f"leaves more room unused under the switches of level {name}: "
+                f"{left - request.left}, not {before - request.left}"
+            )
+        if left < before:
+            break
+    return "comes later in the group's tie order"
+
+
+def _room(request: GroupRequest, places: Sequence[str], level: int, rooms: Array) -> int:
+    """Return the capacity below the switches of a level that have planned VMs."""
+    topology = request.topology
+    hosts = [topology.index_of(host) for host in Counter(places)]
+    return int(rooms[np.unique(topology.groups[level - 1][hosts])].sum())

@@ -1,0 +1,133 @@
+"""The best plan that uses a switch is that of an enumeration of all plans."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from math import comb
+
+import numpy as np
+import pytest
+
+from hpc_sched.core import server_group_policy
+from hpc_sched.core.constraints import level_of
+from hpc_sched.core.counterfactual import why_not
+from hpc_sched.core.counterfactual.costs import planned_again
+from hpc_sched.core.counterfactual.open_hosts import OpenHosts, open_hosts
+from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, rebuilt
+from hpc_sched.core.group_request import GroupRequest
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
+from hpc_sched.core.plan.time_limit import NO_LIMIT
+from tests.unit.recorded_groups import random_group
+
+MOST_PLANS = 20_000
+
+
+def ways(room: list[int], count: int) -> Iterator[list[int]]:
+    """Yield all ways to place a number of VMs on hosts."""
+    if not room:
+        if not count:
+            yield []
+        return
+    for here in range(min(room[0], count) + 1):
+        for rest in ways(room[1:], count - here):
+            yield [here, *rest]
+
+
+def number_of_ways(room: list[int], count: int) -> int:
+    table = [1] + [0] * count
+    for most in room:
+        table = [sum(table[max(n - most, 0) : n + 1]) for n in range(count + 1)]
+    return table[count]
+
+
+def keeps(request: GroupRequest, planned: np.ndarray) -> bool:
+    """True if planned VMs per hypervisor keep all constraints with the members."""
+    topology = request.topology
+    everyone = request.members + request.per_host(planned)
+    hosts = np.flatnonzero(everyone)
+    level = level_of(topology, request.constraints.require)
+    if len(np.unique(topology.groups[level - 1][hosts])) > 1:
+        return False
+    most = request.constraints.max_leaves
+    if most is not None and len(np.unique(topology.leaf_index[hosts])) > most:
+        return False
+    if (
+        request.most_per_host is not None
+        and (everyone[request.per_host(planned) > 0] > request.most_per_host).any()
+    ):
+        return False
+    return request.hard_policy is None or server_group_policy.keeps(request.hard_policy, planned)
+
+
+def plans(found: OpenHosts, count: int) -> list[tuple[float, int, np.ndarray]]:
+    """Return cost, number of leaves and VMs per hypervisor of all plans."""
+    request = found.request
+    topology = request.topology
+    made = []
+    for way in ways(request.room.tolist(), count):
+        planned = np.array(way, dtype=np.int64)
+        if keeps(request, planned):
+            everyone = request.members + request.per_host(planned)
+            counts = {topology.hosts[i]: int(everyone[i]) for i in np.flatnonzero(everyone)}
+            leaves = len(np.unique(topology.leaf_index[np.flatnonzero(everyone)]))
+            cost = hop_bytes_of_counts(topology=topology, counts=counts)
+            if not request.pack_hosts:
+                cost += sum(comb(count, 2) for count in counts.values())
+            made.append((cost, leaves, planned))
+    return made
+
+
+def cases(seeds: range) -> Iterator[tuple[int, RebuiltRequest, OpenHosts, list]]:
+    """Yield decisions with a plan whose plans are few, with all of these."""
+    for seed in seeds:
+        group = random_group(seed)
+        entry = group.entry()
+        if entry.plan is None:
+            continue
+        request = rebuilt(entry)
+        plan = planned_again(request, entry, NO_LIMIT)
+        if not request.request.pack_hosts:
+            request = replace(request, by_leaf=True)
+        found = open_hosts(request, plan, NO_LIMIT)
+        if number_of_ways(found.request.room.tolist(), plan.count) <= MOST_PLANS:
+            yield seed, request, found, plans(found, plan.count)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_best_plan_with_a_vm_under_a_switch_is_that_of_an_enumeration(part):
+    reasons = Counter[str]()
+    for seed, request, found, every in cases(range(part * 150, part * 150 + 150)):
+        group = random_group(seed)
+        entry = group.entry()
+        topology = request.request.topology
+        request = rebuilt(entry)
+        assert min(cost for cost, _, _ in every) == found.cost, seed
+        for index, switch in enumerate(topology.switches):
+            below = topology.groups[switch.level - 1][request.request.hosts_of_rows] == index
+            answer = why_not.why_not(request, entry, switch.name, NO_LIMIT)
+            here = [(cost, leaves) for cost, leaves, planned in every if planned[below].any()]
+            inside = [cost for cost, _, planned in every if not planned[~below].any()]
+            if answer.vms:
+                assert answer.reason.startswith("it is used"), seed
+                continue
+            where = seed, switch.name, answer
+            if not here:
+                assert answer.one is None or "without that" in answer.reason, where
+                reasons[answer.reason.split(":")[0].split("(")[0][:30]] += 1
+            else:
+                assert answer.one is not None, where
+                best = min(here)
+                assert (answer.one.hop_bytes, answer.one.leaves) == best, where
+                assert answer.one.more == best[0] - found.cost
+                if best[0] > found.cost:
+                    assert f"costs {best[0] - found.cost:.0f} more" in answer.reason, where
+                else:
+                    assert "costs the same, but" in answer.reason, where
+                    fewest = min(leaves for cost, leaves, _ in every if cost == found.cost)
+                    assert ("more leaves" in answer.reason) == (best[1] > fewest), where
+                reasons[answer.reason[:40]] += 1
+            assert (answer.all_.hop_bytes if answer.all_ else None) == min(inside, default=None), (
+                where
+            )
+    print(reasons)
+    assert len(reasons) > 4
