@@ -1,18 +1,21 @@
 """hpc-sched explain."""
 
 import argparse
+import functools
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import starmap
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
-from hpc_sched.cli.common.argument_types import add_flag
+from hpc_sched.cli.common.argument_types import add_flag, add_number, at_least_zero
 from hpc_sched.cli.common.base_command import HPCSchedCommand
 from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.snapshot.cloud import find_one
-from hpc_sched.snapshot.log import logged_decisions, record_text
+from hpc_sched.snapshot.log import decision_costs, logged_decisions, record_text
+from hpc_sched.snapshot.log.decision_costs import DecisionCosts
 from hpc_sched.snapshot.model import Group, Server, Snapshot
+from hpc_sched.topology.model import Topology
 
 
 class Explain(HPCSchedCommand):
@@ -20,6 +23,7 @@ class Explain(HPCSchedCommand):
 
     Shows the request, the candidate hosts, the hosts that each filter of hpc_sched removed, the
     plan with its cost and the least possible, or what would have fitted, and where the VMs landed.
+    The group is planned again without each wish, policy, shunned host and filter: what it costs.
     """
 
     EPILOG = """\
@@ -29,6 +33,7 @@ examples:
   hpc-sched explain --decision-log /var/log/nova/decisions.json req-8b0c6f1e-... --last
   hpc-sched explain --cloud mycloud job17
   hpc-sched explain --snapshot state.json.gz job17 --json
+  hpc-sched explain job17 --last --why-not leaf07
 
 Records come from --decision-log, else from the snapshot, else from the decision_log of
 nova.conf; its rotated files (FILE.1, FILE.2.gz, FILE-20260131) are read too. The state of the
@@ -46,8 +51,11 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
         parser.add_argument("--decision-log", metavar="FILE", help=what)
         add_flag(parser, "--last", "only the newest of several decisions")
         add_flag(parser, "--json", "print the records, one JSON object a line")
-        sources.add_state_arguments(parser)
-        nova_conf.add_arguments(parser)
+        what = "say why the plan does not use this switch or host; may be given several times"
+        parser.add_argument("--why-not", metavar="NAME", action="append", default=[], help=what)
+        what = "most time for plans without a constraint; 0 leaves them out"
+        add_number(parser, "--timeout", what, at_least_zero, "SECONDS", 10)
+        sources.add_arguments(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Print the decisions, newest last; return the exit code."""
@@ -57,14 +65,36 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
             raise exceptions.SnapshotError(
                 f"no decision on {parsed_args.id!r} in {search.source}{search.hint}"
             )
+        if parsed_args.why_not and parsed_args.topology is not None:
+            search.fabric()
         pairs = logged_decisions.with_landings(found, last=parsed_args.last)
+        limit = TimeLimit.after(parsed_args.timeout)
+        costs = [self._costs(parsed_args, search, record, limit) for record, _ in pairs]
         if parsed_args.json:
-            records = (record for pair in pairs for record in pair if record is not None)
+            records: list[logged_decisions.Record] = []
+            for (record, landing), found_costs in zip(pairs, costs, strict=True):
+                more = {} if found_costs is None else {"counterfactual": found_costs.as_json()}
+                records += [{**record, **more}, *([] if landing is None else [landing])]
             text = "\n".join(json.dumps(record, separators=(",", ":")) for record in records)
         else:
-            text = "\n\n".join(starmap(record_text.text_of, pairs))
+            texts = (
+                record_text.text_of(*pair, one) for pair, one in zip(pairs, costs, strict=True)
+            )
+            text = "\n\n".join(texts)
         self.app.stdout.write(f"{text}\n")
         return 0
+
+    def _costs(
+        self,
+        args: argparse.Namespace,
+        search: "_Search",
+        record: logged_decisions.Record,
+        limit: TimeLimit,
+    ) -> DecisionCosts | None:
+        if not args.timeout and not args.why_not:
+            return None
+        entry = logged_decisions.entry_of(record)
+        return decision_costs.costs_of(entry, args.why_not, search.fabric, limit)
 
 
 class _Search:
@@ -99,6 +129,23 @@ class _Search:
                 output.say(f"note: looking for decisions on {uuid}")
                 found = self._records(uuid, _subjects)
         return found
+
+    @functools.cached_property
+    def _fabric(self) -> Topology | None:
+        try:
+            snapshot = self._snapshot
+            if snapshot is not None:
+                return sources.fabric_of(self._args, self._args.topology, snapshot)
+            return sources.topology_of(self._args, self._args.topology)
+        except exceptions.HPCSchedError as failure:
+            if self._args.topology is not None:
+                raise
+            output.say(f"note: no topology is at hand: {failure}")
+            return None
+
+    def fabric(self) -> Topology | None:
+        """Return the topology of --topology, the snapshot or nova.conf; None without any."""
+        return self._fabric
 
     def _records(
         self, uuid: str, uuids_of: Callable[[DecisionEntry], Collection[str | None]]

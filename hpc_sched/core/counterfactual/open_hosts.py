@@ -7,7 +7,7 @@ import numpy as np
 
 from hpc_sched.core.arrays import Mask
 from hpc_sched.core.constraints import level_of
-from hpc_sched.core.counterfactual.costs import cost_of
+from hpc_sched.core.counterfactual.costs import NO_TIME, cost_of
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan
@@ -66,6 +66,8 @@ def open_hosts(rebuilt: RebuiltRequest, plan: Plan, limit: TimeLimit) -> OpenHos
         one = replace(one, server_group_policy=None)
     again = one.decide(limit)
     cost = cost_of(rebuilt, plan)
+    if limit.has_passed():
+        raise RecordError(NO_TIME)
     if not isinstance(again, Plan) or cost_of(rebuilt, again) != cost:
         raise RecordError("the plan that the record gives has another cost than the logged one")
     processor = choice.name if isinstance(choice, ProcessorChoice) else None

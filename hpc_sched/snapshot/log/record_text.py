@@ -12,6 +12,8 @@ from hpc_sched.core.decision_entry import (
     LoggedPlan,
     LoggedShunned,
 )
+from hpc_sched.snapshot.log import decision_costs
+from hpc_sched.snapshot.log.decision_costs import DecisionCosts
 from hpc_sched.snapshot.log.logged_decisions import Record, entry_of
 from hpc_sched.topology import hostlist, plurals
 
@@ -19,21 +21,24 @@ from hpc_sched.topology import hostlist, plurals
 MAX_LEAVES = 24
 
 
-def text_of(record: Record, landing: Record | None = None) -> str:
+def text_of(
+    record: Record, landing: Record | None = None, costs: DecisionCosts | None = None
+) -> str:
     """Return a record as lines of text; fields that it lacks are left out.
 
     :param landing: the record of where its VMs landed
+    :param costs: what its constraints cost
     """
     entry = entry_of(record)
     if landing is not None:
         entry = replace(entry, landed=entry_of(landing).landed)
     group = f"server group {entry.group}" if entry.group else "a request without a server group"
     lines = [f"{entry.time or '?'}  {entry.decision or '?'}: {group}"]
-    lines += [f"  {title:<12}{line}" for title, line in _lines(entry)]
+    lines += [f"  {title:<12}{line}" for title, line in _lines(entry, costs)]
     return "\n".join(terminal_text.text_of(line.rstrip()) for line in lines)
 
 
-def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
+def _lines(entry: DecisionEntry, costs: DecisionCosts | None) -> Iterator[tuple[str, str]]:
     """Yield title and text of each line; a line without a title continues the one above."""
     if entry.request_id:
         yield "request", entry.request_id
@@ -76,6 +81,8 @@ def _lines(entry: DecisionEntry) -> Iterator[tuple[str, str]]:
     title = "would fit" if rejection and rejection.fits else "new group"
     for i, gang in enumerate(rejection.largest if rejection else ()):
         yield "" if i else title, f"{gang.vms} under one {gang.level} ({gang.switch})"
+    if costs is not None:
+        yield from decision_costs.lines(costs)
     if entry.seconds is not None:
         yield "took", f"{1000 * entry.seconds:.1f} ms"
     if entry.landed is not None:

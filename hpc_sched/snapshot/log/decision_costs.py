@@ -1,0 +1,161 @@
+"""What the constraints of a recorded decision cost, and why its plan does not use a switch."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hpc_sched import exceptions
+from hpc_sched.core.counterfactual.costs import EVERYTHING, Counterfactual, counterfactuals
+from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, rebuilt
+from hpc_sched.core.counterfactual.why_not import Use, WhyNot, why_not
+from hpc_sched.core.decision_entry import LANDED, DecisionEntry
+from hpc_sched.core.plan.time_limit import TimeLimit
+from hpc_sched.topology import plurals
+from hpc_sched.topology.model import Topology
+
+# The fabric at hand, or None: the one of the record may have been another.
+Fabric = Callable[[], Topology | None]
+_FAULTS = (
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,
+    exceptions.HPCSchedError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionCosts:
+    """What the planner says of a decision that was recorded."""
+
+    without: tuple[Counterfactual, ...] = ()
+    why_not: tuple[WhyNot, ...] = ()
+    note: str | None = None  # why there are no numbers
+    by_leaf: bool = False  # whether VMs on one host count as VMs of one leaf
+    is_refused: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return asdict(self)
+
+
+def costs_of(
+    entry: DecisionEntry, names: Sequence[str], fabric: Fabric, limit: TimeLimit
+) -> DecisionCosts | None:
+    """Return the costs of a decision; None if nothing can be said, and nothing was to be.
+
+    Never raises because of a record. What is not planned before the limit is not known.
+
+    :param names: of switches and hosts that the plan does not use
+    """
+    if entry.decision == LANDED or (entry.input is None and not names):
+        return None
+    try:
+        request = rebuilt(entry)
+        return DecisionCosts(
+            without=tuple(counterfactuals(request, entry, limit)),
+            why_not=tuple(_why_not(request, entry, name, fabric, limit) for name in names),
+            by_leaf=request.by_leaf,
+            is_refused=entry.plan is None or entry.decision == "refused",
+        )
+    except RecordError as failure:
+        return DecisionCosts(note=f"{failure}")
+    except _FAULTS as failure:
+        return DecisionCosts(note=f"the record is damaged: {failure}")
+
+
+def _why_not(
+    request: RebuiltRequest, entry: DecisionEntry, name: str, fabric: Fabric, limit: TimeLimit
+) -> WhyNot:
+    """Return why a plan does not use a switch or host, by whatever name it is known."""
+    planned = entry.plan.hosts.get(name, 0) if entry.plan is not None else 0
+    if planned and entry.decision != "refused":
+        vms = plurals.text(planned, "planned VM")
+        return WhyNot(name, f"it is used: {vms}", planned)
+    try:
+        request.request.topology.switch_index(name)
+    except exceptions.UnknownHostError:
+        pass
+    else:
+        return why_not(request, entry, name, limit)
+    for why, shunned in (entry.shunned or {}).items():
+        if name in shunned.hosts:
+            return WhyNot(name, f"it is shunned: {why}")
+    now = fabric()
+    if now is None:
+        reason = (
+            "the record does not name it: none of its hosts was a candidate, or it is a host, or "
+            "not in the fabric (name a topology with --topology)"
+        )
+        return WhyNot(name, reason)
+    if name in now:
+        leaf = now.leaf_of(name)
+        return _of_leaf(request, entry, name, leaf, limit)
+    for switch in now.switches_known_as(name):
+        return _of_leaf(request, entry, name, switch, limit)
+    return WhyNot(name, "it is not in the fabric")
+
+
+def _of_leaf(
+    request: RebuiltRequest, entry: DecisionEntry, name: str, switch: str, limit: TimeLimit
+) -> WhyNot:
+    """Return the answer for the switch of a name that the record does not have."""
+    title = name if name == switch else f"{name}, under {switch}"
+    try:
+        found = why_not(request, entry, switch, limit)
+    except exceptions.UnknownHostError:
+        why = "no candidate is under it: filters before those of hpc_sched left none"
+        return WhyNot(title, why)
+    return WhyNot(title, f"of {switch}: {found.reason}", 0, found.one, found.all_)
+
+
+def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
+    """Yield title and text of each line; a line without a title continues the one above."""
+    if found.note is not None:
+        yield "without", f"costs are not known: {found.note}"
+        return
+    for i, line in enumerate(_without(found)):
+        yield "" if i else "without", line
+    for i, one in enumerate(found.why_not):
+        yield "" if i else "why not", f"{one.name}: {one.reason}"
+        if one.one is not None and one.one.more:
+            yield "", f"at least one VM there: {_use(one.one)}"
+        if one.all_ is not None:
+            yield "", f"all VMs there: {_use(one.all_)}"
+    if found.by_leaf and (found.without or found.why_not):
+        yield "", "VMs on one host count as VMs of one leaf: MDOBP chooses among its hosts"
+
+
+def _without(found: DecisionCosts) -> Iterator[str]:
+    single = [one for one in found.without if one.without != EVERYTHING]
+    nothing = [one.without for one in found.without if one.without != EVERYTHING and one.less == 0]
+    either = [one.without for one in single if one.unknown is None and one.hop_bytes is None]
+    shown = {(one.hop_bytes, one.vms) for one in single}
+    for one in found.without:
+        if one.unknown is not None:
+            yield f"{one.without}: not known: {one.unknown}"
+        elif one.hop_bytes is None or one.less == 0:
+            continue
+        elif one.without != EVERYTHING or (one.hop_bytes, one.vms) not in shown:
+            yield f"{one.without}: {_cost(one, found)}"
+    if either:
+        yield f"no plan either: {', '.join(either)}"
+    if nothing:
+        yield f"cost nothing: {', '.join(nothing)}"
+
+
+def _cost(one: Counterfactual, found: DecisionCosts) -> str:
+    at_most = "" if one.is_proven else "at most "
+    leaves = plurals.text(one.leaves, "leaf")
+    if one.less is None:
+        return f"{plurals.text(one.vms, 'VM')} in {leaves}, Hop-Byte {at_most}{one.hop_bytes:.0f}"
+    than = f"{one.less:.0f} less" if one.less > 0 else f"{-one.less:.0f} more"
+    return f"Hop-Byte {at_most}{one.hop_bytes:.0f} ({than}), {leaves}"
+
+
+def _use(one: Use) -> str:
+    at_most = "" if one.is_proven else "at most "
+    than = f"{one.more:.0f} more" if one.more >= 0 else f"{-one.more:.0f} less"
+    leaves = plurals.text(one.leaves, "leaf")
+    return f"Hop-Byte {at_most}{one.hop_bytes:.0f} ({than}), {leaves}"
