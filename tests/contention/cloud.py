@@ -21,6 +21,7 @@ from nova.scheduler import utils as scheduler_utils
 from nova.scheduler.client import report
 from oslo_db import api as oslo_db_api
 
+from tests.contention import placement_rows
 from tests.contention.bursts import Outcome, Request
 from tests.contention.deployment import Deployment, Scheduler, SchedulerDiedError
 from tests.contention.fabric import HOSTS, VCPUS
@@ -183,22 +184,7 @@ class Cloud:
 
     def allocations(self) -> dict[str, dict[str, int]]:
         """Return what is held of hosts' VCPUs: consumer to host to VCPUs."""
-        text = (
-            "SELECT consumer_id, name, used FROM allocations JOIN resource_providers "
-            "ON resource_providers.id = resource_provider_id WHERE resource_class_id = 0"
-        )
-        found: dict[str, dict[str, int]] = {}
-        with self.placement_engine.connect() as connection:
-            for consumer, host, used in connection.execute(sa.text(text)):
-                found.setdefault(consumer, {})[host] = used
-        return found
-
-    def providers(self) -> dict[str, str]:
-        """Return the host of each provider."""
-        with self.placement_engine.connect() as connection:
-            return dict(
-                connection.execute(sa.text("SELECT uuid, name FROM resource_providers")).all()
-            )
+        return placement_rows.allocations(self.placement_engine)
 
     @_again
     def _api(self, statement: Any, rows: Any = None) -> None:

@@ -136,29 +136,7 @@ def deployed(
     with ExitStack() as stack:
         databases = stack.enter_context(engines.migrated(engine))
         url = stack.enter_context(servers.databases_on(engine))("placement")
-        log = folder / "placement.jsonl"
-        placement = write_conf(
-            folder / "placement.conf",
-            {
-                "api": {"auth_strategy": "noauth2"},
-                "placement": {"allocation_conflict_retry_count": str(conflict_retries)},
-                "placement_database": {"connection": url, "sync_on_startup": "true"},
-            },
-        )
-        errors = stack.enter_context((folder / "placement.log").open("w"))
-        served = subprocess.Popen(
-            [sys.executable, "-m", "tests.contention.placement_server", placement, log],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            cwd=ROOT,
-            text=True,
-        )
-        stack.callback(served.wait)
-        stack.callback(served.kill)
-        assert served.stdout is not None
-        port = served.stdout.readline().strip()
-        if not port:
-            raise SystemExit("Placement did not start")
+        endpoint, log = stack.enter_context(placement_served(url, folder, conflict_retries))
         conf = write_conf(
             folder / "nova.conf",
             {
@@ -166,10 +144,7 @@ def deployed(
                 "DEFAULT": {"transport_url": "fake://", "service_down_time": "1000000"},
                 "api_database": {"connection": databases.urls["api"]},
                 "database": {"connection": databases.urls["cell1"]},
-                "placement": {
-                    "auth_type": "none",
-                    "endpoint_override": f"http://127.0.0.1:{port}/",
-                },
+                "placement": {"auth_type": "none", "endpoint_override": endpoint},
                 "hpc_sched": {
                     "cell_timeout": str(cell_timeout),
                     "topology_file": str(
@@ -177,6 +152,42 @@ def deployed(
                     ),
                 },
             },
-            text=SAMPLE_CONF.read_text().partition("[hpc_sched]")[0],
+            text=sample_conf(),
         )
         yield Deployment(databases, url, log, conf, folder, cell_timeout)
+
+
+@contextmanager
+def placement_served(url: str, folder: Path, conflict_retries: int) -> Iterator[tuple[str, Path]]:
+    """Yield the URL of a Placement that is a process of its own, and the log of its calls.
+
+    :param url: of its database
+    :param conflict_retries: its ``allocation_conflict_retry_count``
+    """
+    log = folder / "placement.jsonl"
+    placement = write_conf(
+        folder / "placement.conf",
+        {
+            "api": {"auth_strategy": "noauth2"},
+            "placement": {"allocation_conflict_retry_count": str(conflict_retries)},
+            "placement_database": {"connection": url, "sync_on_startup": "true"},
+        },
+    )
+    command = (sys.executable, "-m", "tests.contention.placement_server", placement, log)
+    with ExitStack() as stack:
+        errors = stack.enter_context((folder / "placement.log").open("w"))
+        served = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT, text=True
+        )
+        stack.callback(served.wait)
+        stack.callback(served.kill)
+        assert served.stdout is not None
+        port = served.stdout.readline().strip()
+        if not port:
+            raise SystemExit("Placement did not start")
+        yield f"http://127.0.0.1:{port}/", log
+
+
+def sample_conf() -> str:
+    """Return how the sample enables the filters and weighers."""
+    return SAMPLE_CONF.read_text().partition("[hpc_sched]")[0]

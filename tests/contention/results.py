@@ -40,7 +40,11 @@ class Result:
 
 def table(results: Mapping[str, Result]) -> str:
     """Return the results, a column a side."""
-    columns = {side: dict(_rows(result)) for side, result in results.items()}
+    return aligned({side: dict(_rows(result)) for side, result in results.items()})
+
+
+def aligned(columns: Mapping[str, Mapping[str, str]]) -> str:
+    """Return columns of cells as text, with the names of the rows in front."""
     names = list(dict.fromkeys(name for rows in columns.values() for name in rows))
     lines = [["", *columns]] + [[n, *(rows.get(n, "") for rows in columns.values())] for n in names]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]

@@ -9,13 +9,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hpc_sched.nova_glue.request import claim_followup
-from tests.contention import timeline, verification
+from tests.contention import placement_rows, timeline, verification
 from tests.contention.bursts import Burst, Outcome
 from tests.contention.cloud import Cloud
 from tests.contention.deployment import Scheduler
@@ -53,12 +53,12 @@ def run(
     outcomes = _send(cloud, schedulers, burst, victim)
     end = time.monotonic()
     findings = _settled(cloud, outcomes, burst)
-    line, calls = log.read(burst.used, cloud.providers())
+    line, calls = log.read(burst.used, placement_rows.providers(cloud.placement_engine))
     verification.check_wishes(findings, outcomes, line, cloud.deleted)
     deadline = 2.0 * cloud.deployment.cell_timeout
     verification.check_answers(findings, outcomes, line, end, deadline=deadline)
-    if (plans := _plans(schedulers, outcomes)) is not None:
-        verification.check_plans(findings, outcomes, plans, line)
+    if (found_plans := plans([s.decisions for s in schedulers], outcomes)) is not None:
+        verification.check_plans(findings, outcomes, found_plans, line)
     if not findings.broken:
         # Nothing right was removed since.
         held = cloud.allocations()
@@ -118,24 +118,26 @@ def _settled(cloud: Cloud, outcomes: Sequence[Outcome], burst: Burst) -> Finding
         time.sleep(LOOK_EVERY)
 
 
-def _plans(
-    schedulers: Sequence[Scheduler], outcomes: Sequence[Outcome]
+def plans(
+    decisions: Iterable[Path], outcomes: Sequence[Outcome]
 ) -> dict[str, list[str] | None] | None:
-    """Return the leaves of the last plan of each request, by its first VM.
+    """Return the leaves of the last plan of each request, by its first VM; empty the logs.
 
-    None for a request without a plan, and None altogether for schedulers without a decision log.
+    None for a request without a plan, and None altogether without any log.
+
+    :param decisions: the schedulers' decision logs
     """
     wanted = {outcome.request.vms[0] for outcome in outcomes}
-    logs = [found.decisions for found in schedulers if found.decisions.exists()]
-    plans: dict[str, list[str] | None] = {}
+    logs = [log for log in decisions if log.exists()]
+    found: dict[str, list[str] | None] = {}
     for log in logs:
         for line in log.read_text().splitlines():
             entry = json.loads(line)
             if entry["instance"] in wanted and entry["decision"] in ("planned", "no plan"):
                 plan = entry.get("plan")
-                plans[entry["instance"]] = list(plan["leaves"]) if plan else None
+                found[entry["instance"]] = list(plan["leaves"]) if plan else None
         log.write_text("")
-    return plans if logs else None
+    return found if logs else None
 
 
 def _audit(conf: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -29,7 +29,7 @@ MAIN = ("cell0", *CELLS)
 
 @dataclass(frozen=True)
 class Databases:
-    """The databases of a Nova with two cells and cell0."""
+    """The databases of a Nova with cells and cell0."""
 
     engine: str  # sqlite, mariadb or postgresql
     urls: dict[str, str]  # by part: api, cell0, cell1, cell2
@@ -39,7 +39,7 @@ class Databases:
     @property
     def cell_uuids(self) -> dict[str, str]:
         """The uuid of each cell."""
-        return {cell: _uuid(cell) for cell in MAIN}
+        return {cell: _uuid(cell) for cell in self.cell_ids}
 
     def part_of(self, url: sa.URL) -> str:
         """Return which of the databases a URL leads to."""
@@ -58,14 +58,18 @@ class Databases:
 
 
 @contextmanager
-def migrated(engine: str) -> Iterator[Databases]:
+def migrated(
+    engine: str, cells: Sequence[str] = CELLS, transport_url: str = "none:///"
+) -> Iterator[Databases]:
     """Yield databases that Nova's own migrations have made, empty but for their cells.
 
     Skips the test where no server answers.
+
+    :param transport_url: of the cells' message broker; none has that of cell0
     """
     with ExitStack() as stack:
         make = stack.enter_context(servers.databases_on(engine))
-        urls = {part: make(part) for part in ("api", *MAIN)}
+        urls = {part: make(part) for part in ("api", "cell0", *cells)}
         engines = {}
         for part, url in urls.items():
             # Nothing is kept open: tests kill connections, and databases in use are not dropped.
@@ -73,12 +77,12 @@ def migrated(engine: str) -> Iterator[Databases]:
             _migrate(part, url)
         databases = Databases(engine, urls, engines)
         with engines["api"].begin() as connection:
-            for cell in MAIN:
+            for cell in ("cell0", *cells):
                 added = connection.execute(
                     sa.insert(api_models.CellMapping).values(
                         uuid=_uuid(cell),
                         name=cell,
-                        transport_url="none:///",
+                        transport_url="none:///" if cell == "cell0" else transport_url,
                         database_connection=urls[cell],
                     )
                 )

@@ -22,7 +22,7 @@ from placement import deploy
 
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue import nova_release
-from tests.contention.placement_server import Application, make_server
+from tests.contention.wsgi_server import Application, make_server
 from tests.functional.claims import STAYS_UP, ClaimsOnly
 from tests.functional.clouds import ROOT, SAMPLE_CONF
 from tests.functional.database_files import write_conf

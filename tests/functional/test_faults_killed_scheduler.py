@@ -29,7 +29,7 @@ from nova.scheduler.client import report
 from oslo_utils import uuidutils
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.contention.placement_server import Application, Environ
+from tests.contention.wsgi_server import Application, Environ
 from tests.functional import build_requests, rows
 from tests.functional.claims import ClaimsOnly, request
 from tests.functional.clouds import ROOT, write_topology
