@@ -39,9 +39,9 @@ def test_controllers_that_decide_alike_are_exit_code_0(logs, capsys):
     *table, last = capsys.readouterr().out.splitlines()
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in table if row[0] == "|"]
     assert cells == [
-        ["Host", "Version", "Options", "Topology", "Interference", "Last record"],
-        ["ctl1", "1.0", "aaaa", "bbbb", "none", "2026-05-04T08:00:00"],
-        ["ctl2", "1.0", "aaaa", "bbbb", "none", "2026-05-04T08:00:00"],
+        ["Host", "Version", "Options", "Topology", "Interference", "Mode", "Last record"],
+        ["ctl1", "1.0", "aaaa", "bbbb", "none", "active", "2026-05-04T08:00:00"],
+        ["ctl2", "1.0", "aaaa", "bbbb", "none", "active", "2026-05-04T08:00:00"],
     ]
     assert last == "2 schedulers seen, no difference."
 
@@ -62,6 +62,17 @@ def test_a_difference_is_named_with_the_controllers_and_is_exit_code_1(
     third.write_text(line("ctl3", **{part: "cccc"}))
     assert run(*logs, str(third)) == 1
     assert capsys.readouterr().out.splitlines()[-1] == text
+
+
+def test_a_scheduler_in_shadow_mode_is_named_and_differs_from_active_ones(logs, tmp_path, capsys):
+    third = tmp_path / "ctl3.jsonl"
+    third.write_text(line("ctl3").replace("{", '{"mode": "shadow", ', 1))
+    assert run(*logs, str(third)) == 1
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "mode differs: active (ctl1, ctl2); shadow (ctl3)",
+        "In shadow mode, without effect on VMs: ctl3.",
+    ]
+    assert run(str(third)) == 0
 
 
 def test_the_newest_record_of_a_controller_counts_in_whatever_log_it_is(tmp_path, logs):

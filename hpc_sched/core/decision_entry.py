@@ -146,6 +146,7 @@ class DecisionEntry:
     # Planned host to its attraction, where applications there gain; see core.sharing.attraction.
     attraction: Mapping[str, float] | None = None
     claim: LoggedClaim | None = None  # None if none was tried
+    degraded: tuple[str, ...] | None = None  # databases, or Placement, that did not answer
     proven: bool = True  # False if the plan is not proven best
     rejection: LoggedRejection | None = None
     reason: str | None = None  # of a refusal

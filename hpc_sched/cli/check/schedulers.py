@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hpc_sched import exceptions
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.common.sources import STDIN
+from hpc_sched.core.decision_entry import SHADOW
 from hpc_sched.snapshot.log import log_lines, logged_decisions, logged_schedulers
 from hpc_sched.snapshot.log.logged_decisions import Record
 from hpc_sched.topology import plurals
@@ -63,11 +64,13 @@ read, 2 wrong usage
                 f"{names}: no record names its scheduler: expected lines of a "
                 "decision log of hpc_sched, of this version or a newer one"
             )
-        different = list(
-            logged_schedulers.differences({host: one.scheduler for host, one in seen.items()})
-        )
+        different = list(logged_schedulers.differences(seen))
         number = plurals.text(len(seen), "scheduler")
+        shadows = [host for host, one in seen.items() if one.mode == SHADOW]
         self.below = different or [f"{number} seen, no difference."]
+        if shadows:
+            names = ", ".join(shadows)
+            self.below = [*self.below, f"In shadow mode, without effect on VMs: {names}."]
         self.exit_code = int(bool(different))
         rows = [
             (
@@ -76,11 +79,20 @@ read, 2 wrong usage
                 one.scheduler.options,
                 one.scheduler.topology,
                 one.scheduler.interference or logged_schedulers.NONE,
+                one.mode or logged_schedulers.ACTIVE,
                 one.time,
             )
             for host, one in seen.items()
         ]
-        return ("Host", "Version", "Options", "Topology", "Interference", "Last record"), rows
+        return (
+            "Host",
+            "Version",
+            "Options",
+            "Topology",
+            "Interference",
+            "Mode",
+            "Last record",
+        ), rows
 
 
 def _records(log: str) -> Iterator[Record]:

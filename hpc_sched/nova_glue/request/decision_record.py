@@ -31,7 +31,7 @@ from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.sharing.mdobp import DECIMALS
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.exporter import decision_counts
-from hpc_sched.nova_glue.io import scheduler_digests
+from hpc_sched.nova_glue.io import request_deadline, scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.request import logged_input
 from hpc_sched.nova_glue.request.followed_request import LoggedDecision
@@ -95,7 +95,7 @@ def log_refusal(state: GroupState, among: Array, why: str) -> None:
     log(state, answer, why)
 
 
-def log_early(
+def log_early_refusal(
     spec: objects.RequestSpec, why: str, topology: str, decision: str = "refused"
 ) -> None:
     """Log the refusal of a request whose group has not been read, or that it has no plan.
@@ -114,6 +114,7 @@ def log_early(
             decision=decision,
             mode=mode(),
             project=project_of(spec),
+            degraded=_degraded(),
             reason=why,
             scheduler=scheduler_digests.record(topology),
         )
@@ -123,6 +124,11 @@ def log_early(
 def mode() -> str:
     """Return the mode as records have it."""
     return SHADOW if conf.is_shadow(CONF) else ""
+
+
+def _degraded() -> tuple[str, ...] | None:
+    """Return the sources that have not answered during this thread's request."""
+    return tuple(sorted(request_deadline.current().logged)) or None
 
 
 def _prefix() -> str:
@@ -251,6 +257,7 @@ def _entry(
         decision=planned if refused is None else "refused",
         mode=mode(),
         project=requested.project_id,
+        degraded=_degraded(),
         seconds=round(state.decisions.seconds, 6),
         plan=plan,
         attraction=None if plan is None else _attraction(problem, plan) or None,

@@ -214,4 +214,4 @@ def log_early_refusal(spec: objects.RequestSpec, why: str) -> None:
         if colocated.placed >= wanted:
             return
     entry.is_logged = True
-    decision_record.log_early(spec, why, entry.fabric.digest)
+    decision_record.log_early_refusal(spec, why, entry.fabric.digest)

@@ -202,7 +202,8 @@ def _refuse(
     request.is_decided = True
     state = served_requests.find_state(spec)
     if state is not None:
-        decision_record.log_refusal(state, state.positions(candidates), why)
+        with served_requests.charge_waiting(spec):
+            decision_record.log_refusal(state, state.positions(candidates), why)
     if state is not None and state.logged is not None:
         _follow(request, spec, states, state.logged)
     else:
@@ -217,7 +218,7 @@ def _log_early(
     except exceptions.TopologyError:
         fabric = None
     digest = loaded_topology.NO_TOPOLOGY if fabric is None else fabric.digest
-    decision_record.log_early(spec, why, digest, decision)
+    decision_record.log_early_refusal(spec, why, digest, decision)
     logged = LoggedDecision(None, CONF.hpc_sched.decision_log, is_refused=decision == "refused")
     subject = Subject(
         request_id=request_spec.request_id_of(spec),

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import jinja2
-
-from hpc_sched.sim.report import comparisons, heat, plot, policy_runs, table, timeline
+from hpc_sched.page import picture, template
+from hpc_sched.sim.report import comparisons, heat, policy_runs, table, timeline
 from hpc_sched.sim.report.plot import Section
 from hpc_sched.sim.report.policy_runs import PolicyRuns
 from hpc_sched.sim.results import Result
@@ -32,30 +31,27 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         for column in columns.OTHERS
         if any(policy.means[column.field] is not None for policy in comparison.policies)
     ]
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("hpc_sched.sim.report", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
+    text = (
+        template.environment("hpc_sched.sim.report")
+        .get_template("page.html")
+        .render(
+            title="Simulation of placement policies",
+            about=about,
+            notes=notes,
+            policies=policies,
+            seeds=policy_runs.about_seeds(policies),
+            marks=about_marks(comparison, "\N{BLACK STAR}"),
+            means=table.means(columns.IMPORTANT, policies, comparison),
+            others=table.means(others, policies, comparison),
+            differences=differences,
+            meanings=columns.MEANINGS,
+            sections=_sections(policies, comparison) if policies else (),
+            refusals=policy_runs.refusals(policies),
+            most_reasons=policy_runs.MOST_REASONS,
+            sample=policy_runs.sample,
+        )
     )
-    text = environment.get_template("page.html").render(
-        title="Simulation of placement policies",
-        about=about,
-        notes=notes,
-        policies=policies,
-        seeds=policy_runs.about_seeds(policies),
-        marks=about_marks(comparison, "\N{BLACK STAR}"),
-        means=table.means(columns.IMPORTANT, policies, comparison),
-        others=table.means(others, policies, comparison),
-        differences=differences,
-        meanings=columns.MEANINGS,
-        sections=_sections(policies, comparison) if policies else (),
-        refusals=policy_runs.refusals(policies),
-        most_reasons=policy_runs.MOST_REASONS,
-        sample=policy_runs.sample,
-    )
-    return plot.legal(text)
+    return picture.legal(text)
 
 
 def _sections(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[Section, ...]:
@@ -81,10 +77,10 @@ def _sections(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[S
 
 
 def _drawable(result: Result) -> Result:
-    gangs = {plot.legal(level): sizes for level, sizes in result.series.gangs.items()}
+    gangs = {picture.legal(level): sizes for level, sizes in result.series.gangs.items()}
     return replace(
         result,
-        summary=replace(result.summary, policy=plot.legal(result.summary.policy)),
-        leaves=list(map(plot.legal, result.leaves)),
+        summary=replace(result.summary, policy=picture.legal(result.summary.policy)),
+        leaves=list(map(picture.legal, result.leaves)),
         series=replace(result.series, gangs=gangs),
     )

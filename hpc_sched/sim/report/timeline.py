@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from hpc_sched.page.picture import drawn
 from hpc_sched.sim.measures import Series
-from hpc_sched.sim.report.plot import Panel, Plot, drawn, parted
+from hpc_sched.sim.report.plot import Panel, Plot, parted
 from hpc_sched.sim.report.policy_runs import PolicyRuns, draw_lines
 
 # Number of means that replace the samples of a measure that jumps from sample to sample.

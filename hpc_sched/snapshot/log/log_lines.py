@@ -43,6 +43,23 @@ def newest_first(
                     yield from (line for line in _backward(stream) if needle in line)
 
 
+def oldest_first(path: str, seen: set[tuple[int, int]]) -> Iterator[bytes]:
+    """Yield the lines of a log and its rotated files; raise SnapshotError if one cannot be read.
+
+    :param seen: device and number of the files that have been read, which are left out; added to
+    """
+    with _named_errors(path):
+        rotated = _rotated(path)[::-1]
+        names = [*rotated, path] if os.path.exists(path) or not rotated else rotated
+    for name in names:
+        with _named_errors(name):
+            found = os.stat(name)
+            if (found.st_dev, found.st_ino) not in seen:
+                seen.add((found.st_dev, found.st_ino))
+                with _opened(name) as stream:
+                    yield from _lines(stream)
+
+
 def lines_of(path: str) -> Iterator[bytes]:
     """Yield the lines of one file, oldest first; raise SnapshotError if it cannot be read."""
     with _named_errors(path), _opened(path) as stream:

@@ -15,6 +15,7 @@ COMPARED = (
     ("interference", "interference index"),
 )
 NONE = "none"
+ACTIVE = "active"
 # A host name's length in Nova's databases. Longer values are not those of a scheduler.
 _MAX_LENGTH = 255
 
@@ -25,6 +26,7 @@ class SeenScheduler:
 
     scheduler: LoggedScheduler
     time: str  # of that record; UTC, ISO 8601
+    mode: str = ""  # SHADOW, or empty if it places VMs
 
 
 def seen_in(records: Iterable[Record]) -> dict[str, SeenScheduler]:
@@ -35,12 +37,14 @@ def seen_in(records: Iterable[Record]) -> dict[str, SeenScheduler]:
     newest: dict[str, SeenScheduler] = {}
     for record in records:
         # Without the fields of other parts: a log has many records.
-        entry = entry_of({key: record[key] for key in ("scheduler", "time") if key in record})
+        entry = entry_of(
+            {key: record[key] for key in ("mode", "scheduler", "time") if key in record}
+        )
         if entry.scheduler is None or not entry.scheduler.host:
             continue
         host = entry.scheduler.host
         if host not in newest or newest[host].time < entry.time:
-            newest[host] = SeenScheduler(entry.scheduler, entry.time)
+            newest[host] = SeenScheduler(entry.scheduler, entry.time, entry.mode)
     shown = (_shown(one) for one in newest.values())
     return {one.scheduler.host: one for one in sorted(shown, key=lambda one: one.scheduler.host)}
 
@@ -49,7 +53,7 @@ def _shown(seen: SeenScheduler) -> SeenScheduler:
     """Return a scheduler with texts for people: anyone may have written the log."""
     values = asdict(seen.scheduler).items()
     scheduler = LoggedScheduler(**{key: value and _text(value) for key, value in values})
-    return SeenScheduler(scheduler, _text(seen.time))
+    return SeenScheduler(scheduler, _text(seen.time), _text(seen.mode))
 
 
 def _text(value: str) -> str:
@@ -57,15 +61,19 @@ def _text(value: str) -> str:
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
 
 
-def differences(schedulers: Mapping[str, LoggedScheduler]) -> Iterator[str]:
+def differences(schedulers: Mapping[str, SeenScheduler]) -> Iterator[str]:
     """Yield a sentence for each part in which schedulers differ; none without a difference.
 
     :param schedulers: by the name that the sentences have for each
     """
+    parts = [("mode", {name: one.mode or ACTIVE for name, one in schedulers.items()})]
     for field, title in COMPARED:
+        found = {name: getattr(one.scheduler, field) for name, one in schedulers.items()}
+        parts.append((title, found))
+    for title, found in parts:
         names: dict[str, list[str]] = {}
-        for name, scheduler in schedulers.items():
-            names.setdefault(getattr(scheduler, field) or NONE, []).append(name)
+        for name, value in found.items():
+            names.setdefault(value or NONE, []).append(name)
         if len(names) > 1:
             values = (f"{value} ({', '.join(where)})" for value, where in names.items())
             yield f"{title} differ{'' if title == 'options' else 's'}: {'; '.join(values)}"

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from hpc_sched import terminal_text
 from hpc_sched.core.decision_entry import (
+    LANDED,
+    SHADOW,
     DecisionEntry,
     LeafCandidates,
     LoggedClaim,
@@ -33,7 +35,11 @@ def text_of(
     if landing is not None:
         entry = replace(entry, landed=entry_of(landing).landed)
     group = f"server group {entry.group}" if entry.group else "a request without a server group"
-    lines = [f"{entry.time or '?'}  {entry.decision or '?'}: {group}"]
+    decision = entry.decision or "?"
+    if entry.mode == SHADOW and decision != LANDED:
+        would = "" if decision == "no plan" else "would have "
+        decision = f"shadow mode, {would}{decision}"
+    lines = [f"{entry.time or '?'}  {decision}: {group}"]
     lines += [f"  {title:<12}{line}" for title, line in _lines(entry, costs)]
     return "\n".join(terminal_text.text_of(line.rstrip()) for line in lines)
 
@@ -44,6 +50,8 @@ def _lines(entry: DecisionEntry, costs: DecisionCosts | None) -> Iterator[tuple[
         yield "request", entry.request_id
     if entry.instance:
         yield "first VM", entry.instance
+    if entry.project:
+        yield "project", entry.project
     requested = [
         *([f"class {entry.app_class}"] if entry.app_class else []),
         *([f"policy {entry.policy}"] if entry.policy else []),
@@ -68,6 +76,10 @@ def _lines(entry: DecisionEntry, costs: DecisionCosts | None) -> Iterator[tuple[
             yield "", f"the plan {uses}"
     if entry.plan is not None:
         yield from _plan(entry.plan, is_proven=entry.proven)
+    if entry.own_plan is not None:
+        yield "of these VMs", _counts(entry.own_plan.leaves)
+        if entry.own_plan.hop_bytes is not None:
+            yield "", f"Hop-Byte {entry.own_plan.hop_bytes:.0f}"
     if entry.attraction:
         hosts = hostlist.fold(sorted(entry.attraction))
         yield "neighbours", f"applications there gain by sharing a host: {hosts}"
@@ -77,6 +89,8 @@ def _lines(entry: DecisionEntry, costs: DecisionCosts | None) -> Iterator[tuple[
     reason = entry.reason or (rejection.reason if rejection else "")
     if reason:
         yield "reason", reason
+    if entry.degraded:
+        yield "no answer", ", ".join(entry.degraded)
     # No VM fits with members that themselves break a constraint.
     title = "would fit" if rejection and rejection.fits else "new group"
     for i, gang in enumerate(rejection.largest if rejection else ()):
@@ -86,7 +100,7 @@ def _lines(entry: DecisionEntry, costs: DecisionCosts | None) -> Iterator[tuple[
     if entry.seconds is not None:
         yield "took", f"{1000 * entry.seconds:.1f} ms"
     if entry.landed is not None:
-        yield from _landed(entry.landed)
+        yield from _landed(entry.landed, "stock Nova" if entry.mode == SHADOW else "landed")
     if entry.scheduler is not None:
         yield "scheduler", entry.scheduler.text()
 
@@ -131,10 +145,10 @@ def _shunned(reasons: Mapping[str, LoggedShunned]) -> Iterator[tuple[str, str]]:
         yield "" if i else "shunned", f"{why}: {plurals.text(found.count, 'host')}: {names}{others}"
 
 
-def _landed(landed: LoggedLanding) -> Iterator[tuple[str, str]]:
+def _landed(landed: LoggedLanding, title: str) -> Iterator[tuple[str, str]]:
     if landed.released:
         number = sum(landed.hosts.values())
-        yield "landed", f"nowhere: the request failed, Nova released its claims: {number}"
+        yield title, f"nowhere: the request failed, Nova released its claims: {number}"
         return
     text, planned = _counts(landed.leaves), landed.planned
     if landed.as_planned:
@@ -143,8 +157,8 @@ def _landed(landed: LoggedLanding) -> Iterator[tuple[str, str]]:
         text += ", on other hosts than planned"
     elif planned is not None:
         text += f"; planned {_counts(planned)}"
-    yield "landed", text
-    if not landed.as_planned:
+    yield title, text
+    if not landed.as_planned or title != "landed":
         for line in hostlist.fold_counts(landed.hosts):
             yield "", line
         if landed.hop_bytes is not None:

@@ -10,10 +10,12 @@ from oslo_config import cfg, iniparser
 from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import conf, exceptions, masking
+from hpc_sched.core.decision_entry import SHADOW
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.enabled_plugins import GROUP_FILTER, INTERFERENCE_FILTER, MDOBP_WEIGHER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.claim import claim_conditions
+from hpc_sched.status import scheduler_text
 from hpc_sched.status.finding import failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
@@ -26,6 +28,12 @@ _AS_ROOT = ("sudo", "doas", "pkexec")
 STEP = 1000
 
 
+_SHADOW = (
+    "mode = shadow: hpc_sched places no VM and refuses none, it only logs what it would do. What "
+    "is said here of its effects holds once mode is active."
+)
+
+
 def check(_cloud: InspectedCloud) -> list[Result]:
     """Return what is wrong in the section [hpc_sched] of nova.conf."""
     files = list(CONF.config_file or ())
@@ -33,11 +41,19 @@ def check(_cloud: InspectedCloud) -> list[Result]:
         files += sorted(str(path) for path in Path(folder).glob("*.conf"))
     found = unknown_names(files)
     try:
+        if conf.is_shadow(CONF):
+            found.append(good(_SHADOW))
         conf.check(CONF)
     except ValueError as error:
-        return [*found, failure(f"{error}. nova-scheduler does not start with it.")]
+        return [*found, failure(f"{error}. nova-scheduler does not start with it{_unless()}.")]
     found += [*_topology_command(), *_interference_file(), *_decision_log()]
     return found or [good("All options of [hpc_sched] can be used.")]
+
+
+def _unless() -> str:
+    """Return what is added to a fault with which nova-scheduler does not start."""
+    is_shadow = scheduler_text.mode() == SHADOW
+    return ", except in shadow mode, where it plans nothing" if is_shadow else ""
 
 
 def unknown_names(paths: Iterable[str]) -> list[Result]:
@@ -95,7 +111,9 @@ def _interference_file() -> Iterator[Result]:
     try:
         index = read_index(path)
     except exceptions.InterferenceError as error:
-        yield failure(f"interference_file: {error}. nova-scheduler does not start with it.")
+        yield failure(
+            f"interference_file: {error}. nova-scheduler does not start with it{_unless()}."
+        )
     else:
         yield good(f"{path} knows {len(index.applications)} applications.")
 

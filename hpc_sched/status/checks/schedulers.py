@@ -75,9 +75,8 @@ def _compared(
 ) -> Iterator[Result]:
     # One that is down decides nothing any more.
     current = {host: one for host, one in seen.items() if up is None or host in up}
-    different = list(
-        logged_schedulers.differences(here | {host: one.scheduler for host, one in current.items()})
-    )
+    own = {name: SeenScheduler(one, "", scheduler_text.mode()) for name, one in here.items()}
+    different = list(logged_schedulers.differences(own | current))
     for sentence in different:
         yield warning(f"{sentence[0].upper()}{sentence[1:]}.")
     if different:

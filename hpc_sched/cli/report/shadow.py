@@ -1,0 +1,195 @@
+"""hpc-sched report shadow."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hpc_sched import exceptions, terminal_text
+from hpc_sched.cli.common import output
+from hpc_sched.cli.common.base_command import HPCSchedLister, Table
+from hpc_sched.snapshot.log import log_lines, shadow_totals
+from hpc_sched.snapshot.log.shadow_lines import ShadowReader
+from hpc_sched.snapshot.log.shadow_totals import ShadowTotals, Totals
+from hpc_sched.topology import plurals
+
+# Heading, and attribute of Totals.
+COLUMNS = (
+    ("Requests", "requests"),
+    ("New VMs", "vms"),
+    ("Compared", "compared"),
+    ("Plan", "plan_cost"),
+    ("Stock", "stock_cost"),
+    ("Saved %", "saved"),
+    ("Plan leaves", "plan_leaves"),
+    ("Stock leaves", "stock_leaves"),
+    ("Refused, placed", "refused_placed"),
+    ("Refused by both", "refused_both"),
+    ("Refused, open", "refused_open"),
+    ("No plan", "no_plan"),
+    ("Not compared", "not_compared"),
+    ("Unproven", "unproven"),
+    ("Degraded", "degraded"),
+    ("Seconds", "seconds"),
+)
+Row = tuple[str, str, Totals]  # project and number of VMs
+# Lines between two looks at the clock, and seconds between two lines of progress.
+_LINES, _PAUSE = 10_000, 5.0
+_MAX_LOGS = 5  # named in the page
+
+
+class ReportShadow(HPCSchedLister):
+    """Compare what hpc_sched would have done with what stock Nova did, by logs of shadow mode.
+
+    A row for each project and number of VMs of a request, then for all. Plan and Stock are sums of
+    Hop-Bytes of the groups' members and the new VMs, and leaves those with new VMs, over the
+    requests that are compared: those with a plan, all of whose VMs Nova has placed. Refused are
+    those that hpc_sched would have refused. Seconds is the time that its decisions took.
+    """
+
+    EPILOG = """\
+examples:
+
+  hpc-sched report shadow /var/log/nova/hpc_sched.jsonl
+  hpc-sched report shadow ctl1.jsonl ctl2.jsonl --since 2026-11-02 --until 2026-11-09
+  hpc-sched report shadow hpc_sched.jsonl --html shadow.html -f csv > shadow.csv
+
+The rotated files of a log (FILE.1, FILE.2.gz, FILE-20260131) are read too, each file once however
+often it is named. Records of a scheduler in active mode are left out. The page of --html needs
+packages of the extra sim: pip install 'hpc-sched[sim]'.
+
+exit codes: 0 the logs have decisions of shadow mode, 1 they have none in the period, or a file
+cannot be read or written, 2 wrong usage
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        what = "decision log of a scheduler in shadow mode; a name in .gz is unpacked"
+        parser.add_argument("logs", metavar="FILE", nargs="+", help=what)
+        for name, what in (("--since", "first"), ("--until", "end; decisions of this")):
+            what = f"{what} time, UTC: a date such as 2026-11-02, or with a time, 2026-11-02T18:00"
+            parser.add_argument(name, metavar="TIME", type=_time, help=what)
+        parser.add_argument("--html", metavar="FILE", help="write the report as a page too")
+
+    def check(self, args: argparse.Namespace) -> None:
+        """Refuse a period without time."""
+        if args.since and args.until and args.until <= args.since:
+            self.parser.error("--until: expected a time after that of --since")
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Table:
+        """Return a row for each project and size."""
+        if parsed_args.html is not None:
+            _page_module()  # fails before the logs are read
+        reader = ShadowReader(parsed_args.since, parsed_args.until)
+        totals = ShadowTotals()
+        progress = output.StatusLine(sys.stderr, _PAUSE)
+        seen: set[tuple[int, int]] = set()
+        for log in parsed_args.logs:
+            lines = _shown(log_lines.oldest_first(log, seen), log, progress)
+            for _ in totals.add_all(reader.pairs(lines)):
+                pass
+        progress.end()
+        notes = list(_notes(reader, totals.all))
+        if not totals.all.requests:
+            names = ", ".join(parsed_args.logs)
+            raise exceptions.SnapshotError(
+                "; ".join([f"{names}: no decision of shadow mode", *notes])
+            )
+        rows = list(totals.rows())
+        period = f"{totals.first} to {totals.last}, UTC"
+        self.above = [f"{plurals.text(totals.all.requests, 'request')}, {period}"]
+        self.below = notes
+        if parsed_args.html is not None:
+            logs = ", ".join(parsed_args.logs[:_MAX_LOGS])
+            more = len(parsed_args.logs) - _MAX_LOGS
+            about = [
+                ("Period", period),
+                ("Logs", logs + (f" and {more} more" if more > 0 else "")),
+                ("Command", getattr(self.app, "command_line", "hpc-sched report shadow")),
+            ]
+            output.save(_page(about, notes, rows), parsed_args.html)
+            output.say(f"{parsed_args.html}: written")
+        return ("Project", "VMs", *(heading for heading, _ in COLUMNS)), (
+            (project, size, *(_cell(one, name, parsed_args.formatter) for _, name in COLUMNS))
+            for project, size, one in rows
+        )
+
+
+def _page(about: Sequence[tuple[str, str]], notes: Sequence[str], rows: Sequence[Row]) -> str:
+    texts = [
+        (project, size, [_cell(one, name, "table") for _, name in COLUMNS])
+        for project, size, one in rows
+    ]
+    ratios = [
+        (size, one.stock_cost / one.plan_cost)
+        for project, size, one in rows
+        if project == shadow_totals.ALL and one.plan_cost
+    ]
+    headings = [heading for heading, _ in COLUMNS]
+    found: str = _page_module().page(about, notes, headings, texts, ratios)
+    return found
+
+
+def _page_module() -> Any:
+    # Not at the top: the page needs the packages of an extra.
+    try:
+        from hpc_sched.page import shadow_page
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package == "hpc_sched":
+            raise
+        raise exceptions.HPCSchedError(
+            f"--html needs the package {package}: pip install 'hpc-sched[sim]'"
+        ) from missing
+    return shadow_page
+
+
+def _time(text: str) -> datetime:
+    """Return a time of the command line; without a zone it is UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as failure:
+        raise argparse.ArgumentTypeError(
+            f"expected a date or time such as 2026-11-02T18:00, found {text!r}"
+        ) from failure
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _shown(lines: Iterator[bytes], name: str, progress: output.StatusLine) -> Iterator[bytes]:
+    """Yield lines, and show their number now and then."""
+    for number, line in enumerate(lines, 1):
+        yield line
+        if number % _LINES == 0:
+            progress.show(terminal_text.text_of(f"{name}: {number:,} lines"))
+
+
+def _cell(totals: Totals, name: str, formatter: str) -> Any:
+    found = getattr(totals, name)
+    if name == "not_compared":
+        return found.total()
+    if name == "saved":
+        found = None if found is None else round(100 * found, 1)
+    elif name == "seconds":
+        found = round(found, 3)
+    elif isinstance(found, float) and found.is_integer():
+        found = int(found)
+    return output.cell(found, formatter)
+
+
+def _notes(reader: ShadowReader, totals: Totals) -> Iterator[str]:
+    """Yield a sentence for everything that the sums do not have."""
+    for why, number in sorted(totals.not_compared.items()):
+        yield f"{plurals.text(number, 'request')} not compared: {why}"
+    counted: Sequence[tuple[int, str, str]] = (
+        (reader.outside, "decision", "outside the period"),
+        (reader.others, "record", "not of shadow mode"),
+        (reader.unmatched, "landing", "without its decision"),
+        (reader.unreadable, "line", "that cannot be read"),
+    )
+    for number, what, why in counted:
+        if number:
+            yield f"{plurals.text(number, what)} left out: {why}"
+    if totals.refused_open:
+        refusals = plurals.text(totals.refused_open, "refusal")
+        yield f"{refusals} without a record of what Nova did"

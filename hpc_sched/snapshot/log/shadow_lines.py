@@ -1,0 +1,132 @@
+"""The lines of a decision log as the report on shadow mode reads them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import msgspec
+
+from hpc_sched.core.decision_entry import LANDED, SHADOW
+
+# Decisions that wait for their landing; the oldest one is given up beyond it.
+MAX_WAITING = 100_000
+MAX_VMS = 1_000_000  # of a request; no record of hpc_sched has more
+
+
+class LinePlan(msgspec.Struct, frozen=True):
+    """A plan."""
+
+    leaves: dict[str, int] = {}
+    hop_bytes: float | None = None
+
+
+class LineLanding(msgspec.Struct, frozen=True):
+    """Where stock Nova has placed VMs."""
+
+    leaves: dict[str, int] = {}
+    hosts: dict[str, int] = {}
+    hop_bytes: float | None = None
+    planned: dict[str, int] | None = None
+    released: bool = False
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A record; older releases write fewer fields, newer ones more."""
+
+    time: str = ""
+    request_id: str | None = None
+    instance: str | None = None
+    left: int | None = None
+    decision: str = ""
+    mode: str = ""
+    project: str | None = None
+    seconds: float | None = None
+    plan: LinePlan | None = None
+    own_plan: LinePlan | None = None
+    degraded: list[str] | None = None
+    proven: bool = True
+    landed: LineLanding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowDecision:
+    """A decision in shadow mode, without the parts of its record that no report has."""
+
+    time: str
+    project: str | None
+    vms: int  # of the request
+    decision: str
+    seconds: float
+    plan: LinePlan | None  # for the VMs of the request
+    is_proven: bool
+    is_degraded: bool
+
+
+@dataclass(slots=True)
+class ShadowReader:
+    """Reads decisions with their landings. Bounded memory, linear in the lines."""
+
+    since: datetime | None = None  # UTC; of decisions
+    until: datetime | None = None
+    lines: int = 0  # that were read
+    unreadable: int = 0  # lines that are no records
+    others: int = 0  # records that are not of shadow mode
+    outside: int = 0  # decisions outside the period
+    unmatched: int = 0  # landings without a decision
+    # Decision by request; None for one outside the period.
+    _waiting: dict[tuple[str | None, str | None], ShadowDecision | None] = field(
+        default_factory=dict
+    )
+
+    def pairs(self, lines: Iterable[bytes]) -> Iterator[tuple[ShadowDecision, LineLanding | None]]:
+        """Yield each decision with the landing that follows it, or None.
+
+        :param lines: of one log, oldest first; not cut in the middle of a request
+        """
+        for text in lines:
+            self.lines += 1
+            try:
+                line = msgspec.json.decode(text, type=Line)
+                at = datetime.fromisoformat(line.time).replace(tzinfo=UTC)
+            except (ValueError, RecursionError):
+                self.unreadable += bool(text.strip())
+                continue
+            if line.mode != SHADOW:
+                self.others += 1
+                continue
+            key = (line.request_id, line.instance)
+            if line.decision == LANDED:
+                if key not in self._waiting:
+                    self.unmatched += 1
+                elif (decided := self._waiting.pop(key)) is not None:
+                    yield decided, line.landed
+                continue
+            before = self._waiting.pop(key, None)
+            if before is not None:
+                yield before, None
+            is_inside = (self.since is None or self.since <= at) and (
+                self.until is None or at < self.until
+            )
+            self.outside += not is_inside
+            self._waiting[key] = _decision(line) if is_inside else None
+            if len(self._waiting) > MAX_WAITING:
+                oldest = self._waiting.pop(next(iter(self._waiting)))
+                if oldest is not None:
+                    yield oldest, None
+        for decided in self._waiting.values():
+            if decided is not None:
+                yield decided, None
+        self._waiting.clear()
+
+
+def _decision(line: Line) -> ShadowDecision:
+    return ShadowDecision(
+        time=line.time,
+        project=line.project,
+        vms=min(max(line.left or 0, 0), MAX_VMS),
+        decision=line.decision,
+        seconds=max(line.seconds or 0.0, 0.0),
+        plan=line.own_plan or line.plan,
+        is_proven=line.proven,
+        is_degraded=bool(line.degraded),
+    )

@@ -1,0 +1,146 @@
+"""Sums over decisions in shadow mode and what stock Nova did instead, by project and size."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from hpc_sched.snapshot.log.shadow_lines import LineLanding, LinePlan, ShadowDecision
+
+# Projects with rows of their own; a log may have any number.
+MAX_PROJECTS = 10_000
+MAX_COST = 1e15  # of one request
+ALL, OTHERS, UNKNOWN = "all", "others", "unknown"
+
+# Why a request with a plan is not compared.
+NO_LANDING = "without a record of where the VMs landed"
+FAILED = "that Nova refused"
+IN_PART = "of which Nova placed a part"
+NOT_BY_TOPOLOGY = "of a class that is not placed by topology"
+ON_ISLANDS = "without a cost, as of VMs on several islands"
+PART_PLANNED = "with a plan for a part of the VMs"
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over requests. Costs are Hop-Bytes of members and new VMs."""
+
+    requests: int = 0
+    vms: int = 0
+    compared: int = 0  # with a plan and VMs that landed
+    plan_cost: float = 0
+    stock_cost: float = 0
+    plan_leaves: int = 0
+    stock_leaves: int = 0
+    refused_placed: int = 0  # that would have been refused, and Nova placed
+    refused_both: int = 0
+    refused_open: int = 0  # without a record of what Nova did
+    no_plan: int = 0
+    unproven: int = 0
+    degraded: int = 0
+    seconds: float = 0.0
+    not_compared: Counter[str] = field(default_factory=Counter)  # by reason
+
+    @property
+    def saved(self) -> float | None:
+        """Part of the cost of stock Nova that the plans save; None without a cost."""
+        return 1 - self.plan_cost / self.stock_cost if self.stock_cost else None
+
+    def add(self, decided: ShadowDecision, landed: LineLanding | None) -> None:
+        """Add one request."""
+        self.requests += 1
+        self.vms += decided.vms
+        self.seconds += decided.seconds
+        self.unproven += not decided.is_proven
+        self.degraded += decided.is_degraded
+        if decided.decision == "refused":
+            self.refused_open += landed is None
+            self.refused_both += landed is not None and landed.released
+            self.refused_placed += landed is not None and not landed.released
+        elif decided.decision != "planned" or decided.plan is None:
+            self.no_plan += 1
+        elif landed is None:
+            self.not_compared[NO_LANDING] += 1
+        elif (why := _obstacle(decided.plan, decided.vms, landed)) is not None:
+            self.not_compared[why] += 1
+        else:
+            self._compare(decided.plan, landed)
+
+    def _compare(self, plan: LinePlan, landed: LineLanding) -> None:
+        self.compared += 1
+        self.plan_cost += plan.hop_bytes or 0
+        self.stock_cost += landed.hop_bytes or 0
+        self.plan_leaves += len(plan.leaves)
+        self.stock_leaves += len(landed.leaves)
+
+
+@dataclass(slots=True)
+class ShadowTotals:
+    """All sums of a report."""
+
+    by_row: dict[tuple[str, int], Totals] = field(default_factory=dict)  # project, size class
+    first: str = ""  # times
+    last: str = ""
+    _projects: set[str] = field(default_factory=set)
+
+    def add_all(self, pairs: Iterable[tuple[ShadowDecision, LineLanding | None]]) -> Iterator[None]:
+        """Add decisions; yield after each of them."""
+        for decided, landed in pairs:
+            project = decided.project or UNKNOWN
+            if project not in self._projects and len(self._projects) >= MAX_PROJECTS:
+                project = OTHERS
+            self._projects.add(project)
+            size = size_class(decided.vms)
+            for key in ((project, size), (project, 0), ("", size), ("", 0)):
+                self.by_row.setdefault(key, Totals()).add(decided, landed)
+            self.first = min(self.first or decided.time, decided.time)
+            self.last = max(self.last, decided.time)
+            yield
+
+    @property
+    def all(self) -> Totals:
+        """The sums over all requests."""
+        return self.by_row.get(("", 0)) or Totals()
+
+    def rows(self) -> Iterator[tuple[str, str, Totals]]:
+        """Yield project, number of VMs and sums: each project by size, then all of them.
+
+        A project with one size has one row.
+        """
+        sizes = Counter(project for project, _ in self.by_row)
+        for (project, size), totals in sorted(self.by_row.items(), key=_order):
+            if size or sizes[project] > 2 or not project:
+                yield project or ALL, size_text(size), totals
+
+
+def size_class(vms: int) -> int:
+    """Return the most VMs of the class: 1, 4, 8, 16 and so on; 1 for a number that is not known."""
+    return 1 if vms < 2 else max(4, 1 << (vms - 1).bit_length())
+
+
+def size_text(size: int) -> str:
+    """Return the name of a size class; 0 is all."""
+    if not size:
+        return ALL
+    return "1" if size == 1 else f"{2 if size == 4 else size // 2 + 1}-{size}"
+
+
+def _order(item: tuple[tuple[str, int], Totals]) -> tuple[bool, str, bool, int]:
+    (project, size), _ = item
+    return (not project, project, not size, size)
+
+
+def _is_cost(value: float | None) -> bool:
+    return value is not None and 0 <= value <= MAX_COST
+
+
+def _obstacle(plan: LinePlan, vms: int, landed: LineLanding) -> str | None:
+    """Return why plan and landing are not compared, or None."""
+    if landed.released:
+        return FAILED
+    if sum(landed.hosts.values()) < vms:
+        return IN_PART
+    if landed.planned is None:
+        return NOT_BY_TOPOLOGY
+    if not (_is_cost(plan.hop_bytes) and _is_cost(landed.hop_bytes)):
+        return ON_ISLANDS
+    return PART_PLANNED if sum(plan.leaves.values()) < vms else None
