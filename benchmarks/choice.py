@@ -88,11 +88,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--sides",
         nargs="+",
-        choices=("plugin", "plans", "metrics", "bunch", "sharing", "packing"),
+        choices=(
+            "plugin",
+            "plans",
+            "metrics",
+            "bunch",
+            "sharing",
+            "packing",
+            "shadow",
+            "shadow-sharing",
+        ),
         default=["plugin", "bunch", "sharing"],
         help="what is compared with stock Nova (default: all but plans, the plugin without "
-        "gang claims, metrics, the plugin with metrics on, and packing, where MDOBP packs single "
-        "VMs that are not HPC too)",
+        "gang claims, metrics, the plugin with metrics on, packing, where MDOBP packs single VMs "
+        "that are not HPC too, and those in shadow mode)",
     )
     parser.add_argument("--pairs", type=int, default=3, help="turns of a row (default 3)")
     parser.add_argument(

@@ -84,6 +84,7 @@ class Side:
     has_claims: bool = True
     mdobp_classes: tuple[str, ...] = ("sync", "async")
     has_metrics: bool = False
+    mode: str = "active"
 
     def enable(self) -> None:
         """Configure this process so."""
@@ -96,6 +97,7 @@ class Side:
             ("weight_classes", list(self.weighers)),
         ):
             CONF.set_override(name, value, "filter_scheduler")
+        CONF.set_override("mode", self.mode, "hpc_sched")
         CONF.set_override("gang_claims", self.has_claims, "hpc_sched")
         CONF.set_override("mdobp_classes", list(self.mdobp_classes), "hpc_sched")
         # Any port; the time of the thread that writes them counts.
@@ -128,6 +130,9 @@ SHARING = Side(
 )
 # And requests that are not HPC are packed too.
 PACKING = replace(SHARING, name="packing", mdobp_classes=("sync", "async", "none"))
+# Nothing is placed otherwise than by stock Nova; the plans are made all the same.
+SHADOW = replace(PLUGIN, name="shadow", mode="shadow")
+SHADOW_SHARING = replace(SHARING, name="shadow-sharing", mode="shadow")
 # A weigher alone, without the filter that prunes.
 BUNCH = Side("bunch", weighers=(NOVA_WEIGHERS, "hpc_sched.weighers.bunch.BunchWeigher"))
 

@@ -19,6 +19,8 @@ from choice_cloud import (
     PACKING,
     PLANS,
     PLUGIN,
+    SHADOW,
+    SHADOW_SHARING,
     SHARING,
     STOCK,
     Cloud,
@@ -28,9 +30,12 @@ from choice_cloud import (
 from choice_report import GROUP, OTHER, Row
 from sqlalchemy.engine import Engine
 
-SIDES = {side.name: side for side in (STOCK, PLUGIN, PLANS, METRICS, BUNCH, SHARING, PACKING)}
+SIDES = {
+    side.name: side
+    for side in (STOCK, PLUGIN, PLANS, METRICS, BUNCH, SHARING, PACKING, SHADOW, SHADOW_SHARING)
+}
 # Those that differ for requests that are not HPC.
-OF_OTHERS = (PLUGIN, METRICS, SHARING, PACKING)
+OF_OTHERS = (PLUGIN, METRICS, SHARING, PACKING, SHADOW, SHADOW_SHARING)
 # Up to so many VMs a turn is short enough for one more, that warms up.
 SMALL = 16
 # Requests that are served before peak memory is read.

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "hpc_sched"
 
 # The parts that must run where no Nova is installed, with the modules at the top.
-PURE = {"topology", "core", "sim", "experiments", "snapshot", "cli", "osc"}
+PURE = {"topology", "core", "page", "sim", "experiments", "snapshot", "cli", "osc"}
 # Without a part of their own: any part may import these.
 BASE = {"exceptions", "files", "decimals", "digests", "json_values", "table_file", "yaml_nodes"}
 # Who may import what of the package: arrows point inward.
@@ -35,7 +35,8 @@ ALLOWED = {
     "snapshot": {"snapshot", "core", "topology", "conf", "enabled_plugins", "terminal_text", *BASE},
     # Its modules name the commands by texts: python-openstackclient imports it for all commands.
     "osc": {"cli", "exceptions"},
-    "sim": {"sim", "snapshot", "core", "topology", *BASE},
+    "page": {"page"},
+    "sim": {"sim", "page", "snapshot", "core", "topology", *BASE},
     "experiments": {"experiments", "sim", "core", "topology", *BASE},
     "nova_glue": {
         "nova_glue",

@@ -4,13 +4,25 @@ Four leaf switches of eight hosts in two pods; on some hosts VMs of others, one 
 that the topology does not name. The planner has placed group job1.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from hpc_sched import topology
 from hpc_sched.core.constraints import Constraints
-from hpc_sched.core.decision_entry import DecisionEntry, LeafCandidates, LoggedPlan
+from hpc_sched.core.decision_entry import (
+    LANDED,
+    SHADOW,
+    DecisionEntry,
+    LeafCandidates,
+    LoggedLanding,
+    LoggedPlan,
+)
+from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.snapshot.model import Flavor, Group, Hypervisor, Server, Snapshot
@@ -127,6 +139,52 @@ def cloud() -> Snapshot:
     )
 
 
+def shadow_log() -> Iterator[DecisionEntry]:
+    """Yield the log of a scheduler in shadow mode: groups on the empty fabric, one after the other.
+
+    Stock Nova spreads VMs: hosts of equal weight come in an order that has nothing to do with
+    leaves. Here it takes them leaf by leaf in turn.
+    """
+    known = fabric()
+    below = [[h for h in known.hosts_of(leaf) if h != DISABLED] for leaf in known.leaves]
+    spread = [host for turn in zip_longest(*below) for host in turn if host is not None]
+    sizes = [("physics", 8), ("physics", 16), ("physics", 4), ("chemistry", 6), ("chemistry", 9)]
+    for number, (project, count) in enumerate(sizes):
+        free = dict.fromkeys(known.hosts, 1) | {DISABLED: 0}
+        require = "leaf" if count == 9 else None
+        made = planner.plan(topology=known, capacity=free, members={}, count=count, require=require)
+        plan = made if isinstance(made, Plan) else None
+        stock = Counter(spread[:count])
+        leaves = Counter(known.leaf_of(host) for host in spread[:count])
+        same: dict[str, Any] = {
+            "request_id": f"req-{number:08x}",
+            "instance": f"{number:08x}-0000-4000-8000-{number:012x}",
+            "group": None,
+            "left": count,
+            "mode": SHADOW,
+        }
+        yield DecisionEntry(
+            time=f"2026-05-04T08:{number:02}:01.250000",
+            project=project,
+            seconds=0.004 + 0.001 * number,
+            decision="planned" if plan else "refused",
+            reason=None if plan else str(made),
+            plan=plan and LoggedPlan(dict(plan.leaves), dict(plan.hosts), plan.hop_bytes),
+            **same,
+        )
+        yield DecisionEntry(
+            time=f"2026-05-04T08:{number:02}:03.500000",
+            decision=LANDED,
+            landed=LoggedLanding(
+                leaves=dict(leaves),
+                hosts=dict(stock),
+                hop_bytes=hop_bytes_of_counts(topology=known, counts=stock),
+                planned=plan and plan.leaves,
+            ),
+            **same,
+        )
+
+
 def write(folder: Path) -> None:
     """Write the files that the screens' commands name."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -135,6 +193,8 @@ def write(folder: Path) -> None:
     (folder / "topology-new.yaml").write_text(NEW)
     (folder / "broken.yaml").write_text(BROKEN)
     snapshot_file.write(folder / "cloud.json", cloud())
+    lines = (json.dumps(entry.as_json()) for entry in shadow_log())
+    (folder / "shadow.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
 def picture(name: str) -> str:

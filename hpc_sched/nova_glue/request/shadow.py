@@ -254,7 +254,7 @@ def _needs_proof(needs_proof: NeedsProof, spec: objects.RequestSpec) -> bool:
 
 
 def _is_planned(spec: objects.RequestSpec) -> bool:
-    """True if a request has a group to plan, as far as that can be told without a topology."""
+    """True if a request has a group to plan, as far as a request without a topology shows."""
     try:
         return request_spec.from_spec(spec, ()) is not None
     except Exception:
