@@ -177,6 +177,8 @@ def check_shuffle(_cloud: InspectedCloud) -> list[Result]:
 
 def check_gang_claims(_cloud: InspectedCloud) -> list[Result]:
     """Return whether groups are claimed at once."""
+    if scheduler_text.mode() == SHADOW:
+        return [good("mode is shadow: nothing is claimed ahead of Nova.")]
     if not CONF.hpc_sched.gang_claims:
         return [good("gang_claims is false: Nova claims the VMs of a group one by one.")]
     why = claim_conditions.obstacle()
