@@ -15,6 +15,7 @@ copyright = author
 extensions = [
     "cliff.sphinxext",
     "command_help",
+    "metric_tables",
     "openstackdocstheme",
     "oslo_config.sphinxext",
     "release_notes",

@@ -15,6 +15,7 @@ from hpc_sched.status.checks import (
     failed_builds,
     filters,
     installation,
+    metrics_endpoint,
     multipliers,
     options,
     processor_types,
@@ -46,6 +47,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("Instance tracking", options.check_instance_tracking),
     ("Extra spec validators", installation.check_validators),
     ("Schedulers", schedulers.check),
+    ("Metrics", metrics_endpoint.check),
 )
 
 WIDTH = 60  # characters of the details, as in oslo.upgradecheck

@@ -31,7 +31,7 @@ HELP = {
     "read_good": "1 if the last reading of the cloud succeeded, 0 if the state is older.",
     "build_info": "1, with the version of hpc_sched as label.",
 }
-_LABELS = {
+LABELS = {
     "free_slots": ("flavor",),
     "largest_gang": ("flavor", "level"),
     "fragmentation": ("flavor", "level"),
@@ -82,7 +82,7 @@ def families(cloud: Cloud, flavors: Iterable[Flavor]) -> list[Metric]:
 
 
 def _family(name: str, series: dict[tuple[str, ...], float]) -> Metric:
-    found = GaugeMetricFamily(PREFIX + name, HELP[name], labels=_LABELS.get(name, ()))
+    found = GaugeMetricFamily(PREFIX + name, HELP[name], labels=LABELS.get(name, ()))
     for labels, value in series.items():
         found.add_metric(labels, value)
     return found

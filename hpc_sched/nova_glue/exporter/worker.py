@@ -122,7 +122,12 @@ class Exporter:
 
 
 _exporter: Exporter | None = None
-_prepared: tuple[str, str] | None = None  # address and directory
+_prepared: tuple[str, Path] | None = None  # address and directory
+
+
+def directory() -> Path:
+    """Return the directory in which the workers share their metrics."""
+    return Path(CONF.hpc_sched.metrics_directory or os.path.join(CONF.state_path, _FOLDER))
 
 
 def prepare(plugin: str) -> None:
@@ -135,10 +140,8 @@ def prepare(plugin: str) -> None:
     """
     global _exporter, _prepared
     try:
-        section = CONF.hpc_sched
-        address = section.metrics_address
-        directory = section.metrics_directory or os.path.join(CONF.state_path, _FOLDER)
-        wanted = (address, directory) if address else None
+        address = CONF.hpc_sched.metrics_address
+        wanted = (address, directory()) if address else None
         if wanted == _prepared:
             counts.expose(catalogue.ERRORS, plugin=plugin)
             return
@@ -146,7 +149,7 @@ def prepare(plugin: str) -> None:
         _prepared = wanted
         if wanted is None:
             return
-        found = Exporter(address, Path(directory))
+        found = Exporter(*wanted)
         found.prepare()
     except ImportError as error:
         LOG.error(

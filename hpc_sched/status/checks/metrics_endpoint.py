@@ -1,0 +1,76 @@
+"""Check: the metrics of nova-scheduler, if it is to have any, can be written and served."""
+
+import os
+import stat
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import nova.conf
+from oslo_upgradecheck.upgradecheck import Result
+
+from hpc_sched import exceptions
+from hpc_sched.metrics import catalogue
+from hpc_sched.nova_glue.exporter import worker
+from hpc_sched.status.finding import good, warning
+from hpc_sched.status.inspected_cloud import InspectedCloud
+
+CONF = nova.conf.CONF
+
+SECONDS = 5.0  # to wait for the endpoint
+_EVERYWHERE = ("0.0.0.0", "::")  # nosec B104 - looked for, not bound to
+_NONE = "There will be no metrics"
+
+
+def check(_cloud: InspectedCloud) -> list[Result]:
+    """Return what keeps nova-scheduler from having metrics. Nothing else depends on it."""
+    address = CONF.hpc_sched.metrics_address
+    if not address:
+        return [good("[hpc_sched] metrics_address is not set: there are no metrics.")]
+    try:
+        from hpc_sched.metrics import endpoint
+    except ImportError:
+        return [warning(f"{_NONE}: install prometheus_client (pip install 'hpc-sched[metrics]').")]
+    try:
+        host, _ = endpoint.address_in(address)
+    except exceptions.MetricsError as error:
+        return [warning(f"{_NONE}: [hpc_sched] metrics_address: {error}.")]
+    found = list(_directory(worker.directory()))
+    if host in _EVERYWHERE:
+        found.append(
+            warning(
+                f"[hpc_sched] metrics_address = {address} is every network of this host, and asks "
+                "for no password: bind to localhost or to a network of the operator's own."
+            )
+        )
+    elif (other := _other_program(address)) is not None:
+        found.append(
+            warning(f"{_NONE}: {other} at {address}. Choose another port in metrics_address.")
+        )
+    return found or [good(f"nova-scheduler has metrics at http://{address}{endpoint.PATH}.")]
+
+
+def _directory(path: Path) -> Iterator[Result]:
+    """Yield what is wrong with the directory; it need not exist yet."""
+    there = next(one for one in (path, *path.parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        yield warning(
+            f"{_NONE}: {there} cannot be written by this user, which should be that of "
+            "nova-scheduler. Make it writable, or name another metrics_directory."
+        )
+    elif path.exists() and path.stat().st_mode & stat.S_IWOTH:
+        yield warning(f"{_NONE}: every user can write {path}. Change its mode to 750.")
+
+
+def _other_program(address: str) -> str | None:
+    """Return what answers at the address if that is not nova-scheduler; None if nothing does."""
+    try:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=SECONDS) as answer:  # nosec B310 - http
+            text = answer.read(1 << 20).decode(errors="replace")
+    except urllib.error.HTTPError:
+        text = ""
+    except (OSError, ValueError):
+        return None  # before the start nothing answers
+    is_ours = catalogue.WORKERS.name in text
+    return None if is_ours else "another program answers"
