@@ -137,7 +137,7 @@ class Slot:
             path = self._directory / f"{kind}_{self._number}.db"
             try:
                 values = list(MmapedDict.read_all_values_from_file(str(path)))
-            except Exception:  # no file, or another one than a worker writes
+            except Exception:  # nosec B112 - no file, or another one than a worker writes
                 continue
             found[kind] = {key.encode(): value for key, value, *_ in values}
         return found

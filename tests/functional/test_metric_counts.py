@@ -1,0 +1,253 @@
+"""What is counted of requests in filters and weighers, and the gauges of a worker's state."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import nova.conf
+import numpy as np
+import pytest
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from hpc_sched import exceptions
+from hpc_sched.core.plan import time_limit
+from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.metrics import catalogue, counts
+from hpc_sched.metrics.catalogue import Metric
+from hpc_sched.nova_glue.exporter import decision_counts, state_gauges, worker
+from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
+from hpc_sched.nova_glue.io.request_deadline import RequestDeadline
+from hpc_sched.nova_glue.room import shunned_hosts
+from hpc_sched.weighers.hop_byte import HopByteWeigher
+from tests.functional import faults
+from tests.functional.pods import add_island, states_of
+from tests.functional.states import (
+    as_hints,
+    host_state,
+    read_decisions,
+    run,
+    spec,
+    weigh,
+    why_refused,
+    wishing,
+)
+
+CONF = nova.conf.CONF
+
+pytestmark = pytest.mark.usefixtures("two_pods")
+
+
+@pytest.fixture(autouse=True)
+def counting() -> Iterator[None]:
+    counts.start()
+    decision_counts._projects.clear()
+    yield
+    counts.stop()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    CONF.set_override("decision_log", str(tmp_path / "decisions"), "hpc_sched")
+    return tmp_path / "decisions"
+
+
+def counted(metric: Metric) -> dict[tuple[str, ...], float]:
+    """Return a counter's series that are not 0, by the values of their labels."""
+    return {
+        tuple(value for _, value in series.labels): number
+        for series, number in counts.numbers().items()
+        if series.metric is metric and number
+    }
+
+
+def observed(metric: Metric) -> float:
+    """Return how many durations a histogram has."""
+    return sum(
+        number
+        for series, number in counts.numbers().items()
+        if series.metric is metric and series.part != counts.SUM
+    )
+
+
+def gauge(metric: Metric, label: str = "") -> float:
+    """Return a gauge after an update."""
+    state_gauges.update()
+    found = {series: value for series, (value, _) in counts.gauges().items()}
+    return next(
+        value
+        for series, value in found.items()
+        if series.metric is metric and (not label or series.labels[0][1] == label)
+    )
+
+
+def place(count: int = 4, **fields: object) -> None:
+    request = spec(count=count, **fields)
+    weigh(HopByteWeigher(), run(states_of(), request, HPCGroupFilter()), request)
+
+
+def test_each_decision_is_counted_as_the_log_has_it(group, log):
+    group(left=4)
+    place(uuid=uuids.first)
+    place(uuid=uuids.second)
+    group(left=99)
+    # A weigher alone refuses nothing.
+    weigh(HopByteWeigher(), states_of(), spec(count=99, uuid=uuids.third))
+    why_refused(states_of(), spec(count=99, uuid=uuids.fourth, extra_specs=wishing(require="leaf")))
+    CONF.set_override("allow_user_hints", True, "hpc_sched")
+    wrong = spec(uuid=uuids.fifth, hints=as_hints(require="rack"))
+    why_refused(states_of(), wrong)
+    made = [record["decision"].replace(" ", "_") for record in read_decisions(log)]
+    assert len(made) == 5
+    assert counted(catalogue.DECISIONS) == {
+        (answer, "enforce"): made.count(answer) for answer in set(made)
+    }
+    assert set(made) == set(catalogue.ANSWERS)
+
+
+def test_durations_are_observed_once_for_each_decision(group):
+    group(left=4)
+    place()
+    assert observed(catalogue.PLANNING) == observed(catalogue.REQUEST) == 1
+    spent = {
+        series.metric: number
+        for series, number in counts.numbers().items()
+        if series.part == counts.SUM
+    }
+    assert 0 < spent[catalogue.PLANNING] <= spent[catalogue.REQUEST] < 60
+
+
+def test_projects_are_shown_only_if_an_option_says_so_and_bounded(group, monkeypatch):
+    group(left=4)
+    place(uuid=uuids.first)
+    assert list(counted(catalogue.DECISIONS)) == [("planned", "enforce")]
+    counts.stop()
+    counts.start()
+    CONF.set_override("metrics_project", True, "hpc_sched")
+    place(uuid=uuids.second)
+    assert list(counted(catalogue.DECISIONS)) == [("planned", "enforce", "project")]
+    monkeypatch.setattr(decision_counts, "MAX_PROJECTS", 2)
+    for number in range(9):
+        decision_counts.add("planned", f"p{number}")
+    shown = {labels[2]: number for labels, number in counted(catalogue.DECISIONS).items()}
+    assert shown == {"project": 1, "p0": 1, "other": 8}
+
+
+def test_plans_that_are_not_proven_best_are_counted(group, monkeypatch):
+    clock = iter(range(0, 10_000_000, 100))
+    monkeypatch.setattr(time_limit, "monotonic", lambda: float(next(clock)))
+    group(left=6)
+    place(6, extra_specs=wishing(require="pod"))
+    assert counted(catalogue.UNPROVEN) == {(): 1}
+
+
+def test_exceptions_that_filters_and_weighers_catch_are_counted_by_their_class(group, monkeypatch):
+    group(left=4)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(HPCGroupFilter, "_keep", fail)
+    monkeypatch.setattr(HopByteWeigher, "_group_weights", fail)
+    place()
+    assert counted(catalogue.ERRORS) == {("HPCGroupFilter",): 1, ("HopByteWeigher",): 1}
+
+
+def test_lines_that_the_decision_log_loses_are_counted(group, tmp_path):
+    CONF.set_override("decision_log", str(tmp_path), "hpc_sched")
+    group(left=4)
+    place(uuid=uuids.first)
+    place(uuid=uuids.second)
+    assert counted(catalogue.LOST_LINES) == {(): 2}
+
+
+def test_a_request_is_degraded_once_for_each_kind_of_source():
+    problems = [
+        "cell 3: no answer within 5 s",
+        "cell 4: no answer within 5 s",
+        "API database: gone",
+        "API database, requests of VMs: gone",
+        "Placement: HTTP 503",
+        "more than in_flight_lookups=64 VMs in flight",
+    ]
+    for _ in range(2):
+        with request_deadline.active(RequestDeadline()):
+            assert request_deadline.not_yet_logged(problems[:2]) == problems[:2]
+            assert request_deadline.not_yet_logged(problems[1:]) == problems[2:]
+    expected = ("cell", "api_database", "placement", "other")
+    assert counted(catalogue.DEGRADED) == {(kind,): 2 for kind in expected}
+
+
+def test_hosts_that_are_shunned_at_the_last_decision_are_shown(group, monkeypatch):
+    def shun(*numbers: int) -> None:
+        mask = np.isin(np.arange(32), numbers)
+        found = {"failed builds (BuildFailureWeigher)": mask} if numbers else {}
+        monkeypatch.setattr(shunned_hosts, "find", lambda *_: found)
+
+    group(left=4)
+    shun(3, 4, 5)
+    place(uuid=uuids.first)
+    assert gauge(catalogue.SHUNNED, "failed builds (BuildFailureWeigher)") == 3
+    shun()
+    place(uuid=uuids.second)
+    assert gauge(catalogue.SHUNNED, "failed builds (BuildFailureWeigher)") == 0
+
+
+def test_open_circuit_breakers_are_shown_by_the_kind_of_their_source(monkeypatch):
+    monkeypatch.setattr(circuit_breaker, "PAUSE", 0.1)
+    faults.forget()
+    CONF.set_override("cell_timeout", 1, "hpc_sched")
+    ended = threading.Event()
+    try:
+        for source in ("Placement", "Placement, all hosts", "API database", str(uuids.cell1)):
+            with pytest.raises(exceptions.UnansweredError):
+                circuit_breaker.ask_one(source, ended.wait)
+        found = {kind: gauge(catalogue.OPEN_BREAKERS, kind) for kind in catalogue.SOURCES}
+        assert found == {"placement": 2, "api_database": 1, "cell": 1, "other": 0}
+    finally:
+        ended.set()
+    time.sleep(0.2)
+    assert circuit_breaker.ask_one("API database", lambda: 1) == 1
+    assert gauge(catalogue.OPEN_BREAKERS, "api_database") == 0
+    faults.forget()
+
+
+def test_the_state_of_the_topology_is_shown(two_pods, group):
+    assert gauge(catalogue.TOPOLOGY_GOOD) == 1
+    assert gauge(catalogue.TOPOLOGY_HOSTS) == 32
+    assert gauge(catalogue.TOPOLOGY_LEAVES) == 8
+    read_at = gauge(catalogue.TOPOLOGY_READ)
+    assert time.time() - 60 < read_at <= time.time()
+    assert gauge(catalogue.TOPOLOGY_READ) == read_at
+    good = two_pods.read_text()
+    two_pods.write_text("switches: 7\n")
+    loaded_topology.reload()
+    assert gauge(catalogue.TOPOLOGY_GOOD) == 0
+    assert gauge(catalogue.TOPOLOGY_HOSTS) == 32
+    assert gauge(catalogue.TOPOLOGY_READ) == read_at
+    two_pods.write_text(good)
+    loaded_topology.reload()
+    assert gauge(catalogue.TOPOLOGY_GOOD) == 1
+    assert gauge(catalogue.TOPOLOGY_READ) > read_at
+    add_island(two_pods)
+    assert gauge(catalogue.TOPOLOGY_HOSTS) == 34
+
+
+def test_hosts_that_the_topology_does_not_name_are_counted(group):
+    group(left=2)
+    assert gauge(catalogue.TOPOLOGY_UNKNOWN) == 0
+    request = spec(count=2)
+    run([*states_of("pod1"), host_state("x1"), host_state("x2")], request, HPCGroupFilter())
+    weigh(HopByteWeigher(), [*states_of("pod1"), host_state("x1"), host_state("x2")], request)
+    assert gauge(catalogue.TOPOLOGY_UNKNOWN) == 2
+
+
+def test_nothing_is_counted_and_no_thread_started_without_an_address(group):
+    counts.stop()
+    worker.reset()
+    threads = set(threading.enumerate())
+    group(left=4)
+    place()
+    assert counts.numbers() == {}
+    new = {thread.name for thread in set(threading.enumerate()) - threads}
+    assert "hpc_sched metrics" not in new

@@ -1,0 +1,221 @@
+"""Metrics that cannot be had: one ERROR, and no request notices."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import nova.conf
+import pytest
+from oslo_utils import uuidutils
+
+from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.metrics import counts, endpoint
+from hpc_sched.nova_glue.exporter import worker
+from hpc_sched.weighers.hop_byte import HopByteWeigher
+from tests.functional.pods import FABRIC, states_of
+from tests.functional.states import run, spec, weigh
+from tests.scraped import Samples, samples_in
+
+CONF = nova.conf.CONF
+
+pytestmark = pytest.mark.usefixtures("two_pods")
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
+DECIDED = ("hpc_sched_decisions_total", frozenset({("answer", "planned"), ("mode", "enforce")}))
+
+
+@pytest.fixture(autouse=True)
+def quiet(group, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Set up metrics without the thread: a test says when it runs."""
+    group(left=4)
+    monkeypatch.setattr(worker._thread, "start", lambda: None)
+    monkeypatch.setattr(endpoint, "REUSE", 0.0)
+    CONF.set_override("metrics_directory", str(tmp_path / "metrics"), "hpc_sched")
+    CONF.set_override("metrics_address", "127.0.0.1:0", "hpc_sched")
+    worker.reset()
+    yield
+    worker.reset()
+
+
+def schedule() -> None:
+    """Place a group of four, which comes under one leaf."""
+    request = spec(count=4, uuid=uuidutils.generate_uuid())
+    best = weigh(HopByteWeigher(), run(states_of(), request, HPCGroupFilter()), request)[:4]
+    assert len({FABRIC.leaf_of(host) for host in best}) == 1
+
+
+def scrape() -> Samples:
+    port = worker._exporter._endpoint.port
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return samples_in(answer.read().decode())
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.startswith("hpc_sched") and record.levelname in ("ERROR", "WARNING")
+    ]
+
+
+def test_a_process_that_is_not_forked_serves_from_its_first_run_on(caplog):
+    schedule()
+    worker._run()
+    assert scrape()[DECIDED] == 1
+    schedule()
+    # A scrape writes what was counted since.
+    assert scrape()[DECIDED] == 2
+    assert errors(caplog) == []
+
+
+@pytest.mark.parametrize("module", ["prometheus_client", "prometheus_client.multiprocess"])
+def test_without_prometheus_client_there_is_one_error(caplog, monkeypatch, module):
+    for name in [name for name in sys.modules if name.startswith("hpc_sched.metrics.")]:
+        if name.endswith(("endpoint", "value_files")):
+            monkeypatch.delitem(sys.modules, name)
+            monkeypatch.delattr(name)
+    for name in [name for name in sys.modules if name.startswith(module)]:
+        monkeypatch.setitem(sys.modules, name, None)
+    schedule()
+    schedule()
+    worker._run()
+    [error] = errors(caplog)
+    assert "metrics_address needs the package prometheus_client" in error
+    assert error.endswith("; there are no metrics")
+    assert counts.numbers() == {}
+
+
+@pytest.mark.parametrize("address", ["9", "localhost", "::1:9"])
+def test_a_wrong_address_is_one_error(caplog, address):
+    CONF.set_override("metrics_address", address, "hpc_sched")
+    schedule()
+    schedule()
+    [error] = errors(caplog)
+    assert f"expected HOST:PORT or [IPv6]:PORT, found '{address}'" in error
+
+
+def test_a_port_that_is_taken_is_one_error_and_had_as_soon_as_it_is_free(caplog):
+    caplog.set_level("INFO", "hpc_sched")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        CONF.set_override("metrics_address", address, "hpc_sched")
+        schedule()
+        for _ in range(3):
+            worker._run()
+        assert errors(caplog) == [
+            f"[hpc_sched] metrics_address: {address}: Address already in use; there are no metrics"
+        ]
+    worker._run()
+    assert scrape()[DECIDED] == 1
+    assert "There are metrics again" in caplog.messages
+
+
+def test_a_directory_that_is_a_file_is_one_error(caplog, tmp_path):
+    (tmp_path / "file").write_text("")
+    CONF.set_override("metrics_directory", str(tmp_path / "file" / "metrics"), "hpc_sched")
+    schedule()
+    schedule()
+    [error] = errors(caplog)
+    assert f"{tmp_path}/file/metrics: Not a directory" in error
+
+
+@as_root
+def test_a_full_disk_is_one_error_and_the_metrics_come_back(caplog, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
+    try:
+        CONF.set_override("metrics_directory", str(disk / "metrics"), "hpc_sched")
+        schedule()
+        worker._run()
+        assert scrape()[DECIDED] == 1
+        with (disk / "others").open("wb", buffering=0) as others:
+            try:
+                while True:
+                    others.write(bytes(1000))
+            except OSError:
+                pass
+        for _ in range(3):
+            schedule()
+            worker._run()
+        [error] = errors(caplog)
+        assert "No space left on device" in error
+        # Old values are not shown as if they were new.
+        with pytest.raises(urllib.error.HTTPError, match="500"):
+            scrape()
+        (disk / "others").unlink()
+        worker._run()
+        assert scrape()[DECIDED] == 4
+    finally:
+        worker.reset()
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_damaged_file_of_another_worker_is_an_error_and_an_answer_without_details(
+    caplog, tmp_path
+):
+    schedule()
+    worker._run()
+    (tmp_path / "metrics" / "counter_7.db").write_bytes(b"\x7f" * 4096)
+    with pytest.raises(urllib.error.HTTPError, match="500"):
+        scrape()
+    [error] = errors(caplog)
+    assert "there are no metrics" in error
+    schedule()
+
+
+def test_a_directory_that_is_removed_is_an_error_and_harms_no_request(caplog, tmp_path):
+    schedule()
+    worker._run()
+    for path in (tmp_path / "metrics").iterdir():
+        path.unlink()
+    (tmp_path / "metrics").rmdir()
+    schedule()
+    worker._run()
+    [error] = errors(caplog)
+    assert "No such file or directory" in error
+
+
+def test_a_child_of_a_worker_is_no_worker(tmp_path):
+    schedule()
+    worker._run()
+    pid = os.fork()
+    if pid == 0:
+        is_off = worker._exporter is None and not counts.numbers()
+        os._exit(0 if is_off else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    # What the child has closed are its own descriptors.
+    assert scrape()[DECIDED] == 1
+    assert counts.numbers()
+
+
+def test_a_request_does_not_wait_while_files_are_written(monkeypatch):
+    """The disk hangs in the middle of a write."""
+    schedule()
+    worker._run()
+    hangs, goes_on = threading.Event(), threading.Event()
+    real = os.replace
+
+    def replace(*paths: object) -> None:
+        hangs.set()
+        assert goes_on.wait(30)
+        real(*paths)
+
+    schedule()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace)
+        thread = threading.Thread(target=worker._run)
+        thread.start()
+        assert hangs.wait(30)
+        schedule()
+        goes_on.set()
+        thread.join(30)
+    worker._run()
+    assert scrape()[DECIDED] == 3
