@@ -11,9 +11,12 @@ import pytest
 
 from hpc_sched.cli import main
 from tests.snapshots import FABRIC, group, saved, server
+from tests.test_cli_topology import BROKEN, BROKEN_LINES
 
 pytest.importorskip("openstackclient")
 
+# What osc-lib 4.0, of the time of Nova 31, writes after each command that needs no cloud.
+NO_SESSION = "Could not clean up: 'ClientManager' object has no attribute 'session'\n"
 NAMES = ["explain", "fits", "group show", "topology show"]
 # Only what `openstack` itself imports: pip's script imports no more.
 SHELL = "import sys, openstackclient.shell as shell\nshell.OpenStackShell.NAME = 'openstack'\n"
@@ -29,7 +32,7 @@ def openstack(
     """
     script = f"{SHELL}{code}sys.exit(shell.main())"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("OS_")}
-    return subprocess.run(
+    done = subprocess.run(
         ["bash", "-c", f'"$@" {end}', "bash", sys.executable, "-c", script, *arguments],
         cwd=folder,
         env=environment | variables,
@@ -38,6 +41,8 @@ def openstack(
         errors="surrogateescape",
         check=False,
     )
+    done.stderr = done.stderr.replace(NO_SESSION, "")
+    return done
 
 
 @pytest.fixture(scope="module")
@@ -119,15 +124,12 @@ def test_what_a_terminal_would_obey_is_escaped(odd: Path):
 
 
 def test_every_problem_of_a_broken_file_is_reported(odd: Path):
-    (odd / "broken.yaml").write_text(
-        "switches: [{name: a, hosts: n1, x: 9}, {name: b, hosts: n1}]\n"
-    )
-    line = ["hpc", "topology", "show", "broken.yaml", "--snapshot", "state.json"]
+    (odd / "bad.yaml").write_text(BROKEN)
+    line = ["hpc", "topology", "show", "bad.yaml", "--snapshot", "state.json"]
     done = openstack(*line, folder=odd)
     assert (done.returncode, done.stdout) == (1, "")
     first, *others = done.stderr.splitlines()
-    assert f"(and {len(others)} more problem" in first
-    assert all(line.startswith("broken.yaml:1: ") for line in (first, *others))
+    assert [first.removesuffix(" (and 2 more problems)"), *others] == BROKEN_LINES
 
 
 def test_a_reader_that_goes_away_leaves_no_traceback(odd: Path):

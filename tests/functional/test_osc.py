@@ -28,6 +28,7 @@ from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import cloud_file
 from tests.functional.clouds import SAMPLE_CONF, write_topology
 from tests.functional.states import read_landings
+from tests.test_osc_shell import NO_SESSION
 
 shell = pytest.importorskip("openstackclient.shell")
 
@@ -111,7 +112,7 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> Run:
         captured = capsys.readouterr()
         # Nova logs in this process, and its API a line for each request.
         talk = [line for line in captured.err.splitlines(True) if not line.startswith("127.0.0.1 ")]
-        return code, captured.out, "".join(talk)
+        return code, captured.out, "".join(talk).replace(NO_SESSION, "")
 
     return run_
 
