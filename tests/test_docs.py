@@ -6,11 +6,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import hpc_sched
 from tests.functional.database_files import write_conf, write_databases
@@ -64,6 +66,43 @@ def test_the_install_line_installs_the_command(tmp_path: Path):
     assert shown.split() == ["hpc-sched", hpc_sched.__version__]
     assert (site / "hpc_sched" / "__init__.py").exists()
     assert (environment / "etc" / "hpc_sched" / "nova.conf.sample").exists()
+
+
+def test_wheels_that_pages_name_have_the_version_of_the_tree():
+    version = hpc_sched.__version__.partition(".dev")[0]
+    named = {
+        (str(page.relative_to(ROOT)), found)
+        for page in PAGES
+        for found in re.findall(r"hpc_sched-([0-9][0-9.]*)-py3", page.read_text())
+    }
+    assert {page for page, _ in named} >= {"README.rst", "docs/install.rst"}
+    assert {found for _, found in named} == {version}
+
+
+def test_the_policy_names_the_supported_releases_of_nova_and_python():
+    text = " ".join((ROOT / "docs" / "support.rst").read_text().split())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    [nova] = [
+        SpecifierSet(text.removeprefix("nova")) for text in project["optional-dependencies"]["nova"]
+    ]
+    [releases] = re.findall(r"now Nova (.*?)\. :doc:", text)
+    assert [int(n) for n in re.findall(r"(\d\d) \(", releases)] == [
+        n for n in range(20, 60) if nova.contains(f"{n}.0.0")
+    ]
+    python = SpecifierSet(project["requires-python"])
+    [versions] = re.findall(r"\*\*Python\*\*: (.*?), as far as", text)
+    assert re.findall(r"3\.\d+", versions) == [
+        f"3.{n}" for n in range(20) if python.contains(f"3.{n}.0")
+    ]
+
+
+def test_the_policy_promises_the_entry_points_that_sites_use_and_the_functions_that_tests_pin():
+    text = (ROOT / "docs" / "support.rst").read_text()
+    ours = {point.group for point in metadata.distribution("hpc-sched").entry_points}
+    promised = set(re.findall(r"``(hpc_sched\.[a-z]+)``", text))
+    assert promised == {name for name in ours if name.startswith("hpc_sched.")} - {"hpc_sched.cli"}
+    for name in ("topology.load", "hopbyte.hop_bytes", "plan.plan", "classic.listing1"):
+        assert f"{name}``" in text
 
 
 def _purelib(environment: Path) -> str:

@@ -1,7 +1,7 @@
 """The path of an operator in README.rst, where nothing is installed but the wheel and Nova.
 
-Environments are made with pip and the constraints of the release of Nova that the tests run on, and
-all commands run in an empty folder: nothing is imported from the checkout or from the environment of
+Environments are made with pip and the constraints of the release of Nova that the tests run on,
+and all commands run in an empty folder: nothing is imported from the checkout or the environment of
 the tests. ``.ci/release`` runs these with the wheel that it has built (HPC_SCHED_TEST_DIST) and an
 environment with that and Nova (HPC_SCHED_TEST_ENVIRONMENT); by themselves they make both.
 """
