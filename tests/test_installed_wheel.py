@@ -38,17 +38,26 @@ BROUGHT_BY = {
     "osc": {"openstackclient", "osc_lib"},
 }
 IMPORTS = """
-import importlib, importlib.metadata, json
+import importlib, importlib.metadata, importlib.util, json
 missing = {}
+if importlib.util.find_spec("nova"):
+    # As a service does before it imports what nova.conf names.
+    from hpc_sched.nova_glue import nova_release
+    nova_release.choose_threads()
+    from nova import objects
+    objects.register_all()
 for path in importlib.metadata.distribution("hpc-sched").files:
     if path.parts[0] == "hpc_sched" and path.suffix == ".py":
         module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
         try:
             importlib.import_module(module)
         except Exception as error:
-            while error and not isinstance(error, ModuleNotFoundError):
-                error = error.__cause__ or error.__context__
-            missing.setdefault(error.name.split(".")[0], []).append(module)
+            cause = error
+            while cause and not isinstance(cause, ModuleNotFoundError):
+                cause = cause.__cause__ or cause.__context__
+            if cause is None:
+                raise
+            missing.setdefault(cause.name.split(".")[0], []).append(module)
 print(json.dumps(missing))
 """
 HELPS = """
