@@ -95,6 +95,7 @@ def test_a_decision_is_one_line_however_many_vms_the_request_has(group, tmp_path
         *("time", "request_id", "instance", "instances", "group", "policy", "app_class"),
         *("wishes", "left", "awaiting", "project"),
         *("members", "candidates", "removed", "decision", "plan", "seconds", "scheduler"),
+        "input",
     }
     assert record["decision"] == "planned"
     assert (record["instance"], record["group"]) == (queue[0], uuids.group)

@@ -17,7 +17,7 @@ from tests.golden.scene import Scene
 
 CASES = 3000
 # What differs from run to run, and from machine to machine.
-_VARYING = ("time", "seconds", "request_id", "scheduler")
+_VARYING = ("time", "seconds", "request_id", "scheduler", "input")
 _MILLISECONDS = re.compile(r"; [0-9.]+ ms$")
 
 States = list[host_manager.HostState]

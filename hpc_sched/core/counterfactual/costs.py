@@ -97,7 +97,7 @@ def _without_wishes(
             f"{HPC}group_size={wanted.group_size}",
             replace(request, constraints=relaxed, missing=0),
         )
-    if request.processors is not None and request.homogeneous != "false":
+    if _has_types(request):
         yield Alternative(
             f"{HPC}homogeneous={request.homogeneous}", replace(request, processors=None)
         )
@@ -106,6 +106,19 @@ def _without_wishes(
             request, server_group_policy=None, hard_policy=None, pack_hosts=not rebuilt.by_mdobp
         )
         yield Alternative(f"policy {request.server_group_policy}", free)
+
+
+def _has_types(request: GroupRequest) -> bool:
+    """True if the choice of a processor type may leave out hosts, or refuse the request."""
+    processors = request.processors
+    if processors is None or request.homogeneous == "false":
+        return False
+    if request.homogeneous == "true" and processors.fault_of_members():
+        return True
+    is_full = request.room < 1
+    return not any(
+        (processors.hypervisors[name] | is_full).all() for name in processors.best_first()
+    )
 
 
 def _without_hosts(
@@ -122,7 +135,7 @@ def _without_hosts(
         mask = rebuilt.removed.get(why, np.zeros_like(is_removed))
         is_removed |= mask
         fault = unknown.get(why)
-        if fault is None and request.processors is not None and request.homogeneous != "false":
+        if fault is None and _has_types(request):
             fault = "the processor types of its hosts are not known"
         more = replace(request, room=np.where(mask, rebuilt.free, request.room))
         yield Alternative(f"filter: {why}", more, fault)
@@ -249,7 +262,9 @@ def _of_refusal(
     if isinstance(decided(rebuilt.request, limit), Plan):
         raise RecordError("there is a plan: the reason is none of its constraints")
     for one in alternatives(rebuilt, entry, rebuilt.request):
-        yield _counterfactual(rebuilt, one, one.request, None, limit)
+        # A preference has given way.
+        if not one.without.startswith((f"{HPC}prefer", f"{HPC}homogeneous=prefer")):
+            yield _counterfactual(rebuilt, one, one.request, None, limit)
 
 
 def _counterfactual(

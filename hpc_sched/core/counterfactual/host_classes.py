@@ -8,7 +8,7 @@ Hosts with equal numbers are interchangeable for the cost of a plan. Each class 
 ``+`` members of the group
 ``!`` number of a reason why Nova shuns the host; several
 ``x`` number of the filter that removed the host; it has its room in ``/``
-``t`` number of the processor type
+``t`` number of the processor type, - if it is not known; 0, the best, is left out
 ``s`` number of the service host, if a service of the request has several nodes
 ``h`` number of the host, if it has several hypervisors
 ====  ==========================================================================================
@@ -26,7 +26,7 @@ NONE = -1
 _WORD = re.compile(
     r"(?P<count>[0-9]{1,7})\*(?P<room>[0-9]{1,7}|-)(?:/(?P<free>[0-9]{1,7}))?"
     r"(?:\+(?P<members>[0-9]{1,7}))?(?P<shunned>(?:![0-9]{1,3})*)(?:x(?P<removed>[0-9]{1,3}))?"
-    r"(?:t(?P<type>[0-9]{1,4}))?(?:s(?P<service>[0-9]{1,7}))?(?:h(?P<host>[0-9]{1,7}))?"
+    r"(?:t(?P<type>[0-9]{1,4}|-))?(?:s(?P<service>[0-9]{1,7}))?(?:h(?P<host>[0-9]{1,7}))?"
 )
 
 
@@ -39,23 +39,24 @@ class HostClass(NamedTuple):
     members: int = 0
     shunned: tuple[int, ...] = ()
     removed: int = NONE
-    type_: int = NONE
+    type_: int = 0  # NONE: not known
     service: int = NONE
     host: int = NONE
 
     def __str__(self) -> str:
         room = "-" if self.room == NOT_A_CANDIDATE else f"{self.room}"
         marks = (
-            ("x", self.removed),
-            ("t", self.type_),
             ("s", self.service),
             ("h", self.host),
         )
+        type_ = "-" if self.type_ == NONE else f"{self.type_}"
         return (
             f"{self.hosts}*{room}"
             + (f"/{self.free}" if self.free > max(self.room, 0) else "")
             + (f"+{self.members}" if self.members else "")
             + "".join(f"!{number}" for number in self.shunned)
+            + (f"x{self.removed}" if self.removed != NONE else "")
+            + (f"t{type_}" if self.type_ else "")
             + "".join(f"{mark}{number}" for mark, number in marks if number != NONE)
         )
 
@@ -77,7 +78,7 @@ def classes_in(text: str) -> Iterator[HostClass]:
             members=int(found["members"] or 0),
             shunned=tuple(int(number) for number in found["shunned"].split("!")[1:]),
             removed=_number(found["removed"]),
-            type_=_number(found["type"]),
+            type_=NONE if found["type"] == "-" else int(found["type"] or 0),
             service=_number(found["service"]),
             host=_number(found["host"]),
         )

@@ -109,7 +109,8 @@ def _candidates(
         return
     nothing = np.full(len(hosts), NONE)
     sets = _sets([left_out.shunned[why] for why in shunned], len(hosts))
-    type_, service, host = nothing.copy(), nothing, nothing
+    type_ = np.full(len(hosts), NONE if types else 0)
+    service, host = nothing, nothing
     for number, name in enumerate(types):
         if left_out.processors is not None:
             type_[left_out.processors.hypervisors[name]] = number

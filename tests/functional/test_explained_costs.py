@@ -1,0 +1,107 @@
+"""From a request to what ``hpc-sched explain`` says of its constraints, on a real Nova.
+
+::
+
+                         core
+              /                       \\
+            pod1                      pod2
+       /     |     \\               /       \\
+    leaf1  leaf2  leaf3         leaf4     leaf5
+    n1 n2  n3 n4  n5 n6         n7-n10    n11        a VM fills a host
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpc_sched.cli import main
+from hpc_sched.demo.nova_cloud import NovaCloud
+from tests.functional.states import read_decisions
+from tests.functional.trees import write_tree
+
+TREE = {
+    "core": {
+        "pod1": {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"], "leaf3": ["n5", "n6"]},
+        "pod2": {"leaf4": ["n7", "n8", "n9", "n10"], "leaf5": ["n11"]},
+    }
+}
+HOSTS = [f"n{number}" for number in range(1, 12)]
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    start_cloud: Callable[..., NovaCloud], tmp_path_factory: pytest.TempPathFactory
+) -> NovaCloud:
+    folder = tmp_path_factory.mktemp("conf")
+    path = write_tree(folder / "topology.yaml", TREE)
+    log = {("hpc_sched", "decision_log"): str(folder / "decisions.json")}
+    cloud = start_cloud(path, options=log)
+    cloud.start_computes(HOSTS)
+    cloud.flavor("node", vcpus=16, extra_specs={"hpc:max_leaves": "2"})
+    cloud.flavor("leaf", vcpus=16, extra_specs={"hpc:require": "leaf"})
+    cloud.log = folder / "decisions.json"
+    return cloud
+
+
+def explain(capsys, log: Path, *arguments: str) -> str:
+    topology = str(log.parent / "topology.yaml")
+    code = main.main(["explain", "--decision-log", str(log), "--topology", topology, *arguments])
+    assert code == 0
+    return capsys.readouterr().out
+
+
+def lines(text: str) -> list[str]:
+    """Return the part of a text on what constraints cost."""
+    found = text.splitlines()
+    first = next(i for i, line in enumerate(found) if line.startswith("  without"))
+    last = next(i for i, line in enumerate(found) if line.startswith("  took"))
+    return found[first:last]
+
+
+def test_a_group_is_explained_with_what_its_wish_costs_and_why_it_is_not_elsewhere(
+    cloud, boot, capsys
+):
+    """6 VMs in 2 leaves cost 6 + 1 + 8 * 5 hops, in the 3 leaves of pod1 3 + 12 * 3."""
+    group = cloud.server_group("job", "anti-affinity")
+    cloud.hosts_of(boot("node", count=6, group=group))
+    [record] = read_decisions(cloud.log)
+    assert record["plan"]["hop_bytes"] == 47
+    assert record["input"]["tree"]["core"]["pod2"] == {"leaf4": "4*1", "leaf5": "1*1"}
+    [used] = set(record["plan"]["leaves"]) - {"leaf4"}
+    other = "leaf1" if used == "leaf2" else "leaf2"
+    names = ("leaf5", other, "n11", "leaf4", "n7", "pod9")
+    text = explain(capsys, cloud.log, group, *(f"--why-not={name}" for name in names))
+    of_leaf5 = (
+        "a plan with it needs more leaves than hpc:max_leaves=2; it has room for 1 of 6 VMs; "
+        "without that, a plan with it costs 4 less"
+    )
+    assert lines(text) == [
+        "  without     hpc:max_leaves=2: Hop-Byte 39 (8 less), 3 leaves",
+        "              cost nothing: policy anti-affinity",
+        f"  why not     leaf5: {of_leaf5}",
+        "              at least one VM there: Hop-Byte 43 (4 less), 3 leaves",
+        f"              {other}: a plan with it costs the same, but comes later in the group's tie "
+        "order",
+        f"              n11, under leaf5: of leaf5: {of_leaf5}",
+        "              at least one VM there: Hop-Byte 43 (4 less), 3 leaves",
+        "              leaf4: it is used: 4 of 6 planned VMs are there",
+        "              n7: it is used: 1 planned VM",
+        "              pod9: it is not in the fabric",
+    ]
+    found = json.loads(explain(capsys, cloud.log, group, "--json").splitlines()[0])
+    first, second = found["counterfactual"]["without"][:2]
+    assert (first["without"], first["hop_bytes"], first["less"]) == ("hpc:max_leaves=2", 39, 8)
+    assert (second["without"], second["less"]) == ("policy anti-affinity", 0)
+
+
+def test_a_refusal_is_explained_by_the_one_wish_without_which_there_was_a_plan(cloud, boot, capsys):
+    group = cloud.server_group("large", "anti-affinity")
+    cloud.wait(boot("leaf", count=5, group=group))
+    text = explain(capsys, cloud.log, group, "--why-not", "leaf3")
+    assert lines(text) == [
+        "  without     hpc:require=leaf: 5 VMs in 2 leaves, Hop-Byte 18",
+        "              no plan either: policy anti-affinity",
+        "  why not     leaf3: there is no plan: it has room for 2 of 5 VMs",
+    ]
