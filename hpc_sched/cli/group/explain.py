@@ -23,7 +23,7 @@ class Explain(HPCSchedCommand):
 
     Shows the request, the candidate hosts, the hosts that each filter of hpc_sched removed, the
     plan with its cost and the least possible, or what would have fitted, and where the VMs landed.
-    The group is planned again without each wish, policy, shunned host and filter: what it costs.
+    The group is planned again without each constraint, shunned host and filter: what they cost.
     """
 
     EPILOG = """\
