@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -42,6 +42,7 @@ class Deployment:
     placement: str  # URL
     placement_log: Path
     started: int = 0  # schedulers so far
+    flavors: set[str] = field(default_factory=set)
 
     @contextmanager
     def schedulers(self, side: str, count: int) -> Iterator[list[Path]]:

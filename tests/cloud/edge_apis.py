@@ -34,6 +34,7 @@ _ANSWERS = {
     f"/v2/images/{IMAGE}": _DETAILS,
     "/v2/schemas/image": {"name": "image", "properties": {key: {} for key in _DETAILS}},
     "/v2.0/extensions": {"extensions": []},
+    "/v2.0/networks": {"networks": []},
     "/v2.0/ports": {"ports": []},
     "/v2.0/security-groups": {"security_groups": []},
     "/v2.0/floatingips": {"floatingips": []},
