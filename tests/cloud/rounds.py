@@ -56,10 +56,11 @@ def run(cloud: Deployment, log: timeline.CallLog, decisions: Sequence[Path], bur
     moments = _send(cloud, burst.requests, flavors, groups)
     settled = _settled(cloud, sum(len(request.vms) for request in burst.requests))
     end = time.monotonic()
+    servers = {server["name"]: server for server in cloud.api.servers()}
     outcomes = [
         outcome
         for request, (sent, _) in zip(burst.requests, moments, strict=True)
-        for outcome in _outcomes(request, sent, settled, cloud.api.servers())
+        for outcome in _outcomes(request, sent, settled, servers)
     ]
     findings = Findings()
     engine = cloud.databases["placement"]
@@ -125,11 +126,10 @@ def _outcomes(
     request: Request,
     sent: float,
     settled: dict[str, tuple[str, float]],
-    servers: Sequence[dict[str, Any]],
+    servers: dict[str, Any],
 ) -> list[Outcome]:
     """Return what Nova's API says of a request's VMs: of those with a host, and of the others."""
-    by_name = {server["name"]: server for server in servers}
-    own = [by_name[name] for name in request.vms]
+    own = [servers[name] for name in request.vms]
     answered = max(settled[name][1] for name in request.vms)
     active = [server for server in own if server["status"] == "ACTIVE"]
     failed = [server for server in own if server["status"] != "ACTIVE"]
