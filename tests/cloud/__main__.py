@@ -42,7 +42,8 @@ def parser() -> argparse.ArgumentParser:
         description="Bursts of groups through the API of a compute cloud of real processes: "
         "MariaDB, RabbitMQ, Placement, nova-api, nova-conductor, schedulers and 32 nova-compute. "
         "What they leave is checked after each burst. Exit code 1: with gang claims an invariant "
-        "was broken, or a group refused or split; 77: no database server or no broker answers.",
+        "was broken, a group refused, or one of a single request split; 77: no database server or "
+        "no broker answers.",
     )
     add = found.add_argument
     add("--rounds", type=int, default=10, help="bursts of each kind and side (default: 10)")
