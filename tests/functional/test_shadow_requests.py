@@ -100,7 +100,8 @@ def test_nothing_is_claimed_and_no_candidate_is_arranged(group):
     for state, offered in zip(states, lists, strict=True):
         state.allocation_candidates = offered
     group(queue=queue, left=2)
-    schedule(states, spec(count=2, uuid=queue[0], vcpus=4), queue, sorted(hosts_below("leaf1"))[:2])
+    request = spec(count=2, uuid=queue[0], vcpus=4, group_policy="soft-affinity")
+    schedule(states, request, queue, sorted(hosts_below("leaf1"))[:2])
     for state, offered in zip(states, lists, strict=True):
         assert state.allocation_candidates is offered
         assert offered == two
