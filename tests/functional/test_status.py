@@ -985,6 +985,19 @@ def test_options_that_can_be_used_are_success():
     assert judged(options.check) == (Code.SUCCESS, "All options of [hpc_sched] can be used.")
 
 
+def test_shadow_mode_is_said_and_nothing_is_claimed_in_it(set_, as_recommended):
+    set_("hpc_sched", mode="shadow")
+    code, text = judged(options.check)
+    assert code == Code.SUCCESS
+    assert "mode = shadow: hpc_sched places no VM and refuses none" in text
+    code, text = judged(options.check_gang_claims)
+    assert (code, text) == (Code.SUCCESS, "mode is shadow: nothing is claimed ahead of Nova.")
+    set_("hpc_sched", mdobp_weight_multiplier=float("nan"))
+    code, text = judged(options.check)
+    assert code == Code.FAILURE
+    assert "does not start with it, except in shadow mode, where it plans nothing." in text
+
+
 def test_a_value_that_cannot_be_used_is_a_failure(set_):
     set_("hpc_sched", mdobp_weight_multiplier=float("nan"))
     code, text = judged(options.check)

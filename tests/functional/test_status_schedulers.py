@@ -129,6 +129,14 @@ def test_each_part_in_which_one_differs_is_a_warning(own, up, log, part, text):
     assert "hpc-sched-status scheduler show" in found
 
 
+def test_a_scheduler_in_another_mode_is_a_warning(own, up, log):
+    up("ctl2")
+    log.write_text(line(own) + line(replace(own, host="ctl2"), mode="shadow"))
+    code, found = judged()
+    assert code == Code.WARNING
+    assert f"Mode differs: active (this nova.conf, {own.host}); shadow (ctl2)." in found
+
+
 def test_a_scheduler_that_was_not_restarted_since_nova_conf_changed_is_seen(own, log):
     log.write_text(line(own))
     CONF.set_override("planning_timeout", 77.0, "hpc_sched")

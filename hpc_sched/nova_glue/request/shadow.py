@@ -74,13 +74,21 @@ class _ShadowRequest:
             return states
         return [state for state in states if id(state) in self.kept]
 
-    def follow(self, subject: Subject, fabric: loaded_topology.Fabric | None) -> None:
-        """Set what the record of the outcome has of the request."""
-        self._subject, self._fabric = subject, fabric
+    def keep(self, kept: States, states: States) -> None:
+        """Note which of all HostStates a filter would have left."""
+        self.kept = None if len(kept) == len(states) else frozenset(map(id, kept))
 
-    def watch(self, states: States, logged: LoggedDecision) -> None:
+    def follow(
+        self,
+        subject: Subject,
+        fabric: loaded_topology.Fabric | None,
+        states: States,
+        logged: LoggedDecision,
+    ) -> None:
         """Log where Nova places the VMs, on any of these HostStates."""
-        self.logged, self._observer = logged, ClaimObserver(states)
+        self.kept = None
+        self.logged, self._subject, self._fabric = logged, subject, fabric
+        self._observer = ClaimObserver(states)
         landed_record.follow(self)
 
 
@@ -106,7 +114,7 @@ def run_filter(
     """
     try:
         request = _request(spec)
-        if request.is_decided or name in request.filters:
+        if not states or request.is_decided or name in request.filters:
             return
         request.filters.add(name)
         candidates = request.among(states)
@@ -130,7 +138,7 @@ def run_filter(
                 why = f"a guarantee cannot be proven: {request.problem}"
                 _refuse(request, spec, states, candidates, why)
                 return
-        request.kept = frozenset(map(id, kept))
+        request.keep(kept, states)
         if _is_last(name):
             _decide(request, states, spec)
     except Exception:
@@ -185,6 +193,8 @@ def _decide(request: _ShadowRequest, states: States, spec: objects.RequestSpec) 
     except Exception as error:
         request.problem = _problem("The plan", error)
         state = None
+    if state is not None and state.logged is None:
+        request.problem = "the decision cannot be logged, see the scheduler's log"
     if state is not None and state.logged is not None:
         _follow(request, spec, states, state.logged)
     elif request.problem and _is_planned(spec):
@@ -232,8 +242,7 @@ def _log_early(
         members=None,
         by_topology=False,
     )
-    request.follow(subject, fabric)
-    request.watch(states, logged)
+    request.follow(subject, fabric, states, logged)
 
 
 def _follow(
@@ -241,8 +250,7 @@ def _follow(
 ) -> None:
     state = served_requests.find_state(spec)
     assert state is not None
-    request.follow(state.subject, state.fabric)
-    request.watch(states, logged)
+    request.follow(state.subject, state.fabric, states, logged)
 
 
 def _needs_proof(needs_proof: NeedsProof, spec: objects.RequestSpec) -> bool:
