@@ -17,7 +17,6 @@ CONF = nova.conf.CONF
 
 LEAVES = four_by_eight()
 HOSTS = [host for below in LEAVES.values() for host in below]
-REQUESTS = 300
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +43,17 @@ def log() -> Path:
     return Path(CONF.hpc_sched.decision_log)
 
 
-def test_300_requests_get_byte_for_byte_what_stock_nova_gives(pair: PairedSchedulers):
+@pytest.mark.parametrize(
+    "requests",
+    [60, pytest.param(300, marks=pytest.mark.slow("each request is served twice, and its VMs are written"))],
+)
+def test_requests_get_byte_for_byte_what_stock_nova_gives(
+    pair: PairedSchedulers, log: Path, requests: int
+):
     numbers = random.Random("shadow")
     outcomes = Counter[bool]()
-    for number in range(REQUESTS):
+    before = len(read_decisions(log)) if log.exists() else 0
+    for number in range(requests):
         groups = [one for one in pair.placed if one.asked.group is not None]
         asked = drawn(numbers, groups)
         stock, ours = pair.both(asked, stock_first=number % 2 == 0)
@@ -55,15 +61,13 @@ def test_300_requests_get_byte_for_byte_what_stock_nova_gives(pair: PairedSchedu
         outcomes[bool(stock.hosts)] += 1
         while len(pair.placed) > 14 or (pair.placed and numbers.random() < 0.2):
             pair.delete(numbers.choice(pair.placed))
-    assert outcomes[True] >= 150
-    assert outcomes[False] >= 20
-
-
-def test_the_log_has_what_would_have_been_done_for_them(pair: PairedSchedulers, log: Path):
-    decisions = read_decisions(log)
+    # They are of all kinds, and hpc_sched would have done otherwise.
+    assert outcomes[True] >= requests / 2
+    assert outcomes[False] >= requests / 20
+    decisions = read_decisions(log)[before:]
     found = Counter(record["decision"] for record in decisions)
-    assert found["planned"] >= 50
-    assert found["refused"] >= 30
+    assert found["planned"] >= requests / 8
+    assert found["refused"] >= requests / 12
     assert {record["mode"] for record in decisions} == {"shadow"}
     assert {record["project"] for record in decisions} == {"project"}
     assert not [record for record in decisions if record.get("claim")]
