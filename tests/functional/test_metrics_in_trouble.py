@@ -23,14 +23,13 @@ from tests.scraped import Samples, samples_in
 
 CONF = nova.conf.CONF
 
-pytestmark = pytest.mark.usefixtures("two_pods")
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
 DECIDED = ("hpc_sched_decisions_total", frozenset({("answer", "planned"), ("mode", "enforce")}))
 
 
 @pytest.fixture(autouse=True)
-def quiet(group, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def quiet(two_pods: Path, group, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Set up metrics without the thread: a test says when it runs."""
     group(left=4)
     monkeypatch.setattr(worker._thread, "start", lambda: None)
@@ -121,7 +120,9 @@ def test_a_directory_that_is_a_file_is_one_error(caplog, tmp_path):
     (tmp_path / "file").write_text("")
     CONF.set_override("metrics_directory", str(tmp_path / "file" / "metrics"), "hpc_sched")
     schedule()
+    worker._run()
     schedule()
+    worker._run()
     [error] = errors(caplog)
     assert f"{tmp_path}/file/metrics: Not a directory" in error
 
@@ -169,6 +170,29 @@ def test_a_damaged_file_of_another_worker_is_an_error_and_an_answer_without_deta
     [error] = errors(caplog)
     assert "there are no metrics" in error
     schedule()
+
+
+def test_a_child_does_not_report_again_what_its_parent_has(caplog, tmp_path):
+    (tmp_path / "metrics").write_text("")
+    schedule()
+    worker._before_fork()
+    [error] = errors(caplog)
+    assert f"{tmp_path}/metrics: File exists" in error
+    pid = os.fork()
+    if pid == 0:
+        worker._run()
+        os._exit(len(errors(caplog)))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    (tmp_path / "metrics").unlink()
+    worker._run()
+    assert scrape()[DECIDED] == 1
+
+
+def test_a_process_that_neither_forks_nor_serves_requests_touches_no_file(tmp_path):
+    """As a command that builds filters to look at them, perhaps as another user."""
+    HPCGroupFilter()
+    assert counts.numbers()
+    assert not (tmp_path / "metrics").exists()
 
 
 def test_a_directory_that_is_removed_is_an_error_and_harms_no_request(caplog, tmp_path):

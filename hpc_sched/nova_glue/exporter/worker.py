@@ -52,11 +52,17 @@ class Exporter:
         self._endpoint_lock: int | None = None
         self._endpoint: Endpoint | None = None
         self._problem = ""
-        self._is_closed = False
+        self._is_prepared = self._is_closed = False
 
     def prepare(self) -> None:
-        """Create the directory without what an earlier start has left; raises MetricsError."""
-        self._files.prepare(self.directory)
+        """Create the directory, without what an earlier start has left; never raises.
+
+        In the parent, so that one process alone reports what is wrong and removes what is old.
+        """
+        try:
+            self._prepare()
+        except exceptions.MetricsError as error:
+            self._report(str(error))
 
     def run(self) -> None:
         """Write the metrics, and take the endpoint if it is free; never raises."""
@@ -64,6 +70,7 @@ class Exporter:
             with self._lock:
                 if self._is_closed:
                     return
+                self._prepare()
                 self._write()
                 self._take_endpoint()
         except exceptions.MetricsError as error:
@@ -93,6 +100,11 @@ class Exporter:
                 self._slot.close()
             if self._endpoint_lock is not None:
                 os.close(self._endpoint_lock)
+
+    def _prepare(self) -> None:
+        if not self._is_prepared:
+            self._files.prepare(self.directory)
+            self._is_prepared = True
 
     def _write(self) -> None:
         if self._slot is None:
@@ -133,8 +145,9 @@ def directory() -> Path:
 def prepare(plugin: str) -> None:
     """Begin to count if ``metrics_address`` is set; never raises.
 
-    Called when filters and weighers are built, in the parent of the workers. Each of these starts
-    its thread when it is forked. On eventlet that is too early, and the first request does.
+    Called when filters and weighers are built, in the parent of the workers, but also by commands:
+    no file is touched before the first fork. Each worker starts its thread when it is forked. On
+    eventlet that is too early, and the first request does.
 
     :param plugin: class of the filter or weigher
     """
@@ -150,7 +163,6 @@ def prepare(plugin: str) -> None:
         if wanted is None:
             return
         found = Exporter(*wanted)
-        found.prepare()
     except ImportError as error:
         LOG.error(
             "[hpc_sched] metrics_address needs the package prometheus_client: %s%s", error, _OFF
@@ -202,4 +214,9 @@ def _after_fork() -> None:
         start()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+def _before_fork() -> None:
+    if _exporter is not None and not _exporter.is_running:
+        _exporter.prepare()
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
