@@ -61,6 +61,11 @@ def stop() -> None:
     _values = None
 
 
+def is_on() -> bool:
+    """True while metrics are counted."""
+    return _values is not None
+
+
 def count(metric: Metric, **labels: str) -> None:
     """Add one to a counter."""
     if (values := _values) is not None:

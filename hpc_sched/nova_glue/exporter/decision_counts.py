@@ -21,6 +21,8 @@ def add(answer: str, project: str | None) -> None:
     :param answer: one of ``catalogue.ANSWERS``
     :param project: of the request; shown only with ``metrics_project``
     """
+    if not counts.is_on():
+        return
     mode = CONF.hpc_sched.mode
     if CONF.hpc_sched.metrics_project:
         counts.count(catalogue.DECISIONS, answer=answer, mode=mode, project=_shown(project))

@@ -51,7 +51,7 @@ class Exporter:
         self._slot: Slot | None = None
         self._endpoint_lock: int | None = None
         self._endpoint: Endpoint | None = None
-        self._problem = ""
+        self._problem = self._scrape_problem = ""  # logged last; empty without one
         self._is_prepared = self._is_closed = False
 
     def prepare(self) -> None:
@@ -61,7 +61,7 @@ class Exporter:
         """
         try:
             self._prepare()
-        except exceptions.MetricsError as error:
+        except Exception as error:
             self._report(str(error))
 
     def run(self) -> None:
@@ -119,7 +119,7 @@ class Exporter:
             # One worker alone tries to bind, and so says whether another program has the port.
             self._endpoint_lock = self._files.lock(self.directory / _ENDPOINT_LOCK)
         if self._endpoint_lock is not None and self._endpoint is None:
-            self._endpoint = self._serve(self._address, self._collect, self._report)
+            self._endpoint = self._serve(self._address, self._collect, self._report_scrape)
             LOG.info("The metrics of all workers are at http://%s/metrics", self._address)
 
     def _collect(self) -> Collector:
@@ -131,6 +131,12 @@ class Exporter:
         if problem != self._problem:
             LOG.error("[hpc_sched] metrics_address: %s%s", problem, _OFF)
         self._problem = problem
+
+    def _report_scrape(self, problem: str) -> None:
+        """Log why a scrape failed, unless that is known: it comes again with the next one."""
+        if not self._problem and problem != self._scrape_problem:
+            LOG.error("[hpc_sched] metrics_address: %s%s", problem, _OFF)
+            self._scrape_problem = problem
 
 
 _exporter: Exporter | None = None

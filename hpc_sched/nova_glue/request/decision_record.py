@@ -155,6 +155,8 @@ def _own_plan(state: GroupState, request: GroupRequest, answer: Plan) -> LoggedP
 
 def _count(state: GroupState, answer: Plan | Rejection, refused: str | None) -> None:
     """Count a decision in the metrics."""
+    if not counts.is_on():
+        return
     made = "no_plan" if isinstance(answer, Rejection) else "planned"
     decision_counts.add(made if refused is None else "refused", state.request.project_id)
     counts.observe(catalogue.PLANNING, state.decisions.planning_seconds)
