@@ -13,14 +13,13 @@ Each command line runs twice, as hpc-sched ... --cloud test and as openstack --o
 import json
 import logging
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import wsgi_intercept
 from keystoneauth1 import fixture
 
 from hpc_sched.cli import main
@@ -46,29 +45,21 @@ def keystone(cloud: NovaCloud) -> Iterator[str]:
     ):
         token.add_service(type_).add_standard_endpoints(public=url, region="here")
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(200, fixture.DiscoveryList(f"http://{self.headers['Host']}", v2=False))
-
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            user = asked["auth"]["identity"]["password"]["user"]
+    def app(environment: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        status, content = "200 OK", fixture.DiscoveryList("http://keystone.test", v2=False)
+        if environment["REQUEST_METHOD"] == "POST":
+            user = json.load(environment["wsgi.input"])["auth"]["identity"]["password"]["user"]
             is_right = (user["name"], user["password"]) == (cloud_file.ADMIN, "right")
-            self._answer(201 if is_right else 401, token if is_right else {})
+            status, content = ("201 Created", token) if is_right else ("401 Unauthorized", {})
+        start(status, [("Content-Type", "application/json"), ("X-Subject-Token", cloud_file.ADMIN)])
+        return [json.dumps(content).encode()]
 
-        def _answer(self, status: int, content: dict[str, Any]) -> None:
-            self.send_response(status)
-            self.send_header("X-Subject-Token", cloud_file.ADMIN)
-            self.end_headers()
-            self.wfile.write(json.dumps(content).encode())
-
-        def log_message(self, *_args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v3"
-        server.shutdown()
+    # Nova's fixtures have taken the place of sockets already, on the old releases of threads too.
+    wsgi_intercept.add_wsgi_intercept("keystone.test", 80, lambda: app)
+    try:
+        yield "http://keystone.test/v3"
+    finally:
+        wsgi_intercept.remove_wsgi_intercept("keystone.test", 80)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +103,9 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> Run:
         captured = capsys.readouterr()
         # Nova logs in this process, and its API a line for each request.
         talk = [line for line in captured.err.splitlines(True) if not line.startswith("127.0.0.1 ")]
-        return code, captured.out, "".join(talk).replace(NO_SESSION, "")
+        # Of an object in the text of a refused connection.
+        err = re.sub(" at 0x[0-9a-f]+", "", "".join(talk).replace(NO_SESSION, ""))
+        return code, captured.out, err
 
     return run_
 
@@ -205,7 +198,8 @@ def test_an_error_is_a_line_and_exit_code_1(both, folder: Path, line: str, error
 def test_a_cloud_that_cannot_be_read_is_the_same_error(both, cloud: str):
     code, out, err = both(f"group show job {CONF}", cloud)
     assert (code, out) == (1, "")
-    assert len(err.splitlines()) == 1
+    # keystoneauth has a line of its own in old releases.
+    assert err.splitlines()[-1].startswith(("Nova: GET ", "Placement: GET ", "the cloud: "))
 
 
 @pytest.mark.parametrize(
