@@ -104,9 +104,8 @@ def test_the_costs_are_data_too(tmp_path, capsys):
         ("n1", "n1: it is used: 1 planned VM"),
         (
             "leaf5",
-            "leaf5: a plan with it needs more leaves than hpc:max_leaves=2; it has room for 1 of "
-            "6 VMs; without that, a plan with it costs 4 less; of its hosts 1 full because of the "
-            "VMs of others, 1 removed by a filter: dedicated hosts",
+            "leaf5: a plan with it needs more leaves than allowed (hpc:max_leaves=2); it has room "
+            "for 1 of 6 VMs",
         ),
         (
             "leaf9",
@@ -117,6 +116,18 @@ def test_the_costs_are_data_too(tmp_path, capsys):
 )
 def test_a_switch_is_used_or_there_is_a_reason(name, answer):
     assert answer in costs(RECORD, name)
+
+
+def test_what_else_can_be_said_of_a_switch_follows():
+    found = costs(RECORD, "leaf5")
+    assert found[-2:] == [
+        "of its hosts: 1 full because of the VMs of others, 1 removed by a filter: dedicated hosts",
+        "a VM there without hpc:max_leaves=2: Hop-Byte 43 (4 less), 3 leaves",
+    ]
+    # The one that comes first of three equal leaves is a matter of the group's uuid.
+    assert costs(RECORD, "leaf3")[-1] == (
+        "leaf3: a plan with it costs the same, but comes later in the group's tie order"
+    )
 
 
 def changed(tree: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -247,4 +258,4 @@ def test_a_host_is_found_by_the_topology_of_the_snapshot(tmp_path, capsys):
     out = capsys.readouterr().out
     assert code == 0
     assert "n09, under leaf03: no candidate is under it: filters before those of hpc_sched" in out
-    assert "n01, under leaf01: of leaf01: it is used: 2 of 6 planned VMs are there" in out
+    assert "n01, under leaf01: it is used: 2 of 6 planned VMs are there" in out

@@ -12,8 +12,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hpc_sched import topology
 from hpc_sched.core.constraints import Constraints
+from hpc_sched.core.counterfactual.recording import LeftOut, logged_input
 from hpc_sched.core.decision_entry import (
     LANDED,
     SHADOW,
@@ -22,6 +25,8 @@ from hpc_sched.core.decision_entry import (
     LoggedLanding,
     LoggedPlan,
 )
+from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.result import Plan
@@ -62,7 +67,22 @@ def decision(instances: Sequence[str]) -> dict[str, object]:
     """Return the record of the decision on the group, as the scheduler's decision log has it."""
     known = fabric()
     free = {host: 1 for host in known.hosts if host not in (*OTHERS, DISABLED)}
-    plan = planner.plan(topology=known, capacity=free, members={}, count=COUNT, group_id=GROUP)
+    candidates = [host for host in known.hosts if host != DISABLED]
+    constraints = Constraints(require="leaf")
+    request = GroupRequest.of(
+        known,
+        HPCSpecs("sync", constraints, "prefer", (), ()),
+        group_id=GROUP,
+        policy="soft-anti-affinity",
+        max_per_host=None,
+        places=[(host, host) for host in candidates],
+        names=candidates,
+        room=np.array([free.get(host, 0) for host in candidates]),
+        members={},
+        left=COUNT,
+        awaiting=COUNT,
+    )
+    plan = request.decide()
     assert isinstance(plan, Plan)
     hosts = {leaf: [h for h in known.hosts_of(leaf) if h != DISABLED] for leaf in known.leaves}
     entry = DecisionEntry(
@@ -73,7 +93,7 @@ def decision(instances: Sequence[str]) -> dict[str, object]:
         group=GROUP,
         policy="soft-anti-affinity",
         app_class="sync",
-        wishes=asdict(Constraints(require="leaf")) | {"homogeneous": "prefer"},
+        wishes=asdict(constraints) | {"homogeneous": "prefer"},
         left=COUNT,
         awaiting=COUNT,
         members={},
@@ -85,6 +105,7 @@ def decision(instances: Sequence[str]) -> dict[str, object]:
         decision="planned",
         seconds=0.011,
         plan=LoggedPlan(dict(plan.leaves), dict(plan.hosts), plan.hop_bytes, plan.hop_bytes),
+        input=logged_input(request, LeftOut()),
     )
     return entry.as_json()
 

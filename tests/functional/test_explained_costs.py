@@ -74,18 +74,18 @@ def test_a_group_is_explained_with_what_its_wish_costs_and_why_it_is_not_elsewhe
     names = ("leaf5", other, "n11", "leaf4", "n7", "pod9")
     text = explain(capsys, cloud.log, group, *(f"--why-not={name}" for name in names))
     of_leaf5 = (
-        "a plan with it needs more leaves than hpc:max_leaves=2; it has room for 1 of 6 VMs; "
-        "without that, a plan with it costs 4 less"
+        "a plan with it needs more leaves than allowed (hpc:max_leaves=2); it has room for 1 of "
+        "6 VMs"
     )
     assert lines(text) == [
         "  without     hpc:max_leaves=2: Hop-Byte 39 (8 less), 3 leaves",
         "              cost nothing: policy anti-affinity",
         f"  why not     leaf5: {of_leaf5}",
-        "              at least one VM there: Hop-Byte 43 (4 less), 3 leaves",
+        "              a VM there without hpc:max_leaves=2: Hop-Byte 43 (4 less), 3 leaves",
         f"              {other}: a plan with it costs the same, but comes later in the group's tie "
         "order",
-        f"              n11, under leaf5: of leaf5: {of_leaf5}",
-        "              at least one VM there: Hop-Byte 43 (4 less), 3 leaves",
+        f"              n11, under leaf5: {of_leaf5}",
+        "              a VM there without hpc:max_leaves=2: Hop-Byte 43 (4 less), 3 leaves",
         "              leaf4: it is used: 4 of 6 planned VMs are there",
         "              n7: it is used: 1 planned VM",
         "              pod9: it is not in the fabric",

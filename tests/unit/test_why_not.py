@@ -96,7 +96,7 @@ def cases(seeds: range) -> Iterator[tuple[int, RebuiltRequest, OpenHosts, list]]
 @pytest.mark.parametrize("part", range(4))
 def test_the_best_plan_with_a_vm_under_a_switch_is_that_of_an_enumeration(part):
     reasons = Counter[str]()
-    for seed, request, found, every in cases(range(part * 150, part * 150 + 150)):
+    for seed, request, found, every in cases(range(part * 80, part * 80 + 80)):
         group = random_group(seed)
         entry = group.entry()
         topology = request.request.topology
@@ -112,7 +112,7 @@ def test_the_best_plan_with_a_vm_under_a_switch_is_that_of_an_enumeration(part):
                 continue
             where = seed, switch.name, answer
             if not here:
-                assert answer.one is None or "without that" in answer.reason, where
+                assert (answer.one is None) == (answer.without is None), where
                 reasons[answer.reason.split(":")[0].split("(")[0][:30]] += 1
             else:
                 assert answer.one is not None, where
@@ -129,5 +129,4 @@ def test_the_best_plan_with_a_vm_under_a_switch_is_that_of_an_enumeration(part):
             assert (answer.all_.hop_bytes if answer.all_ else None) == min(inside, default=None), (
                 where
             )
-    print(reasons)
     assert len(reasons) > 4

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class WhyNot:
     reason: str  # a sentence
     vms: int = 0  # that the plan has there
     one: Use | None = None  # with at least one VM there
+    without: str | None = None  # the constraint that keeps the group from it, which ``one`` lacks
+    others: Mapping[str, int] = field(default_factory=dict)  # reason to hosts that it cannot use
     all_: Use | None = None  # with all VMs there
 
 
@@ -85,14 +87,13 @@ def why_not(rebuilt: RebuiltRequest, entry: DecisionEntry, switch: str, limit: T
     if not number:
         return WhyNot(switch, _closed(rebuilt, below, others))
     one = _with_one(rebuilt, found.request, below, limit)
+    without = None
     if one is None:
-        reason, one = _constraint(rebuilt, found, below, limit)
+        reason, without, one = _constraint(rebuilt, found, below, limit)
     elif one.cost > found.cost:
         reason = f"a plan with at least one VM there costs {one.cost - found.cost:.0f} more"
     else:
         reason = f"a plan with it costs the same, but {_tie(found, entry.plan.leaves, one)}"
-    if others:
-        reason += f"; of its hosts {_list(others)}"
     every = found.request.among(below).decide(limit)
     all_ = None
     if isinstance(every, Plan):
@@ -102,18 +103,19 @@ def why_not(rebuilt: RebuiltRequest, entry: DecisionEntry, switch: str, limit: T
     used = None
     if one is not None:
         used = Use(one.cost, one.cost - found.cost, one.leaves, one.is_proven)
-    return WhyNot(switch, reason, one=used, all_=all_)
+    return WhyNot(switch, reason, 0, used, without, dict(others), all_)
 
 
 def _closed(rebuilt: RebuiltRequest, below: Mask, others: Mapping[str, int]) -> str:
     if others:
-        return f"none of its hosts can be used: {_list(others)}"
+        return f"none of its hosts can be used: {counted(others)}"
     members = int(rebuilt.request.members[rebuilt.request.hosts_of_rows[below]].sum())
     there = f"; {plurals.text(members, 'member')} of the group there" if members else ""
     return f"none of its hosts was a candidate: filters before those of hpc_sched{there}"
 
 
-def _list(counts: Mapping[str, int]) -> str:
+def counted(counts: Mapping[str, int]) -> str:
+    """Return numbers of hosts by reason as a part of a sentence."""
     return ", ".join(f"{count} {why}" for why, count in sorted(counts.items()))
 
 
@@ -186,39 +188,35 @@ def _representatives(request: GroupRequest, below: Mask) -> Iterator[int]:
 
 def _constraint(
     rebuilt: RebuiltRequest, found: OpenHosts, below: Mask, limit: TimeLimit
-) -> tuple[str, _Placed | None]:
-    """Return which constraint keeps the group from a switch, and the best plan without it."""
+) -> tuple[str, str | None, _Placed | None]:
+    """Return why a group cannot use a switch, by which constraint, and the best plan without it."""
     request, wanted = found.request, found.request.constraints
-    attempts: list[tuple[str, GroupRequest]] = []
+    attempts: list[tuple[str, str, GroupRequest]] = []
     if wanted.require is not None:
-        level = f"outside the {wanted.require} of the plan ({HPC}{found.wish}={wanted.require})"
-        attempts.append((level, replace(request, constraints=replace(wanted, require=None))))
+        name = f"{HPC}{found.wish}={wanted.require}"
+        free = replace(request, constraints=replace(wanted, require=None))
+        attempts.append((f"outside the {wanted.require} of the plan", name, free))
     if wanted.max_leaves is not None:
-        leaves = f"a plan with it needs more leaves than {HPC}max_leaves={wanted.max_leaves}"
-        attempts.append((leaves, replace(request, constraints=replace(wanted, max_leaves=None))))
+        name = f"{HPC}max_leaves={wanted.max_leaves}"
+        free = replace(request, constraints=replace(wanted, max_leaves=None))
+        attempts.append(("a plan with it needs more leaves than allowed", name, free))
     if request.hard_policy is not None or request.most_per_host is not None:
+        name = f"policy {rebuilt.request.server_group_policy}"
         free = replace(request, hard_policy=None, server_group_policy=None, most_per_host=None)
-        attempts.append((f"policy {rebuilt.request.server_group_policy} does not allow it", free))
+        attempts.append(("the policy leaves no plan with it", name, free))
     if len(attempts) > 1:
-        free = replace(
-            request,
-            constraints=NO_CONSTRAINTS,
-            hard_policy=None,
-            server_group_policy=None,
-            most_per_host=None,
-        )
-        attempts.append(("its constraints together do not allow it", free))
-    for reason, relaxed in attempts:
+        bare = replace(free, constraints=NO_CONSTRAINTS, hard_policy=None, most_per_host=None)
+        names = ", ".join(name for _, name, _ in attempts)
+        attempts.append(("the constraints together leave no plan with it", names, bare))
+    room = int(request.among(below).capacity.sum())
+    holds = f"; it has room for {room} of {request.left} VMs" if room < request.left else ""
+    for reason, name, relaxed in attempts:
         one = _with_one(rebuilt, relaxed, below, limit)
         if one is not None:
-            cost = one.cost - found.cost
-            more = f"{cost:.0f} more" if cost >= 0 else f"{-cost:.0f} less"
-            room = int(request.among(below).capacity.sum())
-            holds = f"; it has room for {room} of {request.left} VMs" if room < request.left else ""
-            return f"{reason}{holds}; without that, a plan with it costs {more}", one
+            return f"{reason} ({name}){holds}", name, one
     if limit.has_passed():
-        return NO_TIME, None
-    return "its island does not hold the group, and no group is spread over islands", None
+        return NO_TIME, None, None
+    return "its island does not hold the group, and no group is spread over islands", None, None
 
 
 def _tie(found: OpenHosts, planned: Mapping[str, int], one: _Placed) -> str:

@@ -1,13 +1,13 @@
 """What the constraints of a recorded decision cost, and why its plan does not use a switch."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hpc_sched import exceptions
 from hpc_sched.core.counterfactual.costs import EVERYTHING, Counterfactual, counterfactuals
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, rebuilt
-from hpc_sched.core.counterfactual.why_not import Use, WhyNot, why_not
+from hpc_sched.core.counterfactual.why_not import Use, WhyNot, counted, why_not
 from hpc_sched.core.decision_entry import LANDED, DecisionEntry
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.topology import plurals
@@ -107,7 +107,7 @@ def _of_leaf(
     except exceptions.UnknownHostError:
         why = "no candidate is under it: filters before those of hpc_sched left none"
         return WhyNot(title, why)
-    return WhyNot(title, f"of {switch}: {found.reason}", 0, found.one, found.all_)
+    return replace(found, name=title, vms=0)
 
 
 def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
@@ -119,8 +119,12 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
         yield "" if i else "without", line
     for i, one in enumerate(found.why_not):
         yield "" if i else "why not", f"{one.name}: {one.reason}"
-        if one.one is not None and one.one.more:
-            yield "", f"at least one VM there: {_use(one.one)}"
+        if one.others:
+            yield "", f"of its hosts: {counted(one.others)}"
+        if one.one is not None and one.without is not None:
+            yield "", f"a VM there without {one.without}: {_use(one.one)}"
+        elif one.one is not None and one.one.more:
+            yield "", f"a VM there: {_use(one.one)}"
         if one.all_ is not None:
             yield "", f"all VMs there: {_use(one.all_)}"
     if found.by_leaf and (found.without or found.why_not):

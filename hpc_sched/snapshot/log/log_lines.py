@@ -19,7 +19,7 @@ from hpc_sched import exceptions
 _BLOCK = 1 << 16
 # Longer lines are no records.
 MAX_LINE = 1 << 22
-# Of all lines that are kept of a compressed file: a decision among 10,000 hosts has some 25 kB.
+# Of all lines that are kept of a compressed file: a decision among 10,000 hosts has 30 to 55 kB.
 MAX_BYTES = 500_000_000
 
 

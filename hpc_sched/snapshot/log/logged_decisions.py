@@ -20,7 +20,7 @@ Record = Mapping[str, Any]
 _TYPES = get_type_hints(DecisionEntry)
 _SCHEDULER_TYPES = get_type_hints(LoggedScheduler)
 _REQUIRED = {"time": "", "request_id": None, "instance": None, "group": None, "decision": ""}
-# Of all records that are found: a decision among 10,000 hosts has some 2,000.
+# Of all records that are found: a decision among 10,000 hosts has some 3,000.
 MAX_VALUES = 5_000_000
 
 
