@@ -18,6 +18,7 @@ from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT
 from hpc_sched.core.processors.group_processors import HostProcessors
 from hpc_sched.core.processors.processor_ranking import UNRANKED
+from hpc_sched.core.sharing.mdobp import MDOBPInput
 from hpc_sched.snapshot.log.logged_decisions import entry_of
 from hpc_sched.topology import Topology
 from tests.unit import small_cases
@@ -45,6 +46,7 @@ class Group:
     types: list[str] = field(default_factory=list)  # of each hypervisor; empty without a filter
     shunned: dict[str, list[bool]] = field(default_factory=dict)
     removed: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # leaf and room
+    packing: MDOBPInput | None = None  # if MDOBP chooses the hosts inside leaves
 
     def request(self, *, with_removed: str | None = None) -> GroupRequest:
         """Return the request of the scheduler.
@@ -82,6 +84,7 @@ class Group:
             orphans=self.orphans,
             shunned=np.logical_or.reduce(shunned) if shunned else None,
             processors=processors(types, places, self.members),
+            packing=self.packing,
         )
         return made if types else replace(made, homogeneous="false")
 
@@ -100,6 +103,7 @@ class Group:
             removed=removed,
             processors=request.processors,
             homogeneous=self.homogeneous,
+            by_mdobp=self.packing is not None,
         )
         plan = rejection = None
         if isinstance(answer, Plan):
@@ -222,7 +226,11 @@ def random_group(seed: int) -> Group:
         removed["dedicated hosts"] = [
             (draw.choice(leaves), draw.randint(0, 3)) for _ in range(draw.randint(1, 4))
         ]
+    mdobp = None
+    if draw.random() < 0.15 and not removed:
+        mdobp = small_cases.packing(draw, len(places))
     return Group(
+        packing=mdobp,
         topology=fabric,
         places=places,
         room=room,

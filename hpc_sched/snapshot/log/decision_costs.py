@@ -5,7 +5,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hpc_sched import exceptions
-from hpc_sched.core.counterfactual.costs import EVERYTHING, Counterfactual, counterfactuals
+from hpc_sched.core.counterfactual.costs import (
+    EVERYTHING,
+    NO_TIME,
+    Counterfactual,
+    counterfactuals,
+)
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, rebuilt
 from hpc_sched.core.counterfactual.why_not import Use, WhyNot, counted, why_not
 from hpc_sched.core.decision_entry import LANDED, DecisionEntry
@@ -51,6 +56,8 @@ def costs_of(
     """
     if entry.decision == LANDED or (entry.input is None and not names):
         return None
+    if limit.has_passed():
+        return DecisionCosts(note=NO_TIME)
     try:
         request = rebuilt(entry)
         return DecisionCosts(
@@ -123,6 +130,9 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
             yield "", f"of its hosts: {counted(one.others)}"
         if one.one is not None and one.without is not None:
             yield "", f"a VM there without {one.without}: {_use(one.one)}"
+        elif one.one is not None and one.one == one.all_:
+            yield "", f"a VM there, or all of them: {_use(one.one)}"
+            continue
         elif one.one is not None and one.one.more:
             yield "", f"a VM there: {_use(one.one)}"
         if one.all_ is not None:
