@@ -45,7 +45,12 @@ def log() -> Path:
 
 @pytest.mark.parametrize(
     "requests",
-    [60, pytest.param(300, marks=pytest.mark.slow("each request is served twice, and its VMs are written"))],
+    [
+        60,
+        pytest.param(
+            300, marks=pytest.mark.slow("each request is served twice, and its VMs are written")
+        ),
+    ],
 )
 def test_requests_get_byte_for_byte_what_stock_nova_gives(
     pair: PairedSchedulers, log: Path, requests: int
