@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow("installs the wheel and Nova with pip")
 # What only parts of the package need, by the extra that brings it.
 BROUGHT_BY = {
     "nova": {"nova", "keystoneauth1", "sqlalchemy"},
-    "demo": {"fixtures", "placement"},
+    "demo": {"fixtures", "oslotest", "placement", "testtools"},
     "cloud": {"openstack"},
     "sim": {"jinja2", "joblib", "matplotlib", "tqdm"},
     "distributed": {"distributed"},

@@ -12,8 +12,10 @@ import nova.conf
 import pytest
 from nova import context as nova_context
 from nova.scheduler import weights
+from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Code
 
+from hpc_sched import conf
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import instance_applications
 from hpc_sched.nova_glue.io import databases
@@ -1003,6 +1005,15 @@ def test_a_value_that_cannot_be_used_is_a_failure(set_):
     code, text = judged(options.check)
     assert code == Code.FAILURE
     assert "mdobp_weight_multiplier = nan: expected a finite number" in text
+
+
+def test_the_former_name_of_a_renamed_option_is_no_misspelling(tmp_path, monkeypatch):
+    """docs/support.rst promises that it works until it is removed."""
+    renamed = cfg.StrOpt("new_name", deprecated_name="old-name")
+    monkeypatch.setattr(conf, "OPTS", [*conf.OPTS, renamed])
+    path = tmp_path / "nova.conf"
+    path.write_text("[hpc_sched]\nold_name = x\n")
+    assert options.unknown_names([str(path)]) == []
 
 
 def test_misspelt_options_are_a_warning_that_names_the_file(tmp_path):
