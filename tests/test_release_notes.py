@@ -24,16 +24,11 @@ GIT = {
 }
 
 
-def reno(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the notes of a tree as ``.ci/run`` does."""
     return subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from reno.main import main; sys.exit(main())",
-            *arguments,
-        ],
-        cwd=cwd,
-        env=GIT,
+        [folder / ".ci" / "notes"],
+        env={**GIT, "PYTHON": sys.executable},
         capture_output=True,
         text=True,
     )
@@ -49,6 +44,8 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         shutil.copytree(ROOT / "docs" / "_ext", folder / "docs" / "_ext")
+        (folder / ".ci").mkdir()
+        shutil.copy(ROOT / ".ci" / "notes", folder / ".ci")
         self.notes = folder / "releasenotes" / "notes"
         self.notes.mkdir(parents=True)
         shutil.copy(ROOT / "releasenotes" / "config.yaml", folder / "releasenotes")
@@ -97,16 +94,15 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project")
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="reno reads git")
 def test_every_note_is_one_that_reno_accepts():
-    done = reno("lint")
+    done = lint(ROOT)
     assert done.returncode == 0, done.stderr
+    assert done.stdout == "reno lint: no mistakes\n"
 
 
-def test_reno_refuses_a_note_with_a_section_of_another_name(project: Project):
+def test_a_note_with_a_section_of_another_name_is_refused_also_outside_git(project: Project):
     (project.notes / "wrong-0123456789abcdef.yaml").write_text("---\nfeature:\n  - A.\n")
-    project.commit()
-    done = reno("lint", cwd=project.folder)
+    done = lint(project.folder)
     assert done.returncode == 1
     assert "unrecognized section name feature" in done.stderr
 
