@@ -79,7 +79,8 @@ def unknown_names(paths: Iterable[str]) -> list[Result]:
 
 def _former_names(opt: cfg.Opt) -> list[str]:
     """Return the names that an option had, under which oslo.config still reads it."""
-    return [former.name.replace("-", "_") for former in opt.deprecated_opts]
+    names = (former.name for former in opt.deprecated_opts)
+    return [name.replace("-", "_") for name in names if name is not None]
 
 
 def _topology_command() -> Iterator[Result]:
