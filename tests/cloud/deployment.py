@@ -28,7 +28,9 @@ TREE = {
     for pod, leaves in fabric.TREE["core"].items()
 }
 STARTED_IN = 600  # seconds, at most
-CELL_TIMEOUT = 20  # of hpc_sched, in seconds; all processes share the cores of one machine
+# Of hpc_sched, in seconds. All processes share the cores of one machine; with other work on them
+# a database has been silent for 20 s, and a group that requires a level is refused then.
+CELL_TIMEOUT = 60
 
 
 @dataclass
