@@ -209,7 +209,7 @@ def shadow_log() -> Iterator[DecisionEntry]:
 def write(folder: Path) -> None:
     """Write the files that the screens' commands name."""
     folder.mkdir(parents=True, exist_ok=True)
-    for example in sorted(FOLDER.iterdir()):
+    for example in sorted(path for path in FOLDER.iterdir() if path.is_file()):
         (folder / example.name).write_bytes(example.read_bytes())
     (folder / "topology-new.yaml").write_text(NEW)
     (folder / "broken.yaml").write_text(BROKEN)
