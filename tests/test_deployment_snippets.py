@@ -1,7 +1,7 @@
 """docs/examples/deployment: rendered by the tools that would, then read as nova-scheduler reads it.
 
-kolla-ansible, kolla and openstack-ansible's config_template are real. There is no helm on PyPI or
-in Debian: to_oslo_conf() says what OpenStack-Helm's template of that name makes of values.
+kolla-ansible, kolla and openstack-ansible's config_template are real. The charts of OpenStack-Helm
+are in no package: to_oslo_conf() does what their template of that name does with values.
 """
 
 import os
