@@ -16,7 +16,7 @@ FILES = sorted((ROOT / "constraints").glob("nova-*.txt"))
 NEWEST = FILES[-1]
 # Extras that need not be the same on every machine, or are for the newest release alone.
 UNPINNED = {"browser"}
-NEWEST_ALONE = {"ironic", "release"}
+NEWEST_ALONE = {"deployment", "ironic", "release"}
 
 
 def pins(path: Path) -> dict[str, Version]:
