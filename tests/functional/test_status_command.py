@@ -90,7 +90,7 @@ def test_a_cloud_that_is_set_up_as_the_sample_says_passes_every_check(tmp_path, 
     assert lines[1].strip("| ") == "Upgrade Check Results"
     results = [line.strip("| ") for line in lines if "Result: " in line]
     assert set(results) == {"Result: Success"}
-    assert len(results) == 18
+    assert len(results) == 19
     assert "| Check: Topology " in done.stdout
     assert "All 3 enabled computes are in it." in done.stdout
 
