@@ -100,7 +100,7 @@ def test_each_decision_is_counted_as_the_log_has_it(group, log):
     made = [record["decision"].replace(" ", "_") for record in read_decisions(log)]
     assert len(made) == 5
     assert counted(catalogue.DECISIONS) == {
-        (answer, "enforce"): made.count(answer) for answer in set(made)
+        (answer, "active"): made.count(answer) for answer in set(made)
     }
     assert set(made) == set(catalogue.ANSWERS)
 
@@ -120,12 +120,12 @@ def test_durations_are_observed_once_for_each_decision(group):
 def test_projects_are_shown_only_if_an_option_says_so_and_bounded(group, monkeypatch):
     group(left=4)
     place(uuid=uuids.first)
-    assert list(counted(catalogue.DECISIONS)) == [("planned", "enforce")]
+    assert list(counted(catalogue.DECISIONS)) == [("planned", "active")]
     counts.stop()
     counts.start()
     CONF.set_override("metrics_project", True, "hpc_sched")
     place(uuid=uuids.second)
-    assert list(counted(catalogue.DECISIONS)) == [("planned", "enforce", "project")]
+    assert list(counted(catalogue.DECISIONS)) == [("planned", "active", "project")]
     monkeypatch.setattr(decision_counts, "MAX_PROJECTS", 2)
     for number in range(9):
         decision_counts.add("planned", f"p{number}")

@@ -25,7 +25,7 @@ CONF = nova.conf.CONF
 
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
-DECIDED = ("hpc_sched_decisions_total", frozenset({("answer", "planned"), ("mode", "enforce")}))
+DECIDED = ("hpc_sched_decisions_total", frozenset({("answer", "planned"), ("mode", "active")}))
 
 
 @pytest.fixture(autouse=True)

@@ -182,7 +182,7 @@ def test_another_worker_serves_when_the_one_that_did_is_killed(workers, mixed):
 def test_the_project_is_shown_where_an_option_says_so(workers, mixed):
     first, _ = workers.wait_for(2)
     place(mixed, first, 2)
-    decided = {"answer": "planned", "mode": "enforce", "project": PROJECT}
+    decided = {"answer": "planned", "mode": "active", "project": PROJECT}
     workers.wait_until("hpc_sched_decisions_total", 1, **decided)
 
 

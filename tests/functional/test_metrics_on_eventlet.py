@@ -11,7 +11,7 @@ from tests.functional.clouds import ROOT, write_topology
 from tests.functional.worker_processes import free_port, wait
 from tests.scraped import samples_in
 
-DECIDED = ("hpc_sched_decisions_total", frozenset({("answer", "planned"), ("mode", "enforce")}))
+DECIDED = ("hpc_sched_decisions_total", frozenset({("answer", "planned"), ("mode", "active")}))
 WORKERS = ("hpc_sched_workers", frozenset())
 
 

@@ -40,7 +40,7 @@ def worker(folder: Path, **answers: int) -> Slot:
     slot = Slot.claim(folder)
     for answer, number in answers.items():
         for _ in range(number):
-            counts.count(catalogue.DECISIONS, answer=answer, mode="enforce")
+            counts.count(catalogue.DECISIONS, answer=answer, mode="active")
     slot.write()
     return slot
 
@@ -51,9 +51,9 @@ DECIDED = "hpc_sched_decisions_total"
 def test_counts_of_workers_are_added_up(tmp_path: Path):
     first, second = worker(tmp_path, planned=2), worker(tmp_path, planned=3, refused=1)
     found = scraped(tmp_path)
-    assert found[DECIDED, "planned,enforce"] == 5
-    assert found[DECIDED, "refused,enforce"] == 1
-    assert found[DECIDED, "no_plan,enforce"] == 0
+    assert found[DECIDED, "planned,active"] == 5
+    assert found[DECIDED, "refused,active"] == 1
+    assert found[DECIDED, "no_plan,active"] == 0
     first.close()
     second.close()
 
@@ -75,9 +75,9 @@ def test_durations_fall_into_buckets_up_to_and_including_their_bounds(tmp_path: 
 
 def test_a_worker_goes_on_from_the_counts_of_the_dead_one_whose_slot_it_takes(tmp_path: Path):
     worker(tmp_path, planned=2).close()
-    assert scraped(tmp_path)[DECIDED, "planned,enforce"] == 2
+    assert scraped(tmp_path)[DECIDED, "planned,active"] == 2
     again = worker(tmp_path, planned=1)
-    assert scraped(tmp_path)[DECIDED, "planned,enforce"] == 3
+    assert scraped(tmp_path)[DECIDED, "planned,active"] == 3
     again.close()
     assert {path.name for path in tmp_path.glob("slot-*")} == {"slot-0.lock"}
 
@@ -92,7 +92,7 @@ def test_gauges_of_a_dead_worker_vanish_and_its_counts_stay(tmp_path: Path):
     first.close()
     found = scraped(tmp_path)
     assert found["hpc_sched_workers", ""] == 1
-    assert found[DECIDED, "planned,enforce"] == 0
+    assert found[DECIDED, "planned,active"] == 0
     second.close()
 
 
@@ -136,7 +136,7 @@ def test_the_start_removes_what_an_earlier_one_left_but_not_what_a_worker_has(tm
     dead, living = worker(folder, planned=1), worker(folder, planned=2)
     dead.close()
     value_files.prepare(folder)
-    assert scraped(folder)[DECIDED, "planned,enforce"] == 2
+    assert scraped(folder)[DECIDED, "planned,active"] == 2
     living.close()
     value_files.prepare(folder)
     assert list(folder.glob("*.db*")) == []
@@ -169,7 +169,7 @@ def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path):
 def test_a_damaged_file_is_replaced_by_the_next_worker(tmp_path: Path, content: bytes):
     (tmp_path / "counter_0.db").write_bytes(content)
     slot = worker(tmp_path, planned=1)
-    assert scraped(tmp_path)[DECIDED, "planned,enforce"] == 1
+    assert scraped(tmp_path)[DECIDED, "planned,active"] == 1
     slot.close()
 
 
