@@ -16,7 +16,8 @@ from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import databases, loaded_topology
-from hpc_sched.nova_glue.request import decision_record, served_requests, shadow
+from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.request import served_requests, shadow
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF

@@ -12,12 +12,8 @@ from hpc_sched.core.plan.result import Rejection
 from hpc_sched.filters.base import GroupFilter, States, check_members, refused, select
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
-from hpc_sched.nova_glue.request import (
-    decision_record,
-    final_size,
-    gang_claiming,
-    served_requests,
-)
+from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.request import final_size, gang_claiming, served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 LOG = logging.getLogger(__name__)

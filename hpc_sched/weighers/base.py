@@ -19,7 +19,8 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.request import decision_record, served_requests, shadow
+from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.request import served_requests, shadow
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF

@@ -31,7 +31,8 @@ from hpc_sched.nova_glue.instances.host_instances import HostInstances
 from hpc_sched.nova_glue.instances.placed_instance import PlacedInstance
 from hpc_sched.nova_glue.io import allocations, loaded_topology, placement
 from hpc_sched.nova_glue.io.allocations import Answer, Written
-from hpc_sched.nova_glue.request import claim_followup, landed_record, served_requests
+from hpc_sched.nova_glue.record import landed_record
+from hpc_sched.nova_glue.request import claim_followup, served_requests
 
 CONF = nova.conf.CONF
 

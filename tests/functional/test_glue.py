@@ -23,7 +23,8 @@ from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import loaded_topology
-from hpc_sched.nova_glue.request import landed_record, served_requests
+from hpc_sched.nova_glue.record import landed_record
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import host_state_room
 from hpc_sched.weighers import bunch
 from hpc_sched.weighers.hop_byte import HopByteWeigher

@@ -10,7 +10,7 @@ import pytest
 
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue.io import periodic_thread
-from hpc_sched.nova_glue.request import landed_record
+from hpc_sched.nova_glue.record import landed_record
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import FABRIC, hosts_below, states_of
 from tests.functional.states import (

@@ -21,7 +21,8 @@ from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import group_members
 from hpc_sched.nova_glue.io import decision_log, loaded_topology
-from hpc_sched.nova_glue.request import decision_record, served_requests
+from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.request.group_state import GroupState
 from tests.functional import faults
 from tests.functional.clouds import four_by_eight, write_topology

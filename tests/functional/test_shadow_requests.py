@@ -14,7 +14,8 @@ from hpc_sched.filters.dedicated_host import HPCDedicatedHostFilter
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.io import periodic_thread
-from hpc_sched.nova_glue.request import landed_record, shadow
+from hpc_sched.nova_glue.record import landed_record
+from hpc_sched.nova_glue.request import shadow
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.weighers.bunch import BunchWeigher
 from hpc_sched.weighers.hop_byte import HopByteWeigher

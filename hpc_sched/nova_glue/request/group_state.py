@@ -23,8 +23,8 @@ from hpc_sched.nova_glue.instances import group_members, mdobp_input
 from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver, GroupClaims
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology
+from hpc_sched.nova_glue.record.followed_request import LoggedDecision, Subject
 from hpc_sched.nova_glue.request.decision_cache import DecisionCache
-from hpc_sched.nova_glue.request.followed_request import LoggedDecision, Subject
 from hpc_sched.nova_glue.request.group_turns import GroupTurn
 from hpc_sched.nova_glue.room.host_rooms import HostRooms
 from hpc_sched.topology.model import Topology

@@ -23,12 +23,8 @@ from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
 from hpc_sched.nova_glue.io import loaded_topology, request_deadline
-from hpc_sched.nova_glue.request import (
-    claim_followup,
-    decision_record,
-    group_turns,
-    landed_record,
-)
+from hpc_sched.nova_glue.record import decision_record, landed_record
+from hpc_sched.nova_glue.request import claim_followup, group_turns
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.nova_glue.request.unplanned_request import UnplannedRequest
 from hpc_sched.nova_glue.room import shunned_hosts

@@ -33,7 +33,8 @@ from hpc_sched.nova_glue.instances import (
     instance_applications,
 )
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
-from hpc_sched.nova_glue.request import claim_followup, landed_record, served_requests
+from hpc_sched.nova_glue.record import landed_record
+from hpc_sched.nova_glue.request import claim_followup, served_requests
 from hpc_sched.nova_glue.room import (
     allocation_candidates,
     compared_hosts,

@@ -15,7 +15,8 @@ from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.instances import instance_applications, member_records
-from hpc_sched.nova_glue.request import decision_record, served_requests
+from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.soak.marks import LONG
 

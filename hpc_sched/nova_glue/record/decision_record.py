@@ -33,8 +33,8 @@ from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.exporter import decision_counts
 from hpc_sched.nova_glue.io import request_deadline, scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
-from hpc_sched.nova_glue.request import logged_input
-from hpc_sched.nova_glue.request.followed_request import LoggedDecision
+from hpc_sched.nova_glue.record import logged_input
+from hpc_sched.nova_glue.record.followed_request import LoggedDecision
 from hpc_sched.nova_glue.request.group_state import GroupState
 from hpc_sched.nova_glue.request_spec import (
     number_of,

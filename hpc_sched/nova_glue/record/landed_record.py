@@ -22,8 +22,8 @@ from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
-from hpc_sched.nova_glue.request import decision_record
-from hpc_sched.nova_glue.request.followed_request import Followed, LoggedDecision, Subject
+from hpc_sched.nova_glue.record import decision_record
+from hpc_sched.nova_glue.record.followed_request import Followed, LoggedDecision, Subject
 
 LOG = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""What is logged of a request: its decision, and where its VMs landed."""
