@@ -143,7 +143,11 @@ def _with_one(
             break
         placed: Array = np.zeros(len(request.room), dtype=np.int64)
         placed[row] = 1
-        answer = request.after(placed).decide(limit)
+        group, policy = request, request.hard_policy
+        if policy is not None and policy.policy == "affinity":
+            # Members may be on several services, a plan uses one of them.
+            group = request.among(policy.service == policy.service[row])
+        answer = group.after(placed).decide(limit)
         if not isinstance(answer, Plan):
             continue
         is_proven &= answer.is_proven
