@@ -1,7 +1,10 @@
 """The check of the metrics: what would keep nova-scheduler from having any."""
 
 import os
+import socket
 import sys
+import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -119,3 +122,37 @@ def test_a_directory_that_cannot_be_used_is_a_warning(checked, tmp_path):
     code, text = checked(directory=str(shared))
     assert code == Code.WARNING
     assert f"every user can write {shared}" in text
+
+
+def test_a_directory_that_cannot_be_looked_at_is_a_warning(checked, tmp_path):
+    # As below a folder of Nova's for another user, but root may look everywhere.
+    code, text = checked(address="127.0.0.1:1", directory=str(tmp_path / ("x" * 300)))
+    assert code == Code.WARNING
+    assert "File name too long" in text
+
+
+def test_a_program_that_does_not_speak_http_is_a_warning(checked):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 12)
+                connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        code, text = checked(address=f"127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert code == Code.WARNING
+    assert "another program answers at 127.0.0.1:" in text
+
+
+def test_the_endpoint_is_read_without_the_proxy_of_the_environment(checked, served, monkeypatch):
+    proxy = served("other")
+    monkeypatch.setattr(urllib.request, "_opener", None)  # made from an earlier environment
+    monkeypatch.setenv("http_proxy", f"http://{proxy}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    address = served(catalogue.WORKERS.name)
+    assert checked(address=address)[0] == Code.SUCCESS

@@ -1,5 +1,6 @@
 """Check: the metrics of nova-scheduler, if it is to have any, can be written and served."""
 
+import http.client
 import os
 import stat
 import urllib.error
@@ -53,7 +54,14 @@ def check(_cloud: InspectedCloud) -> list[Result]:
 
 def _directory(path: Path) -> Iterator[Result]:
     """Yield what is wrong with the directory; it need not exist yet."""
-    there = next(one for one in (path, *path.parents) if one.exists())
+    try:
+        there = next(one for one in (path, *path.parents) if one.exists())
+    except OSError as error:
+        # Below a folder of Nova's for another user.
+        yield warning(
+            f"{_NONE} if nova-scheduler's user cannot read {path} either: {error.strerror}."
+        )
+        return
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         yield warning(
             f"{_NONE}: {there} cannot be written by this user, which should be that of "
@@ -65,10 +73,14 @@ def _directory(path: Path) -> Iterator[Result]:
 
 def _other_program(address: str) -> str | None:
     """Return what answers at the address if that is not nova-scheduler; None if nothing does."""
+    # What Prometheus reads, not what a proxy of this shell's environment answers.
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=SECONDS) as answer:  # nosec B310 - http
+        with direct.open(f"http://{address}/metrics", timeout=SECONDS) as answer:
             text = answer.read(1 << 20).decode(errors="replace")
-    except urllib.error.HTTPError:
+    except ConnectionError:
+        return None
+    except (urllib.error.HTTPError, http.client.HTTPException):
         text = ""
     except (OSError, ValueError):
         return None  # before the start nothing answers
