@@ -5,6 +5,7 @@ from math import comb
 
 import pytest
 
+from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.counterfactual import costs
 from hpc_sched.core.counterfactual.costs import decided
 from hpc_sched.core.counterfactual.rebuilt_request import of_size, rebuilt
@@ -12,6 +13,7 @@ from hpc_sched.core.decision_entry import DecisionEntry
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.time_limit import NO_LIMIT
+from hpc_sched.topology import Topology
 from tests.unit.recorded_groups import Group, random_group
 
 SEEDS = range(540)
@@ -54,7 +56,7 @@ def test_costs_without_each_constraint_are_those_of_the_scheduler_without_it(par
                 count = sum(entry.plan.hosts.values())
                 if "group_size" in one.without:
                     count = min(group.awaiting, count)
-                live = of_size_of(group, live, count)
+                live = of_size_of(live, count)
             answer = decided(live, NO_LIMIT)
             if one.hop_bytes is None:
                 assert not isinstance(answer, Plan), (seed, one, answer)
@@ -76,10 +78,9 @@ def cost_of(live: GroupRequest, plan: Plan) -> float:
     return plan.hop_bytes + sum(comb(count, 2) for count in counts.tolist())
 
 
-def of_size_of(group: Group, live: GroupRequest, count: int) -> GroupRequest:
-    """Return the live request for a number of VMs: a preferred level as far as it held."""
-    before = group.request()
-    if count < before.active:
+def of_size_of(live: GroupRequest, count: int) -> GroupRequest:
+    """Return the live request for a number of VMs: a preferred level as far as it holds."""
+    if count < live.active:
         constraints = replace(live.constraints, prefer=None)
         live = replace(live, constraints=constraints)
     return replace(live, left=count, awaiting=count, orphans=0, missing=0)
@@ -103,3 +104,42 @@ def test_a_decision_is_planned_again_at_the_same_cost_or_refused_again(part):
             fixed = decided(of_size(request.request, live.count), NO_LIMIT)
             assert isinstance(fixed, Plan), seed
             assert costs.cost_of(request, fixed) == costs.cost_of(request, answer), seed
+
+
+def test_without_the_final_size_the_preferred_level_still_holds():
+    """The preference is for a pod; two hosts in two others would cost less.
+
+    ::
+
+                       core
+            /           |           \\
+          pod1         pod2        pod3
+        6 leaves       leaf7       leaf8
+         1 free       3 free      1 free
+    """
+    pods = {
+        "pod1": {f"leaf{number}": [f"h{number}"] for number in range(1, 7)},
+        "pod2": {"leaf7": ["h7"]},
+        "pod3": {"leaf8": ["h8"]},
+    }
+    fabric = Topology.from_tree({"core": pods})
+    room = [1, 1, 1, 1, 1, 1, 3, 1]
+    group = Group(
+        topology=fabric,
+        places=[(host, host) for host in fabric.hosts],
+        room=room,
+        free=room,
+        members={},
+        left=4,
+        awaiting=4,
+        constraints=Constraints(prefer="pod", group_size=6),
+    )
+    entry = group.entry()
+    [found] = [
+        one
+        for one in costs.counterfactuals(rebuilt(entry), entry, NO_LIMIT)
+        if "group_size" in one.without
+    ]
+    live = without(group, found.without).decide()
+    assert isinstance(live, Plan)
+    assert (found.hop_bytes, found.less) == (live.hop_bytes, 0) == (18, 0)

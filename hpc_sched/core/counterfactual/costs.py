@@ -250,9 +250,15 @@ def _of_plan(
     for one in alternatives(rebuilt, entry, request):
         group, cost = one.request, before
         if one.without.startswith(f"{HPC}group_size") and entry.awaiting:
-            # Without it the plan is for those that exist: the first slots count.
+            # Without it the plan is for those that exist: the first slots count. A preferred
+            # level then holds for these.
             now = min(entry.awaiting, plan.count)
-            group, cost = of_size(group, now), cost_of(rebuilt, plan, now)
+            existing = replace(
+                rebuilt.request,
+                constraints=replace(rebuilt.request.constraints, group_size=None),
+                missing=0,
+            )
+            group, cost = of_size(existing, now), cost_of(rebuilt, plan, now)
         yield _counterfactual(rebuilt, one, group, cost, limit)
 
 
