@@ -13,6 +13,7 @@ The record's fabric; a VM fills a host::
 import json
 import random
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,21 @@ def test_a_tree_deeper_than_any_fabric_gives_no_numbers():
         tree = {f"s{number}": tree}
     [line] = costs(changed(tree))
     assert "expected at most 32 levels" in line
+
+
+def test_long_names_and_many_words_take_neither_memory_nor_time():
+    long = "leaf" * 5_000
+    tracemalloc.start()
+    try:
+        [line] = costs(changed({"core": {long: "99999*1"}}))
+        assert "another cost than the logged one" in line
+        assert tracemalloc.get_traced_memory()[1] < 300_000_000
+    finally:
+        tracemalloc.stop()
+    began = time.monotonic()
+    [line] = costs(changed({"core": {"leaf1": "0*1 " * 1_000_000}}))
+    assert "expected hosts such as 18*2+1, found '0*1'" in line
+    assert time.monotonic() - began < 2
 
 
 @pytest.mark.parametrize("seed", range(20))

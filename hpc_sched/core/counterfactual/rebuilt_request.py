@@ -124,9 +124,10 @@ def _fabric(given: LoggedInput) -> tuple[Topology, list[_Row]]:
             raise ValueError(f"expected at most {MAX_HOSTS} hosts")
     # Hypervisors of one host, by its number, have one name.
     names: dict[str, list[tuple[str, HostClass]]] = {}
-    for leaf, found in classes.items():
+    for at, (leaf, found) in enumerate(classes.items()):
+        # The name of a leaf may be long.
         names[leaf] = [
-            (f"{leaf} host {number if one.host == NONE else f'h{one.host}'}", one)
+            (f"leaf {at} host {number if one.host == NONE else f'h{one.host}'}", one)
             for number, one in enumerate(one for one in found for _ in range(one.hosts))
         ]
 
