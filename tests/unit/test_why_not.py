@@ -17,7 +17,8 @@ from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, rebuil
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.time_limit import NO_LIMIT
-from tests.unit.recorded_groups import random_group
+from hpc_sched.topology import Topology
+from tests.unit.recorded_groups import Group, random_group
 
 MOST_PLANS = 20_000
 
@@ -130,3 +131,21 @@ def test_the_best_plan_with_a_vm_under_a_switch_is_that_of_an_enumeration(part):
                 where
             )
     assert len(reasons) > 4
+
+
+def test_a_group_with_affinity_on_two_hosts_is_not_planned_on_both():
+    """Members have moved apart: both have room, but a plan takes one of them."""
+    tree = {"core": {"leaf1": ["h1"], "leaf2": ["h2"]}}
+    group = Group(
+        topology=Topology.from_tree(tree),
+        places=[("h1", "h1"), ("h2", "h2")],
+        room=[1, 4],
+        free=[1, 4],
+        members={("h1", "h1"): 1, ("h2", "h2"): 1},
+        left=3,
+        awaiting=3,
+        policy="affinity",
+    )
+    entry = group.entry()
+    answer = why_not.why_not(rebuilt(entry), entry, "leaf1", NO_LIMIT)
+    assert answer.reason.startswith("the policy leaves no plan with it (policy affinity)")
