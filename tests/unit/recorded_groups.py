@@ -48,23 +48,28 @@ class Group:
     removed: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # leaf and room
     packing: MDOBPInput | None = None  # if MDOBP chooses the hosts inside leaves
 
+    def fabric(self) -> Topology:
+        """Return the topology with the hosts that filters removed: by filter and number."""
+        tree = self.topology.to_tree()
+        leaves = small_by_name(tree)
+        for why, hosts in self.removed.items():
+            for number, (leaf, _) in enumerate(hosts):
+                leaves[leaf].append(f"{why} {number}")
+        return Topology.from_tree(tree, self.topology.levels) if self.removed else self.topology
+
     def request(self, *, with_removed: str | None = None) -> GroupRequest:
         """Return the request of the scheduler.
 
         :param with_removed: a filter whose hosts are candidates
         """
-        topology, places, room = self.topology, list(self.places), list(self.room)
+        topology, places, room = self.fabric(), list(self.places), list(self.room)
         shunned = [np.array(mask) for mask in self.shunned.values()]
         types = list(self.types)
         if with_removed is not None:
-            tree = topology.to_tree()
-            leaves = small_by_name(tree)
-            for number, (leaf, size) in enumerate(self.removed[with_removed]):
-                name = f"removed {number}"
-                leaves[leaf].append(name)
+            for number, (_, size) in enumerate(self.removed[with_removed]):
+                name = f"{with_removed} {number}"
                 places.append((name, name))
                 room.append(size)
-            topology = Topology.from_tree(tree, topology.levels)
             more = len(places) - len(self.places)
             shunned = [np.append(mask, np.zeros(more, dtype=bool)) for mask in shunned]
             types += [""] * more if types else []
@@ -92,9 +97,12 @@ class Group:
         """Return the record of the decision, as JSON has it."""
         request = self.request()
         answer = decided(request, NO_LIMIT)
-        switch = request.topology.switch_index
+        index_of = request.topology.index_of
         removed = {
-            why: RemovedHosts([switch(leaf) for leaf, _ in hosts], [room for _, room in hosts])
+            why: RemovedHosts(
+                [index_of(f"{why} {number}") for number in range(len(hosts))],
+                [room for _, room in hosts],
+            )
             for why, hosts in self.removed.items()
         }
         left_out = LeftOut(
@@ -226,6 +234,10 @@ def random_group(seed: int) -> Group:
         removed["dedicated hosts"] = [
             (draw.choice(leaves), draw.randint(0, 3)) for _ in range(draw.randint(1, 4))
         ]
+        for number in range(len(removed["dedicated hosts"])):
+            if at and draw.random() < 0.3:
+                name = f"dedicated hosts {number}"
+                members[name, name] = 1
     mdobp = None
     if draw.random() < 0.15 and not removed:
         mdobp = small_cases.packing(draw, len(places))

@@ -143,3 +143,25 @@ def test_without_the_final_size_the_preferred_level_still_holds():
     live = without(group, found.without).decide()
     assert isinstance(live, Plan)
     assert (found.hop_bytes, found.less) == (live.hop_bytes, 0) == (18, 0)
+
+
+def test_the_host_of_the_members_that_a_filter_removed_has_them_without_the_filter():
+    tree = {"core": {"leaf1": ["h1", "h2"], "leaf2": ["h3"]}}
+    group = Group(
+        topology=Topology.from_tree(tree),
+        places=[("h1", "h1"), ("h2", "h2"), ("h3", "h3")],
+        room=[2, 2, 2],
+        free=[2, 2, 2],
+        members={("interference 0", "interference 0"): 1},
+        left=2,
+        awaiting=2,
+        policy="affinity",
+        removed={"interference": [("leaf2", 2)]},
+    )
+    entry = group.entry()
+    assert entry.decision == "refused"
+    found = {one.without: one for one in costs.counterfactuals(rebuilt(entry), entry, NO_LIMIT)}
+    assert found["filter: interference"].hop_bytes == 0
+    free = replace(group, policy=None).entry()
+    found = {one.without: one for one in costs.counterfactuals(rebuilt(free), free, NO_LIMIT)}
+    assert found["filter: interference"].hop_bytes == 0

@@ -13,7 +13,7 @@ Hosts with equal numbers are interchangeable for the cost of a plan. Each class 
 ``h`` number of the host, if it has several hypervisors
 ====  ==========================================================================================
 
-A host with members that was no candidate has the room ``-``.
+A host with members that was no candidate, nor removed by a filter of hpc_sched, has the room ``-``.
 """
 
 import re

@@ -19,7 +19,7 @@ from hpc_sched.topology.model import Topology
 class RemovedHosts:
     """Hosts that a filter removed before the plan, as far as the topology has them."""
 
-    leaf: Sequence[int]  # index in ``topology.switches`` of each
+    host: Sequence[int]  # index in ``topology.hosts`` of each
     room: Sequence[int]  # VMs that each takes without the filter
 
 
@@ -50,14 +50,18 @@ def logged_input(request: GroupRequest, left_out: LeftOut) -> LoggedInput | None
     words = defaultdict[int, list[str]](list)
     for leaf, word in _candidates(request, left_out, shunned, types, has_services):
         words[leaf].append(word)
-    for leaf, word in _members_elsewhere(request):
-        words[leaf].append(word)
+    elsewhere, leaf_of = _members_elsewhere(request), topology.leaf_index.tolist()
     removed = sorted(left_out.removed)
     for number, why in enumerate(removed):
         hosts = left_out.removed[why]
-        alike = Counter(zip(hosts.leaf, hosts.room, strict=True))
-        for (leaf, room), count in sorted(alike.items()):
-            words[leaf].append(str(HostClass(count, 0, room, removed=number)))
+        alike = Counter(
+            (leaf_of[host], room, elsewhere.pop(host, 0))
+            for host, room in zip(hosts.host, hosts.room, strict=True)
+        )
+        for (leaf, room, members), count in sorted(alike.items()):
+            words[leaf].append(str(HostClass(count, 0, room, members, removed=number)))
+    for host, members in elsewhere.items():
+        words[leaf_of[host]].append(str(HostClass(1, NOT_A_CANDIDATE, 0, members)))
     texts = {leaf: " ".join(of_leaf) for leaf, of_leaf in words.items()}
     tree, heights = _tree(topology, texts)
     is_spread = policy is not None and policy.policy == "anti-affinity"
@@ -155,13 +159,11 @@ def _kinds(columns: Sequence[Array]) -> tuple[Array, Array]:
     return kind, np.unique(kind, return_index=True)[1]
 
 
-def _members_elsewhere(request: GroupRequest) -> Iterator[tuple[int, str]]:
-    """Yield the hosts with members that are no candidates, each with its leaf."""
+def _members_elsewhere(request: GroupRequest) -> dict[int, int]:
+    """Return the members on each host that is no candidate, by its index."""
     elsewhere = request.members > 0
     elsewhere[request.hosts_of_rows] = False
-    leaf_index = request.topology.leaf_index
-    for i in np.flatnonzero(elsewhere).tolist():
-        yield int(leaf_index[i]), str(HostClass(1, NOT_A_CANDIDATE, 0, int(request.members[i])))
+    return {i: int(request.members[i]) for i in np.flatnonzero(elsewhere).tolist()}
 
 
 def _tree(topology: Topology, texts: Mapping[int, str]) -> tuple[dict[str, Any], dict[str, int]]:

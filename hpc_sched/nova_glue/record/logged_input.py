@@ -42,7 +42,7 @@ def _removed(state: GroupState, hosts: Sequence[host_manager.HostState]) -> Remo
         if name in topology and not state.claims.hosts.knows([host])
     ]
     return RemovedHosts(
-        [int(topology.leaf_index[topology.index_of(name)]) for _, name in known],
+        [topology.index_of(name) for _, name in known],
         [
             host_state_room.capacity(host, demand, compared_hosts.excess_of(host))
             for host, _ in known
