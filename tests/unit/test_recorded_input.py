@@ -145,11 +145,12 @@ def test_without_the_final_size_the_preferred_level_still_holds():
     assert (found.hop_bytes, found.less) == (live.hop_bytes, 0) == (18, 0)
 
 
-def test_the_host_of_the_members_that_a_filter_removed_has_them_without_the_filter():
+@pytest.mark.parametrize("services", [["h1", "h2", "h3"], ["one", "one", "two"]])
+def test_the_host_of_the_members_that_a_filter_removed_has_them_without_the_filter(services):
     tree = {"core": {"leaf1": ["h1", "h2"], "leaf2": ["h3"]}}
     group = Group(
         topology=Topology.from_tree(tree),
-        places=[("h1", "h1"), ("h2", "h2"), ("h3", "h3")],
+        places=list(zip(services, ["h1", "h2", "h3"], strict=True)),
         room=[2, 2, 2],
         free=[2, 2, 2],
         members={("interference 0", "interference 0"): 1},

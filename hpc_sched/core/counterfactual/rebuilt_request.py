@@ -202,13 +202,16 @@ def _hard_policy(
     if policy not in HARD_POLICIES:
         return None
     if given.services:
-        # Rows of other hosts, which take no VM, are services of their own.
+        # Rows of other hosts, which take no VM unless a filter is left out, are services of their own.
         own = iter(range(len(given.services), len(given.services) + len(rows)))
         if any(row.of.service >= len(given.services) for row in rows):
             raise ValueError(f"expected at most {len(given.services)} services")
         service = [next(own) if row.of.service == NONE else row.of.service for row in rows]
         on_service = np.zeros(len(given.services) + len(rows), dtype=np.int64)
         on_service[: len(given.services)] = given.services
+        for row, number in zip(rows, service, strict=True):
+            if row.of.service == NONE:
+                on_service[number] = row.of.members
     else:
         service = list(range(len(rows)))
         on_service = np.array([row.of.members for row in rows], dtype=np.int64)
