@@ -17,6 +17,8 @@ ANSWERS = ("planned", "no_plan", "refused")
 MODES = (ACTIVE, SHADOW)
 API_DATABASE, CELL, PLACEMENT, OTHER = "api_database", "cell", "placement", "other"
 SOURCES = (API_DATABASE, CELL, PLACEMENT, OTHER)
+# Reasons as hpc_sched.nova_glue.room.shunned_hosts has them.
+SHUNNED_BY_NOVA = ("failed builds (BuildFailureWeigher)", "another cell (CrossCellWeigher)")
 HELD, NOT_HELD = "held", "not_held"
 
 # From a plan on a small cloud to planning_timeout, in seconds.
@@ -97,7 +99,7 @@ SHUNNED = _gauge(
     "shunned_hosts",
     "Hosts that another weigher put behind all others, at the last decision on a group.",
     "livemostrecent",
-    reason=(),
+    reason=SHUNNED_BY_NOVA,  # other weighers, too
 )
 OPEN_BREAKERS = _gauge(
     "open_circuit_breakers",

@@ -94,13 +94,16 @@ def set_to(metric: Metric, value: float, **labels: str) -> None:
 
 
 def set_all(metric: Metric, by_value: Mapping[str, float]) -> None:
-    """Set all series of a gauge with one label; those that are not given become 0."""
+    """Set all series of a gauge with one label; those that are not given become 0.
+
+    Those of known values too: another worker may have set them, and the last one counts.
+    """
     if (values := _values) is None:
         return
-    [label] = metric.labels
+    [(label, always)] = metric.labels.items()
     with values.lock:
         known = [series.labels[0][1] for series in values.gauges if series.metric is metric]
-    for name in dict.fromkeys([*known, *by_value]):
+    for name in dict.fromkeys([*always, *known, *by_value]):
         set_to(metric, by_value.get(name, 0.0), **{label: name})
 
 

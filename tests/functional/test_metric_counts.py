@@ -185,6 +185,10 @@ def test_hosts_that_are_shunned_at_the_last_decision_are_shown(group, monkeypatc
         monkeypatch.setattr(shunned_hosts, "find", lambda *_: found)
 
     group(left=4)
+    shun()
+    place(uuid=uuids.zeroth)
+    # Said by each worker: another one may have had some before.
+    assert gauge(catalogue.SHUNNED, "failed builds (BuildFailureWeigher)") == 0
     shun(3, 4, 5)
     place(uuid=uuids.first)
     assert gauge(catalogue.SHUNNED, "failed builds (BuildFailureWeigher)") == 3
@@ -233,6 +237,11 @@ def test_the_state_of_the_topology_is_shown(two_pods, group):
     assert gauge(catalogue.TOPOLOGY_HOSTS) == 34
 
 
+def test_a_topology_that_is_missing_in_shadow_mode_is_not_good(monkeypatch):
+    monkeypatch.setattr(loaded_topology, "_loaded", None)
+    assert gauge(catalogue.TOPOLOGY_GOOD) == 0
+
+
 def test_hosts_that_the_topology_does_not_name_are_counted(group):
     group(left=2)
     assert gauge(catalogue.TOPOLOGY_UNKNOWN) == 0
@@ -251,3 +260,8 @@ def test_nothing_is_counted_and_no_thread_started_without_an_address(group):
     assert counts.numbers() == {}
     new = {thread.name for thread in set(threading.enumerate()) - threads}
     assert "hpc_sched metrics" not in new
+
+
+def test_the_reasons_that_are_always_shown_are_those_of_novas_weighers():
+    reasons = {f"{why} ({name})" for name, why in shunned_hosts._REASONS.items()}
+    assert set(catalogue.SHUNNED_BY_NOVA) == reasons

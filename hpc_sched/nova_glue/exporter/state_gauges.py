@@ -22,6 +22,9 @@ def update() -> None:
     status = loaded_topology.status()
     if status is not None:
         _update_topology(status)
+    else:
+        # In shadow mode alone; in active mode nova-scheduler would not start.
+        counts.set_to(catalogue.TOPOLOGY_GOOD, 0)
 
 
 def _update_topology(status: TopologyStatus) -> None:
