@@ -202,7 +202,7 @@ def _hard_policy(
     if policy not in HARD_POLICIES:
         return None
     if given.services:
-        # Rows of other hosts, which take no VM unless a filter is left out, are services of their own.
+        # Rows of other hosts, which take a VM without a filter at most, are services of their own.
         own = iter(range(len(given.services), len(given.services) + len(rows)))
         if any(row.of.service >= len(given.services) for row in rows):
             raise ValueError(f"expected at most {len(given.services)} services")
