@@ -90,7 +90,11 @@ class Slot:
         raise exceptions.MetricsError(f"{directory}: expected at most {MAX_SLOTS} workers")
 
     def write(self) -> None:
-        """Write the metrics of this process; raises OSError. Files without a change are left."""
+        """Write the metrics of this process. Files without a change are left.
+
+        :raises exceptions.MetricsError: if another worker has the slot, or OSError
+        """
+        self._keep_lock()
         sums = {kind: dict(self._before.get(kind, {})) for kind in (COUNTER, HISTOGRAM)}
         for series, number in counts.numbers().items():
             of_kind, key = sums[series.metric.kind], self._key(series)
@@ -113,6 +117,21 @@ class Slot:
     def close(self) -> None:
         """Let another worker take the slot."""
         os.close(self._lock)
+
+    def _keep_lock(self) -> None:
+        """Lock the slot again if somebody has removed its file, and perhaps the others."""
+        path = _lock_file(self._directory, self._number)
+        try:
+            is_there = os.path.samestat(os.lstat(path), os.fstat(self._lock))
+        except FileNotFoundError:
+            is_there = False
+        if is_there:
+            return
+        again = lock(path)
+        if again is None:
+            raise exceptions.MetricsError(f"{path}: removed, and taken by another worker")
+        os.close(self._lock)
+        self._lock, self._written = again, {}
 
     def _files(self) -> list[Path]:
         found = self._directory.glob(f"*_{self._number}.db*")

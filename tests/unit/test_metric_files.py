@@ -188,3 +188,30 @@ def test_nothing_is_counted_while_metrics_are_off():
     assert counts.numbers() == counts.gauges() == {}
     counts.start()
     assert set(counts.numbers().values()) == {0.0}
+
+
+def test_a_worker_whose_files_are_removed_writes_all_of_them_again_and_keeps_its_slot(
+    tmp_path: Path,
+):
+    first = worker(tmp_path, planned=2)
+    before = scraped(tmp_path)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    first.write()
+    assert scraped(tmp_path) == before
+    second = worker(tmp_path, planned=3)
+    assert scraped(tmp_path)[DECIDED, "planned,active"] == 5
+    first.close()
+    second.close()
+
+
+def test_a_worker_whose_slot_another_one_has_taken_writes_no_more(tmp_path: Path):
+    first = worker(tmp_path, planned=2)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    second = worker(tmp_path, planned=3)
+    with pytest.raises(exceptions.MetricsError, match=r"slot-0\.lock: removed, and taken"):
+        first.write()
+    assert scraped(tmp_path)[DECIDED, "planned,active"] == 3
+    first.close()
+    second.close()
