@@ -161,6 +161,15 @@ def test_a_refusal_names_the_constraint_without_which_there_was_a_plan():
     ]
 
 
+def test_a_refused_group_may_have_room_enough_under_a_switch():
+    record = changed({"core": {"leaf1": "9*1", "leaf2": "9*1"}}, wishes={"max_leaves": 1})
+    record |= {"decision": "refused", "plan": None, "left": 10, "awaiting": 10}
+    record["input"] |= {"levels": ["leaf", "core"]}
+    found = costs(record, "core", "leaf1")
+    assert "core: there is no plan: it has room for 18 VMs, 10 are wanted" in found
+    assert "leaf1: there is no plan: it has room for 9 of 10 VMs" in found
+
+
 def test_a_filter_whose_hosts_have_no_known_room_has_no_cost():
     record = RECORD | {"removed": {"dedicated hosts": 4}}
     assert "filter: dedicated hosts: not known: the room of 3 hosts is not known" in costs(record)
@@ -274,4 +283,4 @@ def test_a_host_is_found_by_the_topology_of_the_snapshot(tmp_path, capsys):
     out = capsys.readouterr().out
     assert code == 0
     assert "n09, under leaf03: no candidate is under it: filters before those of hpc_sched" in out
-    assert "n01, under leaf01: it is used: 2 of 6 planned VMs are there" in out
+    assert "n01, under leaf01: the leaf is used: 2 of 6 planned VMs are there" in out

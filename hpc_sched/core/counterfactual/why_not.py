@@ -123,8 +123,9 @@ def _without_plan(rebuilt: RebuiltRequest, below: Mask, limit: TimeLimit) -> str
     request = rebuilt.request
     if isinstance(decided(request, limit), Plan):
         raise RecordError("there is a plan: the reason is none of its constraints")
-    capacity = request.among(below).capacity
-    return f"there is no plan: it has room for {int(capacity.sum())} of {request.sizes[-1]} VMs"
+    room, wanted = int(request.among(below).capacity.sum()), request.sizes[-1]
+    of_these = f"of {wanted} VMs" if room < wanted else f"VMs, {wanted} are wanted"
+    return f"there is no plan: it has room for {room} {of_these}"
 
 
 def _with_one(

@@ -97,8 +97,8 @@ def _why_not(
         )
         return WhyNot(name, reason)
     if name in now:
-        leaf = now.leaf_of(name)
-        return _of_leaf(request, entry, name, leaf, limit)
+        found = _of_leaf(request, entry, name, now.leaf_of(name), limit)
+        return replace(found, reason=found.reason.replace("it is used:", "the leaf is used:", 1))
     for switch in now.switches_known_as(name):
         return _of_leaf(request, entry, name, switch, limit)
     return WhyNot(name, "it is not in the fabric")
