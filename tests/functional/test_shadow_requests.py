@@ -194,19 +194,27 @@ def test_a_request_that_nova_refuses_has_a_landing_nowhere(group, log, claimed):
     assert sum(landing["landed"]["hosts"].values()) == claimed
 
 
-def test_a_request_without_a_claim_is_logged_when_it_is_freed(group, log):
-    queue, states = queue_of(4), states_of()
-    group(queue=queue, left=4)
-    request = spec(count=4, uuid=queue[0])
+@pytest.mark.parametrize("hosts", [["n01", "n02"], []], ids=["landed", "without a claim"])
+def test_a_request_that_is_freed_is_logged_with_what_was_claimed_after_the_last_look(
+    group, log, hosts
+):
+    """Placement may take seconds for a claim, while Nova calls nothing of hpc_sched."""
+    queue, states = queue_of(2), states_of()
+    group(queue=queue, left=2)
+    request = spec(count=2, uuid=queue[0])
     run(states, request, *(made() for made in FILTERS))
     with mock.patch.object(landed_record, "QUIET", 0.0):
         landed_record.write_all()
+    for host in hosts:
+        place(states, [host], request)
     seen = [weakref.ref(state) for state in states]
     del states, request
     gc.collect()
-    assert not [one for one in seen if one() is not None]
     [landing] = read_landings(log)
-    assert landing["landed"]["released"] is True
+    assert landing["landed"]["hosts"] == dict.fromkeys(hosts, 1)
+    assert landing["landed"]["released"] == (not hosts)
+    gc.collect()
+    assert not [one for one in seen if one() is not None]
     assert not shadow._requests
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from nova import objects
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
@@ -33,9 +34,7 @@ IDLE = 60.0  # seconds after which any request is over; longer than a claim take
 # Requests that are followed. If the thread hangs, the records of earlier ones are lost.
 MAX_FOLLOWED = 1000
 
-# Log and record of a request that ends without a claim, in shadow mode.
-Failed = tuple[str, DecisionEntry]
-# A quiet request without claims is not kept alive, nor are its HostStates.
+# A quiet request without claims is not kept alive, nor are its HostStates, except in shadow mode.
 _followed: deque["_Watched"] = deque(maxlen=MAX_FOLLOWED)
 _lock = threading.Lock()  # of write_all
 
@@ -44,12 +43,22 @@ _lock = threading.Lock()  # of write_all
 class _Watched:
     reference: weakref.ref[Followed]
     kept: Followed | None
-    failed: Failed | None = None
+    spec: weakref.ref[objects.RequestSpec] | None
+
+    @property
+    def is_ended(self) -> bool:
+        """True if Nova has dropped the RequestSpec, as far as that is known."""
+        return self.spec is not None and self.spec() is None
 
 
-def follow(request: Followed) -> None:
-    """Log where the VMs of a request have landed once it is over."""
-    _followed.append(_Watched(weakref.ref(request), request))
+def follow(request: Followed, spec: objects.RequestSpec | None = None) -> None:
+    """Log where the VMs of a request have landed once it is over.
+
+    :param spec: whose end is that of the request: then one without a claim is logged too. The
+        HostStates stay for a look at what a slow claim has taken since the last one.
+    """
+    end = None if spec is None else weakref.ref(spec)
+    _followed.append(_Watched(weakref.ref(request), request, end))
     _thread.start()
 
 
@@ -58,11 +67,10 @@ def write_all() -> None:
     with _lock:
         for _ in range(len(_followed)):
             watched = _followed.popleft()
+            is_ended = watched.is_ended
             request = watched.kept or watched.reference()
             try:
-                if request is None:
-                    _log_failed(watched.failed)
-                elif not _log(request):
+                if request is not None and not _log(request, is_ended=is_ended):
                     _followed.append(_watched_again(watched, request))
             except Exception:
                 LOG.exception("Where the VMs of a request landed cannot be logged")
@@ -74,9 +82,8 @@ _thread = PeriodicThread(write_all, lambda: INTERVAL, "hpc_sched landed")
 def _watched_again(watched: _Watched, request: Followed) -> _Watched:
     if request.observer.placed().any():
         return replace(watched, kept=request)
-    if _idle(request) < QUIET:
-        return watched
-    return replace(watched, kept=None, failed=watched.failed or _failed(request))
+    is_kept = watched.spec is not None or _idle(request) < QUIET
+    return watched if is_kept else replace(watched, kept=None)
 
 
 def _idle(request: Followed) -> float:
@@ -84,21 +91,14 @@ def _idle(request: Followed) -> float:
     return time.monotonic() - request.observed_at
 
 
-def _failed(request: Followed) -> Failed | None:
-    """Return the record of a request that ends without a claim; None where there is none."""
+def _log_failed(request: Followed) -> None:
+    """Log a request that ends without a claim, in shadow mode."""
     logged = request.logged
-    if decision_record.mode() != SHADOW or logged is None or not logged.path:
-        return None
-    return logged.path, _entry(request.subject, LoggedLanding(released=True))
+    if decision_record.mode() == SHADOW and logged is not None and logged.path:
+        append(logged.path, _entry(request.subject, LoggedLanding(released=True)).as_json())
 
 
-def _log_failed(failed: Failed | None) -> None:
-    if failed is not None:
-        path, entry = failed
-        append(path, replace(entry, time=timeutils.utcnow().isoformat()).as_json())
-
-
-def _log(request: Followed) -> bool:
+def _log(request: Followed, *, is_ended: bool) -> bool:
     """Log a request if it is over, and return whether it is.
 
     Without claims there is no line, except in shadow mode. INFO if the request failed, or its VMs
@@ -108,13 +108,13 @@ def _log(request: Followed) -> bool:
     took = np.flatnonzero(placed > 0).tolist()
     is_shadow = decision_record.mode() == SHADOW
     if logged is None or not took:
-        if idle >= IDLE:
-            _log_failed(_failed(request))
+        if is_ended or idle >= IDLE:
+            _log_failed(request)
             return True
         return not is_shadow and logged is not None and logged.is_refused
     subject, has_failed = request.subject, request.observer.is_released
     is_over = has_failed or int(placed.sum()) >= subject.left
-    if idle < (QUIET if is_over else IDLE):
+    if not is_ended and idle < (QUIET if is_over else IDLE):
         return False
     hosts: Counter[str] = Counter()
     for i in took:

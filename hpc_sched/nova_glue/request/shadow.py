@@ -81,6 +81,7 @@ class _ShadowRequest:
 
     def follow(
         self,
+        spec: objects.RequestSpec,
         subject: Subject,
         fabric: loaded_topology.Fabric | None,
         states: States,
@@ -90,7 +91,7 @@ class _ShadowRequest:
         self.kept = None
         self.logged, self._subject, self._fabric = logged, subject, fabric
         self._observer = ClaimObserver(states)
-        landed_record.follow(self)
+        landed_record.follow(self, spec)
 
 
 # The requests being served, until Nova drops the RequestSpec.
@@ -243,7 +244,7 @@ def _log_early(
         members=None,
         by_topology=False,
     )
-    request.follow(subject, fabric, states, logged)
+    request.follow(spec, subject, fabric, states, logged)
 
 
 def _follow(
@@ -251,7 +252,7 @@ def _follow(
 ) -> None:
     state = served_requests.find_state(spec)
     assert state is not None
-    request.follow(state.subject, state.fabric, states, logged)
+    request.follow(spec, state.subject, state.fabric, states, logged)
 
 
 def _needs_proof(needs_proof: NeedsProof, spec: objects.RequestSpec) -> bool:
