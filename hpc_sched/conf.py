@@ -410,10 +410,14 @@ def errors(conf: cfg.ConfigOpts) -> Iterator[ValueError]:
             check_value(opt, getattr(conf.hpc_sched, opt.dest))
         except ValueError as error:
             yield error
+        except cfg.Error as error:  # such as a $name of an option that does not exist
+            yield exceptions.ConfigError(f"[hpc_sched] {opt.dest}: {error}")
     try:
         topology_options.check_patterns(conf)
     except ValueError as error:
         yield error
+    except cfg.Error:
+        pass  # has been yielded above
 
 
 def number(conf: cfg.ConfigOpts, name: str) -> float:
@@ -423,7 +427,7 @@ def number(conf: cfg.ConfigOpts, name: str) -> float:
     """
     try:
         value = float(conf.hpc_sched[name])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, cfg.Error):
         value = math.nan
     if math.isfinite(value):
         return value
@@ -437,7 +441,7 @@ def processor_speeds(conf: cfg.ConfigOpts) -> dict[str, float]:
     """
     try:
         return dict(conf.hpc_sched.processor_speeds)
-    except ValueError:
+    except (ValueError, cfg.Error):
         return {}
 
 

@@ -17,6 +17,7 @@ import nova.conf
 import pytest
 from oslo_utils import uuidutils
 
+from hpc_sched import exceptions
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import group_members
@@ -144,6 +145,18 @@ def test_an_index_that_cannot_be_read_is_logged(pair, start, tmp_path, caplog):
     check_same(pair)
 
 
+def test_a_scheduler_without_index_and_topology_starts(start, tmp_path):
+    path = tmp_path / "wrong.conf"
+    path.write_text("[hpc_sched]\ninterference_file = $undefined/index.csv\n")
+    CONF(["--config-file", str(path)])
+    try:
+        start(topology_file=str(tmp_path / "none.yaml"))
+        with pytest.raises(exceptions.TopologyError, match=r"none\.yaml"):
+            loaded_topology.current()
+    finally:
+        CONF([], default_config_files=[])
+
+
 def test_a_log_that_cannot_be_written_is_logged(pair, start, tmp_path, caplog):
     start(decision_log=str(tmp_path))
     check_same(pair)
@@ -158,6 +171,11 @@ def test_a_log_that_cannot_be_written_is_logged(pair, start, tmp_path, caplog):
         "hop_byte_weight_multiplier = much",
         "topology_driver = nope",
         "topology_reload_interval = often",
+        "topology_reload_interval = $undefined",
+        "decision_log = $undefined/log",
+        "interference_file = $undefined/index.csv",
+        "processor_speeds = $undefined",
+        "hop_byte_weight_multiplier = $undefined",
     ],
 )
 def test_options_with_invalid_values_are_logged(pair, start, tmp_path, caplog, lines):

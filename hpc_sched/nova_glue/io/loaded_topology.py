@@ -294,7 +294,7 @@ def reload_interval() -> float:
     """Return the seconds between two reads; the default if the option is invalid."""
     try:
         return float(CONF.hpc_sched.topology_reload_interval)
-    except ValueError:  # reload() logs it
+    except (ValueError, cfg.Error):  # reload() logs it
         return float(topology_options.TOPOLOGY_RELOAD_INTERVAL)
 
 

@@ -80,6 +80,14 @@ def _line(group: str, name: str) -> str:
     return f"[{group}] {name} = {value}"
 
 
+def _has_index() -> bool:
+    """True if an interference index is configured; False if the option cannot be read."""
+    try:
+        return bool(CONF.hpc_sched.interference_file)
+    except (cfg.Error, ValueError):
+        return False
+
+
 def use_topology(digest: str, described: str) -> None:
     """Note the topology and the options in use; log all digests if one has changed.
 
@@ -94,7 +102,7 @@ def use_topology(digest: str, described: str) -> None:
             version=hpc_sched.__version__,
             options=digests.of(lines),
             topology=digest,
-            interference=before.index if CONF.hpc_sched.interference_file else None,
+            interference=before.index if _has_index() else None,
         )
         if now == before.scheduler:
             return

@@ -38,16 +38,16 @@ def start() -> None:
 
     :raises exceptions.InterferenceError: if it is missing or wrong; in shadow mode that is logged
     """
-    path = CONF.hpc_sched.interference_file
-    if not path:
-        return
-    if not conf.is_shadow(CONF):
-        _file.start(path)
-        return
     try:
-        _file.current(path)
+        path = CONF.hpc_sched.interference_file
+        if path and conf.is_shadow(CONF):
+            _file.current(path)
+        elif path:
+            _file.start(path)
     except Exception:
-        LOG.exception("The interference index %s cannot be read", path)
+        if not conf.is_shadow(CONF):
+            raise
+        LOG.exception("[hpc_sched] interference_file cannot be read")
 
 
 def incompatible(name: str | None) -> frozenset[str]:
