@@ -254,3 +254,7 @@ def test_a_bug_is_logged_and_nova_does_not_notice(pair, start, monkeypatch, wher
     if name in ("decide", "__init__", "group_request", "read", "get_state"):
         reasons = {json.dumps(one.get("reason")) for one in read_decisions(log)}
         assert any("RuntimeError: a bug" in reason for reason in reasons), reasons
+    if name != "append":
+        # Each landing has its decision.
+        decided = {one["instance"] for one in read_decisions(log)}
+        assert {one["instance"] for one in read_landings(log)} <= decided

@@ -67,15 +67,18 @@ def log(state: GroupState, answer: Plan | Rejection, refused: str | None = None)
         _count(state, answer, refused)
         request, made = state.group_request(), _logged(state, answer)
         is_proven = not isinstance(answer, Plan) or answer.is_proven
-        path: str | None = CONF.hpc_sched.decision_log
-        state.logged = LoggedDecision(made, path, is_refused=refused is not None)
         LOG.info("%s", _sentence(state, request, made, refused, is_proven))
+        path: str | None = CONF.hpc_sched.decision_log
+        entry: DecisionEntry | None = None
         if path:
             uses_shunned = isinstance(answer, Plan) and request.uses_shunned(answer)
             entry = _entry(state, request, made, refused)
             entry = replace(entry, proven=is_proven, uses_shunned=uses_shunned)
             if conf.is_shadow(CONF) and isinstance(answer, Plan):
                 entry = replace(entry, own_plan=_own_plan(state, request, answer))
+        # Only what has a record is followed.
+        state.logged = LoggedDecision(made, path, is_refused=refused is not None)
+        if path and entry is not None:
             append(path, entry.as_json())
     except Exception:
         LOG.exception("The decision on instance %s cannot be logged", state.request.instance_uuid)
