@@ -139,6 +139,20 @@ def test_a_plan_that_is_not_compared_is_counted_and_named(tmp_path, capsys, outc
     assert (found["Compared"], found["Not compared"], found["Plan"], found["Stock"]) == (1, 1, 7, 8)
 
 
+def test_decisions_of_one_request_are_compared_in_their_order(tmp_path, capsys):
+    """A live migration schedules again at once if the host that it got turns out to be unfit."""
+    first, other = planned(6), planned(10, left=8)
+    again = {key: first[key] for key in ("request_id", "instance")}
+    second = {**planned(7), **again}
+    log = written(tmp_path / "log", first, second, other, landed(first, 8), landed(second, None))
+    assert main.main(["report", "shadow", log]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert f"1 request not compared: {shadow_totals.ON_ISLANDS}" in shown
+    assert not [line for line in shown if "without its decision" in line]
+    found = total(report(capsys, log))
+    assert (found["Compared"], found["Plan"], found["Stock"]) == (1, 6, 8)
+
+
 def test_a_plan_for_other_requests_too_counts_with_the_vms_of_its_own(tmp_path, capsys):
     own = {**plan(leaf1=2, leaf2=2), "hop_bytes": 14}
     one = planned(100, 9, own_plan=own) | {"left": 4}
@@ -180,6 +194,7 @@ def test_a_period_has_the_decisions_from_its_beginning_to_before_its_end(tmp_pat
     "wrong",
     [
         ["--since", "monday"],
+        ["--since", "0001-01-01T00:00+10:00"],
         ["--since", "2026-11-02", "--until", "2026-11-02"],
     ],
     ids=" ".join,
@@ -205,6 +220,12 @@ def test_hostile_lines_are_skipped_and_counted(tmp_path, capsys):
     assert main.main(["report", "shadow", str(path)]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert f"{len(hostile)} lines left out: that cannot be read" in shown
+
+
+def test_absurd_times_of_decisions_leave_the_sums_numbers(tmp_path, capsys):
+    log = written(tmp_path / "log", *(planned(6, seconds=1.7e308) for _ in range(2)))
+    assert main.main(["report", "shadow", log, "-f", "json"]) == 0
+    assert "Infinity" not in capsys.readouterr().out
 
 
 def test_names_of_projects_do_not_reach_the_terminal_as_they_are(tmp_path, capsys):
@@ -238,6 +259,9 @@ def test_memory_is_bounded_by_the_decisions_that_wait_and_the_projects(monkeypat
         largest = max(largest, len(reader._waiting))
     assert largest <= 10
     assert totals.all.requests == 100
+    same = planned(1)
+    found = list(reader.pairs(json.dumps(same).encode() for _ in range(100)))
+    assert len(found) == 100
     assert len({project for project, _, _ in totals.rows()}) == 5 + len(("others", "all"))
 
 

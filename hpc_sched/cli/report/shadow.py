@@ -149,11 +149,11 @@ def _time(text: str) -> datetime:
     """Return a time of the command line; without a zone it is UTC."""
     try:
         found = datetime.fromisoformat(text)
-    except ValueError as failure:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError) as failure:
         raise argparse.ArgumentTypeError(
             f"expected a date or time such as 2026-11-02T18:00, found {text!r}"
         ) from failure
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 def _shown(lines: Iterator[bytes], name: str, progress: output.StatusLine) -> Iterator[bytes]:

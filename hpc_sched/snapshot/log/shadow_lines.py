@@ -10,7 +10,9 @@ from hpc_sched.core.decision_entry import LANDED, SHADOW
 
 # Decisions that wait for their landing; the oldest one is given up beyond it.
 MAX_WAITING = 100_000
+MAX_SAME = 16  # decisions on one request, as Nova schedules it again, that wait
 MAX_VMS = 1_000_000  # of a request; no record of hpc_sched has more
+MAX_SECONDS = 1e6  # likewise
 
 
 class LinePlan(msgspec.Struct, frozen=True):
@@ -73,8 +75,8 @@ class ShadowReader:
     others: int = 0  # records that are not of shadow mode
     outside: int = 0  # decisions outside the period
     unmatched: int = 0  # landings without a decision
-    # Decision by request; None for one outside the period.
-    _waiting: dict[tuple[str | None, str | None], ShadowDecision | None] = field(
+    # Decisions by request, oldest first; None for one outside the period.
+    _waiting: dict[tuple[str | None, str | None], list[ShadowDecision | None]] = field(
         default_factory=dict
     )
 
@@ -98,25 +100,33 @@ class ShadowReader:
             if line.decision == LANDED:
                 if key not in self._waiting:
                     self.unmatched += 1
-                elif (decided := self._waiting.pop(key)) is not None:
+                    continue
+                # Each of them has a landing, in the order of the decisions.
+                decided = self._waiting[key].pop(0)
+                if not self._waiting[key]:
+                    del self._waiting[key]
+                if decided is not None:
                     yield decided, line.landed
                 continue
-            before = self._waiting.pop(key, None)
-            if before is not None:
-                yield before, None
             is_inside = (self.since is None or self.since <= at) and (
                 self.until is None or at < self.until
             )
             self.outside += not is_inside
-            self._waiting[key] = _decision(line) if is_inside else None
+            same = self._waiting.setdefault(key, [])
+            same.append(_decision(line) if is_inside else None)
+            if len(same) > MAX_SAME:
+                yield from _without_landing([same.pop(0)])
             if len(self._waiting) > MAX_WAITING:
-                oldest = self._waiting.pop(next(iter(self._waiting)))
-                if oldest is not None:
-                    yield oldest, None
-        for decided in self._waiting.values():
-            if decided is not None:
-                yield decided, None
+                yield from _without_landing(self._waiting.pop(next(iter(self._waiting))))
+        for same in self._waiting.values():
+            yield from _without_landing(same)
         self._waiting.clear()
+
+
+def _without_landing(
+    decisions: Iterable[ShadowDecision | None],
+) -> Iterator[tuple[ShadowDecision, None]]:
+    return ((decided, None) for decided in decisions if decided is not None)
 
 
 def _decision(line: Line) -> ShadowDecision:
@@ -125,7 +135,7 @@ def _decision(line: Line) -> ShadowDecision:
         project=line.project,
         vms=min(max(line.left or 0, 0), MAX_VMS),
         decision=line.decision,
-        seconds=max(line.seconds or 0.0, 0.0),
+        seconds=min(max(line.seconds or 0.0, 0.0), MAX_SECONDS),
         plan=line.own_plan or line.plan,
         is_proven=line.proven,
         is_degraded=bool(line.degraded),
