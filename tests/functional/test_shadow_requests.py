@@ -164,6 +164,36 @@ def test_weighers_alone_plan_too(group, log):
     assert (decision["decision"], sum(decision["plan"]["hosts"].values())) == ("planned", 3)
 
 
+def test_with_one_host_plan_and_landing_are_logged_although_filters_of_nova_follow(group, log):
+    """For one host Nova calls no weigher."""
+    names = [made.__name__ for made in FILTERS] + ["ComputeFilter"]
+    CONF.set_override("enabled_filters", names, "filter_scheduler")
+    queue, states = queue_of(1), states_of("leaf1")[:1]
+    group(queue=queue, left=1)
+    request = spec(uuid=queue[0])
+    run(states, request, *(made() for made in FILTERS))
+    place(states, [states[0].nodename], request)
+    [decision], [landing] = read_decisions(log), read_landings(log)
+    assert decision["decision"] == "planned"
+    assert landing["landed"]["hosts"] == {states[0].nodename: 1}
+
+
+def test_hosts_that_only_hpc_sched_would_have_removed_are_a_refusal(group, log, monkeypatch):
+    names = [HPCDedicatedHostFilter.__name__, "ComputeFilter"]
+    CONF.set_override("enabled_filters", names, "filter_scheduler")
+    queue, states = queue_of(2), states_of()
+    group(queue=queue, left=2)
+    taken = [state.nodename for state in states[:2]]
+    hosts_have(monkeypatch, {host: [Application("extreme", group="x")] for host in taken})
+    request = spec(count=2, uuid=queue[0])
+    assert run(states, request, HPCDedicatedHostFilter()) == states
+    # Nova's own filter leaves those alone that hpc_sched would have removed.
+    weights(states[:2], request)
+    [decision] = read_decisions(log)
+    assert decision["decision"] == "refused"
+    assert "no host is left" in decision["reason"]
+
+
 def test_a_plan_for_vms_of_other_requests_has_the_part_of_its_own(group, log):
     queue, states = queue_of(6), states_of()
     group(queue=queue, left=2)

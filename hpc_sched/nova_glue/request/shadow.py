@@ -32,6 +32,8 @@ from hpc_sched.nova_glue.request import served_requests
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
+NO_HOST = "no host is left: other filters remove those that hpc_sched keeps"
+
 States = list[host_manager.HostState]
 Keep = Callable[[States, objects.RequestSpec], States]
 NeedsProof = Callable[[objects.RequestSpec], bool]
@@ -121,8 +123,7 @@ def run_filter(
         request.filters.add(name)
         candidates = request.among(states)
         if not candidates:
-            why = "no host is left: other filters remove those that hpc_sched keeps"
-            _refuse(request, spec, states, candidates, why)
+            _refuse(request, spec, states, candidates, NO_HOST)
             return
         kept = candidates
         try:
@@ -141,7 +142,7 @@ def run_filter(
                 _refuse(request, spec, states, candidates, why)
                 return
         request.keep(kept, states)
-        if _is_last(name):
+        if _is_last(name, len(states)):
             _decide(request, states, spec)
     except Exception:
         LOG.exception("%s failed in shadow mode", name)
@@ -151,8 +152,12 @@ def end(states: States, spec: objects.RequestSpec) -> None:
     """Log the decision on a request at its first weighing, unless a filter has."""
     try:
         request = _request(spec)
-        if not request.is_decided:
+        if request.is_decided:
+            return
+        if request.among(states):
             _decide(request, states, spec)
+        else:
+            _refuse(request, spec, states, [], NO_HOST)
     except Exception:
         LOG.exception("A weigher failed in shadow mode")
 
@@ -167,12 +172,18 @@ def _request(spec: objects.RequestSpec) -> _ShadowRequest:
     return found
 
 
-def _is_last(name: str) -> bool:
-    """True if the decision is logged after a filter; else a weigher follows."""
+def _is_last(name: str, hosts: int) -> bool:
+    """True if the decision is logged after a filter; else a weigher follows.
+
+    :param hosts: that Nova may choose from
+    """
     plugins = configured_plugins.enabled()
     behind = plugins.filters[plugins.filters.index(name) + 1 :] if name in plugins.filters else ()
-    # Nova's own filters behind those of hpc_sched remove candidates too.
-    return not behind or (not plugins.multipliers and not set(FILTER_ORDER) & set(behind))
+    if not behind:
+        return True
+    # Nova's own filters behind those of hpc_sched remove candidates too; for one host Nova calls
+    # no weigher.
+    return not set(FILTER_ORDER) & set(behind) and (hosts == 1 or not plugins.multipliers)
 
 
 def _decide(request: _ShadowRequest, states: States, spec: objects.RequestSpec) -> None:
