@@ -128,6 +128,7 @@ def test_refusals_are_counted_by_what_nova_did(tmp_path, capsys):
         ),
         pytest.param(lambda one: [landed(one, None)], shadow_totals.ON_ISLANDS, id="islands"),
         pytest.param(lambda one: [landed(one, -1)], shadow_totals.ON_ISLANDS, id="a wrong cost"),
+        pytest.param(lambda one: [landed(one, 5e-324)], shadow_totals.ON_ISLANDS, id="a tiny cost"),
     ],
 )
 def test_a_plan_that_is_not_compared_is_counted_and_named(tmp_path, capsys, outcome, why):

@@ -130,7 +130,8 @@ def _order(item: tuple[tuple[str, int], Totals]) -> tuple[bool, str, bool, int]:
 
 
 def _is_cost(value: float | None) -> bool:
-    return value is not None and 0 <= value <= MAX_COST
+    # Costs are whole numbers; a tiny one would make a ratio infinite.
+    return value is not None and (value == 0 or 1 <= value <= MAX_COST)
 
 
 def _obstacle(plan: LinePlan, vms: int, landed: LineLanding) -> str | None:
