@@ -11,7 +11,7 @@ import pytest
 
 import hpc_sched.page
 from hpc_sched.cli import main
-from hpc_sched.snapshot.log import log_lines, shadow_lines, shadow_totals
+from hpc_sched.snapshot.log import log_lines, logged_decisions, shadow_lines, shadow_totals
 from hpc_sched.snapshot.log.shadow_lines import ShadowReader
 from hpc_sched.snapshot.log.shadow_totals import ShadowTotals, size_class, size_text
 
@@ -152,6 +152,14 @@ def test_decisions_of_one_request_are_compared_in_their_order(tmp_path, capsys):
     assert not [line for line in shown if "without its decision" in line]
     found = total(report(capsys, log))
     assert (found["Compared"], found["Plan"], found["Stock"]) == (1, 6, 8)
+
+
+def test_explain_has_the_landings_of_one_request_in_the_order_of_its_decisions():
+    first = planned(6)
+    second = {**planned(7), **{key: first[key] for key in ("request_id", "instance")}}
+    records = [first, second, landed(first, 8), landed(second, 9)]
+    pairs = logged_decisions.with_landings(records)
+    assert pairs == [(first, records[2]), (second, records[3])]
 
 
 def test_a_plan_for_other_requests_too_counts_with_the_vms_of_its_own(tmp_path, capsys):

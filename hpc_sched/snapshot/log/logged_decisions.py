@@ -10,7 +10,7 @@ from typing import Any, Self, get_type_hints
 import msgspec
 
 from hpc_sched import exceptions, files
-from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedScheduler
+from hpc_sched.core.decision_entry import LANDED, SHADOW, DecisionEntry, LoggedScheduler
 from hpc_sched.json_values import ValueCounter
 from hpc_sched.snapshot.log import log_lines
 
@@ -111,16 +111,20 @@ def with_landings(
     :param last: only the newest decision
     """
     found: list[tuple[Record, Record | None]] = []
-    decided: dict[object, int] = {}  # request to the index of its decision
+    decided: dict[object, list[int]] = {}  # request to the indices of its decisions
     for record in records:
         entry = entry_of(record)
         key = (entry.request_id, entry.instance)
-        if entry.decision == LANDED and key in decided:
-            at = decided.pop(key)
+        if entry.decision == LANDED and decided.get(key):
+            at = decided[key].pop(0)
             found[at] = (found[at][0], record)
             continue
         if entry.decision != LANDED:
-            decided[key] = len(found)
+            same = decided.setdefault(key, [])
+            if entry.mode != SHADOW:
+                # Not each decision has a landing.
+                same.clear()
+            same.append(len(found))
         found.append((record, None))
     if not last:
         return found
