@@ -185,7 +185,8 @@ def test_rotated_and_packed_files_are_read_once_in_the_order_of_time(tmp_path, c
     # The landing is in the file after that of the decision.
     written(tmp_path / "log.1", landed(first), second, landed(second), third)
     log = written(tmp_path / "log", landed(third))
-    for names in ([log], [log, str(packed), str(tmp_path / "log.1")]):
+    older = [str(packed), str(tmp_path / "log.1")]
+    for names in ([log], [log, *older], [*older, log]):
         found = total(report(capsys, *names))
         assert (found["Requests"], found["Compared"], found["Plan"]) == (3, 3, 21)
 

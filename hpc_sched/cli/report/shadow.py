@@ -1,6 +1,7 @@
 """hpc-sched report shadow."""
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -85,10 +86,12 @@ cannot be read or written, 2 wrong usage
         totals = ShadowTotals()
         progress = output.StatusLine(sys.stderr, _PAUSE)
         seen: set[tuple[int, int]] = set()
-        for log in parsed_args.logs:
-            lines = _shown(log_lines.oldest_first(log, seen), log, progress)
-            for _ in totals.add_all(reader.pairs(lines)):
-                pass
+        # As one: rotated files may be named one by one, and a landing be in the next.
+        lines = itertools.chain.from_iterable(
+            _shown(log_lines.oldest_first(log, seen), log, progress) for log in parsed_args.logs
+        )
+        for _ in totals.add_all(reader.pairs(lines)):
+            pass
         progress.end()
         notes = list(_notes(reader, totals.all))
         if not totals.all.requests:

@@ -83,7 +83,7 @@ class ShadowReader:
     def pairs(self, lines: Iterable[bytes]) -> Iterator[tuple[ShadowDecision, LineLanding | None]]:
         """Yield each decision with the landing that follows it, or None.
 
-        :param lines: of one log, oldest first; not cut in the middle of a request
+        :param lines: of logs, each oldest first
         """
         for text in lines:
             self.lines += 1
