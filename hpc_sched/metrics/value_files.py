@@ -119,7 +119,7 @@ class Slot:
         os.close(self._lock)
 
     def _keep_lock(self) -> None:
-        """Lock the slot again if somebody has removed its file, and perhaps the others."""
+        """Lock the slot again if its file has been removed, and perhaps the others."""
         path = _lock_file(self._directory, self._number)
         try:
             is_there = os.path.samestat(os.lstat(path), os.fstat(self._lock))
