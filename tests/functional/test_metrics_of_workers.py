@@ -104,12 +104,13 @@ def place(mixed: Mixed, worker: Worker, count: int, policy: str = "soft-anti-aff
 
 
 def series(found: Samples, name: str) -> dict[str, float]:
-    """Return the values of a metric by its first label that is not the mode."""
-    return {
-        next((value for label, value in sorted(labels) if label != "mode"), ""): value
-        for (metric, labels), value in found.items()
-        if metric == f"hpc_sched_{name}"
-    }
+    """Return the values of a metric by its first label that is not the mode, all modes added."""
+    values: dict[str, float] = {}
+    for (metric, labels), value in found.items():
+        if metric == f"hpc_sched_{name}":
+            first = next((text for label, text in sorted(labels) if label != "mode"), "")
+            values[first] = values.get(first, 0) + value
+    return values
 
 
 def test_metrics_are_there_before_the_first_request(workers):
