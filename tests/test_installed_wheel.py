@@ -32,7 +32,7 @@ BROUGHT_BY = {
     "nova": {"nova", "keystoneauth1", "sqlalchemy"},
     "demo": {"fixtures", "oslotest", "placement", "testtools"},
     "cloud": {"openstack"},
-    "sim": {"jinja2", "joblib", "matplotlib", "tqdm"},
+    "sim": {"jinja2", "joblib", "markupsafe", "matplotlib", "tqdm"},
     "distributed": {"distributed"},
     "metrics": {"prometheus_client"},
     "osc": {"openstackclient", "osc_lib"},
