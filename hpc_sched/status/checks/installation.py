@@ -21,7 +21,8 @@ def check_versions(_cloud: InspectedCloud, distribution: str = "hpc-sched") -> l
     """Return whether what a package requires, with its extra ``nova``, is installed."""
     package = importlib.metadata.distribution(distribution)
     found: list[Result] = []
-    supported = package.metadata["Requires-Python"] or ""
+    # Where the package importlib_metadata is installed, absent keys raise KeyError.
+    supported = "".join(package.metadata.get_all("Requires-Python") or ())
     version = platform.python_version()
     if version not in SpecifierSet(supported):
         text = f"Python {version} is not supported: expected {supported}."
