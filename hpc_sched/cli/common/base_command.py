@@ -24,6 +24,7 @@ class HPCSchedCommand(Command):
 
     EPILOG: str  # examples and exit codes
     exit_code = 0
+    failed_code = 1  # exit code after an error
     # Connects to the cloud in place of an option that names it.
     cloud: Connect | None = None
 
@@ -56,7 +57,7 @@ class HPCSchedCommand(Command):
             self.app.LOG.error(error, exc_info=bool(self.app.options.debug))
             for problem in getattr(error, "problems", ())[1:]:
                 self.app.LOG.error(problem)
-            return 1
+            return self.failed_code
 
     def write_lines(self, lines: Iterable[str]) -> None:
         """Write lines to standard output; escape what a terminal would obey.

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 
 from hpc_sched import exceptions
-from hpc_sched.cli.common import output, sources
+from hpc_sched.cli.common import sources
 from hpc_sched.cli.common.argument_types import add_flag
 from hpc_sched.cli.common.base_command import Table, TextLister
 from hpc_sched.snapshot.host_usage import FabricUsage
@@ -181,6 +181,8 @@ class TopologyDiff(TextLister):
     description is no difference.
     """
 
+    failed_code = TROUBLE
+
     EPILOG = """\
 examples:
 
@@ -203,15 +205,6 @@ exit codes, as those of diff(1): 0 the same, 1 different, 2 trouble or wrong usa
         parser.add_argument("new", nargs="?", metavar="B", help=what)
         add_flag(parser, "--brief", "one line, as the scheduler logs it")
         sources.add_topology_arguments(parser, "B")
-
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command; return the exit code."""
-        try:
-            return super().run(parsed_args)
-        except exceptions.HPCSchedError as error:
-            for problem in getattr(error, "problems", ()) or (str(error),):
-                output.say(problem)
-            return TROUBLE
 
     def check(self, args: argparse.Namespace) -> None:
         """Refuse, with exit code 2, to read standard input twice."""
