@@ -103,7 +103,7 @@ def look() -> None:
 
 def _is_done(one: _Followed) -> bool:
     gang, state = one.gang, one.state
-    is_released = state.is_over
+    is_released = state.observer.is_released
     is_over = one.is_over or one.spec() is None or is_released
     state.settle()
     if is_released:

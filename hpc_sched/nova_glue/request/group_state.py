@@ -214,11 +214,6 @@ class GroupState:
             self.gang.settle(uuid, claimed["allocations"])
 
     @property
-    def is_over(self) -> bool:
-        """True once Nova has released its claims of the request after NoValidHost."""
-        return self.observer.is_released
-
-    @property
     def observer(self) -> ClaimObserver:
         """The HostStates of the first call."""
         return self.claims.hosts
