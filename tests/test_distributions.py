@@ -32,13 +32,14 @@ RELEASED = os.environ.get("HPC_SCHED_TEST_DIST")
 
 def built(target: Path, tree: Path = ROOT, umask: int = 0o022, **variables: str) -> Path:
     """Build both into a folder and return it."""
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, tree / ".ci" / "dist", target],
         env={**os.environ, **variables},
         umask=umask,
-        check=True,
         capture_output=True,
+        text=True,
     )
+    assert done.returncode == 0, done.stderr
     return target
 
 

@@ -11,48 +11,47 @@ from pathlib import Path
 import pytest
 
 import hpc_sched
+from tests import checkouts
+from tests.checkouts import GIT, ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
-
-# Nothing of the user's own settings of git.
-GIT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "t"),
-    **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "t@example.org"),
+OTHER = 12345  # a user
+# Files that name a wheel.
+NAMES = {
+    "README.rst": "   pip install hpc_sched-{}-py3-none-any.whl\n",
+    "docs/examples/Dockerfile": "COPY hpc_sched-{}-py3-none-any.whl /tmp/\n",
 }
 
 
 class Checkout:
-    """A repository with the script, a pyproject.toml and release notes."""
+    """A repository with the script, a pyproject.toml, two files that name a wheel, and notes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / ".ci").mkdir(parents=True)
         shutil.copy(ROOT / ".ci" / "version", folder / ".ci")
+        (folder / "docs" / "examples").mkdir(parents=True)
 
-    def git(self, *arguments: str) -> None:
-        subprocess.run(["git", *arguments], cwd=self.folder, env=GIT, check=True)
+    def write(self, version: str) -> None:
+        """Write what has the version."""
+        (self.folder / "pyproject.toml").write_text(f'[project]\nversion = "{version}"\n')
+        for name, text in NAMES.items():
+            (self.folder / name).write_text(text.format(version.partition(".dev")[0]))
 
     def commit(self, version: str, note: str | None = None, tag: str | None = None) -> None:
         """Commit a version, with a new note; tag the commit."""
-        if not (self.folder / ".git").exists():
-            self.git("init", "-q")
-        (self.folder / "pyproject.toml").write_text(f'[project]\nversion = "{version}"\n')
+        self.write(version)
         if note:
             path = self.folder / "releasenotes" / "notes" / f"{note}-0123456789abcdef.yaml"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"features:\n  - {note}\n")
-        self.git("add", ".")
-        self.git("commit", "-q", "--allow-empty", "-m", version)
+        checkouts.commit(self.folder, version)
         if tag:
-            self.git("tag", tag)
+            checkouts.git(self.folder, "tag", tag)
 
-    def checked(self) -> tuple[int, str]:
+    def checked(self, *arguments: str) -> tuple[int, str]:
         """Return the exit code of the script and what it prints."""
         done = subprocess.run(
-            [sys.executable, ".ci/version"],
+            [sys.executable, ".ci/version", *arguments],
             cwd=self.folder,
             env=GIT,
             stdout=subprocess.PIPE,
@@ -144,9 +143,39 @@ def test_a_version_that_is_no_release_of_ours_fails(checkout: Checkout):
     assert "version '0.1': expected X.Y.Z or X.Y.Z.devN" in text
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("version", ["0.2.0", "0.2.0.dev3"])
+def test_a_page_that_names_another_release_fails(checkout: Checkout, name: str, version: str):
+    checkout.commit(version)
+    assert checkout.checked()[0] == 0
+    (checkout.folder / name).write_text("pip install hpc_sched-0.2.0.dev3-py3-none-any.whl\n")
+    said = f"{name}: names 0.2.0.dev3: expected 0.2.0, which .ci/version {version} writes\n"
+    assert checkout.checked() == (1, said)
+
+
+def test_the_version_is_set_in_all_files_that_have_it(checkout: Checkout):
+    checkout.write("0.1.0")
+    assert checkout.checked("0.2.0.dev0") == (0, "\n".join(["pyproject.toml", *NAMES, ""]))
+    assert checkout.checked()[1].startswith("version 0.2.0.dev0: ")
+    for name in NAMES:
+        assert "hpc_sched-0.2.0-py3" in (checkout.folder / name).read_text()
+    # The pages have the name of the release already.
+    assert checkout.checked("0.2.0") == (0, "pyproject.toml\n")
+    assert checkout.checked("0.2.0") == (0, "")
+
+
+@pytest.mark.parametrize("version", ["0.2", "v0.2.0", "0.2.0rc1"])
+def test_what_is_no_version_is_not_set(checkout: Checkout, version: str):
+    checkout.write("0.1.0")
+    code, text = checkout.checked(version)
+    assert code == 2
+    assert f"'{version}': expected X.Y.Z or X.Y.Z.devN" in text
+    assert checkout.checked()[1].startswith("version 0.1.0: ")
+
+
 def test_outside_git_there_is_nothing_to_compare_with(checkout: Checkout):
     """As in an unpacked sdist, also where that is in the checkout of something else."""
-    (checkout.folder / "pyproject.toml").write_text('[project]\nversion = "0.1.0"\n')
+    checkout.write("0.1.0")
     said = (0, "version 0.1.0: compared with no tags: not a git checkout\n")
     assert checkout.checked() == said
     subprocess.run(["git", "init", "-q", ".."], cwd=checkout.folder, env=GIT, check=True)
@@ -175,3 +204,25 @@ def test_a_shallow_clone_knows_the_tag_of_its_commit_alone(
     found, said = checkout.checked()
     assert found == code
     assert text in said
+
+
+def test_a_checkout_of_another_owner_is_compared_too(checkout: Checkout):
+    if os.geteuid() != 0:
+        pytest.skip("only root may give a file to another user")
+    checkout.commit("0.1.0", note="first", tag="v0.2.0")
+    for path in (checkout.folder, *checkout.folder.rglob("*")):
+        os.chown(path, OTHER, OTHER, follow_symlinks=False)
+    code, text = checkout.checked()
+    assert code == 1
+    assert "version 0.1.0: expected 0.2.0, HEAD has the tag v0.2.0" in text
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a repository"])
+def test_a_checkout_that_git_cannot_read_is_an_error(checkout: Checkout, inside: bool):
+    if inside:
+        checkouts.git(checkout.folder.parent, "init", "-q")
+    checkout.commit("0.1.0", note="first", tag="v0.1.0")
+    (checkout.folder / ".git" / "HEAD").write_text("")
+    code, text = checkout.checked()
+    assert code == 1
+    assert text == "git cannot read this checkout, see git status: is HEAD a release?\n"
