@@ -12,12 +12,13 @@ from hpc_sched.core.constraints import NO_CONSTRAINTS, level_of
 from hpc_sched.core.extra_specs import GROUP_SIZE, MAX_LEAVES
 from hpc_sched.core.placement_input import PlacementInput
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
-from hpc_sched.core.plan.problem import Problem
+from hpc_sched.core.plan.problem import Problem, host_counts
 from hpc_sched.core.plan.pruning import permitted_hosts
 from hpc_sched.core.plan.ranking import plan_order, planned_counts, spare_order
-from hpc_sched.core.plan.rejection import conflict_of, largest_gang, rejected
+from hpc_sched.core.plan.rejection import conflict_of, largest_gang
 from hpc_sched.core.plan.result import Plan, Refusal, Rejection
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit
+from hpc_sched.core.plan_by_service import plan_by_service, rejected_by_service
 from hpc_sched.core.room.scarcity import scarcest
 from hpc_sched.topology import plurals
 
@@ -48,8 +49,8 @@ class GroupRequest(PlacementInput):
         A VM that moves goes to where all members that must move as well have room next to the
         group, them included, or else to where the most of them can follow.
 
-        A plan made after the limit may not be the best (``is_proven``). A Rejection is always
-        proven: if the plans made after the limit break the policy, all are made again without it.
+        A plan made after the limit may not be the best (``is_proven``); a Rejection does not
+        depend on it. With services of many nodes, see :func:`plan_by_service`.
 
         :param limit: of all plans that are made for this decision
         :raises exceptions.RequestError: for a level that the topology does not have
@@ -67,8 +68,9 @@ class GroupRequest(PlacementInput):
         for _ in range(MAX_CHECKS):
             if not isinstance(answer, Plan):
                 return answer
-            # Several hypervisors may be one host of the topology.
-            planned = np.minimum(request.per_hypervisor(answer), request.room)
+            # Of several hypervisors of one host of the topology any may take its VMs.
+            on_hosts = host_counts(self.topology, answer.hosts)
+            planned = np.minimum(on_hosts[self.hosts_of_rows], request.room)
             rooms = self.check.verified(planned)
             if (planned <= rooms).all():
                 return answer
@@ -87,33 +89,19 @@ class GroupRequest(PlacementInput):
     def _plan(self, limit: TimeLimit) -> Plan | Rejection:
         """Return the answer of :meth:`_decide` on all candidates, shunned or not."""
         problem = self.spread().problem()
-        answer = solve_sizes(problem, self._sizes_of_move(problem), self.active, limit)
-        if isinstance(answer, Rejection) or self._keeps_policy(answer):
+        sizes = self._sizes_of_move(problem)
+        answer = solve_sizes(problem, sizes, self.active, limit)
+        policy = self.hard_policy
+        if policy is None:
             return answer
-        is_proven = answer.is_proven
-        # A service of many nodes: capacities are exact for each leaf, not for several together.
-        switches = [self.switches(level) for level in range(2, self.topology.depth + 1)]
-        plans: list[Plan] = []
-        for room in server_group_policy.by_service(
-            self.hard_policy, self.room, self.sizes, self.per_hypervisor(answer), switches
-        ):
-            found = solve_sizes(self.problem_of(room), self.sizes, self.active, limit)
-            if isinstance(found, Rejection):
-                answer = found
-                continue
-            is_proven &= found.is_proven
-            if self._keeps_policy(found):
-                plans.append(found)
-        if plans:
-            best = min(plans, key=lambda plan: (-plan.count, plan.hop_bytes))
-            return replace(best, is_proven=is_proven)
-        if not is_proven and self.server_group_policy == "anti-affinity":
-            # The best plan may keep the policy where another one does not.
-            return self._plan(NO_LIMIT)
-        if isinstance(answer, Plan):
-            # No service takes all VMs; the Rejection lists what fits.
-            return rejected(self.problem(), self.sizes[-1], require=None, max_leaves=None)
-        return answer
+        if isinstance(answer, Rejection):
+            if policy.policy == "anti-affinity" and not policy.has_single_nodes:
+                return rejected_by_service(self, answer.count)
+            return answer
+        planned = self.per_hypervisor(answer, self.capacity)
+        if server_group_policy.keeps(policy, planned):
+            return answer
+        return plan_by_service(self, policy, sizes, planned, limit)
 
     def _sizes_of_move(self, problem: Problem) -> Sequence[int]:
         """Return :attr:`sizes`, and between them the most VMs that can follow one that moves."""
@@ -288,10 +276,6 @@ class GroupRequest(PlacementInput):
             self.homogeneous == "true" and self.processors is not None
         )
         return is_guaranteed or not (is_move or answer.conflict)
-
-    def _keeps_policy(self, plan: Plan) -> bool:
-        policy = self.hard_policy
-        return policy is None or server_group_policy.keeps(policy, self.per_hypervisor(plan))
 
     def _scarcest(self, answer: Rejection) -> str | None:
         """Return the resource that keeps the group from fitting, where one does."""

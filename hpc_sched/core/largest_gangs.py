@@ -44,7 +44,7 @@ def _largest(level: int, kinds: Iterable[GroupRequest]) -> Gang | None:
 
 def _on_one_service(request: GroupRequest, level: int) -> Problem:
     """Return the problem with exact rooms below a level; for affinity: on the roomiest service."""
-    problem, policy = request.problem_at(level), request.hard_policy
+    problem, policy = request.problem_of(request.capacity_at(level)), request.hard_policy
     if policy is None or policy.policy != "affinity" or problem.members.any():
         return problem
     domain = request.topology.groups[level - 1][request.hosts_of_rows]

@@ -222,15 +222,15 @@ class PlacementInput:
         """Return the problem that the planner solves. O(hypervisors)."""
         return self.problem_of(self.capacity)
 
-    def problem_at(self, level: int) -> Problem:
-        """Return the problem whose rooms below the switches of a level are exact.
+    def capacity_at(self, level: int) -> Array:
+        """Return the :attr:`capacity` whose sums below the switches of a level are exact.
 
         The policy's bound on a service of many nodes holds per switch of this level.
         """
         policy = self.hard_policy
         if policy is not None:
             policy = replace(policy, leaf=self.switches(level))
-        return self.problem_of(server_group_policy.apply(policy, self.room, self.sizes))
+        return server_group_policy.apply(policy, self.room, self.sizes)
 
     @property
     def hosts_of_rows(self) -> Array:
@@ -273,11 +273,20 @@ class PlacementInput:
         )
         return problem if self.most_per_host is None else problem.bounded(self.most_per_host)
 
-    def per_hypervisor(self, plan: Plan) -> Array:
-        """Return the VMs that a plan has on each hypervisor. Shape (hypervisors,)."""
-        hosts = self.topology.hosts
-        counts = [plan.hosts.get(hosts[i], 0) for i in self.hosts_of_rows.tolist()]
-        return np.array(counts, dtype=np.int64)
+    def per_hypervisor(self, plan: Plan, room: Array | None = None) -> Array:
+        """Return the VMs that a plan has on each hypervisor. Shape (hypervisors,).
+
+        Several hypervisors of one host are filled one after the other.
+
+        :param room: within which the plan was made; by default without the policy
+        """
+        room = self.room if room is None else room
+        left, hosts = host_counts(self.topology, plan.hosts), self.hosts_of_rows
+        counts: Array = np.zeros(len(hosts), dtype=np.int64)
+        for i in np.flatnonzero(left[hosts]).tolist():
+            counts[i] = min(left[hosts[i]], room[i])
+            left[hosts[i]] -= counts[i]
+        return counts
 
 
 def _per_host(topology: Topology, numbers: Mapping[tuple[str, str], int]) -> Array:

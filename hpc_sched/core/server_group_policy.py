@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hpc_sched.core.arrays import Array
+from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.plan.problem import Problem
@@ -102,7 +102,8 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
     """Return the room per hypervisor under the policy. Shape (hypervisors,).
 
     Anti-affinity bounds a host by max_server_per_host less its members. Affinity allows the
-    members' host only; without members, the hosts that take the largest size that any host takes.
+    members' host only; without members, the hosts that take the largest size that any host takes,
+    but all services that take the smallest if they have many nodes: they differ in where these are.
 
     :param room: VMs that each hypervisor takes without the policy
     :param sizes: numbers of VMs to plan for, largest first
@@ -114,40 +115,30 @@ def apply(policy: HardPolicy | None, room: Array, sizes: Sequence[int]) -> Array
         if members.any():
             return policy.with_members(room)
         total = policy.per_service(room)
-        needed = next((size for size in sizes if (total >= size).any()), sizes[-1])
+        needed = sizes[-1]
+        if policy.has_single_nodes:
+            needed = next((size for size in sizes if (total >= size).any()), needed)
         return np.where(total[policy.service] >= needed, room, 0)
     if policy.has_single_nodes:
         return np.minimum(room, policy.allowed[policy.service])
     # The allowance of a service counts once in every leaf where it has nodes. So the capacity of
     # each single leaf is exact, and leaves can be compared.
-    return _shared_out(policy, room, policy.leaf)
+    return _shared_out(policy, room, policy.leaf, policy.allowed)
 
 
 def by_service(
-    policy: HardPolicy | None,
-    room: Array,
-    sizes: Sequence[int],
-    planned: Array,
-    switches: Sequence[Array],
+    policy: HardPolicy, room: Array, sizes: Sequence[int], planned: Array
 ) -> Iterator[Array]:
-    """Yield rooms per hypervisor to plan with, where one service has nodes below many leaves.
+    """Yield rooms per hypervisor for affinity, one for each service that takes ``sizes[-1]`` VMs.
 
-    Anti-affinity: one for each level, with each service's allowance divided among its nodes below
-    each switch; a plan below one such switch keeps the policy. Affinity: one for each service
-    that takes ``sizes[-1]`` VMs, those that take a larger size first; of services with one node
-    the first only, for all plans on one host cost the same. Shape (hypervisors,).
+    Those that take a larger size first; without members, of services with one node the first
+    only, for all plans on one host cost the same. Members that have moved apart are nearer to some
+    of their hosts. Shape (hypervisors,).
 
-    :param planned: VMs per hypervisor of the plan that breaks the policy; affinity takes the
-        services with most of them first, then goes by the names of nodes with room
-    :param switches: for each level, lowest first: the switch above each hypervisor
+    :param planned: VMs per hypervisor of the plan that breaks the policy; the services with most
+        of them come first, then go by the names of nodes with room
     """
-    if policy is None:
-        return
     members = policy.members
-    if policy.policy == "anti-affinity":
-        for switch in switches:
-            yield _shared_out(policy, room, switch)
-        return
     total, on_service = policy.per_service(room), policy.per_service(planned)
     ordered = policy.service[policy.order]
     services = [
@@ -156,8 +147,32 @@ def by_service(
         if total[service] >= sizes[-1] and (members[service] or not members.any())
     ]
     services.sort(key=lambda i: (sum(total[i] < size for size in sizes), -on_service[i]))
-    for service in services[:1] if policy.has_single_nodes else services:
+    is_any = policy.has_single_nodes and not members.any()
+    for service in services[:1] if is_any else services:
         yield np.where(policy.service == service, room, 0)
+
+
+def branches(policy: HardPolicy, room: Array, planned: Array) -> Iterator[Array]:
+    """Yield rooms per hypervisor, within those given, that lack a plan that breaks anti-affinity.
+
+    Each plan within the given rooms that keeps the policy is within one of them. Shape
+    (hypervisors,).
+
+    :param room: exact for each leaf, as :func:`apply` returns it
+    :param planned: VMs per hypervisor; of one service there are more than it takes
+    """
+    service = np.flatnonzero(policy.per_service(planned) > policy.allowed)[0]
+    left, others = int(policy.allowed[service]), policy.service == service
+    for leaf in np.unique(policy.leaf[others & (planned > 0)]).tolist():
+        here = others & (policy.leaf == leaf)
+        number = int(planned[here].sum())
+        yield _lowered(policy, room, here, number - 1)
+        # In all other plans this leaf has as many VMs of the service, or more.
+        left -= number
+        if left < 0:
+            return
+        others &= ~here
+        room = _lowered(policy, room, others, left)
 
 
 def keeps(policy: HardPolicy, planned: Array) -> bool:
@@ -208,11 +223,22 @@ def fewest_per_host(problem: Problem, sizes: Sequence[int]) -> int | None:
     return None
 
 
-def _shared_out(policy: HardPolicy, room: Array, part: Array) -> Array:
-    """Return the room per hypervisor, each service's allowance divided within each part."""
-    bounded, allowed = np.zeros_like(room), policy.allowed
+def _lowered(policy: HardPolicy, room: Array, nodes: Mask, most: int) -> Array:
+    """Return the room per hypervisor with at most ``most`` VMs on some nodes of each leaf."""
+    allowed = np.full_like(policy.members, most)
+    return np.where(
+        nodes, _shared_out(policy, np.where(nodes, room, 0), policy.leaf, allowed), room
+    )
+
+
+def _shared_out(policy: HardPolicy, room: Array, part: Array, allowed: Array) -> Array:
+    """Return the room per hypervisor, each service's allowance divided within each part.
+
+    :param allowed: shape (services,)
+    """
+    bounded = np.zeros_like(room)
     given: dict[tuple[int, int], int] = {}
-    for i in policy.order:
+    for i in policy.order[room[policy.order] > 0]:
         service = int(policy.service[i])
         key = (service, int(part[i]))
         bounded[i] = min(int(room[i]), int(allowed[service]) - given.get(key, 0))

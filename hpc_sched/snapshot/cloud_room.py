@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from hpc_sched.core import extra_specs
-from hpc_sched.snapshot import group_fit, request_builder
+from hpc_sched.snapshot import group_fit, request_builder, what_if
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.host_usage import FabricUsage
 from hpc_sched.snapshot.model import Flavor
+from hpc_sched.snapshot.request_builder import SnapshotRequest
 from hpc_sched.topology.model import Topology
 from hpc_sched.topology.writers import svg
 
@@ -21,14 +20,14 @@ class FlavorRoom:
     # VMs that the hosts take, each counted alone: more than all together where they share a pool.
     slots: int
     largest: dict[str, int]  # level to VMs under one switch of it, as hpc-sched fits
-    empty: dict[str, int]  # level to VMs under its largest switch if there were none
+    empty: dict[str, int]  # the same if there were no VMs
 
     def fragmentation(self, level: str) -> float:
         """Return the part of a level's best possible group that does not fit, 0 to 1.
 
-        1 - largest group / min(free slots, VMs under an empty switch). That is the external
+        1 - largest group / min(free slots, largest group without any VM). That is the external
         fragmentation of memory, 1 - largest free block / free memory, where a block is no larger
-        than a switch. 0 if there is nothing to take.
+        than a switch. 0 if there is nothing to take, and in an empty cloud.
         """
         best = min(self.slots, self.empty[level])
         return max(0.0, 1 - self.largest[level] / best) if best else 0.0
@@ -36,14 +35,14 @@ class FlavorRoom:
 
 def of(cloud: Cloud, flavor: Flavor) -> FlavorRoom:
     """Return what a cloud could take of a flavor, as ``hpc-sched fits --flavor`` shows it."""
-    state = request_builder.of(cloud, request_builder.GroupQuery(flavor=flavor, count=1))
-    largest = {gang.level: gang.vms for gang in group_fit.largest(state)}
-    topology, room = state.group.topology, state.empty_room()
-    empty = {
-        level: int(np.bincount(switches, weights=room).max(initial=0))
-        for level, switches in zip(topology.levels, topology.groups, strict=True)
-    }
-    return FlavorRoom(flavor.name, int(state.group.capacity.sum()), largest, empty)
+    query = request_builder.GroupQuery(flavor=flavor, count=1)
+    now, empty = (request_builder.of(one, query) for one in (cloud, what_if.emptied(cloud)))
+    slots = int(now.group.capacity.sum())
+    return FlavorRoom(flavor.name, slots, _largest(now), _largest(empty))
+
+
+def _largest(state: SnapshotRequest) -> dict[str, int]:
+    return {gang.level: gang.vms for gang in group_fit.largest(state)}
 
 
 def hpc_flavors(cloud: Cloud) -> list[Flavor]:

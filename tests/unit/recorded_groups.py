@@ -131,6 +131,7 @@ class Group:
             removed={why: len(hosts) for why, hosts in self.removed.items()},
             decision="planned" if plan else "refused",
             plan=plan,
+            proven=not isinstance(answer, Plan) or answer.is_proven,
             rejection=rejection,
             reason=answer.operator if isinstance(answer, Refusal) else None,
             input=logged_input(request, left_out),

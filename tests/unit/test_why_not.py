@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -11,9 +10,8 @@ import pytest
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.constraints import level_of
 from hpc_sched.core.counterfactual import why_not
-from hpc_sched.core.counterfactual.costs import planned_again
-from hpc_sched.core.counterfactual.open_hosts import OpenHosts, open_hosts
-from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, rebuilt
+from hpc_sched.core.counterfactual.open_hosts import OpenHosts, PlannedAgain
+from hpc_sched.core.counterfactual.rebuilt_request import rebuilt
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.core.plan.time_limit import NO_LIMIT
@@ -78,34 +76,28 @@ def plans(found: OpenHosts, count: int) -> list[tuple[float, int, np.ndarray]]:
     return made
 
 
-def cases(seeds: range) -> Iterator[tuple[int, RebuiltRequest, OpenHosts, list]]:
+def cases(seeds: range) -> Iterator[tuple[int, PlannedAgain, list]]:
     """Yield decisions with a plan whose plans are few, with all of these."""
     for seed in seeds:
-        group = random_group(seed)
-        entry = group.entry()
+        entry = random_group(seed).entry()
         if entry.plan is None:
             continue
-        request = rebuilt(entry)
-        plan = planned_again(request, entry, NO_LIMIT)
-        if not request.request.pack_hosts:
-            request = replace(request, by_leaf=True)
-        found = open_hosts(request, plan, NO_LIMIT)
-        if number_of_ways(found.request.room.tolist(), plan.count) <= MOST_PLANS:
-            yield seed, request, found, plans(found, plan.count)
+        again = PlannedAgain(rebuilt(entry), entry, NO_LIMIT)
+        found, count = again.open_hosts, again.plan.count
+        if number_of_ways(found.request.room.tolist(), count) <= MOST_PLANS:
+            yield seed, again, plans(found, count)
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_the_best_plan_with_a_vm_under_a_switch_is_that_of_an_enumeration(part):
     reasons = Counter[str]()
-    for seed, request, found, every in cases(range(part * 80, part * 80 + 80)):
-        group = random_group(seed)
-        entry = group.entry()
-        topology = request.request.topology
-        request = rebuilt(entry)
+    for seed, again, every in cases(range(part * 80, part * 80 + 80)):
+        found, request = again.open_hosts, again.rebuilt.request
+        topology = request.topology
         assert min(cost for cost, _, _ in every) == found.cost, seed
         for index, switch in enumerate(topology.switches):
-            below = topology.groups[switch.level - 1][request.request.hosts_of_rows] == index
-            answer = why_not.why_not(request, entry, switch.name, NO_LIMIT)
+            below = topology.groups[switch.level - 1][request.hosts_of_rows] == index
+            answer = why_not.why_not(again, switch.name)
             here = [(cost, leaves) for cost, leaves, planned in every if planned[below].any()]
             inside = [cost for cost, _, planned in every if not planned[~below].any()]
             if answer.vms:
@@ -147,5 +139,25 @@ def test_a_group_with_affinity_on_two_hosts_is_not_planned_on_both():
         policy="affinity",
     )
     entry = group.entry()
-    answer = why_not.why_not(rebuilt(entry), entry, "leaf1", NO_LIMIT)
+    answer = why_not.why_not(PlannedAgain(rebuilt(entry), entry, NO_LIMIT), "leaf1")
     assert answer.reason.startswith("the policy leaves no plan with it (policy affinity)")
+
+
+def test_the_room_of_a_switch_counts_each_service_once():
+    """Two services own two nodes each, one below each leaf."""
+    tree = {"core": {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}}
+    group = Group(
+        topology=Topology.from_tree(tree),
+        places=[("s1", "n1"), ("s2", "n2"), ("s1", "n3"), ("s2", "n4")],
+        room=[1] * 4,
+        free=[1] * 4,
+        members={},
+        left=3,
+        awaiting=3,
+        policy="anti-affinity",
+        max_per_host=1,
+    )
+    entry = group.entry()
+    again = PlannedAgain(rebuilt(entry), entry, NO_LIMIT)
+    reasons = [why_not.why_not(again, name).reason for name in ("leaf1", "core")]
+    assert reasons == ["there is no plan: it has room for 2 of 3 VMs"] * 2

@@ -25,6 +25,7 @@ POLICIES = ("affinity", "anti-affinity", "soft-anti-affinity")
 EVERYTHING = "all of these"
 HPC = "hpc:"
 NO_TIME = "the time for planning is over"
+NOT_PROVEN = "the plan is not proven best"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +158,31 @@ def _unknown_rooms(rebuilt: RebuiltRequest, entry: DecisionEntry) -> dict[str, s
     return found
 
 
-def planned_again(rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimit) -> Plan:
-    """Return the plan of the decision, for the same number of VMs.
+def logged_plan(entry: DecisionEntry) -> LoggedPlan | None:
+    """Return the plan of a decision, or None for a refusal."""
+    return None if entry.decision == "refused" else entry.plan
 
-    :raises RecordError: unless it costs what the record says
+
+def planned_again(rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimit) -> Plan | None:
+    """Return the plan of the decision, for the same number of VMs; None if it is refused again.
+
+    :raises RecordError: if it is not what the record says, or if no time is left
     """
-    logged = entry.plan
-    assert logged is not None
+    if limit.has_passed():
+        raise RecordError(NO_TIME)
+    logged = logged_plan(entry)
+    if logged is None:
+        if isinstance(decided(rebuilt.request, limit), Plan):
+            raise RecordError("there is a plan: the reason is none of its constraints")
+        return None
     count = sum(logged.hosts.values())
     if not entry.proven:
-        raise RecordError("the plan is not proven best")
+        raise RecordError(NOT_PROVEN)
     if logged.hop_bytes is None or count < max(entry.left or 0, 1):
         raise RecordError("the record has no cost of a plan for its VMs")
     plan = decided(of_size(rebuilt.request, count), limit)
     if isinstance(plan, Plan) and not plan.is_proven:
-        raise RecordError(NO_TIME)
+        raise RecordError(NO_TIME if limit.has_passed() else NOT_PROVEN)
     if not isinstance(plan, Plan) or cost_of(rebuilt, plan) != _logged_cost(rebuilt, logged):
         raise RecordError("the plan that the record gives has another cost than the logged one")
     return plan
@@ -228,17 +239,16 @@ def leaves_of(request: GroupRequest, places: Sequence[str]) -> int:
 
 
 def counterfactuals(
-    rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimit
+    rebuilt: RebuiltRequest, entry: DecisionEntry, plan: Plan | None, limit: TimeLimit
 ) -> list[Counterfactual]:
     """Return the cost of the best plan without each constraint of a decision, and without all.
 
     Of a refusal: whether there is a plan then.
 
-    :raises RecordError: if the record does not give the decision that it states
+    :param plan: the answer of :func:`planned_again`
     """
-    if entry.plan is None or entry.decision == "refused":
+    if plan is None:
         return list(_of_refusal(rebuilt, entry, limit))
-    plan = planned_again(rebuilt, entry, limit)
     return list(_of_plan(rebuilt, entry, plan, limit))
 
 
@@ -265,8 +275,6 @@ def _of_plan(
 def _of_refusal(
     rebuilt: RebuiltRequest, entry: DecisionEntry, limit: TimeLimit
 ) -> Iterator[Counterfactual]:
-    if isinstance(decided(rebuilt.request, limit), Plan):
-        raise RecordError("there is a plan: the reason is none of its constraints")
     for one in alternatives(rebuilt, entry, rebuilt.request):
         # A preference has given way.
         if not one.without.startswith((f"{HPC}prefer", f"{HPC}homogeneous=prefer")):

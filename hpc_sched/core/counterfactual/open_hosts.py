@@ -2,13 +2,15 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from hpc_sched.core.arrays import Mask
 from hpc_sched.core.constraints import level_of
-from hpc_sched.core.counterfactual.costs import NO_TIME, cost_of
+from hpc_sched.core.counterfactual.costs import NO_TIME, cost_of, planned_again
 from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, of_size
+from hpc_sched.core.decision_entry import DecisionEntry
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.time_limit import TimeLimit
@@ -37,12 +39,45 @@ class OpenHosts:
         return np.logical_and(request.capacity > 0, per_host)
 
 
+@dataclass(frozen=True, eq=False)
+class PlannedAgain:
+    """A recorded decision. It is planned again when that is first needed, and once.
+
+    Both properties raise RecordError if the record does not give the decision that it states, or
+    if no time is left.
+    """
+
+    rebuilt: RebuiltRequest
+    entry: DecisionEntry
+    limit: TimeLimit
+
+    @cached_property
+    def plan(self) -> Plan | None:
+        """The plan of the decision; None for a refusal."""
+        return planned_again(self.rebuilt, self.entry, self.limit)
+
+    @cached_property
+    def as_planned(self) -> RebuiltRequest:
+        """The request with costs as the planner counts them."""
+        if self.rebuilt.request.pack_hosts:
+            return self.rebuilt
+        return replace(self.rebuilt, by_leaf=True)
+
+    @cached_property
+    def open_hosts(self) -> OpenHosts:
+        """The problem whose best plan is the plan of the decision, which has one."""
+        assert self.plan is not None
+        return open_hosts(self.as_planned, self.plan, self.limit)
+
+
 def open_hosts(rebuilt: RebuiltRequest, plan: Plan, limit: TimeLimit) -> OpenHosts:
     """Return the problem whose best plan is the plan of a decision.
 
     :param plan: of the decision, planned again
-    :raises RecordError: if the problem has another plan
+    :raises RecordError: if the problem has another plan, or if no time is left
     """
+    if limit.has_passed():
+        raise RecordError(NO_TIME)
     request = of_size(rebuilt.request, plan.count)
     choice = choose_processor(request, lambda group: group.decide(limit), lambda one: one.count)
     is_other = np.zeros(len(request.room), dtype=np.bool_)

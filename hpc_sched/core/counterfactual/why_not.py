@@ -12,13 +12,11 @@ from hpc_sched.core.counterfactual.costs import (
     HPC,
     NO_TIME,
     cost_of_places,
-    decided,
     leaves_of,
-    planned_again,
+    logged_plan,
 )
-from hpc_sched.core.counterfactual.open_hosts import OpenHosts, obstacles, open_hosts
-from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError
-from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.core.counterfactual.open_hosts import OpenHosts, PlannedAgain, obstacles
+from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.switch_rooms import sums_below
@@ -59,41 +57,42 @@ class _Placed:
     is_proven: bool
 
 
-def why_not(rebuilt: RebuiltRequest, entry: DecisionEntry, switch: str, limit: TimeLimit) -> WhyNot:
+def why_not(again: PlannedAgain, switch: str) -> WhyNot:
     """Return why the plan of a decision does not use a switch of its record.
 
-    :raises RecordError: if the record does not give the decision that it states
+    :raises RecordError: if the record does not give the decision that it states, or if no time is
+        left to find out
     """
+    rebuilt, limit, logged = again.as_planned, again.limit, logged_plan(again.entry)
     topology = rebuilt.request.topology
     index = topology.switch_index(switch)
     level = topology.switches[index].level
     # A switch above all others of its branch counts as one of the levels above, too.
-    below = topology.groups[level - 1][rebuilt.request.hosts_of_rows] == index
-    if entry.plan is None or entry.decision == "refused":
-        return WhyNot(switch, _without_plan(rebuilt, below, limit))
-    plan = planned_again(rebuilt, entry, limit)
+    below = rebuilt.request.switches(level) == index
+    planned = {} if logged is None else logged.leaves
     there = sum(
         count
-        for leaf, count in entry.plan.leaves.items()
+        for leaf, count in planned.items()
         if index in topology.upwards(topology.switch_index(leaf))
     )
     if there:
-        return WhyNot(switch, f"it is used: {there} of {plan.count} planned VMs are there", there)
-    if not rebuilt.request.pack_hosts:
-        # As the planner counts.
-        rebuilt = replace(rebuilt, by_leaf=True)
-    found = open_hosts(rebuilt, plan, limit)
+        count = sum(planned.values())
+        return WhyNot(switch, f"it is used: {there} of {count} planned VMs are there", there)
+    if again.plan is None:
+        return WhyNot(switch, _without_plan(rebuilt.request, below, level))
+    found = again.open_hosts
     number, others = obstacles(rebuilt, found, below)
     if not number:
         return WhyNot(switch, _closed(rebuilt, below, others))
     one = _with_one(rebuilt, found.request, below, limit)
     without = None
     if one is None:
-        reason, without, one = _constraint(rebuilt, found, below, limit)
+        room = _room_below(found.request, below, level)
+        reason, without, one = _constraint(rebuilt, found, below, room, limit)
     elif one.cost > found.cost:
         reason = f"a plan with at least one VM there costs {one.cost - found.cost:.0f} more"
     else:
-        reason = f"a plan with it costs the same, but {_tie(found, entry.plan.leaves, one)}"
+        reason = f"a plan with it costs the same, but {_tie(found, planned, one)}"
     every = found.request.among(below).decide(limit)
     all_ = None
     if isinstance(every, Plan):
@@ -119,11 +118,13 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {why}" for why, count in sorted(counts.items()))
 
 
-def _without_plan(rebuilt: RebuiltRequest, below: Mask, limit: TimeLimit) -> str:
-    request = rebuilt.request
-    if isinstance(decided(request, limit), Plan):
-        raise RecordError("there is a plan: the reason is none of its constraints")
-    room, wanted = int(request.among(below).capacity.sum()), request.sizes[-1]
+def _room_below(request: GroupRequest, below: Mask, level: int) -> int:
+    """Return how many VMs of a group the hosts below a switch of a level take."""
+    return int(request.among(below).capacity_at(level).sum())
+
+
+def _without_plan(request: GroupRequest, below: Mask, level: int) -> str:
+    room, wanted = _room_below(request, below, level), request.sizes[-1]
     of_these = f"of {wanted} VMs" if room < wanted else f"VMs, {wanted} are wanted"
     return f"there is no plan: it has room for {room} {of_these}"
 
@@ -192,9 +193,12 @@ def _representatives(request: GroupRequest, below: Mask) -> Iterator[int]:
 
 
 def _constraint(
-    rebuilt: RebuiltRequest, found: OpenHosts, below: Mask, limit: TimeLimit
+    rebuilt: RebuiltRequest, found: OpenHosts, below: Mask, room: int, limit: TimeLimit
 ) -> tuple[str, str | None, _Placed | None]:
-    """Return why a group cannot use a switch, by which constraint, and the best plan without it."""
+    """Return why a group cannot use a switch, by which constraint, and the best plan without it.
+
+    :param room: of the group's VMs below the switch
+    """
     request, wanted = found.request, found.request.constraints
     attempts: list[tuple[str, str, GroupRequest]] = []
     if wanted.require is not None:
@@ -213,7 +217,6 @@ def _constraint(
         bare = replace(free, constraints=NO_CONSTRAINTS, hard_policy=None, most_per_host=None)
         names = ", ".join(name for _, name, _ in attempts)
         attempts.append(("the constraints together leave no plan with it", names, bare))
-    room = int(request.among(below).capacity.sum())
     holds = f"; it has room for {room} of {request.left} VMs" if room < request.left else ""
     for reason, name, relaxed in attempts:
         one = _with_one(rebuilt, relaxed, below, limit)

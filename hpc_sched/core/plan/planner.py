@@ -2,6 +2,7 @@
 
 plan          the public entry, on counts per host name
 solve_sizes   the plan of a group with constraints, at the largest size that fits
+attempts      the levels and sizes that it tries
 solve         the plan of a number of VMs
   exact_leaf_counts  the best number of VMs for each leaf
   best_fit      a good number for each leaf, once the time limit has passed
@@ -69,20 +70,27 @@ def solve_sizes(
     :param limit: of all attempts together, see :func:`solve`
     :raises ValueError: for an unknown level
     """
-    constraints = problem.constraints
-    attempts = [(constraints.require, size) for size in sizes]
-    if not attempts:
-        raise ValueError("sizes: expected at least one number of VMs")
-    required = level_of(problem.topology, constraints.require)
-    # A preference for the required level, or a wider one, adds nothing.
-    if constraints.prefer is not None and level_of(problem.topology, constraints.prefer) < required:
-        preferences = [(constraints.prefer, size) for size in sizes if size >= preferred]
-        attempts = preferences + attempts
-    for level, size in attempts:
-        answer = solve(problem, size, require=level, max_leaves=constraints.max_leaves, limit=limit)
+    max_leaves = problem.constraints.max_leaves
+    for level, size in attempts(problem, sizes, preferred):
+        answer = solve(problem, size, require=level, max_leaves=max_leaves, limit=limit)
         if isinstance(answer, Plan):
             break
     return answer
+
+
+def attempts(
+    problem: Problem, sizes: Sequence[int], preferred: int
+) -> list[tuple[str | None, int]]:
+    """Return required level and number of VMs of all that :func:`solve_sizes` tries, in order."""
+    constraints = problem.constraints
+    if not sizes:
+        raise ValueError("sizes: expected at least one number of VMs")
+    tried = [(constraints.require, size) for size in sizes]
+    required = level_of(problem.topology, constraints.require)
+    # A preference for the required level, or a wider one, adds nothing.
+    if constraints.prefer is not None and level_of(problem.topology, constraints.prefer) < required:
+        return [(constraints.prefer, size) for size in sizes if size >= preferred] + tried
+    return tried
 
 
 def solve_most(problem: Problem, count: int, limit: TimeLimit = NO_LIMIT) -> Plan | Rejection:

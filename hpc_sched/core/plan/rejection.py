@@ -1,5 +1,7 @@
 """The Rejection of a group, with the largest groups that fit instead."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hpc_sched.core.constraints import level_of
@@ -9,15 +11,25 @@ from hpc_sched.core.plan.switch_rooms import rooms_below
 
 
 def rejected(
-    problem: Problem, count: int, *, require: str | None, max_leaves: int | None
+    problem: Problem,
+    count: int,
+    *,
+    require: str | None,
+    max_leaves: int | None,
+    by_level: Sequence[Problem] = (),
 ) -> Rejection:
-    """Return the Rejection of ``count`` VMs without a plan. O(hosts * levels)."""
+    """Return the Rejection of ``count`` VMs without a plan. O(hosts * levels).
+
+    :param by_level: problems whose capacities have exact sums below the switches of one level
+        each, bottom up, where those of ``problem`` do not
+    """
     topology = problem.topology
+    problems = by_level or [problem] * topology.depth
     level = level_of(topology, require)
     conflict = conflict_of(problem, level, require, max_leaves)
     best = None
     if conflict is None:
-        best = largest_gang(problem, level, max_leaves=max_leaves, with_members=True)
+        best = largest_gang(problems[level - 1], level, max_leaves=max_leaves, with_members=True)
     return Rejection(
         count=count,
         members=int(problem.members.sum()),
@@ -25,8 +37,8 @@ def rejected(
         max_leaves=max_leaves,
         gangs=tuple(
             gang
-            for number in range(1, topology.depth + 1)
-            if (gang := largest_gang(problem, number)) is not None
+            for number, exact in enumerate(problems, start=1)
+            if (gang := largest_gang(exact, number)) is not None
         ),
         best=best,
         conflict=conflict,

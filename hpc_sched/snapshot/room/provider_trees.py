@@ -38,10 +38,11 @@ def of(
 
 def empty(trees: Iterable[ProviderTree]) -> list[ProviderTree]:
     """Return trees as if no VM were there."""
-    return [ProviderTree(_unused(tree.own), _unused(tree.shared)) for tree in trees]
+    return [ProviderTree(unused(tree.own), unused(tree.shared)) for tree in trees]
 
 
-def _unused(providers: Iterable[Provider]) -> tuple[Provider, ...]:
+def unused(providers: Iterable[Provider]) -> tuple[Provider, ...]:
+    """Return providers as if no VM were there."""
     return tuple(
         provider.with_used(dict.fromkeys(provider.inventories, 0)) for provider in providers
     )
@@ -55,7 +56,7 @@ def copied(node: Hypervisor, name: str) -> tuple[Provider, ...]:
             uuid=f"{name}/{provider.uuid}",
             parent=None if provider.parent is None else f"{name}/{provider.parent}",
         )
-        for provider in _unused(node.providers)
+        for provider in unused(node.providers)
     )
 
 
