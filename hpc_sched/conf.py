@@ -6,7 +6,8 @@ from typing import Any
 
 from oslo_config import cfg, types
 
-from hpc_sched import exceptions, topology_options
+from hpc_sched import exceptions
+from hpc_sched.configuration import config_files, topology_options
 from hpc_sched.core.decision_entry import ACTIVE, SHADOW
 from hpc_sched.core.processors import processor_speeds as speeds
 
@@ -15,9 +16,6 @@ GROUP = cfg.OptGroup(
     title="Topology-aware placement of groups of HPC VMs",
     help="Options of the out-of-tree filters and weighers of hpc_sched, read by nova-scheduler.",
 )
-
-# Where nova-scheduler finds its files, unless arguments name them.
-NOVA_CONF_PLACES = "nova.conf or nova-scheduler.conf in ~/.nova, ~, /etc/nova and /etc"
 
 INTERFERENCE_TOLERANCE = 0.1
 
@@ -363,16 +361,18 @@ OPTS = [
     cfg.StrOpt(
         "metrics_directory",
         sample_default="$state_path/hpc_sched-metrics",
-        help="Directory in which the workers of one nova-scheduler share their metrics; its own, "
-        "on the same host. It is created, and emptied of earlier metrics at the start. By default "
-        "hpc_sched-metrics in Nova's ``state_path``.",
+        help="Directory in which the workers of a nova-scheduler share their metrics, in a folder "
+        "with the name of ``metrics_address``. Both are created, and earlier metrics there are "
+        "removed at the start. By default hpc_sched-metrics in Nova's ``state_path``. On eventlet "
+        "requests wait for writing: it must be on a local disk or, better, in memory, as below "
+        "/run.",
     ),
     cfg.BoolOpt(
         "metrics_project",
         default=False,
-        help="If true, the metric of decisions has a label with the id of the project. Nothing "
-        "else in the metrics names a tenant. Each worker shows at most 200 projects, and counts "
-        "the others as one.",
+        help="If true, there is a second metric of decisions, hpc_sched_project_decisions_total, "
+        "with the id of the project as a label. Nothing else in the metrics names a tenant. Each "
+        "worker shows at most 200 projects, and counts the others as one.",
     ),
 ]
 
@@ -383,18 +383,17 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(OPTS, group=GROUP)
 
 
-def nova_conf_files() -> dict[str, Any]:
-    """Return the files and folders that nova-scheduler reads, as arguments of ConfigOpts."""
-    names = {"project": "nova", "prog": "nova-scheduler"}
-    return {
-        "default_config_files": cfg.find_config_files(**names),
-        "default_config_dirs": cfg.find_config_dirs(**names),
-    }
-
-
 def is_shadow(conf: cfg.ConfigOpts) -> bool:
     """True if hpc_sched only logs what it would do; raises ValueError for an invalid mode."""
     return bool(conf.hpc_sched.mode == SHADOW)
+
+
+def recorded_mode(conf: cfg.ConfigOpts) -> str:
+    """Return SHADOW, or an empty string if hpc_sched places VMs or the mode is invalid."""
+    try:
+        return SHADOW if is_shadow(conf) else ""
+    except ValueError:
+        return ""
 
 
 def check(conf: cfg.ConfigOpts) -> None:
@@ -407,11 +406,9 @@ def errors(conf: cfg.ConfigOpts) -> Iterator[ValueError]:
     """Yield the errors in the options, one for each wrong option."""
     for opt in OPTS:
         try:
-            check_value(opt, getattr(conf.hpc_sched, opt.dest))
+            check_value(opt, config_files.value_of(conf, opt.dest))
         except ValueError as error:
             yield error
-        except cfg.Error as error:  # such as a $name of an option that does not exist
-            yield exceptions.ConfigError(f"[hpc_sched] {opt.dest}: {error}")
     try:
         topology_options.check_patterns(conf)
     except ValueError as error:
@@ -432,6 +429,14 @@ def number(conf: cfg.ConfigOpts, name: str) -> float:
     if math.isfinite(value):
         return value
     return float(next(opt.default for opt in OPTS if opt.dest == name))
+
+
+def flag(conf: cfg.ConfigOpts, name: str) -> bool:
+    """Return an option that is a boolean; its default if it is invalid, as :func:`number` does."""
+    try:
+        return bool(conf.hpc_sched[name])
+    except (ValueError, cfg.Error):
+        return bool(next(opt.default for opt in OPTS if opt.dest == name))
 
 
 def processor_speeds(conf: cfg.ConfigOpts) -> dict[str, float]:

@@ -5,13 +5,19 @@ import re
 # The credentials in the URL of a database or a message queue, misspelt URLs included. Greedy,
 # because a password may hold the marks that should end it.
 _CREDENTIALS = re.compile(r"//\S*@")
-# oslo.config quotes the line that it cannot read.
-_LINE = re.compile(r"(in assignment: ).*", re.DOTALL)
+# oslo.config quotes the line that it cannot read, and what follows a $ in a value.
+_QUOTED = (
+    re.compile(r"(in assignment: ).*", re.DOTALL),
+    re.compile(r"(no such option )\S+"),
+)
 
 
 def masked(text: str) -> str:
-    """Return an error text with ``***`` in place of credentials and quoted lines."""
-    return _LINE.sub(r"\1***", _CREDENTIALS.sub("//***@", text))
+    """Return an error text with ``***`` in place of credentials and quoted values."""
+    text = _CREDENTIALS.sub("//***@", text)
+    for quoted in _QUOTED:
+        text = quoted.sub(r"\1***", text)
+    return text
 
 
 def first_line(error: BaseException) -> str:

@@ -12,6 +12,8 @@ import pytest
 
 from hpc_sched import topology
 from hpc_sched.cli import demo_command, main
+from tests.snapshots import HOSTS, flavor, saved
+from tests.test_report_shadow import landed, planned, written
 
 
 def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]):
@@ -52,6 +54,28 @@ def test_a_closed_standard_input_is_an_empty_one():
     assert done.returncode == 1
     assert done.stdout.startswith(b"<stdin>: expected a topology")
     assert b"as in yaml:FILE" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "fits --snapshot state.json --flavor half -f json",
+        "metrics --snapshot state.json",
+        "report shadow log -f json",
+    ],
+)
+def test_a_closed_standard_error_changes_neither_output_nor_exit_code(
+    tmp_path: Path, monkeypatch, arguments: str
+):
+    saved(tmp_path, hosts=(*HOSTS, "x1"), flavors=[flavor(app_class="sync")])
+    decision = planned(7)
+    written(tmp_path / "log", decision, landed(decision))
+    monkeypatch.chdir(tmp_path)
+    done = _run(*arguments.split())
+    assert done.returncode == 0
+    assert done.stderr or "log" in arguments
+    closed = _run(*arguments.split(), before="exec 2>&-")
+    assert (closed.returncode, closed.stdout) == (0, done.stdout)
 
 
 def _run(*arguments: str, before: str = ":", **environment: str):

@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, by default this process's arguments; return its exit code."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: SIM115 - stays open like the original
+    output.discard_errors_if_closed()
     if sys.stdout is None:
         print("standard output: is closed", file=sys.stderr)
         return 1

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 
 from oslo_config import cfg
 
-from hpc_sched import exceptions, masking
+from hpc_sched import exceptions
+from hpc_sched.cli.common import output
+from hpc_sched.configuration import config_files
 
 PROGRAM = "hpc-sched-status"
 # As in nova-status; the codes of the checks are 0, 1 and 2.
@@ -19,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    output.discard_errors_if_closed()
     try:
         from hpc_sched.status import command_line
     except ImportError as error:
@@ -28,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     except (cfg.Error, OSError, UnicodeError) as error:
         # From Nova 33 on the import reads nova.conf, to choose threads.
-        return _error(masking.masked(str(error)))
+        return _error(config_files.error_text(error, arguments))
     try:
         return command_line.run(arguments)
     except exceptions.ConfigError as error:

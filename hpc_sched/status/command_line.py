@@ -34,6 +34,7 @@ from oslo_upgradecheck import upgradecheck
 
 import hpc_sched
 from hpc_sched import conf, exceptions, masking
+from hpc_sched.configuration import config_files
 from hpc_sched.nova_glue import service_setup
 from hpc_sched.status import scheduler_text
 from hpc_sched.status.upgrade_check import UpgradeCommands
@@ -52,13 +53,10 @@ def run(arguments: Sequence[str]) -> int:
     conf.register_opts(CONF)
     handler = functools.partial(_add_parsers, commands=commands)
     CONF.register_cli_opt(cfg.SubCommandOpt("command", title="commands", handler=handler))
-    try:
-        _read_configuration(arguments)
-    except (cfg.Error, OSError, UnicodeError) as error:
-        raise exceptions.ConfigError(masking.masked(str(error))) from error
+    _read_configuration(arguments)
     if not CONF.config_file and not CONF.config_dir:
         raise exceptions.ConfigError(
-            f"there is no nova.conf where Nova's services look ({conf.NOVA_CONF_PLACES}): name it "
+            f"there is no nova.conf where Nova's services look ({config_files.PLACES}): name it "
             "with --config-file or --config-dir"
         )
     try:
@@ -80,14 +78,14 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _read_configuration(arguments: Sequence[str]) -> None:
-    CONF(
-        list(arguments),
+    config_files.parse(
+        CONF,
+        arguments,
         project="nova",
         prog="hpc-sched-status",
         version=hpc_sched.__version__,
         description="Checks what hpc_sched needs of Nova's configuration and of the cloud. Exit "
         "codes: 0 all checks passed, 1 a warning, 2 a failure, 255 an error.",
-        **conf.nova_conf_files(),
     )
     service_setup.limit_retries()
 

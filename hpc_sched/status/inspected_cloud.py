@@ -12,8 +12,9 @@ from nova import context as nova_context
 from nova.db.main import models as main_models
 from oslo_utils import timeutils
 
-from hpc_sched import exceptions, masking, topology_options
+from hpc_sched import exceptions, masking
 from hpc_sched import topology as topology_
+from hpc_sched.configuration import topology_options
 from hpc_sched.nova_glue.io import databases
 from hpc_sched.topology.model import Topology
 

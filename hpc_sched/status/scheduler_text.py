@@ -7,8 +7,8 @@ import nova.conf
 from oslo_config import cfg
 
 import hpc_sched
-from hpc_sched import conf, digests, exceptions, masking
-from hpc_sched.core.decision_entry import SHADOW, LoggedScheduler
+from hpc_sched import digests, exceptions, masking
+from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.io import scheduler_digests
@@ -47,14 +47,6 @@ def described(cloud: InspectedCloud) -> DescribedScheduler:
         ),
         (*options, *(index or ()), *topology),
     )
-
-
-def mode() -> str:
-    """Return the mode of this nova.conf as records have it; empty if it is invalid."""
-    try:
-        return SHADOW if conf.is_shadow(CONF) else ""
-    except ValueError:
-        return ""
 
 
 def show() -> int:

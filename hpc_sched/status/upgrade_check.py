@@ -59,6 +59,8 @@ def judge(check: Check, cloud: InspectedCloud) -> Result:
         return finding.merged(check(cloud))
     except exceptions.DatabaseError as error:
         return finding.failure(str(error))
+    except exceptions.ConfigError as error:
+        return finding.failure(f"{error}.")
     except cfg.Error as error:
         return finding.failure(f"nova.conf: {error}.")
 

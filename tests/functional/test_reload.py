@@ -15,7 +15,8 @@ import pytest
 from nova import context as nova_context
 from nova import objects
 
-from hpc_sched import digests, exceptions, topology, topology_options
+from hpc_sched import digests, exceptions, topology
+from hpc_sched.configuration import topology_options
 from hpc_sched.nova_glue.io import loaded_topology, periodic_thread
 from hpc_sched.nova_glue.io.aggregates_driver import AggregatesDriver
 from hpc_sched.nova_glue.request import served_requests
@@ -220,6 +221,25 @@ def test_an_option_that_becomes_wrong_on_sighup_is_one_error_and_the_watch_goes_
     nova_conf.write_text("[hpc_sched]\ntopology_reload_interval = 0\n")
     CONF.mutate_config_files()
     faults.wait_until(lambda: len(loaded_topology.current().topology.leaves) == 3)
+
+
+def test_in_shadow_mode_a_wrong_option_is_one_error_and_the_fabric_is_read_all_the_same(
+    path, change, tmp_path, caplog
+):
+    nova_conf = tmp_path / "nova.conf"
+    nova_conf.write_text("[hpc_sched]\nmode = shadow\nplanning_timeout = long\n")
+    CONF([], default_config_files=[str(nova_conf)])
+    CONF.set_override("topology_file", str(path), "hpc_sched")
+    HopByteWeigher()
+    assert not loaded_topology.reload()
+    change(MOVED)
+    assert loaded_topology.reload()
+    assert len(loaded_topology.current().topology.leaves) == 3
+    status = loaded_topology.status()
+    assert status is not None
+    assert not status.is_refused
+    [line] = said(caplog, "ERROR")
+    assert "planning_timeout" in line
 
 
 def test_a_new_scheduler_does_not_start_with_what_an_old_one_keeps(change):

@@ -88,7 +88,7 @@ def wait_for_workers(log: Path, count: int) -> None:
 def options_in(log: Path) -> list[str]:
     """Return the digests of options in a log, each one once, oldest first."""
     text = log.read_text()
-    return list(dict.fromkeys(re.findall(r"hpc_sched [0-9.]+ on here: options (\w+), ", text)))
+    return list(dict.fromkeys(re.findall(r"hpc_sched \S+ on here: options (\w+), ", text)))
 
 
 def each_said_once(lines: list[str]) -> None:

@@ -997,7 +997,7 @@ def test_shadow_mode_is_said_and_nothing_is_claimed_in_it(set_, as_recommended):
     set_("hpc_sched", mdobp_weight_multiplier=float("nan"))
     code, text = judged(options.check)
     assert code == Code.FAILURE
-    assert "does not start with it, except in shadow mode, where it plans nothing." in text
+    assert "does not start with it, except in shadow mode, which logs it and goes on." in text
 
 
 def test_a_value_that_cannot_be_used_is_a_failure(set_):

@@ -214,6 +214,15 @@ def test_no_error_of_a_nova_conf_that_cannot_be_read_has_a_password(
     assert error in done.stderr
 
 
+def test_a_nova_conf_that_is_not_utf_8_ends_the_import_of_nova_with_its_name(tmp_path):
+    path = tmp_path / "nova.conf"
+    path.write_bytes(b"[DEFAULT]\n# \xe9\n")
+    done = run_script("--config-file", path, "upgrade", "check")
+    assert (done.returncode, done.stdout) == (255, "")
+    assert f"{path}: cannot be read: 'utf-8' codec can't decode byte 0xe9" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_nova_conf_that_ends_the_import_of_nova_is_an_error_without_its_password(tmp_path):
     # Nova 33 and later read it at import, for the threads to use.
     (tmp_path / "nova.conf").write_text(
@@ -256,7 +265,10 @@ def test_wrong_usage_and_a_nova_conf_that_cannot_be_read_are_errors_not_failures
         (("upgrade", "chekc"), "invalid choice: 'chekc'"),
         (("--config-file", tmp_path / "none.conf", "upgrade", "check"), "none.conf"),
         (("--config-file", broken, "upgrade", "check"), "broken.conf"),
-        (("--config-file", binary, "upgrade", "check"), "can't decode byte 0xff"),
+        (
+            ("--config-file", binary, "upgrade", "check"),
+            f"{binary}: cannot be read: 'utf-8' codec can't decode byte 0xff",
+        ),
         (("--config-file", tmp_path, "upgrade", "check"), "Is a directory"),
         (("--config-file", queue, "upgrade", "check"), "transport_url of nova.conf"),
     ):
@@ -299,6 +311,20 @@ def test_the_texts_of_two_schedulers_show_the_option_that_differs(run, tmp_path,
     assert re.match(r"hpc_sched \S+: options \w{8}, topology \w{8}$", shown[1][0])
     different = [pair for pair in zip(*shown, strict=True) if pair[0] != pair[1]]
     assert different[1:] == [("[hpc_sched] cell_timeout = 7", "[hpc_sched] cell_timeout = 8")]
+
+
+def test_a_closed_standard_error_adds_nothing_to_the_output(tmp_path, topology, sample):
+    config = write_conf(tmp_path / "nova.conf", write_databases(tmp_path), topology, text=sample)
+    for arguments, code in (
+        (("--config-file", config, "scheduler", "show"), 0),
+        (("--config-file", tmp_path / "none.conf", "scheduler", "show"), 255),
+    ):
+        done = run_script(*arguments)
+        assert done.returncode == code
+        assert done.stderr
+        command = ["sh", "-c", 'exec "$@" 2>&-', "sh", PROGRAM, *arguments]
+        closed = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        assert (closed.returncode, closed.stdout) == (code, done.stdout)
 
 
 def test_help_and_version_are_no_errors(run):

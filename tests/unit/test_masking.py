@@ -13,6 +13,7 @@ from hpc_sched import masking
         ("mysql+pymysql//nova:s3cret@db/nova", "mysql+pymysql//***@db/nova"),
         ("'rabbit://a:s3cret@h1,b:s3cret@h2/'", "'rabbit://***@h2/'"),
         ("nova.conf:3, in assignment: 's3cret\nmore'", "nova.conf:3, in assignment: ***"),
+        ("no such option cret in group [DEFAULT]", "no such option *** in group [DEFAULT]"),
         ("Access denied for user 'nova'@'db'", "Access denied for user 'nova'@'db'"),
         ("https://docs.example.org/a?b", "https://docs.example.org/a?b"),
     ],

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from hpc_sched import conf, topology_options
+from hpc_sched import conf
 from hpc_sched.cli.common import sources
+from hpc_sched.configuration import topology_options
 from hpc_sched.topology import load
 from hpc_sched.topology.readers.slurm.slurm_driver import is_yaml
 from tests.unit.test_topology_slurm import hops_of, problems_of, read

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hpc_sched import decimals
+from hpc_sched.core import extra_spec_names
 from hpc_sched.core.cost import prices
 
 _MAX_DIGITS = 9
@@ -33,6 +34,11 @@ at_least_zero = _number("a number >= 0", decimals.number_in, lambda number: numb
 share = _number("a number from 0 to 1", decimals.number_in, lambda number: 0 <= number <= 1)
 ZERO_OR_MORE = _number("a whole number >= 0", _whole, lambda number: number >= 0)
 ONE_OR_MORE = _number("a whole number >= 1", _whole, lambda number: number >= 1)
+
+
+def from_one_to(most: int) -> Callable[[str], int]:
+    """Return the type of a whole number that an extra spec bounds."""
+    return _number(extra_spec_names.number_up_to(most), _whole, lambda number: 1 <= number <= most)
 
 
 def add_flag(group: argparse._ActionsContainer, name: str, what: str) -> None:

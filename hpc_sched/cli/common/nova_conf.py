@@ -1,13 +1,20 @@
 """nova.conf as a command reads it: section [hpc_sched] and the enabled filters and weighers."""
 
 import argparse
+import functools
+import importlib.util
+import os
+import platform
+import sys
+import sysconfig
 from pathlib import Path
 
 from msgspec.structs import replace
 from oslo_config import cfg
 
-from hpc_sched import conf, exceptions, masking
+from hpc_sched import conf, exceptions
 from hpc_sched.cli.common import output
+from hpc_sched.configuration import config_files
 from hpc_sched.core.sharing import interference_file
 from hpc_sched.snapshot.model import Snapshot
 
@@ -39,7 +46,7 @@ def read(args: argparse.Namespace, instead: str) -> cfg.ConfigOpts:
     found = read_if_any(args)
     if found is None:
         raise exceptions.ConfigError(
-            f"there is no nova.conf where Nova's services look ({conf.NOVA_CONF_PLACES}): name "
+            f"there is no nova.conf where Nova's services look ({config_files.PLACES}): name "
             f"{instead}, or a copy of the scheduler's nova.conf with --config-file or --config-dir"
         )
     return found
@@ -47,18 +54,36 @@ def read(args: argparse.Namespace, instead: str) -> cfg.ConfigOpts:
 
 def read_if_any(args: argparse.Namespace) -> cfg.ConfigOpts | None:
     """Return the options of nova.conf, None without one; raise ConfigError if it is unreadable."""
-    defaults = conf.nova_conf_files()
-    if not (is_named(args) or any(defaults.values())):
+    if not (is_named(args) or any(config_files.defaults().values())):
         return None
     found = cfg.ConfigOpts()
     conf.register_opts(found)
+    found.register_opts(_names_for_values())
     named = [f"--config-file={Path(path)}" for path in args.config_file or ()]
     named += [f"--config-dir={Path(path)}" for path in args.config_dir or ()]
-    try:
-        found(named, "nova", **defaults)
-    except cfg.Error as error:
-        raise exceptions.ConfigError(masking.masked(str(error))) from error
+    config_files.parse(found, named, project="nova")
     return found
+
+
+def _names_for_values() -> list[cfg.Opt]:
+    """Return options of Nova and oslo.log that a value may name, as in ``$state_path/metrics``.
+
+    Made here to do without Nova. An option that is not set has Nova's default.
+    """
+    nova = importlib.util.find_spec("nova")  # is not imported
+    modules = sysconfig.get_path("purelib")
+    if nova is not None and nova.origin is not None:
+        modules = str(Path(nova.origin).parents[1])
+    return [
+        cfg.StrOpt("pybasedir", default=modules),
+        cfg.StrOpt("bindir", default=os.path.join(sys.prefix, "local", "bin")),
+        cfg.StrOpt("state_path", default="$pybasedir"),
+        cfg.StrOpt("log_dir", deprecated_name="logdir"),
+        cfg.StrOpt("log_file", deprecated_name="logfile"),
+        cfg.StrOpt("host", default=platform.node()),
+        # Nova's default is an address of this host; commands listen on none that nova.conf names.
+        cfg.StrOpt("my_ip", default="127.0.0.1"),
+    ]
 
 
 def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
@@ -77,14 +102,8 @@ def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
     )
     alias = cfg.MultiStrOpt("alias", default=[], deprecated_opts=_ALIAS_BEFORE)
     options.register_opts([alias], group="pci")
-    try:
-        section = {opt.dest: getattr(options.hpc_sched, opt.dest) for opt in conf.OPTS}
-        filters = tuple(options.filter_scheduler.enabled_filters)
-        weighers = tuple(options.filter_scheduler.weight_classes)
-        pci_in_placement = options.filter_scheduler.pci_in_placement
-        pci_aliases = tuple(options.pci.alias)
-    except (cfg.Error, ValueError) as error:
-        raise exceptions.ConfigError(str(error)) from error
+    value = functools.partial(config_files.value_of, options)
+    section = {opt.dest: value(opt.dest) for opt in conf.OPTS}
     interference: dict[str, dict[str, float]] = {}
     if section["interference_file"]:
         try:
@@ -96,9 +115,9 @@ def with_options(snapshot: Snapshot, options: cfg.ConfigOpts) -> Snapshot:
     return replace(
         snapshot,
         options=section,
-        filters=filters,
-        weighers=weighers,
+        filters=tuple(value("enabled_filters", "filter_scheduler")),
+        weighers=tuple(value("weight_classes", "filter_scheduler")),
         interference=interference,
-        pci_aliases=pci_aliases,
-        pci_in_placement=pci_in_placement,
+        pci_aliases=tuple(value("alias", "pci")),
+        pci_in_placement=value("pci_in_placement", "filter_scheduler"),
     )

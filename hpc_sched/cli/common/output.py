@@ -21,6 +21,15 @@ def escape_unencodable(stream: TextIO) -> None:
         stream.reconfigure(errors="backslashreplace")
 
 
+def discard_errors_if_closed() -> None:
+    """Discard what is written to standard error if it is closed.
+
+    Else print() would write it to standard output.
+    """
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", errors="backslashreplace")  # noqa: SIM115 - stays open
+
+
 def flush(stream: TextIO) -> int:
     """Write what is left to a stream; return 0, or the exit code if it cannot be written."""
     try:

@@ -7,8 +7,9 @@ import sys
 
 from oslo_config import cfg
 
-from hpc_sched import exceptions, files, topology_options
+from hpc_sched import exceptions, files
 from hpc_sched.cli.common import nova_conf, nova_devices, output
+from hpc_sched.configuration import topology_options
 from hpc_sched.snapshot import host_usage
 from hpc_sched.snapshot.cloud import Cloud
 from hpc_sched.snapshot.host_usage import FabricUsage
@@ -128,9 +129,7 @@ def topology_of(
             )
         keys = (defaults | given).get("aggregate_key")
         return aggregate_tree.topology_of(snapshot.aggregates, keys)
-    named, colon, path = source.partition(":")
-    if not (colon and path and named in topology_driver.driver_names()):
-        named, path = "", source
+    named, path = topology_driver.driver_and_path(source)
     if named == AGGREGATES:
         aggregates = snapshot_file.read(path).aggregates
         return aggregate_tree.topology_of(aggregates, given.get("aggregate_key"))
@@ -149,6 +148,12 @@ def topology_of(
     if not isinstance(driver, TextDriver):
         return driver.load()
     return driver.parse(driver.described(content, shown))
+
+
+def is_standard_input(source: str | None) -> bool:
+    """True if a source is standard input, which can be read once."""
+    named, path = topology_driver.driver_and_path(source or "")
+    return path == "-" and named != AGGREGATES
 
 
 def add_state_arguments(parser: argparse.ArgumentParser) -> None:

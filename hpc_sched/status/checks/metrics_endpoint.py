@@ -13,6 +13,7 @@ from oslo_upgradecheck.upgradecheck import Result
 
 from hpc_sched import exceptions
 from hpc_sched.metrics import catalogue
+from hpc_sched.metrics.address import address_in
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.status.finding import good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
@@ -34,8 +35,8 @@ def check(_cloud: InspectedCloud) -> list[Result]:
     except ImportError:
         return [warning(f"{_NONE}: install prometheus_client (pip install 'hpc-sched[metrics]').")]
     try:
-        host, _ = endpoint.address_in(address)
-    except exceptions.MetricsError as error:
+        host, _ = address_in(address)
+    except exceptions.ConfigError as error:
         return [warning(f"{_NONE}: [hpc_sched] metrics_address: {error}.")]
     found = list(_directory(worker.directory()))
     if host in _EVERYWHERE:
@@ -45,10 +46,8 @@ def check(_cloud: InspectedCloud) -> list[Result]:
                 "for no password: bind to localhost or to a network of the operator's own."
             )
         )
-    elif (other := _other_program(address)) is not None:
-        found.append(
-            warning(f"{_NONE}: {other} at {address}. Choose another port in metrics_address.")
-        )
+    elif (wrong := _wrong_answer(address)) is not None:
+        found.append(warning(f"{_NONE}: {wrong}."))
     return found or [good(f"nova-scheduler has metrics at http://{address}{endpoint.PATH}.")]
 
 
@@ -67,12 +66,14 @@ def _directory(path: Path) -> Iterator[Result]:
             f"{_NONE}: {there} cannot be written by this user, which should be that of "
             "nova-scheduler. Make it writable, or name another metrics_directory."
         )
-    elif path.exists() and path.stat().st_mode & stat.S_IWOTH:
-        yield warning(f"{_NONE}: every user can write {path}. Change its mode to 750.")
+        return
+    for folder in (path.parent, path):
+        if folder.exists() and folder.stat().st_mode & stat.S_IWOTH:
+            yield warning(f"{_NONE}: every user can write {folder}. Change its mode to 750.")
 
 
-def _other_program(address: str) -> str | None:
-    """Return what answers at the address if that is not nova-scheduler; None if nothing does."""
+def _wrong_answer(address: str) -> str | None:
+    """Return what is wrong with the answer at the address; None without one."""
     # What Prometheus reads, not what a proxy of this shell's environment answers.
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -80,9 +81,14 @@ def _other_program(address: str) -> str | None:
             text = answer.read(1 << 20).decode(errors="replace")
     except ConnectionError:
         return None
-    except (urllib.error.HTTPError, http.client.HTTPException):
+    except urllib.error.HTTPError as error:
+        if error.headers.get("Server", "").strip() == catalogue.SERVER:
+            return f"http://{address}/metrics answers {error.code}, see nova-scheduler's log"
+        text = ""
+    except http.client.HTTPException:
         text = ""
     except (OSError, ValueError):
         return None  # before the start nothing answers
-    is_ours = catalogue.WORKERS.name in text
-    return None if is_ours else "another program answers"
+    if catalogue.WORKERS.name in text:
+        return None
+    return f"another program answers at {address}. Choose another port in metrics_address"

@@ -3,19 +3,18 @@
 import difflib
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import nova.conf
-from oslo_config import cfg, iniparser
+from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Result
 
-from hpc_sched import conf, exceptions, masking
+from hpc_sched import conf, exceptions
+from hpc_sched.configuration import config_files
 from hpc_sched.core.decision_entry import SHADOW
 from hpc_sched.core.sharing.interference_file import read_index
 from hpc_sched.enabled_plugins import GROUP_FILTER, INTERFERENCE_FILTER, MDOBP_WEIGHER
 from hpc_sched.nova_glue import configured_plugins
 from hpc_sched.nova_glue.claim import claim_conditions
-from hpc_sched.status import scheduler_text
 from hpc_sched.status.finding import failure, good, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud
 from hpc_sched.topology import plurals
@@ -36,10 +35,7 @@ _SHADOW = (
 
 def check(_cloud: InspectedCloud) -> list[Result]:
     """Return what is wrong in the section [hpc_sched] of nova.conf."""
-    files = list(CONF.config_file or ())
-    for folder in CONF.config_dir or ():
-        files += sorted(str(path) for path in Path(folder).glob("*.conf"))
-    found = unknown_names(files)
+    found = unknown_names(config_files.paths_read(CONF))
     try:
         if conf.is_shadow(CONF):
             found.append(good(_SHADOW))
@@ -52,8 +48,8 @@ def check(_cloud: InspectedCloud) -> list[Result]:
 
 def _unless() -> str:
     """Return what is added to a fault with which nova-scheduler does not start."""
-    is_shadow = scheduler_text.mode() == SHADOW
-    return ", except in shadow mode, where it plans nothing" if is_shadow else ""
+    is_shadow = conf.recorded_mode(CONF) == SHADOW
+    return ", except in shadow mode, which logs it and goes on" if is_shadow else ""
 
 
 def unknown_names(paths: Iterable[str]) -> list[Result]:
@@ -61,11 +57,10 @@ def unknown_names(paths: Iterable[str]) -> list[Result]:
     known = [name for opt in conf.OPTS for name in (opt.dest, *_former_names(opt))]
     found = []
     for path in paths:
-        sections: dict[str, dict[str, list[str]]] = {}
         try:
-            cfg.ConfigParser(path, sections).parse()
-        except (OSError, UnicodeError, iniparser.ParseError) as error:
-            found.append(failure(f"{path}: cannot be read: {masking.masked(str(error))}."))
+            sections = config_files.sections_of(path)
+        except exceptions.ConfigError as error:
+            found.append(failure(f"{error}."))
             continue
         for name in sections.get(conf.GROUP.name, {}):
             if name.replace("-", "_") not in known:
@@ -178,7 +173,7 @@ def check_shuffle(_cloud: InspectedCloud) -> list[Result]:
 
 def check_gang_claims(_cloud: InspectedCloud) -> list[Result]:
     """Return whether groups are claimed at once."""
-    if scheduler_text.mode() == SHADOW:
+    if conf.recorded_mode(CONF) == SHADOW:
         return [good("mode is shadow: nothing is claimed ahead of Nova.")]
     if not CONF.hpc_sched.gang_claims:
         return [good("gang_claims is false: Nova claims the VMs of a group one by one.")]

@@ -6,7 +6,7 @@ import nova.conf
 from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Result
 
-from hpc_sched import exceptions
+from hpc_sched import conf, exceptions
 from hpc_sched.core.decision_entry import LoggedScheduler
 from hpc_sched.snapshot.log import logged_decisions, logged_schedulers
 from hpc_sched.snapshot.log.logged_schedulers import SeenScheduler
@@ -75,7 +75,7 @@ def _compared(
 ) -> Iterator[Result]:
     # One that is down decides nothing any more.
     current = {host: one for host, one in seen.items() if up is None or host in up}
-    own = {name: SeenScheduler(one, "", scheduler_text.mode()) for name, one in here.items()}
+    own = {name: SeenScheduler(one, "", conf.recorded_mode(CONF)) for name, one in here.items()}
     different = list(logged_schedulers.differences(own | current))
     for sentence in different:
         yield warning(f"{sentence[0].upper()}{sentence[1:]}.")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import nova.conf
 from oslo_upgradecheck.upgradecheck import Result
 
-from hpc_sched import exceptions, topology_options
+from hpc_sched import exceptions
+from hpc_sched.configuration import topology_options
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.status.finding import failure, good, shortened, warning
 from hpc_sched.status.inspected_cloud import InspectedCloud

@@ -76,6 +76,14 @@ def driver_names() -> list[str]:
     return sorted({point.name for point in metadata.entry_points(group=NAMESPACE)})
 
 
+def driver_and_path(source: str) -> tuple[str, str]:
+    """Return the driver that a source names, empty for none, and what the driver reads."""
+    named, colon, path = source.partition(":")
+    if colon and path and named in driver_names():
+        return named, path
+    return "", source
+
+
 def driver(name: str, **options: Any) -> TopologyDriver:
     """Return a new driver of ``hpc_sched.topology``; TopologyError for a wrong name or options."""
     points = metadata.entry_points(group=NAMESPACE, name=name)

@@ -1,11 +1,13 @@
 """The options of nova.conf's section [hpc_sched] that say where the topology comes from."""
 
+import functools
 import re
 from typing import Any
 
 from oslo_config import cfg
 
 from hpc_sched import exceptions
+from hpc_sched.configuration import config_files
 
 TOPOLOGY_RELOAD_INTERVAL = 60
 
@@ -158,22 +160,26 @@ OPTS = [
 
 
 def source(conf: cfg.ConfigOpts) -> tuple[str, dict[str, Any]]:
-    """Return the name of the topology driver and its options that are set."""
-    section = conf.hpc_sched
+    """Return the name of the topology driver and its options that are set.
+
+    :raises exceptions.ConfigError: for an option with a value that cannot be used
+    """
+    value = functools.partial(config_files.value_of, conf)
+    command = value("topology_command")
     options: dict[str, Any] = {
-        "path": section.topology_file,
-        "command": section.topology_command,
-        "timeout": section.topology_command_timeout if section.topology_command else None,
-        "name_map": section.topology_name_map,
-        "host_pattern": section.topology_host_pattern,
-        "port_pattern": section.topology_port_pattern,
-        "switch_pattern": section.topology_switch_pattern,
-        "aggregate_key": section.topology_aggregate_key,
-        "node_key": section.topology_node_key,
-        "cloud": section.topology_cloud,
-        "tree": section.topology_name,
+        "path": value("topology_file"),
+        "command": command,
+        "timeout": value("topology_command_timeout") if command else None,
+        "name_map": value("topology_name_map"),
+        "host_pattern": value("topology_host_pattern"),
+        "port_pattern": value("topology_port_pattern"),
+        "switch_pattern": value("topology_switch_pattern"),
+        "aggregate_key": value("topology_aggregate_key"),
+        "node_key": value("topology_node_key"),
+        "cloud": value("topology_cloud"),
+        "tree": value("topology_name"),
     }
-    return section.topology_driver, {name: value for name, value in options.items() if value}
+    return value("topology_driver"), {key: found for key, found in options.items() if found}
 
 
 def check_patterns(conf: cfg.ConfigOpts) -> None:
