@@ -99,7 +99,7 @@ def test_the_rules_are_valid_and_pass_their_unit_tests():
 @needs_promtool
 def test_a_rule_that_is_changed_fails_its_unit_tests(tmp_path: Path):
     changed = tmp_path / "rules.yaml"
-    changed.write_text(RULES.read_text().replace("> 3600", "> 36000"))
+    changed.write_text(RULES.read_text().replace(", 3600)", ", 36000)"))
     tests = tmp_path / "test.yaml"
     tests.write_text(
         RULE_TESTS.read_text().replace(f"../../etc/prometheus/{RULES.name}", changed.name)

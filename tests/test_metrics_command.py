@@ -170,6 +170,9 @@ def test_the_file_is_written_whole_or_not_at_all(tmp_path, capsys):
         (["--textfile", "a.prom", "--listen", "127.0.0.1:0"], "not allowed with"),
         (["--interval", "5"], "--interval means nothing without --listen"),
         (["--interval", "0", "--listen", "127.0.0.1:0"], "whole number >= 1"),
+        (["--listen", "9"], "argument --listen: expected HOST:PORT or [IPv6]:PORT, found '9'"),
+        (["--listen", "127.0.0.1:0", "--topology", "-"], "--topology -: --listen reads it again"),
+        (["--listen", "127.0.0.1:0", "--topology", "slurm:-"], "save it in a file"),
     ],
     ids=str,
 )
@@ -177,12 +180,6 @@ def test_wrong_usage_is_exit_code_2(tmp_path, capsys, arguments, error):
     code, out, err = run(capsys, "metrics", "--snapshot", saved(tmp_path), *arguments)
     assert (code, out) == (2, "")
     assert error in err
-
-
-def test_an_address_that_is_none_is_an_error(tmp_path, capsys):
-    arguments = ("metrics", "--snapshot", saved(tmp_path), "--listen", "9")
-    code, out, err = run(capsys, *arguments)
-    assert (code, out, err) == (1, "", "expected HOST:PORT or [IPv6]:PORT, found '9'\n")
 
 
 def test_without_prometheus_client_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):
@@ -196,7 +193,10 @@ def test_without_prometheus_client_the_command_says_what_to_install(tmp_path, ca
 
 def test_served_metrics_follow_the_cloud_and_stay_where_it_cannot_be_read(tmp_path):
     path, log = saved(tmp_path, flavors=[HALF]), tmp_path / "stderr"
-    arguments = ["--snapshot", path, "--listen", "127.0.0.1:0", "--interval", "1"]
+    nova_conf = tmp_path / "nova.conf"
+    nova_conf.write_text("")
+    arguments = ["--snapshot", path, "--config-file", str(nova_conf)]
+    arguments += ["--listen", "127.0.0.1:0", "--interval", "1"]
     code = "import sys; from hpc_sched.cli.main import main; sys.exit(main(sys.argv[1:]))"
     with log.open("w") as errors:
         process = subprocess.Popen(
@@ -215,6 +215,14 @@ def test_served_metrics_follow_the_cloud_and_stay_where_it_cannot_be_read(tmp_pa
         assert path in log.read_text()
         saved(tmp_path, flavors=[HALF])
         wait(lambda: served(port)["read_good",] == 1)
+        for wrong in (b"# \xe9\n", b"[hpc_sched]\ndecision_log = $nowhere\n"):
+            nova_conf.write_bytes(wrong)
+            wait(lambda: served(port)["read_good",] == 0)
+            assert served(port)["largest_gang", "half", "leaf"] == 8
+            nova_conf.write_text("")
+            wait(lambda: served(port)["read_good",] == 1)
+        assert f"{nova_conf}: cannot be read: 'utf-8' codec" in log.read_text()
+        assert f"{nova_conf}: [hpc_sched] decision_log is not valid" in log.read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
     finally:

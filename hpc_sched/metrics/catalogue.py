@@ -10,6 +10,7 @@ from itertools import product
 from hpc_sched.core.decision_entry import ACTIVE, SHADOW
 
 PREFIX = "hpc_sched_"
+SERVER = "hpc_sched"  # what the endpoints call themselves in HTTP
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 # What decided, as in the decision log's ``decision``; a plan that does not exist is no refusal.
@@ -20,6 +21,9 @@ SOURCES = (API_DATABASE, CELL, PLACEMENT, OTHER)
 # Reasons as hpc_sched.nova_glue.room.shunned_hosts has them.
 SHUNNED_BY_NOVA = ("failed builds (BuildFailureWeigher)", "another cell (CrossCellWeigher)")
 HELD, NOT_HELD = "held", "not_held"
+
+# Seconds for which a gauge shows what requests have found last.
+RECENT = 3600.0
 
 # From a plan on a small cloud to planning_timeout, in seconds.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -65,9 +69,18 @@ DECISIONS = _counter(
     answer=ANSWERS,
     mode=MODES,
 )
+# Only with metrics_project. A second metric: a series of a project begins with its first decision,
+# which Prometheus does not see as an increase, and would be missing in the sum over projects.
+PROJECT_DECISIONS = _counter(
+    "project_decisions",
+    "Decisions on groups by project, with metrics_project alone.",
+    answer=ANSWERS,
+    mode=MODES,
+    project=(),
+)
 UNPROVEN = _counter(
     "unproven_plans",
-    "Plans that are not proven best: planning_timeout was over.",
+    "Plans that are not proven best: planning_timeout was over, or too many steps.",
 )
 PLANNING = _histogram("planning_seconds", "Time spent on the plans of a request, in seconds.")
 REQUEST = _histogram(
@@ -97,13 +110,14 @@ ERRORS = _counter(
 LOST_LINES = _counter("lost_decision_lines", "Lines that could not be written to decision_log.")
 SHUNNED = _gauge(
     "shunned_hosts",
-    "Hosts that another weigher put behind all others, at the last decision on a group.",
+    "Hosts that another weigher put behind all others, at the last decision on a group; 0 an hour "
+    "after it.",
     "livemostrecent",
     reason=SHUNNED_BY_NOVA,  # other weighers, too
 )
 OPEN_BREAKERS = _gauge(
     "open_circuit_breakers",
-    "Sources that are left alone after a timeout, over all workers, by kind.",
+    "Sources that are left alone after a timeout, and for one pause more, by kind.",
     "livesum",
     source=SOURCES,
 )
@@ -117,11 +131,16 @@ TOPOLOGY_READ = _gauge(
     "Unix time of the last good reading of the fabric, of the worker where it is oldest.",
     "livemin",
 )
+TOPOLOGY_INTERVAL = _gauge(
+    "topology_reload_interval_seconds",
+    "Seconds between two readings of the fabric; 0: only on SIGHUP.",
+    "livemax",
+)
 TOPOLOGY_HOSTS = _gauge("topology_hosts", "Hosts in the topology in use.", "livemin")
 TOPOLOGY_LEAVES = _gauge("topology_leaves", "Leaf switches in the topology in use.", "livemin")
 TOPOLOGY_UNKNOWN = _gauge(
     "topology_unknown_hosts",
-    "Candidates since the topology was loaded that it does not name.",
+    "Candidates of the last hour that the topology does not name.",
     "livemax",
 )
 TOPOLOGY_WAITING = _gauge(
@@ -138,7 +157,9 @@ WORKERS = _gauge("workers", "Workers of nova-scheduler that have metrics.", "liv
 BUILD = _gauge("build_info", "1, with the versions as labels.", "livemax", version=(), nova=())
 
 METRICS = (
-    *(DECISIONS, UNPROVEN, PLANNING, REQUEST, GANG_CLAIMS, TRANSACTIONS, DEGRADED, ERRORS),
-    *(LOST_LINES, SHUNNED, OPEN_BREAKERS, TOPOLOGY_GOOD, TOPOLOGY_READ, TOPOLOGY_HOSTS),
-    *(TOPOLOGY_LEAVES, TOPOLOGY_UNKNOWN, TOPOLOGY_WAITING, TOPOLOGY_INCOMPLETE, WORKERS, BUILD),
+    *(DECISIONS, PROJECT_DECISIONS, UNPROVEN, PLANNING, REQUEST, GANG_CLAIMS, TRANSACTIONS),
+    *(DEGRADED, ERRORS),
+    *(LOST_LINES, SHUNNED, OPEN_BREAKERS, TOPOLOGY_GOOD, TOPOLOGY_READ, TOPOLOGY_INTERVAL),
+    *(TOPOLOGY_HOSTS, TOPOLOGY_LEAVES, TOPOLOGY_UNKNOWN, TOPOLOGY_WAITING, TOPOLOGY_INCOMPLETE),
+    *(WORKERS, BUILD),
 )

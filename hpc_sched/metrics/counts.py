@@ -1,7 +1,8 @@
 """The metrics of this process, in memory: requests add to them, another thread writes them.
 
 Off until :func:`start`. No file is touched here, nor a lock that a thread holds for longer than it
-takes to copy a dictionary, so no request ever waits for a disk or a scrape.
+takes to copy a dictionary, so no request waits for a disk or a scrape. On eventlet the writer
+shares the thread of the requests, and a disk that hangs holds them up.
 """
 
 import threading
@@ -17,8 +18,8 @@ Labels = tuple[tuple[str, str], ...]
 SUM = "sum"
 LE = "le"  # label of a histogram's bucket, as Prometheus names it
 BOUNDS = (*map(str, BUCKETS), "+Inf")
-# Series of one metric, whatever the values of its labels.
-MAX_SERIES = 1000
+# Series of all counters and histograms, whatever the values of their labels.
+MAX_SERIES = 2000
 
 
 class Series(NamedTuple):
@@ -105,6 +106,20 @@ def set_all(metric: Metric, by_value: Mapping[str, float]) -> None:
         known = [series.labels[0][1] for series in values.gauges if series.metric is metric]
     for name in dict.fromkeys([*always, *known, *by_value]):
         set_to(metric, by_value.get(name, 0.0), **{label: name})
+
+
+def expire(metric: Metric, seconds: float) -> None:
+    """Set the series of a gauge to 0 that were set more than some seconds ago.
+
+    They keep the time at which they were set: of several workers the last one counts.
+    """
+    if (values := _values) is None:
+        return
+    until = time.time() - seconds
+    with values.lock:
+        for series, (_, set_at) in values.gauges.items():
+            if series.metric is metric and set_at < until:
+                values.gauges[series] = 0.0, set_at
 
 
 def numbers() -> dict[Series, float]:

@@ -15,11 +15,14 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from hpc_sched import exceptions
+from hpc_sched.metrics.address import Address
+from hpc_sched.metrics.catalogue import SERVER
 
 PATH = "/metrics"
 MAX_THREADS = 8  # connections that are served at a time; others are closed
 SECONDS = 5.0  # that a connection may take in all
 REUSE = 1.0  # seconds for which what was collected is shown again
+RETRY = 0.5  # seconds until a connection is accepted again after a failure
 
 _TEXT = "text/plain; charset=utf-8"
 
@@ -27,28 +30,17 @@ Collect = Callable[[], Collector]
 Report = Callable[[str], None]
 
 
-def address_in(text: str) -> tuple[str, int]:
-    """Return host and port of ``HOST:PORT`` or ``[v6]:PORT``; raises MetricsError."""
-    host, colon, port = text.rpartition(":")
-    is_v6 = host.startswith("[") and host.endswith("]")
-    host = host[1:-1] if is_v6 else host
-    is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535
-    if not colon or not host or not is_port or (":" in host) is not is_v6:
-        raise exceptions.MetricsError(f"expected HOST:PORT or [IPv6]:PORT, found {text!r}")
-    return host, int(port)
-
-
 class Endpoint:
     """Serves what a function collects, at an address, until it is closed."""
 
-    def __init__(self, address: str, collect: Collect, report: Report) -> None:
+    def __init__(self, address: Address, collect: Collect, report: Report) -> None:
         """Bind and start; raises MetricsError.
 
-        :param report: called with what goes wrong in an answer, in a thread of a connection
+        :param report: called with what goes wrong in an answer, in a thread of a connection; once
+            for all answers until one is good again
         """
-        host, port = address_in(address)
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
             self._server = _Server(found[0], _Answers(collect, report))
         except OSError as error:
             raise exceptions.MetricsError(f"{address}: {error.strerror or error}") from error
@@ -71,6 +63,7 @@ class _Answers:
         self._collect, self._report = collect, report
         self._lock = threading.Lock()
         self._made_at, self._found = -REUSE, _Collected([])
+        self._problem = ""  # reported last; empty after an answer without one
 
     def answer(self, accept: str) -> tuple[HTTPStatus, str, bytes]:
         try:
@@ -82,9 +75,14 @@ class _Answers:
                 if time.monotonic() - self._made_at >= REUSE:
                     self._found = _Collected(list(self._collect().collect()))
                     self._made_at = time.monotonic()
-                return HTTPStatus.OK, content_type, encode(self._found)
+                body = encode(self._found)
+                self._problem = ""
+                return HTTPStatus.OK, content_type, body
             except Exception as error:
-                self._report(f"{type(error).__name__}: {error}")
+                problem = f"{type(error).__name__}: {error}"
+                if problem != self._problem:
+                    self._report(problem)
+                self._problem = problem
                 return HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, b"no metrics\n"
 
 
@@ -100,7 +98,7 @@ class _Collected(Collector):
 
 class _Handler(BaseHTTPRequestHandler):
     server: "_Server"
-    server_version, sys_version = "hpc_sched", ""
+    server_version, sys_version = SERVER, ""
     timeout = SECONDS
 
     def do_GET(self) -> None:
@@ -132,7 +130,43 @@ class _Server(ThreadingMixIn, TCPServer):
         self.address_family, self.answers = found[0], answers
         self._open: dict[socket.socket, float] = {}  # connection to time.monotonic() of its end
         self._lock = threading.Lock()
+        self._is_ending, self._ended = False, threading.Event()
         super().__init__(found[4], _Handler)
+
+    def serve_forever(self, poll_interval: float = 0.5) -> None:
+        """Serve until :meth:`shutdown`.
+
+        Not in the loop of the base class: its selector holds up all green threads if socketserver
+        was imported before eventlet, as by logging.config in a wrapper around nova-scheduler.
+        """
+        self.socket.settimeout(poll_interval)
+        try:
+            while not self._is_ending:
+                # Returns after the timeout, too.
+                self._handle_request_noblock()  # type: ignore[attr-defined]
+                self.service_actions()
+                # On eventlet accept() lets others run only where it waits.
+                time.sleep(0)
+        finally:
+            self._ended.set()
+
+    def shutdown(self) -> None:
+        """End :meth:`serve_forever`, and wait until it has ended."""
+        self._is_ending = True
+        self._ended.wait()
+
+    def get_request(self) -> Any:
+        """Return the next connection; wait after a failure, as without a free file descriptor.
+
+        It would come again at once, for the connection stays in the queue.
+        """
+        try:
+            return super().get_request()
+        except TimeoutError:
+            raise
+        except OSError:
+            time.sleep(RETRY)
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread of its own if there are few."""
@@ -146,7 +180,7 @@ class _Server(ThreadingMixIn, TCPServer):
             self.shutdown_request(request)
 
     def service_actions(self) -> None:
-        """End the connections whose time is over; called twice a second."""
+        """End the connections whose time is over; called twice a second at least."""
         with self._lock:
             late = [request for request, end in self._open.items() if time.monotonic() >= end]
             for request in late:

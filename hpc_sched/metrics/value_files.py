@@ -9,10 +9,12 @@ A worker that is started in place of another takes its slot, and goes on from it
 """
 
 import fcntl
+import json
 import os
 import stat
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
@@ -20,32 +22,36 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from hpc_sched import exceptions
 from hpc_sched.metrics import counts
-from hpc_sched.metrics.catalogue import COUNTER, GAUGE, HISTOGRAM
+from hpc_sched.metrics.catalogue import COUNTER, GAUGE, HISTOGRAM, METRICS, Metric
 from hpc_sched.metrics.counts import Series
 
 MAX_SLOTS = 256
 _LIVE = "gauge_live"  # beginning of the names of files that end with their worker
+_LABELS = {metric.name: metric.labels.keys() for metric in METRICS}
 _NEW = ".new"  # end of the name of a file that is being written
 
 
 def prepare(directory: Path) -> None:
-    """Create the directory, and remove what workers of an earlier start have left there.
+    """Create the directory and the one above, and remove what an earlier start has left there.
 
     :raises exceptions.MetricsError: if it is no place for files that only this user writes
     """
     try:
-        directory.mkdir(mode=0o750, parents=True, exist_ok=True)
-        if directory.stat().st_mode & stat.S_IWOTH:
-            raise exceptions.MetricsError(
-                f"{directory}: expected a folder that others cannot write"
-            )
+        for folder in (directory.parent, directory):
+            folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+            if folder.stat().st_mode & stat.S_IWOTH:
+                raise exceptions.MetricsError(
+                    f"{folder}: expected a folder that others cannot write"
+                )
         for number in _slots(directory):
             slot = Slot.locked(directory, number)
             if slot is not None:
                 slot.remove()
                 slot.close()
     except OSError as error:
-        raise exceptions.MetricsError(f"{directory}: {error.strerror or error}") from error
+        raise exceptions.MetricsError(
+            f"{error.filename or directory}: {error.strerror or error}"
+        ) from error
 
 
 def lock(path: Path) -> int | None:
@@ -62,11 +68,30 @@ def lock(path: Path) -> int | None:
     return found
 
 
+def relocked(path: Path, held: int | None) -> int | None:
+    """Lock a file, again if it is no longer the one that this process holds: it was removed.
+
+    :param held: descriptor, which is closed then; None if the process holds none
+    :return: descriptor that the process holds now; None if another process has the file
+    """
+    if held is None:
+        return lock(path)
+    try:
+        if os.path.samestat(os.lstat(path), os.fstat(held)):
+            return held
+    except FileNotFoundError:
+        pass
+    found = lock(path)
+    os.close(held)
+    return found
+
+
 class Slot:
     """The files of one worker."""
 
     def __init__(self, directory: Path, number: int, lock_: int) -> None:
-        self._directory, self._number, self._lock = directory, number, lock_
+        self._directory, self._number = directory, number
+        self._lock: int | None = lock_  # None once another worker has the slot
         self._written: dict[str, bytes] = {}  # name to content
         self._keys: dict[Series, bytes] = {}
         self._before: dict[str, dict[bytes, float]] = {}  # by kind; of earlier workers
@@ -90,11 +115,7 @@ class Slot:
         raise exceptions.MetricsError(f"{directory}: expected at most {MAX_SLOTS} workers")
 
     def write(self) -> None:
-        """Write the metrics of this process. Files without a change are left.
-
-        :raises exceptions.MetricsError: if another worker has the slot, or OSError
-        """
-        self._keep_lock()
+        """Write the metrics of this process; raises OSError. Files without a change are left."""
         sums = {kind: dict(self._before.get(kind, {})) for kind in (COUNTER, HISTOGRAM)}
         for series, number in counts.numbers().items():
             of_kind, key = sums[series.metric.kind], self._key(series)
@@ -109,6 +130,11 @@ class Slot:
         for name, entries in contents.items():
             self._replace(name, _file(entries))
 
+    def values_before(self, metric: Metric, label: str) -> set[str]:
+        """Return the values of a label of a counter that earlier workers have left."""
+        parsed = map(_parsed, self._before.get(metric.kind, {}))
+        return {labels[label] for name, labels in parsed if name == metric.name}
+
     def remove(self) -> None:
         """Remove the files; raises OSError."""
         for path in self._files():
@@ -116,22 +142,19 @@ class Slot:
 
     def close(self) -> None:
         """Let another worker take the slot."""
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
-    def _keep_lock(self) -> None:
-        """Lock the slot again if its file has been removed, and perhaps the others."""
-        path = _lock_file(self._directory, self._number)
-        try:
-            is_there = os.path.samestat(os.lstat(path), os.fstat(self._lock))
-        except FileNotFoundError:
-            is_there = False
-        if is_there:
-            return
-        again = lock(path)
-        if again is None:
-            raise exceptions.MetricsError(f"{path}: removed, and taken by another worker")
-        os.close(self._lock)
-        self._lock, self._written = again, {}
+    def keep(self) -> bool:
+        """Lock the slot again if its file has been removed, and write all files then.
+
+        :return: False if another worker has taken it since; raises OSError
+        """
+        held = relocked(_lock_file(self._directory, self._number), self._lock)
+        if held != self._lock:
+            self._lock, self._written = held, {}
+        return held is not None
 
     def _files(self) -> list[Path]:
         found = self._directory.glob(f"*_{self._number}.db*")
@@ -155,10 +178,15 @@ class Slot:
         for kind in (COUNTER, HISTOGRAM):
             path = self._directory / f"{kind}_{self._number}.db"
             try:
-                values = list(MmapedDict.read_all_values_from_file(str(path)))
+                values = MmapedDict.read_all_values_from_file(str(path))
+                # Of a damaged file there may be no end.
+                entries = list(islice(values, counts.MAX_SERIES + 1))
+                of_kind = {key.encode(): value for key, value, *_ in entries}
+                is_good = len(entries) <= counts.MAX_SERIES and all(map(_parsed, of_kind))
             except Exception:  # nosec B112 - no file, or another one than a worker writes
                 continue
-            found[kind] = {key.encode(): value for key, value, *_ in values}
+            if is_good:
+                found[kind] = of_kind
         return found
 
     def _key(self, series: Series) -> bytes:
@@ -205,6 +233,16 @@ def _key(series: Series) -> bytes:
         labels[counts.LE] = series.part
     key = mmap_key(metric.name, name, list(labels), list(labels.values()), metric.help)
     return key.encode()
+
+
+def _parsed(key: bytes) -> tuple[str, dict[str, str]]:
+    """Return the name of a metric and the labels in a key; ValueError for no key of a worker."""
+    match json.loads(key):
+        case [str() as name, str(), dict() as labels, str()] if name in _LABELS:
+            texts = [labels[label] for label in _LABELS[name] if label in labels]
+            if len(texts) == len(_LABELS[name]) and all(isinstance(text, str) for text in texts):
+                return name, labels
+    raise ValueError(f"no series of a worker: {key!r}")
 
 
 def _entry(key: bytes, value: float, set_at: float) -> bytes:

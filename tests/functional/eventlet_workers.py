@@ -15,17 +15,17 @@ import sys
 import time
 from pathlib import Path
 
-from oslo_service import service
-
 try:
     from oslo_service import backend
 except ImportError:
     pass  # before 4.2 there is nothing else
 else:
+    # First: with Nova 31 and 32 the import of service chooses, too.
     backend.init_backend(backend.BackendType.EVENTLET)
 
 import nova.conf
 from nova import objects
+from oslo_service import service
 
 objects.register_all()
 

@@ -13,11 +13,13 @@ from oslo_utils.fixture import uuidsentinel as uuids
 from hpc_sched import exceptions
 from hpc_sched.core.plan import time_limit
 from hpc_sched.filters.group import HPCGroupFilter
+from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.metrics.catalogue import Metric
 from hpc_sched.nova_glue.exporter import decision_counts, state_gauges, worker
 from hpc_sched.nova_glue.io import circuit_breaker, loaded_topology, request_deadline
 from hpc_sched.nova_glue.io.request_deadline import RequestDeadline
+from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.nova_glue.room import shunned_hosts
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional import faults
@@ -105,6 +107,20 @@ def test_each_decision_is_counted_as_the_log_has_it(group, log):
     assert set(made) == set(catalogue.ANSWERS)
 
 
+def test_in_shadow_mode_a_wrong_metrics_project_keeps_no_decision_out_of_the_log(
+    group, log, two_pods, tmp_path
+):
+    nova_conf = tmp_path / "nova.conf"
+    nova_conf.write_text("[hpc_sched]\nmode = shadow\nmetrics_project = maybe\n")
+    CONF([], default_config_files=[str(nova_conf)])
+    CONF.set_override("topology_file", str(two_pods), "hpc_sched")
+    CONF.set_override("decision_log", str(log), "hpc_sched")
+    group(left=4)
+    place()
+    assert [record["decision"] for record in read_decisions(log)] == ["planned"]
+    assert counted(catalogue.DECISIONS) == {("planned", "shadow"): 1}
+
+
 def test_durations_are_observed_once_for_each_decision(group):
     group(left=4)
     place()
@@ -117,20 +133,44 @@ def test_durations_are_observed_once_for_each_decision(group):
     assert 0 < spent[catalogue.PLANNING] <= spent[catalogue.REQUEST] < 60
 
 
-def test_projects_are_shown_only_if_an_option_says_so_and_bounded(group, monkeypatch):
+def test_projects_are_counted_only_if_an_option_says_so_and_bounded(group, monkeypatch):
     group(left=4)
     place(uuid=uuids.first)
-    assert list(counted(catalogue.DECISIONS)) == [("planned", "active")]
-    counts.stop()
-    counts.start()
+    assert not any(series.metric is catalogue.PROJECT_DECISIONS for series in counts.numbers())
     CONF.set_override("metrics_project", True, "hpc_sched")
     place(uuid=uuids.second)
-    assert list(counted(catalogue.DECISIONS)) == [("planned", "active", "project")]
+    assert counted(catalogue.PROJECT_DECISIONS) == {("planned", "active", "project"): 1}
     monkeypatch.setattr(decision_counts, "MAX_PROJECTS", 2)
     for number in range(9):
         decision_counts.add("planned", f"p{number}")
-    shown = {labels[2]: number for labels, number in counted(catalogue.DECISIONS).items()}
+    shown = {labels[2]: number for labels, number in counted(catalogue.PROJECT_DECISIONS).items()}
     assert shown == {"project": 1, "p0": 1, "other": 8}
+    # All of them count in the sum, whose series is there from the start.
+    assert counted(catalogue.DECISIONS) == {("planned", "active"): 11}
+
+
+def test_a_project_has_a_series_for_each_answer_from_its_first_decision_on():
+    CONF.set_override("metrics_project", True, "hpc_sched")
+    decision_counts.add("planned", "p1")
+    found = {
+        tuple(value for _, value in series.labels): number
+        for series, number in counts.numbers().items()
+        if series.metric is catalogue.PROJECT_DECISIONS
+    }
+    assert found == {
+        ("planned", "active", "p1"): 1,
+        ("no_plan", "active", "p1"): 0,
+        ("refused", "active", "p1"): 0,
+    }
+
+
+def test_more_projects_than_are_shown_leave_room_for_all_other_series():
+    CONF.set_override("metrics_project", True, "hpc_sched")
+    for mode in catalogue.MODES:
+        CONF.set_override("mode", mode, "hpc_sched")
+        for number in range(2 * decision_counts.MAX_PROJECTS):
+            decision_counts.add("refused", f"p{number}")
+    assert len(counts.numbers()) < counts.MAX_SERIES
 
 
 def test_plans_that_are_not_proven_best_are_counted(group, monkeypatch):
@@ -150,6 +190,22 @@ def test_exceptions_that_filters_and_weighers_catch_are_counted_by_their_class(g
     monkeypatch.setattr(HPCGroupFilter, "_keep", fail)
     monkeypatch.setattr(HopByteWeigher, "_group_weights", fail)
     place()
+    assert counted(catalogue.ERRORS) == {("HPCGroupFilter",): 1, ("HopByteWeigher",): 1}
+
+
+def test_exceptions_in_shadow_mode_are_counted_by_the_class_that_met_them(group, monkeypatch):
+    group(left=4)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    CONF.set_override("mode", "shadow", "hpc_sched")
+    with monkeypatch.context() as patch:
+        patch.setattr(HPCGroupFilter, "_keep", fail)
+        place(uuid=uuids.first)
+    assert counted(catalogue.ERRORS) == {("HPCGroupFilter",): 1}
+    monkeypatch.setattr(served_requests, "get_state", fail)
+    weigh(HopByteWeigher(), states_of(), spec(count=4, uuid=uuids.second))
     assert counted(catalogue.ERRORS) == {("HPCGroupFilter",): 1, ("HopByteWeigher",): 1}
 
 
@@ -178,6 +234,23 @@ def test_a_request_is_degraded_once_for_each_kind_of_source():
     assert counted(catalogue.DEGRADED) == {(kind,): 2 for kind in expected}
 
 
+@pytest.mark.parametrize("mode", catalogue.MODES)
+def test_an_outage_that_two_filters_meet_degrades_a_request_once(group, monkeypatch, caplog, mode):
+    def fail(*_: object) -> None:
+        raise exceptions.UnansweredError("no answer within 5 s")
+
+    CONF.set_override("mode", mode, "hpc_sched")
+    group(left=4)
+    filters = HPCHomogeneityFilter(), HPCGroupFilter()
+    for plugin in filters:
+        monkeypatch.setattr(type(plugin), "_keep", fail)
+    states = states_of()
+    assert run(states, spec(), *filters) == states
+    assert counted(catalogue.DEGRADED) == {("api_database",): 1}
+    [warning] = faults.said(caplog)
+    assert warning.endswith("API database: no answer within 5 s")
+
+
 def test_hosts_that_are_shunned_at_the_last_decision_are_shown(group, monkeypatch):
     def shun(*numbers: int) -> None:
         mask = np.isin(np.arange(32), numbers)
@@ -197,23 +270,68 @@ def test_hosts_that_are_shunned_at_the_last_decision_are_shown(group, monkeypatc
     assert gauge(catalogue.SHUNNED, "failed builds (BuildFailureWeigher)") == 0
 
 
+def test_hosts_that_were_shunned_are_shown_for_an_hour(monkeypatch):
+    why, clock = "failed builds (BuildFailureWeigher)", time.time
+    counts.set_all(catalogue.SHUNNED, {why: 3})
+    set_at = {series: at for series, (_, at) in counts.gauges().items()}
+    monkeypatch.setattr(time, "time", lambda: clock() + catalogue.RECENT - 60)
+    assert gauge(catalogue.SHUNNED, why) == 3
+    monkeypatch.setattr(time, "time", lambda: clock() + catalogue.RECENT + 1)
+    assert gauge(catalogue.SHUNNED, why) == 0
+    # What another worker has found since counts: it was set later.
+    after = {series: at for series, (_, at) in counts.gauges().items()}
+    assert {series: after[series] for series in set_at} == set_at
+
+
 def test_open_circuit_breakers_are_shown_by_the_kind_of_their_source(monkeypatch):
-    monkeypatch.setattr(circuit_breaker, "PAUSE", 0.1)
     faults.forget()
-    CONF.set_override("cell_timeout", 1, "hpc_sched")
     ended = threading.Event()
     try:
         for source in ("Placement", "Placement, all hosts", "API database", str(uuids.cell1)):
-            with pytest.raises(exceptions.UnansweredError):
+            with faults.timeout(1), pytest.raises(exceptions.UnansweredError):
                 circuit_breaker.ask_one(source, ended.wait)
         found = {kind: gauge(catalogue.OPEN_BREAKERS, kind) for kind in catalogue.SOURCES}
         assert found == {"placement": 2, "api_database": 1, "cell": 1, "other": 0}
     finally:
         ended.set()
-    time.sleep(0.2)
+    monkeypatch.setattr(circuit_breaker.breakers["API database"], "retry_at", time.monotonic())
     assert circuit_breaker.ask_one("API database", lambda: 1) == 1
     assert gauge(catalogue.OPEN_BREAKERS, "api_database") == 0
     faults.forget()
+
+
+@pytest.mark.parametrize(
+    ("max_stuck", "pause"),
+    [(16, circuit_breaker.PAUSE), (1, circuit_breaker.LONG_PAUSE)],
+    ids=["short pause", "long pause"],
+)
+def test_a_circuit_breaker_that_no_request_probes_is_shown_for_one_pause_more(
+    monkeypatch, max_stuck, pause
+):
+    monkeypatch.setattr(circuit_breaker, "MAX_STUCK", max_stuck)
+    faults.forget()
+    ended = threading.Event()
+    clock = time.monotonic
+
+    def shown(seconds: float) -> float:
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "monotonic", lambda: clock() + seconds)
+            return gauge(catalogue.OPEN_BREAKERS, "placement")
+
+    try:
+        with faults.timeout(1), pytest.raises(exceptions.UnansweredError):
+            circuit_breaker.ask_one("Placement", ended.wait)
+        assert [shown(after) for after in (0, pause, 2 * pause - 5)] == [1, 1, 1]
+        assert [shown(after) for after in (2 * pause, 6 * 3600)] == [0, 0]
+        # A probe that hangs, on a cloud with few requests, is a timeout like the first.
+        monkeypatch.setattr(circuit_breaker.breakers["Placement"], "retry_at", clock() - 3600)
+        assert shown(0) == 0
+        with faults.timeout(1), pytest.raises(exceptions.UnansweredError):
+            circuit_breaker.ask_one("Placement", ended.wait)
+        assert shown(0) == 1
+    finally:
+        ended.set()
+        faults.forget()
 
 
 def test_the_state_of_the_topology_is_shown(two_pods, group):
@@ -237,6 +355,12 @@ def test_the_state_of_the_topology_is_shown(two_pods, group):
     assert gauge(catalogue.TOPOLOGY_HOSTS) == 34
 
 
+@pytest.mark.parametrize("seconds", [0, 60, 86400])
+def test_the_interval_at_which_the_topology_is_read_is_shown(seconds):
+    CONF.set_override("topology_reload_interval", seconds, "hpc_sched")
+    assert gauge(catalogue.TOPOLOGY_INTERVAL) == seconds
+
+
 def test_a_topology_that_is_missing_in_shadow_mode_is_not_good(monkeypatch):
     monkeypatch.setattr(loaded_topology, "_loaded", None)
     assert gauge(catalogue.TOPOLOGY_GOOD) == 0
@@ -249,6 +373,27 @@ def test_hosts_that_the_topology_does_not_name_are_counted(group):
     run([*states_of("pod1"), host_state("x1"), host_state("x2")], request, HPCGroupFilter())
     weigh(HopByteWeigher(), [*states_of("pod1"), host_state("x1"), host_state("x2")], request)
     assert gauge(catalogue.TOPOLOGY_UNKNOWN) == 2
+
+
+def test_a_host_that_nova_no_longer_has_is_no_unknown_host_after_an_hour(
+    group, monkeypatch, caplog
+):
+    clock = time.monotonic
+
+    def place_at(seconds: float, *hosts: str) -> float:
+        monkeypatch.setattr(time, "monotonic", lambda: clock() + seconds)
+        request = spec(count=2, uuid=getattr(uuids, f"at{seconds}"))
+        run([*states_of("pod1"), *map(host_state, hosts)], request, HPCGroupFilter())
+        return gauge(catalogue.TOPOLOGY_UNKNOWN)
+
+    group(left=2)
+    assert place_at(0, "x1", "x2") == 2
+    assert place_at(1800, "x1") == 2
+    assert place_at(4000, "x1") == 1
+    assert place_at(9000) == 0
+    assert place_at(9001, "x2") == 1
+    said = [record.getMessage() for record in caplog.records if "not in the" in record.getMessage()]
+    assert len(said) == 1
 
 
 def test_nothing_is_counted_and_no_thread_started_without_an_address(group):

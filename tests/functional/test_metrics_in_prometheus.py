@@ -50,6 +50,7 @@ def scheduler(two_pods: Path, tmp_path: Path) -> Iterator[str]:
     address = f"127.0.0.1:{free_port()}"
     CONF.set_override("metrics_directory", str(tmp_path / "metrics"), "hpc_sched")
     CONF.set_override("metrics_address", address, "hpc_sched")
+    CONF.set_override("metrics_project", True, "hpc_sched")
     worker.reset()
     yield address
     worker.reset()

@@ -1,6 +1,7 @@
 """Metrics that cannot be had: one ERROR, and no request notices."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from oslo_utils import uuidutils
 
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.metrics import counts, endpoint
-from hpc_sched.nova_glue.exporter import worker
+from hpc_sched.nova_glue.exporter import decision_counts, worker
+from hpc_sched.nova_glue.exporter.worker import Exporter
 from hpc_sched.weighers.hop_byte import HopByteWeigher
 from tests.functional.pods import FABRIC, states_of
 from tests.functional.states import run, spec, weigh
@@ -33,6 +35,8 @@ def quiet(two_pods: Path, group, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     """Set up metrics without the thread: a test says when it runs."""
     group(left=4)
     monkeypatch.setattr(worker._thread, "start", lambda: None)
+    # Tests before these may have started it.
+    monkeypatch.setattr(worker._thread, "_function", lambda: None)
     monkeypatch.setattr(endpoint, "REUSE", 0.0)
     CONF.set_override("metrics_directory", str(tmp_path / "metrics"), "hpc_sched")
     CONF.set_override("metrics_address", "127.0.0.1:0", "hpc_sched")
@@ -48,8 +52,9 @@ def schedule() -> None:
     assert len({FABRIC.leaf_of(host) for host in best}) == 1
 
 
-def scrape() -> Samples:
-    port = worker._exporter._endpoint.port
+def scrape(port: int | None = None) -> Samples:
+    """Return what is served at a port, by default that of this process."""
+    port = port or worker._exporter._endpoint.port
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         return samples_in(answer.read().decode())
 
@@ -165,7 +170,7 @@ def test_a_damaged_file_of_another_worker_is_an_error_and_an_answer_without_deta
 ):
     schedule()
     worker._run()
-    (tmp_path / "metrics" / "counter_7.db").write_bytes(b"\x7f" * 4096)
+    (worker.directory() / "counter_7.db").write_bytes(b"\x7f" * 4096)
     for _ in range(3):
         with pytest.raises(urllib.error.HTTPError, match="500"):
             scrape()
@@ -201,13 +206,58 @@ def test_a_process_that_neither_forks_nor_serves_requests_touches_no_file(tmp_pa
 def test_a_directory_that_is_removed_is_an_error_and_harms_no_request(caplog, tmp_path):
     schedule()
     worker._run()
-    for path in (tmp_path / "metrics").iterdir():
-        path.unlink()
-    (tmp_path / "metrics").rmdir()
+    shutil.rmtree(tmp_path / "metrics")
     schedule()
     worker._run()
     [error] = errors(caplog)
     assert "No such file or directory" in error
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["that serves first", "that does not serve first"])
+def test_workers_go_on_in_a_directory_that_is_made_again(tmp_path, first):
+    counts.start()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    folder = tmp_path / "made" / "again"
+    workers = [Exporter(f"127.0.0.1:{port}", folder) for _ in range(2)]
+    for each in workers:
+        each.run()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    # A new worker may be before all of them.
+    new = Exporter(f"127.0.0.1:{port}", folder)
+    new._is_prepared = True
+    new.run()
+    for _ in range(3):
+        for each in (workers[first], workers[1 - first], new):
+            each.run()
+    assert [each._problem for each in (*workers, new)] == [""] * 3
+    assert scrape(port)["hpc_sched_workers", frozenset()] == 3
+    for each in (*workers, new):
+        each.close()
+
+
+def test_projects_are_bounded_also_where_workers_take_the_place_of_others(monkeypatch):
+    monkeypatch.setattr(decision_counts, "MAX_PROJECTS", 2)
+    schedule()
+    CONF.set_override("metrics_project", True, "hpc_sched")
+    decision_counts._projects.clear()
+    for generation in range(3):
+        pid = os.fork()
+        if pid == 0:
+            worker._run()
+            for number in range(3):
+                decision_counts.add("planned", f"{generation}.{number}")
+            worker._run()
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+    worker._run()
+    shown = {
+        dict(labels)["project"]: number
+        for (name, labels), number in scrape().items()
+        if name == "hpc_sched_project_decisions_total" and ("answer", "planned") in labels
+    }
+    assert shown == {"0.0": 1, "0.1": 1, "other": 7}
 
 
 def test_a_child_of_a_worker_is_no_worker(tmp_path):

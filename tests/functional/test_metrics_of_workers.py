@@ -180,11 +180,12 @@ def test_another_worker_serves_when_the_one_that_did_is_killed(workers, mixed):
 
 
 @pytest.mark.parametrize("workers", [{"metrics_project": "true"}], indirect=True)
-def test_the_project_is_shown_where_an_option_says_so(workers, mixed):
+def test_projects_have_a_counter_of_their_own_where_an_option_says_so(workers, mixed):
     first, _ = workers.wait_for(2)
     place(mixed, first, 2)
-    decided = {"answer": "planned", "mode": "active", "project": PROJECT}
-    workers.wait_until("hpc_sched_decisions_total", 1, **decided)
+    decided = {"answer": "planned", "mode": "active"}
+    found = workers.wait_until("hpc_sched_project_decisions_total", 1, **decided, project=PROJECT)
+    assert found["hpc_sched_decisions_total", frozenset(decided.items())] == 1
 
 
 @pytest.mark.parametrize("workers", [{"metrics_address": "192.0.2.1:9"}], indirect=True)

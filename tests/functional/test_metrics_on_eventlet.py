@@ -7,12 +7,76 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.functional.clouds import ROOT, write_topology
 from tests.functional.worker_processes import free_port, wait
 from tests.scraped import samples_in
 
 DECIDED = ("hpc_sched_decisions_total", frozenset({("answer", "planned"), ("mode", "active")}))
 WORKERS = ("hpc_sched_workers", frozenset())
+# logging.config imports socketserver, here before eventlet has replaced anything.
+LATE = """
+import logging.config
+import eventlet
+eventlet.monkey_patch()
+import time
+import urllib.request
+from hpc_sched.metrics.address import Address
+from hpc_sched.metrics.endpoint import Endpoint
+
+class Nothing:
+    def collect(self):
+        return []
+
+endpoint = Endpoint(Address("127.0.0.1", 0), Nothing, print)
+began = time.monotonic()
+for _ in range(10):
+    eventlet.sleep(0.01)
+print(f"{time.monotonic() - began < 1}")
+print(urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics").status)
+endpoint.close()
+"""
+# A scrape comes when there is no file descriptor left to accept it with. Argument: threads.
+EXHAUSTED = """
+import sys
+if sys.argv[1] == "green":
+    import eventlet
+    eventlet.monkey_patch()
+import os
+import resource
+import socket
+import time
+from hpc_sched.metrics.address import Address
+from hpc_sched.metrics.endpoint import Endpoint
+
+class Nothing:
+    def collect(self):
+        return []
+
+endpoint = Endpoint(Address("127.0.0.1", 0), Nothing, print)
+client = socket.socket()
+client.settimeout(20)
+time.sleep(0.2)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+client.connect(("127.0.0.1", endpoint.port))
+client.sendall(b"GET /metrics HTTP/1.0\\r\\n\\r\\n")
+longest, spent = 0.0, time.process_time()
+for _ in range(40):
+    began = time.monotonic()
+    time.sleep(0.05)
+    longest = max(longest, time.monotonic() - began)
+print(longest < 1, time.process_time() - spent < 0.5)
+for each in held:
+    os.close(each)
+print(client.recv(15).decode())
+"""
 
 
 def test_green_workers_share_an_endpoint_that_outlives_the_one_that_serves(tmp_path: Path):
@@ -60,3 +124,22 @@ def test_green_workers_share_an_endpoint_that_outlives_the_one_that_serves(tmp_p
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def test_the_endpoint_holds_no_green_thread_up_if_eventlet_comes_late():
+    done = subprocess.run(
+        [sys.executable, "-c", LATE], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["True", "200"], done.stderr
+
+
+@pytest.mark.parametrize("threads", ["green", "native"])
+def test_a_worker_without_file_descriptors_serves_requests_and_answers_later(threads: str):
+    done = subprocess.run(
+        [sys.executable, "-c", EXHAUSTED, threads],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == ["True True", "HTTP/1.0 200 OK"], done.stderr

@@ -16,11 +16,13 @@ from prometheus_client.registry import Collector
 
 from hpc_sched import conf
 from hpc_sched.metrics import catalogue
+from hpc_sched.metrics.address import Address
 from hpc_sched.metrics.endpoint import Endpoint
 from hpc_sched.status.checks import metrics_endpoint
 from hpc_sched.status.inspected_cloud import InspectedCloud
 
 CONF = nova.conf.CONF
+BROKEN = "broken"
 
 
 class Shown(Collector):
@@ -30,6 +32,8 @@ class Shown(Collector):
         self.name = name
 
     def collect(self) -> list[GaugeMetricFamily]:
+        if self.name == BROKEN:
+            raise OSError
         return [GaugeMetricFamily(self.name, "One", 1)]
 
 
@@ -57,7 +61,7 @@ def served() -> Iterator[Callable[[str], str]]:
     found: list[Endpoint] = []
 
     def serve(name: str) -> str:
-        found.append(Endpoint("127.0.0.1:0", lambda: Shown(name), print))
+        found.append(Endpoint(Address("127.0.0.1", 0), lambda: Shown(name), print))
         return f"127.0.0.1:{found[-1].port}"
 
     yield serve
@@ -92,6 +96,12 @@ def test_another_program_at_the_address_is_a_warning(checked, served):
     code, text = checked(address=served("other"))
     assert code == Code.WARNING
     assert "another program answers at 127.0.0.1:" in text
+
+
+def test_an_endpoint_of_nova_scheduler_that_fails_is_not_another_program(checked, served):
+    code, text = checked(address=served(BROKEN))
+    assert code == Code.WARNING
+    assert text.endswith("/metrics answers 500, see nova-scheduler's log.")
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1"])

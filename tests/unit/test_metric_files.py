@@ -1,6 +1,8 @@
 """What workers write in their files is what prometheus_client's collector reads of them."""
 
+import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -142,10 +144,13 @@ def test_the_start_removes_what_an_earlier_one_left_but_not_what_a_worker_has(tm
     assert list(folder.glob("*.db*")) == []
 
 
-def test_a_folder_that_others_can_write_is_refused(tmp_path: Path):
-    tmp_path.chmod(0o777)
-    with pytest.raises(exceptions.MetricsError, match="others cannot write"):
-        value_files.prepare(tmp_path)
+@pytest.mark.parametrize("writable", ["metrics", "metrics/here"])
+def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, writable: str):
+    folder = tmp_path / "metrics" / "here"
+    folder.mkdir(parents=True)
+    (tmp_path / writable).chmod(0o777)
+    with pytest.raises(exceptions.MetricsError, match=f"{writable}: .*others cannot write"):
+        value_files.prepare(folder)
 
 
 def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path):
@@ -162,6 +167,38 @@ def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path):
     with pytest.raises(OSError, match="counter_0"):
         slot.write()
     assert target.read_text() == "untouched"
+    slot.close()
+
+
+KNOWN = json.dumps(["hpc_sched_errors", "n", {"plugin": "A"}, ""]).encode()
+# A file with an entry, and a length after which reading goes back to that length.
+ENDLESS = value_files._file([value_files._entry(KNOWN, 1.0, 0.0), struct.pack("i", -28)])
+DAMAGED = {
+    "endless": ENDLESS,
+    "too many": value_files._file(
+        value_files._entry(json.dumps([f"m{n}", "m", {}, ""]).encode(), 1.0, 0.0)
+        for n in range(counts.MAX_SERIES + 1)
+    ),
+    **{
+        key: value_files._file([value_files._entry(key.encode(), 1.0, 0.0)])
+        for key in (
+            "text",
+            "[]",
+            '["hpc_sched_project_decisions", "n", {"answer": "planned"}, ""]',
+            '["hpc_sched_errors", "n", {"plugin": 1}, ""]',
+            '["hpc_sched_errors", "n", ["plugin"], ""]',
+            '[["hpc_sched_errors"], "n", {"plugin": "a"}, ""]',
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_counts_that_no_worker_has_written_are_not_gone_on_from(tmp_path: Path, content: bytes):
+    (tmp_path / "counter_0.db").write_bytes(content)
+    slot = worker(tmp_path, planned=1)
+    assert slot.values_before(catalogue.PROJECT_DECISIONS, "project") == set()
+    assert scraped(tmp_path)[DECIDED, "planned,active"] == 1
     slot.close()
 
 
@@ -197,6 +234,7 @@ def test_a_worker_whose_files_are_removed_writes_all_of_them_again_and_keeps_its
     before = scraped(tmp_path)
     for path in tmp_path.iterdir():
         path.unlink()
+    assert first.keep()
     first.write()
     assert scraped(tmp_path) == before
     second = worker(tmp_path, planned=3)
@@ -205,13 +243,13 @@ def test_a_worker_whose_files_are_removed_writes_all_of_them_again_and_keeps_its
     second.close()
 
 
-def test_a_worker_whose_slot_another_one_has_taken_writes_no_more(tmp_path: Path):
+def test_a_worker_finds_that_another_one_has_taken_its_slot(tmp_path: Path):
     first = worker(tmp_path, planned=2)
     for path in tmp_path.iterdir():
         path.unlink()
     second = worker(tmp_path, planned=3)
-    with pytest.raises(exceptions.MetricsError, match=r"slot-0\.lock: removed, and taken"):
-        first.write()
-    assert scraped(tmp_path)[DECIDED, "planned,active"] == 3
+    assert not first.keep()
     first.close()
+    assert second.keep()
+    assert scraped(tmp_path)[DECIDED, "planned,active"] == 3
     second.close()

@@ -11,16 +11,19 @@ from prometheus_client.registry import Collector
 
 from hpc_sched import exceptions
 from hpc_sched.metrics import endpoint
-from hpc_sched.metrics.endpoint import Endpoint, address_in
+from hpc_sched.metrics.address import Address, address_in
+from hpc_sched.metrics.endpoint import Endpoint
 
 
 class Counted(Collector):
     """Counts how often it is collected."""
 
     def __init__(self) -> None:
-        self.number = 0
+        self.number, self.is_broken = 0, False
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
+        if self.is_broken:
+            raise OSError("broken")
         self.number += 1
         yield GaugeMetricFamily("collected", "Number of times", self.number)
 
@@ -41,7 +44,7 @@ def served(
 ) -> Iterator[Endpoint]:
     monkeypatch.setattr(endpoint, "SECONDS", 2.0)
     monkeypatch.setattr(endpoint._Handler, "timeout", 2.0)
-    found = Endpoint("127.0.0.1:0", lambda: counted, reports.append)
+    found = Endpoint(Address("127.0.0.1", 0), lambda: counted, reports.append)
     yield found
     found.close()
 
@@ -68,6 +71,18 @@ def test_a_scrape_is_answered_in_the_format_that_it_accepts(served: Endpoint):
     answer = get(served, Accept="application/openmetrics-text;version=1.0.0")
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
     assert answer.content.endswith(b"# EOF\n")
+
+
+def test_what_is_wrong_is_reported_once_until_an_answer_is_good(
+    served: Endpoint, counted: Counted, reports: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(endpoint, "REUSE", 0.0)
+    for number in (1, 2):
+        counted.is_broken = True
+        assert [get(served).status for _ in range(3)] == [500] * 3
+        counted.is_broken = False
+        assert get(served).status == 200
+        assert len(reports) == number
 
 
 def test_many_scrapes_collect_once_a_second(served: Endpoint, counted: Counted):
@@ -173,7 +188,7 @@ def test_connections_beyond_the_limit_are_closed_at_once(served: Endpoint):
 
 
 def test_an_address_in_use_is_an_error_that_names_it(served: Endpoint, counted: Counted):
-    address = f"127.0.0.1:{served.port}"
+    address = Address("127.0.0.1", served.port)
     with pytest.raises(exceptions.MetricsError, match=f"^{address}: Address already in use"):
         Endpoint(address, lambda: counted, print)
 
@@ -187,7 +202,9 @@ def test_an_address_in_use_is_an_error_that_names_it(served: Endpoint, counted: 
     ],
 )
 def test_an_address_is_read(text: str, expected: tuple[str, int]):
-    assert address_in(text) == expected
+    found = address_in(text)
+    assert found == expected
+    assert str(found) == text
 
 
 @pytest.mark.parametrize(
@@ -195,13 +212,13 @@ def test_an_address_is_read(text: str, expected: tuple[str, int]):
     ["", ":9", "9", "a:", "a:b", "a:65536", "a:-1", "::1:9", "[a]:9", "[::1]", "a:٣", "a:1 "],
 )
 def test_another_text_is_no_address(text: str):
-    with pytest.raises(exceptions.MetricsError, match="expected HOST:PORT"):
+    with pytest.raises(exceptions.ConfigError, match="expected HOST:PORT"):
         address_in(text)
 
 
 def test_ipv6_is_served():
     try:
-        found = Endpoint("[::1]:0", Counted, print)
+        found = Endpoint(Address("::1", 0), Counted, print)
     except exceptions.MetricsError:
         pytest.skip("there is no IPv6 here")
     connection = http.client.HTTPConnection("::1", found.port, timeout=5)

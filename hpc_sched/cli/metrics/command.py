@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
-from hpc_sched.cli.common.argument_types import ONE_OR_MORE, add_number
+from hpc_sched.cli.common.argument_types import ONE_OR_MORE, add_number, parsed_by
 from hpc_sched.cli.common.base_command import HPCSchedCommand
+from hpc_sched.metrics.address import address_in
 from hpc_sched.snapshot import cloud_room
 from hpc_sched.snapshot.cloud import Cloud, similar
 from hpc_sched.snapshot.model import Flavor
@@ -58,7 +59,7 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         what = "write the metrics to this file, whole or not at all"
         where.add_argument("--textfile", metavar="FILE.prom", type=_textfile, help=what)
         what = "serve the metrics at HOST:PORT or [IPv6]:PORT, path /metrics"
-        where.add_argument("--listen", metavar="ADDRESS", help=what)
+        where.add_argument("--listen", metavar="ADDRESS", type=parsed_by(address_in), help=what)
         what = f"with --listen: pause between two readings of the cloud (default: {INTERVAL})"
         add_number(parser, "--interval", what, ONE_OR_MORE, "SECONDS")
         sources.add_arguments(parser)
@@ -67,6 +68,11 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
         """Refuse, with exit code 2, arguments that exclude each other."""
         if args.interval is not None and args.listen is None:
             self.parser.error("--interval means nothing without --listen")
+        if args.listen is not None and sources.is_standard_input(args.topology):
+            self.parser.error(
+                f"--topology {args.topology}: --listen reads it again at every interval, and "
+                "standard input can be read once; save it in a file and name that"
+            )
         if len(set(args.flavor)) > MAX_FLAVORS:
             self.parser.error(f"expected at most {MAX_FLAVORS} times --flavor")
 

@@ -1,9 +1,11 @@
 """Counts of the decisions on requests."""
 
 import threading
+from collections.abc import Iterable
 
 import nova.conf
 
+from hpc_sched import conf
 from hpc_sched.metrics import catalogue, counts
 
 CONF = nova.conf.CONF
@@ -19,19 +21,27 @@ def add(answer: str, project: str | None) -> None:
     """Count the decision on one request.
 
     :param answer: one of ``catalogue.ANSWERS``
-    :param project: of the request; shown only with ``metrics_project``
+    :param project: of the request; counted by it only with ``metrics_project``
     """
     if not counts.is_on():
         return
     mode = CONF.hpc_sched.mode
-    if CONF.hpc_sched.metrics_project:
-        counts.count(catalogue.DECISIONS, answer=answer, mode=mode, project=_shown(project))
-    else:
-        counts.count(catalogue.DECISIONS, answer=answer, mode=mode)
+    counts.count(catalogue.DECISIONS, answer=answer, mode=mode)
+    if conf.flag(CONF, "metrics_project"):
+        shown = _shown(project)
+        for known in catalogue.ANSWERS:
+            counts.expose(catalogue.PROJECT_DECISIONS, answer=known, mode=mode, project=shown)
+        counts.count(catalogue.PROJECT_DECISIONS, answer=answer, mode=mode, project=shown)
+
+
+def show(projects: Iterable[str]) -> None:
+    """Count projects by their ids: an earlier worker has, whose counts this one goes on from."""
+    for project in sorted(projects):
+        _shown(project)
 
 
 def _shown(project: str | None) -> str:
-    if project is None:
+    if project in (None, OTHER_PROJECTS):
         return OTHER_PROJECTS
     with _lock:
         if len(_projects) < MAX_PROJECTS:

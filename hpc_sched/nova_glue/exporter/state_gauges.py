@@ -19,6 +19,8 @@ def update() -> None:
     found = Counter(map(kind_of_breaker, circuit_breaker.open_sources()))
     for kind in catalogue.SOURCES:
         counts.set_to(catalogue.OPEN_BREAKERS, found[kind], source=kind)
+    # Set at decisions alone: a host that is repaired since would be shown until the next one.
+    counts.expire(catalogue.SHUNNED, catalogue.RECENT)
     status = loaded_topology.status()
     if status is not None:
         _update_topology(status)
@@ -31,6 +33,7 @@ def _update_topology(status: TopologyStatus) -> None:
     topology = status.topology
     counts.set_to(catalogue.TOPOLOGY_GOOD, float(not status.is_refused))
     counts.set_to(catalogue.TOPOLOGY_READ, _unix_time(status.read_at))
+    counts.set_to(catalogue.TOPOLOGY_INTERVAL, loaded_topology.reload_interval())
     counts.set_to(catalogue.TOPOLOGY_HOSTS, len(topology.hosts))
     counts.set_to(catalogue.TOPOLOGY_LEAVES, len(topology.leaves))
     counts.set_to(catalogue.TOPOLOGY_UNKNOWN, status.unknown_hosts)

@@ -1,11 +1,13 @@
 """The thread of a worker that writes its metrics, and serves those of all if it is the one.
 
-Nothing here is on the way of a request but :func:`start`, which compares two numbers.
+Nothing here is on the way of a request but :func:`start`, which compares two numbers. On eventlet
+the thread is one of the worker's hub: a file system that hangs holds up all requests.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from contextlib import nullcontext
@@ -17,7 +19,8 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.metrics import catalogue, counts
-from hpc_sched.nova_glue.exporter import state_gauges
+from hpc_sched.metrics.address import address_in
+from hpc_sched.nova_glue.exporter import decision_counts, state_gauges
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 
@@ -31,8 +34,8 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PERIOD = 1.0  # seconds between two writes
-_ENDPOINT_LOCK = "endpoint.lock"
 _FOLDER = "hpc_sched-metrics"
+_ENDPOINT_LOCK = "endpoint.lock"
 _OFF = "; there are no metrics"
 
 
@@ -40,18 +43,17 @@ class Exporter:
     """The metrics of one process: its files, and the endpoint if no other worker has it."""
 
     def __init__(self, address: str, directory: Path) -> None:
-        """Raise MetricsError or ImportError for what cannot work; touches no file."""
+        """Raise ConfigError or ImportError for what cannot work; touches no file."""
         # Not at the top: prometheus_client is an extra.
         from hpc_sched.metrics import endpoint, value_files
 
-        endpoint.address_in(address)
         self._files, self._serve = value_files, endpoint.Endpoint
-        self._address, self.directory = address, directory
+        self._address, self.directory = address_in(address), directory
         self._lock = threading.Lock()  # of all files
         self._slot: Slot | None = None
         self._endpoint_lock: int | None = None
         self._endpoint: Endpoint | None = None
-        self._problem = self._scrape_problem = ""  # logged last; empty without one
+        self._problem = ""  # logged last; empty without one
         self._is_prepared = self._is_closed = False
 
     def prepare(self) -> None:
@@ -72,7 +74,7 @@ class Exporter:
                     return
                 self._prepare()
                 self._write()
-                self._take_endpoint()
+                self._serve_all()
         except exceptions.MetricsError as error:
             self._report(str(error))
         except OSError as error:
@@ -107,23 +109,32 @@ class Exporter:
             self._is_prepared = True
 
     def _write(self) -> None:
+        if self._slot is not None and not self._slot.keep():
+            self._slot = None
         if self._slot is None:
             self._slot = self._files.Slot.claim(self.directory)
+            decision_counts.show(self._slot.values_before(catalogue.PROJECT_DECISIONS, "project"))
         # Without a request too: else an idle worker's topology would be old.
         loaded_topology.watch.start()
         state_gauges.update()
         self._slot.write()
 
-    def _take_endpoint(self) -> None:
+    def _serve_all(self) -> None:
+        # One worker tries at a time, so that one alone reports a port that is taken.
+        path = self.directory / _ENDPOINT_LOCK
+        self._endpoint_lock = self._files.relocked(path, self._endpoint_lock)
         if self._endpoint_lock is None:
-            # One worker alone tries to bind, and so says whether another program has the port.
-            self._endpoint_lock = self._files.lock(self.directory / _ENDPOINT_LOCK)
-        if self._endpoint_lock is not None and self._endpoint is None:
+            if self._endpoint is not None:  # the file was removed, and another worker was first
+                self._endpoint.close()
+                self._endpoint = None
+        elif self._endpoint is None:
             self._endpoint = self._serve(self._address, self._collect, self._report_scrape)
             LOG.info("The metrics of all workers are at http://%s/metrics", self._address)
 
     def _collect(self) -> Collector:
         with self._lock:
+            if self._is_closed:
+                raise exceptions.MetricsError("this worker has ended")
             self._write()
             return self._files.collector(self.directory)
 
@@ -133,10 +144,9 @@ class Exporter:
         self._problem = problem
 
     def _report_scrape(self, problem: str) -> None:
-        """Log why a scrape failed, unless that is known: it comes again with the next one."""
-        if not self._problem and problem != self._scrape_problem:
+        """Log why a scrape failed, unless writing has failed too, most likely for that reason."""
+        if not self._problem:
             LOG.error("[hpc_sched] metrics_address: %s%s", problem, _OFF)
-            self._scrape_problem = problem
 
 
 _exporter: Exporter | None = None
@@ -144,8 +154,13 @@ _prepared: tuple[str, Path] | None = None  # address and directory
 
 
 def directory() -> Path:
-    """Return the directory in which the workers share their metrics."""
-    return Path(CONF.hpc_sched.metrics_directory or os.path.join(CONF.state_path, _FOLDER))
+    """Return the directory in which the workers share their metrics.
+
+    It has the address in its name: two nova-schedulers of one host would be counted as one.
+    """
+    address = re.sub(r"[^0-9A-Za-z.]", "-", CONF.hpc_sched.metrics_address)
+    default = os.path.join(CONF.state_path, _FOLDER)
+    return Path(CONF.hpc_sched.metrics_directory or default, address)
 
 
 def prepare(plugin: str) -> None:

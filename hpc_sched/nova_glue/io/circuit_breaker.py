@@ -62,6 +62,7 @@ class CircuitBreaker:
 
     def __init__(self, source: str, max_reads: int) -> None:
         self.retry_at: float | None = None  # a time.monotonic(); None while closed
+        self._pause = PAUSE  # seconds that ended at retry_at
         self._thread_name = f"hpc_sched read: {source}"
         self._max_reads = max_reads
         self._changed = threading.Condition()
@@ -71,6 +72,15 @@ class CircuitBreaker:
         self._probe: futures.Future[Any] | None = None
         self._probe_began = -math.inf  # a time.monotonic()
         self.progress_at = -math.inf  # time.monotonic() at which a row came last
+
+    @property
+    def is_open(self) -> bool:
+        """True while a pause lasts, and for as long after it, when a busy cloud probes the source.
+
+        Not for longer: without a request there is no probe that could close it.
+        """
+        retry_at = self.retry_at
+        return retry_at is not None and time.monotonic() < retry_at + self._pause
 
     def is_probe(self, answer: futures.Future[Any] | None) -> bool:
         """True if a read probes the source."""
@@ -147,8 +157,8 @@ class CircuitBreaker:
             self._probe = None
 
     def _open(self) -> None:
-        pause = PAUSE if len(self._abandoned) < MAX_STUCK else LONG_PAUSE
-        self.retry_at = time.monotonic() + pause
+        self._pause = PAUSE if len(self._abandoned) < MAX_STUCK else LONG_PAUSE
+        self.retry_at = time.monotonic() + self._pause
         self._changed.notify_all()
 
     def _has_room(self) -> bool:
@@ -187,9 +197,9 @@ _lock = threading.Lock()
 
 
 def open_sources() -> list[str]:
-    """Return the sources that are left alone, or are probed by one read at a time."""
+    """Return the sources that are left alone, or were until a pause ago and have not answered."""
     with _lock:
-        return [source for source, breaker in breakers.items() if breaker.retry_at is not None]
+        return [source for source, breaker in breakers.items() if breaker.is_open]
 
 
 def ask(

@@ -132,8 +132,13 @@ def _list_cells(
         before = known_cells or tuple(nova_context.CELLS)
         if not before:
             raise
-        return before, f"{API_DATABASE}: {reason(error)}"
+        return before, api_problem(error)
     return known_cells, None
+
+
+def api_problem(error: Exception) -> str:
+    """Return a failed read of the API database as a problem that names its source."""
+    return f"{API_DATABASE}: {reason(error)}"
 
 
 def reason(error: Exception) -> str:

@@ -12,7 +12,9 @@ import nova.conf
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from hpc_sched import conf, digests, exceptions, topology_options
+from hpc_sched import conf, digests, exceptions
+from hpc_sched.configuration import topology_options
+from hpc_sched.metrics.catalogue import RECENT
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.io.watched_file import fingerprint
@@ -39,14 +41,15 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 
 
 class Fabric:
-    """A loaded topology with its digest, the index of Nova's hosts, and the unknown ones logged."""
+    """A loaded topology with its digest, the index of Nova's hosts, and the unknown ones."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.names = HostNames(topology)
         self.digest = digests.of(canonical_text.lines_of(topology))
         self._lock = threading.Lock()
-        self._reported: set[str] = set()
+        # Those that were logged, to time.monotonic() at which each was a candidate last.
+        self._unknown: dict[str, float] = {}
 
     def name_of(self, host: str, nodename: str | None) -> str:
         """Return a hypervisor's name in the topology, or its own if it is unknown there."""
@@ -54,15 +57,18 @@ class Fabric:
 
     @property
     def unknown_hosts(self) -> int:
-        """The number of hosts that were reported."""
-        return len(self._reported)
+        """The number of unknown hosts among the candidates of the last hour."""
+        since = time.monotonic() - RECENT
+        with self._lock:
+            return sum(seen >= since for seen in self._unknown.values())
 
     def report_unknown(self, names: Iterable[str]) -> None:
         """Log hosts that the topology does not name, once each: one WARNING per load, then INFO."""
         with self._lock:
-            level = logging.INFO if self._reported else logging.WARNING
-            new = set(names) - self._reported
-            self._reported |= new
+            level = logging.INFO if self._unknown else logging.WARNING
+            found = set(names)
+            new = found - self._unknown.keys()
+            self._unknown.update(dict.fromkeys(found, time.monotonic()))
         if not new:
             return
         text = (
@@ -102,7 +108,7 @@ class TopologyStatus:
     topology: Topology
     is_refused: bool  # whether the description that was read last is not in use, being wrong
     read_at: float  # time.monotonic() of the last good reading
-    unknown_hosts: int
+    unknown_hosts: int  # among the candidates of the last hour
     waiting_changes: int
 
 
@@ -121,19 +127,25 @@ def start() -> None:
     :raises ValueError: if an option of [hpc_sched] has an invalid value
     """
     conf.register_opts(CONF)
+    _check_options()
     if not conf.is_shadow(CONF):
-        conf.check(CONF)
         load()
-    else:
-        for text in map(str, conf.errors(CONF)):
-            if text not in _logged_options:
-                LOG.error("%s; nova-scheduler starts all the same, its mode is shadow", text)
-            _logged_options.add(text)
-        # Every filter and weigher calls this: a command that fails is run once for all.
-        if time.monotonic() - _missing.tried_at >= _START:
-            _try_to_load()
+    # Every filter and weigher calls this: a command that fails is run once for all.
+    elif time.monotonic() - _missing.tried_at >= _START:
+        _try_to_load()
     # oslo.config keeps a set of hooks: repeated calls register one.
     CONF.register_mutate_hook(on_mutate)
+
+
+def _check_options() -> None:
+    """Raise ValueError for an option with an invalid value; in shadow mode log each once."""
+    if not conf.is_shadow(CONF):
+        conf.check(CONF)
+        return
+    for text in map(str, conf.errors(CONF)):
+        if text not in _logged_options:
+            LOG.error("%s; nova-scheduler runs all the same, its mode is shadow", text)
+        _logged_options.add(text)
 
 
 def load() -> Fabric:
@@ -201,7 +213,7 @@ def _read_again() -> bool:
         source, files = before.source, before.files
         mark: object = None
         try:
-            conf.check(CONF)
+            _check_options()
             source = topology_options.source(CONF)
             files = _fingerprints(source[1])
             driver = topology_base.driver(source[0], **source[1])
