@@ -200,6 +200,13 @@ def test_a_period_has_the_decisions_from_its_beginning_to_before_its_end(tmp_pat
     assert "no decision of shadow mode; 3 decisions left out" in capsys.readouterr().err
 
 
+def test_the_help_says_which_decisions_a_period_has(capsys):
+    assert main.main(["report", "shadow", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--since TIME only decisions of this time or later, UTC: a date such as 2026-" in text
+    assert "--until TIME only decisions before this time, UTC: a date such as 2026-" in text
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -82,8 +82,7 @@ class GroupFilter(filters.BaseHostFilter):
                 # What was claimed is part of the decision that is logged.
                 served_requests.release_claims(spec_obj)
         except databases.OUTAGES as error:
-            LOG.warning("%s: %s: %s", name, databases.API_DATABASE, databases.reason(error))
-            counts.count(catalogue.DEGRADED, source=catalogue.API_DATABASE)
+            served_requests.log_outage(spec_obj, name, error)
         except Exception:
             LOG.exception("%s failed", name)
             counts.count(catalogue.ERRORS, plugin=name)

@@ -23,19 +23,15 @@ def page(
 
     :param ratios: number of VMs to the cost of stock Nova over that of the plans
     """
-    text = (
-        template.environment()
-        .get_template("shadow.html")
-        .render(
-            title="Shadow mode: plans and what stock Nova did",
-            about=about,
-            notes=notes,
-            headings=headings,
-            rows=rows,
-            picture=_bars(ratios) if ratios else None,
-        )
+    return template.rendered(
+        "shadow.html",
+        title="Shadow mode: plans and what stock Nova did",
+        about=about,
+        notes=notes,
+        headings=headings,
+        rows=rows,
+        picture=_bars(ratios) if ratios else None,
     )
-    return picture.legal(text)
 
 
 def _bars(ratios: Sequence[tuple[str, float]]) -> Markup:

@@ -106,7 +106,8 @@ class GroupWeigher(weights.BaseHostWeigher):
         """
         _weighing.hosts, _weighing.claimed = [], None
         if conf.is_shadow(CONF):
-            shadow.end([host.obj for host in weighed_obj_list], weight_properties)
+            states = [host.obj for host in weighed_obj_list]
+            shadow.end(type(self).__name__, states, weight_properties)
             return []
         try:
             with served_requests.charge_waiting(weight_properties):

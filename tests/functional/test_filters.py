@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import nova.conf
 import pytest
+from nova import objects
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched.filters.group import HPCGroupFilter
@@ -15,6 +16,7 @@ from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.filters.rack_capacity import HPCRackCapacityFilter
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
+from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.record import decision_record
 from hpc_sched.nova_glue.request import served_requests
 from hpc_sched.weighers.hop_byte import HopByteWeigher
@@ -24,6 +26,7 @@ from tests.functional.pods import (
 )
 from tests.functional.states import (
     FILTERS,
+    host_state,
     ours,
     run,
     schedule,
@@ -31,6 +34,7 @@ from tests.functional.states import (
     why_refused,
     wishing,
 )
+from tests.functional.trees import write_tree
 
 CONF = nova.conf.CONF
 
@@ -209,3 +213,32 @@ def test_eight_threads_with_different_groups_on_one_chain_do_not_mix(monkeypatch
         for vm in range(3)
     }
     assert not ours & {kept.instance_uuid for kept in list(served_requests._entries)}
+
+
+def test_anti_affinity_on_bare_metal_whose_services_are_the_hosts_of_the_topology(group, two_pods):
+    """Each service has two nodes.
+
+    ::
+
+          spine
+         /     \\
+      pod-a   pod-b
+      s1 s2    s3
+    """
+    write_tree(two_pods, {"spine": {"pod-a": ["s1", "s2"], "pod-b": ["s3"]}})
+    loaded_topology.reload()
+    nodes = [host_state(f"s{s}", f"s{s}-node{n}") for s in (1, 2, 3) for n in (1, 2)]
+    rules = {"max_server_per_host": "1"}
+
+    def request(count: int) -> objects.RequestSpec:
+        group(left=count)
+        return spec(
+            group_policy="anti-affinity",
+            rules=rules,
+            count=count,
+            extra_specs=wishing(require="leaf"),
+        )
+
+    kept = run(nodes, request(2), HPCGroupFilter())
+    assert {state.host for state in kept} == {"s1", "s2"}
+    assert "largest gang that fits under one leaf: 2" in why_refused(nodes, request(3))

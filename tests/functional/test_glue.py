@@ -6,6 +6,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from unittest import mock
 
 import nova.conf
@@ -180,11 +181,8 @@ def test_what_anti_affinity_lets_a_service_take_is_shared_out_once_in_all_leaves
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, leaf=[1, 1, 2, 2], group_policy="anti-affinity")
     room = np.ones(4, np.int64)
-    everywhere = [np.zeros(4, np.int64)]
-    shared = [
-        r.tolist() for r in server_group_policy.by_service(limit, room, [2], 0 * room, everywhere)
-    ]
-    assert shared == [[1, 0, 0, 1]]
+    everywhere = replace(limit, leaf=np.zeros(4, np.int64))
+    assert server_group_policy.apply(everywhere, room, [2]).tolist() == [1, 0, 0, 1]
     assert server_group_policy.open_room(limit, room).tolist() == [1, 1, 1, 1]
     placed = limit.with_placed(np.array([1, 0, 0, 0]))
     assert server_group_policy.open_room(placed, room).tolist() == [0, 0, 0, 1]
@@ -194,7 +192,7 @@ def test_affinity_is_tried_on_one_service_after_the_other_that_takes_all():
     states = [host_state(*place) for place in TWO_LEAVES_OF_ONE_SERVICE]
     limit = limited(states, group_policy="affinity", count=2)
     room = np.ones(4, np.int64)
-    rooms = [r.tolist() for r in server_group_policy.by_service(limit, room, [2], 0 * room, [])]
+    rooms = [r.tolist() for r in server_group_policy.by_service(limit, room, [2], 0 * room)]
     assert rooms == [[1, 1, 1, 0]]
     assert server_group_policy.keeps(limit, np.array([1, 1, 0, 0]))
     assert not server_group_policy.keeps(limit, np.array([1, 0, 0, 1]))

@@ -68,8 +68,8 @@ cannot be read or written, 2 wrong usage
         """Add the command's own arguments."""
         what = "decision log of a scheduler in shadow mode; a name in .gz is unpacked"
         parser.add_argument("logs", metavar="FILE", nargs="+", help=what)
-        for name, what in (("--since", "first"), ("--until", "end; decisions of this")):
-            what = f"{what} time, UTC: a date such as 2026-11-02, or with a time, 2026-11-02T18:00"
+        for name, what in (("--since", "of this time or later"), ("--until", "before this time")):
+            what = f"only decisions {what}, UTC: a date such as 2026-11-02, or 2026-11-02T18:00"
             parser.add_argument(name, metavar="TIME", type=_time, help=what)
         parser.add_argument("--html", metavar="FILE", help="write the report as a page too")
 

@@ -84,7 +84,7 @@ def read(
         # An instance that has a host moves; Nova's scheduler has it in its HostState.
         is_move = request.is_move or any(own in state.instances for state in states)
         members = members_on(states, request.member_uuids - {own})
-        problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
+        problem = databases.api_problem(error)
         left = 1 if is_move else request.count
         group = GroupMembership(members, (), left, is_move, (problem,), is_partial=True)
     problems = request_deadline.not_yet_logged(group.problems)
@@ -129,7 +129,7 @@ def _read(
         )
     except databases.OUTAGES as error:
         known = None
-        problems.append(f"{databases.API_DATABASE}: {databases.reason(error)}")
+        problems.append(databases.api_problem(error))
     vms = known or []
     own_cell = next((vm.cell_id for vm in vms if vm.uuid == own), None)
     if known is None:
@@ -237,7 +237,7 @@ def _after_moves(
         problems += down.problems
         down_hosts = set(down.rows)
     except databases.OUTAGES as error:
-        problems.append(f"{databases.API_DATABASE}: {databases.reason(error)}")
+        problems.append(databases.api_problem(error))
         down_hosts = set()
     if looked_up.problem:
         problems.append(looked_up.problem)

@@ -143,7 +143,7 @@ def read(
     try:
         requested = _build_requests(context, own_uuids, problems)
     except databases.OUTAGES as error:
-        outage, unlisted = error, f"{databases.API_DATABASE}: {databases.reason(error)}"
+        outage, unlisted = error, databases.api_problem(error)
         problems.append(unlisted)
     try:
         answers = databases.read_cells(context, None, lambda cell, _: [_in_cell(cell, own_uuids)])

@@ -204,7 +204,7 @@ def _read_flavors(
     try:
         answers = databases.read_cells(context, None, in_cell)
     except databases.OUTAGES as error:
-        problems.append(f"{databases.API_DATABASE}: {databases.reason(error)}")
+        problems.append(databases.api_problem(error))
         return {}
     problems += answers.problems
     found = {}

@@ -142,7 +142,7 @@ def other_sides(
         by_id = _flavors(context, {move.new_instance_type_id for move in lacking} - {None})
     except databases.OUTAGES as error:
         by_id = {}
-        problems.append(f"{databases.API_DATABASE}: {databases.reason(error)}")
+        problems.append(databases.api_problem(error))
     for move in lacking:
         if move.new_instance_type_id in by_id:
             flavors_of[move.uuid]["new"] = by_id[move.new_instance_type_id]

@@ -15,7 +15,6 @@ from oslo_utils import timeutils
 from hpc_sched import conf
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.decision_entry import (
-    SHADOW,
     DecisionEntry,
     LeafCandidates,
     LoggedClaim,
@@ -115,18 +114,13 @@ def log_early_refusal(
             group=server_group_of(spec),
             left=number_of(spec) if conf.is_shadow(CONF) else None,
             decision=decision,
-            mode=mode(),
+            mode=conf.recorded_mode(CONF),
             project=project_of(spec),
             degraded=_degraded(),
             reason=why,
             scheduler=scheduler_digests.record(topology),
         )
         append(CONF.hpc_sched.decision_log, entry.as_json())
-
-
-def mode() -> str:
-    """Return the mode as records have it."""
-    return SHADOW if conf.is_shadow(CONF) else ""
 
 
 def _degraded() -> tuple[str, ...] | None:
@@ -260,7 +254,7 @@ def _entry(
         removed={**state.removed, **(request.full_hosts or {}), **+full},
         shunned=_shunned(state) or None,
         decision=planned if refused is None else "refused",
-        mode=mode(),
+        mode=conf.recorded_mode(CONF),
         project=requested.project_id,
         degraded=_degraded(),
         seconds=round(state.decisions.seconds, 6),

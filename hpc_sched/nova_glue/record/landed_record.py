@@ -13,12 +13,14 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import nova.conf
 import numpy as np
 from nova import objects
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from hpc_sched.core.decision_entry import LANDED, SHADOW, DecisionEntry, LoggedLanding, LoggedPlan
+from hpc_sched import conf
+from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedLanding, LoggedPlan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.nova_glue.io.decision_log import append
@@ -26,6 +28,7 @@ from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.record import decision_record
 from hpc_sched.nova_glue.record.followed_request import Followed, LoggedDecision, Subject
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 INTERVAL = 1.0  # seconds between two looks
@@ -94,7 +97,7 @@ def _idle(request: Followed) -> float:
 def _log_failed(request: Followed) -> None:
     """Log a request that ends without a claim, in shadow mode."""
     logged = request.logged
-    if decision_record.mode() == SHADOW and logged is not None and logged.path:
+    if conf.is_shadow(CONF) and logged is not None and logged.path:
         append(logged.path, _entry(request.subject, LoggedLanding(released=True)).as_json())
 
 
@@ -106,7 +109,7 @@ def _log(request: Followed, *, is_ended: bool) -> bool:
     """
     idle, logged, placed = _idle(request), request.logged, request.observer.placed()
     took = np.flatnonzero(placed > 0).tolist()
-    is_shadow = decision_record.mode() == SHADOW
+    is_shadow = conf.is_shadow(CONF)
     if logged is None or not took:
         if is_ended or idle >= IDLE:
             _log_failed(request)
@@ -137,7 +140,7 @@ def _entry(subject: Subject, landed: LoggedLanding) -> DecisionEntry:
         group=subject.group,
         left=subject.left,
         decision=LANDED,
-        mode=decision_record.mode(),
+        mode=conf.recorded_mode(CONF),
         landed=landed,
         scheduler=scheduler_digests.record(subject.digest),
     )

@@ -135,7 +135,7 @@ def _instances(state: GroupState, spec: objects.RequestSpec) -> dict[int, str]:
             nova_context.get_admin_context(), spec.instance_uuid, state.request.count
         )
     except databases.OUTAGES as error:
-        problem = f"{databases.API_DATABASE}: {databases.reason(error)}"
+        problem = databases.api_problem(error)
         if request_deadline.not_yet_logged([problem]):
             LOG.warning("Group %s is not claimed at once: %s", state.request.group_id, problem)
         claim_conflict.check_unclaimed(state, problem)

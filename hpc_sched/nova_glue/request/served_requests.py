@@ -22,7 +22,7 @@ from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.instances import colocated_instances, group_members
 from hpc_sched.nova_glue.instances.colocated_instances import ColocatedInstances
-from hpc_sched.nova_glue.io import loaded_topology, request_deadline
+from hpc_sched.nova_glue.io import databases, loaded_topology, request_deadline
 from hpc_sched.nova_glue.record import decision_record, landed_record
 from hpc_sched.nova_glue.request import claim_followup, group_turns
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -175,6 +175,18 @@ def charge_waiting(
 ) -> AbstractContextManager[request_deadline.RequestDeadline]:
     """Charge the time spent waiting in this block to the request's deadline."""
     return request_deadline.active(_entry(spec).deadline)
+
+
+def log_outage(spec: objects.RequestSpec, name: str, error: Exception) -> str:
+    """Log, once for a request, that the API database has not answered; return it as a problem.
+
+    :param name: of the filter or weigher
+    """
+    problem = databases.api_problem(error)
+    with charge_waiting(spec):
+        if request_deadline.not_yet_logged([problem]):
+            LOG.warning("%s: %s", name, problem)
+    return problem
 
 
 def count_placed(spec: objects.RequestSpec) -> int:

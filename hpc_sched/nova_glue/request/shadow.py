@@ -22,6 +22,7 @@ from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.enabled_plugins import FILTER_ORDER
+from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
 from hpc_sched.nova_glue.io import databases, loaded_topology
@@ -133,33 +134,36 @@ def run_filter(
             _refuse(request, spec, states, candidates, str(refusal))
             return
         except exceptions.TopologyError:
-            _decide(request, states, spec)
+            _decide(request, states, spec, name)
             return
         except Exception as error:
-            request.problem = _problem(name, error)
+            request.problem = _problem(spec, name, error, name)
             if _needs_proof(needs_proof, spec):
                 why = f"a guarantee cannot be proven: {request.problem}"
                 _refuse(request, spec, states, candidates, why)
                 return
         request.keep(kept, states)
         if _is_last(name, len(states)):
-            _decide(request, states, spec)
+            _decide(request, states, spec, name)
     except Exception:
-        LOG.exception("%s failed in shadow mode", name)
+        _log_failure(name, name)
 
 
-def end(states: States, spec: objects.RequestSpec) -> None:
-    """Log the decision on a request at its first weighing, unless a filter has."""
+def end(name: str, states: States, spec: objects.RequestSpec) -> None:
+    """Log the decision on a request at its first weighing, unless a filter has.
+
+    :param name: of the weigher
+    """
     try:
         request = _request(spec)
         if request.is_decided:
             return
         if request.among(states):
-            _decide(request, states, spec)
+            _decide(request, states, spec, name)
         else:
             _refuse(request, spec, states, [], NO_HOST)
     except Exception:
-        LOG.exception("A weigher failed in shadow mode")
+        _log_failure(name, name)
 
 
 def _request(spec: objects.RequestSpec) -> _ShadowRequest:
@@ -186,10 +190,13 @@ def _is_last(name: str, hosts: int) -> bool:
     return not set(FILTER_ORDER) & set(behind) and (hosts == 1 or not plugins.multipliers)
 
 
-def _decide(request: _ShadowRequest, states: States, spec: objects.RequestSpec) -> None:
+def _decide(
+    request: _ShadowRequest, states: States, spec: objects.RequestSpec, plugin: str
+) -> None:
     """Plan and log.
 
     :param states: all that Nova may choose from
+    :param plugin: the filter or weigher in which that is done
     """
     request.is_decided = True
     candidates = request.among(states)
@@ -204,7 +211,7 @@ def _decide(request: _ShadowRequest, states: States, spec: objects.RequestSpec) 
         request.problem = f"no topology: {error}"
         state = None
     except Exception as error:
-        request.problem = _problem("The plan", error)
+        request.problem = _problem(spec, "The plan", error, plugin)
         state = None
     if state is not None and state.logged is None:
         request.problem = "the decision cannot be logged, see the scheduler's log"
@@ -283,13 +290,20 @@ def _is_planned(spec: objects.RequestSpec) -> bool:
         return True
 
 
-def _problem(what: str, error: Exception) -> str:
-    """Return a failure as a sentence, and log it."""
+def _problem(spec: objects.RequestSpec, what: str, error: Exception, plugin: str) -> str:
+    """Return a failure as a sentence, and log it.
+
+    :param plugin: the filter or weigher in which it was caught
+    """
     if isinstance(error, databases.OUTAGES):
-        text = f"{databases.API_DATABASE}: {databases.reason(error)}"
-        LOG.warning("%s: %s", what, text)
-        return text
+        return served_requests.log_outage(spec, what, error)
     if isinstance(error, exceptions.TopologyError):
         return f"no topology: {error}"
-    LOG.exception("%s failed in shadow mode", what)
+    _log_failure(what, plugin)
     return f"hpc_sched failed: {type(error).__name__}: {error}"
+
+
+def _log_failure(what: str, plugin: str) -> None:
+    """Log the exception that is being handled, with its traceback, and count it."""
+    LOG.exception("%s failed in shadow mode", what)
+    counts.count(catalogue.ERRORS, plugin=plugin)

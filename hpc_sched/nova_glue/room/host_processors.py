@@ -114,7 +114,7 @@ def read_processors(
         cpu_info = {(host, node): text for host, node, text in answers.rows}
         problems, found = answers.problems, (metadata, cpu_info)
     except databases.OUTAGES as error:
-        problems, found = [f"{databases.API_DATABASE}: {databases.reason(error)}"], None
+        problems, found = [databases.api_problem(error)], None
     except Exception:
         LOG.exception("Processors of members are not known")
         problems, found = [], None

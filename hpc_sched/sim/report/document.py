@@ -31,27 +31,24 @@ def page(results: Sequence[Result], about: Sequence[tuple[str, str]], notes: Seq
         for column in columns.OTHERS
         if any(policy.means[column.field] is not None for policy in comparison.policies)
     ]
-    text = (
-        template.environment("hpc_sched.sim.report")
-        .get_template("page.html")
-        .render(
-            title="Simulation of placement policies",
-            about=about,
-            notes=notes,
-            policies=policies,
-            seeds=policy_runs.about_seeds(policies),
-            marks=about_marks(comparison, "\N{BLACK STAR}"),
-            means=table.means(columns.IMPORTANT, policies, comparison),
-            others=table.means(others, policies, comparison),
-            differences=differences,
-            meanings=columns.MEANINGS,
-            sections=_sections(policies, comparison) if policies else (),
-            refusals=policy_runs.refusals(policies),
-            most_reasons=policy_runs.MOST_REASONS,
-            sample=policy_runs.sample,
-        )
+    return template.rendered(
+        "page.html",
+        "hpc_sched.sim.report",
+        title="Simulation of placement policies",
+        about=about,
+        notes=notes,
+        policies=policies,
+        seeds=policy_runs.about_seeds(policies),
+        marks=about_marks(comparison, "\N{BLACK STAR}"),
+        means=table.means(columns.IMPORTANT, policies, comparison),
+        others=table.means(others, policies, comparison),
+        differences=differences,
+        meanings=columns.MEANINGS,
+        sections=_sections(policies, comparison) if policies else (),
+        refusals=policy_runs.refusals(policies),
+        most_reasons=policy_runs.MOST_REASONS,
+        sample=policy_runs.sample,
     )
-    return picture.legal(text)
 
 
 def _sections(policies: Sequence[PolicyRuns], comparison: Comparison) -> tuple[Section, ...]:

@@ -10,8 +10,10 @@ from hpc_sched.core.counterfactual.costs import (
     NO_TIME,
     Counterfactual,
     counterfactuals,
+    logged_plan,
 )
-from hpc_sched.core.counterfactual.rebuilt_request import RebuiltRequest, RecordError, rebuilt
+from hpc_sched.core.counterfactual.open_hosts import PlannedAgain
+from hpc_sched.core.counterfactual.rebuilt_request import RecordError, rebuilt
 from hpc_sched.core.counterfactual.why_not import Use, WhyNot, counted, why_not
 from hpc_sched.core.decision_entry import LANDED, DecisionEntry
 from hpc_sched.core.plan.time_limit import TimeLimit
@@ -39,6 +41,7 @@ class DecisionCosts:
     note: str | None = None  # why there are no numbers
     by_leaf: bool = False  # whether VMs on one host count as VMs of one leaf
     is_refused: bool = False
+    vms: int = 0  # of the plan
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object."""
@@ -56,37 +59,56 @@ def costs_of(
     """
     if entry.decision == LANDED or (entry.input is None and not names):
         return None
-    if limit.has_passed():
+    # What is asked of a name may be in the record.
+    if limit.has_passed() and not names:
         return DecisionCosts(note=NO_TIME)
+    without, note = tuple[Counterfactual, ...](), None
     try:
-        request = rebuilt(entry)
-        return DecisionCosts(
-            without=tuple(counterfactuals(request, entry, limit)),
-            why_not=tuple(_why_not(request, entry, name, fabric, limit) for name in names),
-            by_leaf=request.by_leaf,
-            is_refused=entry.plan is None or entry.decision == "refused",
-        )
-    except RecordError as failure:
-        return DecisionCosts(note=f"{failure}")
+        again = PlannedAgain(rebuilt(entry), entry, limit)
     except _FAULTS as failure:
-        return DecisionCosts(note=f"the record is damaged: {failure}")
+        return DecisionCosts(note=_sentence(failure))
+    try:
+        without = tuple(counterfactuals(again.rebuilt, entry, again.plan, limit))
+    except _FAULTS as failure:
+        note = _sentence(failure)
+    logged = logged_plan(entry)
+    return DecisionCosts(
+        without=without,
+        why_not=tuple(_answer(again, name, fabric) for name in names),
+        note=note,
+        by_leaf=again.rebuilt.by_leaf,
+        is_refused=logged is None,
+        vms=0 if logged is None else sum(logged.hosts.values()),
+    )
 
 
-def _why_not(
-    request: RebuiltRequest, entry: DecisionEntry, name: str, fabric: Fabric, limit: TimeLimit
-) -> WhyNot:
+def _sentence(failure: Exception) -> str:
+    what = "" if isinstance(failure, RecordError) else "the record is damaged: "
+    return f"{what}{failure}"
+
+
+def _answer(again: PlannedAgain, name: str, fabric: Fabric) -> WhyNot:
+    """Return why a plan does not use a switch or host, or why that is not known."""
+    try:
+        return _why_not(again, name, fabric)
+    except _FAULTS as failure:
+        return WhyNot(name, _sentence(failure))
+
+
+def _why_not(again: PlannedAgain, name: str, fabric: Fabric) -> WhyNot:
     """Return why a plan does not use a switch or host, by whatever name it is known."""
-    planned = entry.plan.hosts.get(name, 0) if entry.plan is not None else 0
-    if planned and entry.decision != "refused":
+    logged = logged_plan(again.entry)
+    planned = logged.hosts.get(name, 0) if logged is not None else 0
+    if planned:
         vms = plurals.text(planned, "planned VM")
         return WhyNot(name, f"it is used: {vms}", planned)
     try:
-        request.request.topology.switch_index(name)
+        again.rebuilt.request.topology.switch_index(name)
     except exceptions.UnknownHostError:
         pass
     else:
-        return why_not(request, entry, name, limit)
-    for why, shunned in (entry.shunned or {}).items():
+        return why_not(again, name)
+    for why, shunned in (again.entry.shunned or {}).items():
         if name in shunned.hosts:
             return WhyNot(name, f"it is shunned: {why}")
     now = fabric()
@@ -97,20 +119,18 @@ def _why_not(
         )
         return WhyNot(name, reason)
     if name in now:
-        found = _of_leaf(request, entry, name, now.leaf_of(name), limit)
+        found = _of_leaf(again, name, now.leaf_of(name))
         return replace(found, reason=found.reason.replace("it is used:", "the leaf is used:", 1))
     for switch in now.switches_known_as(name):
-        return _of_leaf(request, entry, name, switch, limit)
+        return _of_leaf(again, name, switch)
     return WhyNot(name, "it is not in the fabric")
 
 
-def _of_leaf(
-    request: RebuiltRequest, entry: DecisionEntry, name: str, switch: str, limit: TimeLimit
-) -> WhyNot:
+def _of_leaf(again: PlannedAgain, name: str, switch: str) -> WhyNot:
     """Return the answer for the switch of a name that the record does not have."""
     title = name if name == switch else f"{name}, under {switch}"
     try:
-        found = why_not(request, entry, switch, limit)
+        found = why_not(again, switch)
     except exceptions.UnknownHostError:
         why = "no candidate is under it: filters before those of hpc_sched left none"
         return WhyNot(title, why)
@@ -121,7 +141,6 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
     """Yield title and text of each line; a line without a title continues the one above."""
     if found.note is not None:
         yield "without", f"costs are not known: {found.note}"
-        return
     for i, line in enumerate(_without(found)):
         yield "" if i else "without", line
     for i, one in enumerate(found.why_not):
@@ -137,7 +156,8 @@ def lines(found: DecisionCosts) -> Iterator[tuple[str, str]]:
             yield "", f"a VM there: {_use(one.one)}"
         if one.all_ is not None:
             yield "", f"all VMs there: {_use(one.all_)}"
-    if found.by_leaf and (found.without or found.why_not):
+    has_numbers = found.without or any(one.one or one.all_ for one in found.why_not)
+    if found.by_leaf and has_numbers:
         yield "", "VMs on one host count as VMs of one leaf: MDOBP chooses among its hosts"
 
 
@@ -165,7 +185,9 @@ def _cost(one: Counterfactual, found: DecisionCosts) -> str:
     if one.less is None:
         return f"{plurals.text(one.vms, 'VM')} in {leaves}, Hop-Byte {at_most}{one.hop_bytes:.0f}"
     than = f"{one.less:.0f} less" if one.less > 0 else f"{-one.less:.0f} more"
-    return f"Hop-Byte {at_most}{one.hop_bytes:.0f} ({than}), {leaves}"
+    # Without the final size the plan is for those that exist.
+    number = "" if one.vms == found.vms else f" for the first {plurals.text(one.vms, 'VM')}"
+    return f"Hop-Byte {at_most}{one.hop_bytes:.0f} ({than}){number}, {leaves}"
 
 
 def _use(one: Use) -> str:

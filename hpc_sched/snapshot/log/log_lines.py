@@ -9,7 +9,7 @@ import re
 import stat
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import BinaryIO
@@ -24,23 +24,23 @@ MAX_BYTES = 500_000_000
 
 
 def newest_first(
-    path: str, needle: bytes, most: int | None, *, with_compressed: bool = True
+    path: str, needles: Sequence[bytes], most: int | None, *, with_compressed: bool = True
 ) -> Iterator[bytes]:
-    """Yield the lines that contain a needle; raise SnapshotError if the file cannot be read.
+    """Yield the lines of a log and its rotated files that contain one of some needles.
 
     :param most: number of lines of a compressed file; None: all
+    :raises exceptions.SnapshotError: if a file cannot be read
     """
-    with _named_errors(path):
-        rotated = _rotated(path)
-        if not with_compressed:
-            rotated = [name for name in rotated if not _is_compressed(name)]
-        # Between rotation and the next decision only older files exist.
-        for name in [path, *rotated] if os.path.exists(path) or not rotated else rotated:
-            with _opened(name) as stream:
-                if _is_compressed(name):
-                    yield from reversed(_last((x for x in _lines(stream) if needle in x), most))
-                else:
-                    yield from (line for line in _backward(stream) if needle in line)
+
+    def having(lines: Iterator[bytes]) -> Iterator[bytes]:
+        return (line for line in lines if any(needle in line for needle in needles))
+
+    for name in _files(path, with_compressed=with_compressed):
+        with _named_errors(name), _opened(name) as stream:
+            if _is_compressed(name):
+                yield from reversed(_last(having(_lines(stream)), most))
+            else:
+                yield from having(_backward(stream))
 
 
 def oldest_first(path: str, seen: set[tuple[int, int]]) -> Iterator[bytes]:
@@ -48,10 +48,7 @@ def oldest_first(path: str, seen: set[tuple[int, int]]) -> Iterator[bytes]:
 
     :param seen: device and number of the files that have been read, which are left out; added to
     """
-    with _named_errors(path):
-        rotated = _rotated(path)[::-1]
-        names = [*rotated, path] if os.path.exists(path) or not rotated else rotated
-    for name in names:
+    for name in reversed(_files(path)):
         with _named_errors(name):
             found = os.stat(name)
             if (found.st_dev, found.st_ino) not in seen:
@@ -116,6 +113,16 @@ def _last(lines: Iterable[bytes], most: int | None) -> deque[bytes]:
         if size > MAX_BYTES:
             raise ValueError(f"expected at most {MAX_BYTES} bytes of records, found more")
     return kept
+
+
+def _files(path: str, *, with_compressed: bool = True) -> list[str]:
+    """Return a log and its rotated files, newest first."""
+    with _named_errors(path):
+        rotated = _rotated(path)
+    if not with_compressed:
+        rotated = [name for name in rotated if not _is_compressed(name)]
+    # Between rotation and the next decision only older files exist.
+    return [path, *rotated] if os.path.exists(path) or not rotated else rotated
 
 
 def _rotated(path: str) -> list[str]:

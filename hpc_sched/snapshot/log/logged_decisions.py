@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Self, get_type_hints
 
@@ -16,6 +16,7 @@ from hpc_sched.snapshot.log import log_lines
 
 # As JSON has it: fields of newer releases pass through to a snapshot and to explain --json.
 Record = Mapping[str, Any]
+Wanted = Callable[[DecisionEntry], bool]
 
 _TYPES = get_type_hints(DecisionEntry)
 _SCHEDULER_TYPES = get_type_hints(LoggedScheduler)
@@ -60,7 +61,7 @@ class _LimitError(exceptions.SnapshotError):
 
 def newest(path: files.Path, count: int) -> LogRecords:
     """Return the newest records of a log; raises as :func:`found_in` does."""
-    return LogRecords.of(islice(_records(path, b"", count), count))
+    return LogRecords.of(islice(_records(path, (b"",), count), count))
 
 
 def recent(path: files.Path, most: int) -> Iterator[Record]:
@@ -70,7 +71,7 @@ def recent(path: files.Path, most: int) -> Iterator[Record]:
 
     :param most: number of bytes
     """
-    for line in log_lines.newest_first(os.fspath(path), b"", None, with_compressed=False):
+    for line in log_lines.newest_first(os.fspath(path), (b"",), None, with_compressed=False):
         most -= len(line) + 1
         if most < 0:
             return
@@ -78,28 +79,38 @@ def recent(path: files.Path, most: int) -> Iterator[Record]:
 
 
 def found_in(
-    path: files.Path, needle: str, is_wanted: Callable[[DecisionEntry], bool], *, last: bool = False
+    path: files.Path, needles: Sequence[str], wanted: Sequence[Wanted], *, last: bool = False
 ) -> LogRecords:
-    """Return the records whose entries are wanted, of the newest records that have the needle.
+    """Return the records that :func:`first_wanted` chooses of the newest that have a needle.
 
-    Only lines that contain the needle are parsed. Linear in the log; with ``last`` reading ends
-    at the newest decision found.
+    Only lines that contain a needle are parsed. Linear in the log, which is read once; with
+    ``last`` reading ends at the newest decision for which the first condition holds.
 
-    :param needle: text that the line of every wanted record contains
+    :param needles: texts, one of which the line of every wanted record contains
     :raises exceptions.SnapshotError: if the file cannot be read
     """
     # An argument of the command line need not be valid text; no record contains such bytes.
-    sought = needle.encode(errors="surrogateescape")
+    sought = [needle.encode(errors="surrogateescape") for needle in needles]
 
-    def wanted() -> Iterator[Record]:
+    def candidates() -> Iterator[Record]:
         for record in _records(path, sought):
             entry = entry_of(record)
-            if is_wanted(entry):
+            if any(is_wanted(entry) for is_wanted in wanted):
                 yield record
-                if last and entry.decision != LANDED:
+                if last and entry.decision != LANDED and wanted[0](entry):
                     return
 
-    return LogRecords.of(wanted())
+    found = LogRecords.of(candidates())
+    return replace(found, records=first_wanted(found.records, wanted))
+
+
+def first_wanted(records: Iterable[Record], wanted: Sequence[Wanted]) -> tuple[Record, ...]:
+    """Return the records for which a condition holds: the first that holds for any of them."""
+    entries = [(record, entry_of(record)) for record in records]
+    for is_wanted in wanted:
+        if found := tuple(record for record, entry in entries if is_wanted(entry)):
+            return found
+    return ()
 
 
 def with_landings(
@@ -154,13 +165,15 @@ def _fields(values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, An
     return found
 
 
-def _records(path: files.Path, needle: bytes, most: int | None = None) -> Iterator[Record]:
+def _records(
+    path: files.Path, needles: Sequence[bytes], most: int | None = None
+) -> Iterator[Record]:
     """Yield records, newest first, of ``most`` lines of a compressed file; skip other lines.
 
     :raises _LimitError: where the records have more than ``MAX_VALUES`` values in all
     """
     count = ValueCounter(os.fspath(path), MAX_VALUES, _LimitError)
-    for line in log_lines.newest_first(os.fspath(path), needle, most):
+    for line in log_lines.newest_first(os.fspath(path), needles, most):
         count.add(line)
         count.end()
         yield from parsed(line)
