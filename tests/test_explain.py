@@ -283,7 +283,7 @@ def test_only_as_much_is_read_as_the_newest_one_needs(tmp_path, capsys):
     assert times(capsys, job, "--decision-log", str(path), "--last") == ["t1"]
     code, out, err = explain(capsys, job, "--decision-log", str(path))
     assert (code, out) == (1, "")
-    assert f"{path}: cannot be read: " in err
+    assert f"{path}.1.gz: cannot be read: " in err
 
 
 def test_a_snapshot_brings_its_own_decisions_and_knows_names(tmp_path, capsys):

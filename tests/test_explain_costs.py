@@ -284,3 +284,25 @@ def test_a_host_is_found_by_the_topology_of_the_snapshot(tmp_path, capsys):
     assert code == 0
     assert "n09, under leaf03: no candidate is under it: filters before those of hpc_sched" in out
     assert "n01, under leaf01: the leaf is used: 2 of 6 planned VMs are there" in out
+
+
+def test_the_cost_of_the_final_size_says_for_how_many_vms_it_is():
+    """Eight VMs have a place in pod2; the four that exist would fit under leaf1 of pod1."""
+    tree = {"pod1": {"leaf1": "4*1"}, "pod2": {"leaf2": "3*1", "leaf3": "3*1", "leaf4": "2*1"}}
+    record = {
+        **RECORD,
+        "wishes": {"group_size": 8},
+        "left": 4,
+        "awaiting": 4,
+        "removed": {},
+        "plan": {
+            "leaves": {"leaf2": 3, "leaf3": 3, "leaf4": 2},
+            "hosts": {f"n{number}": 1 for number in range(8)},
+            "hop_bytes": 70,
+        },
+        "input": {**INPUT, "tree": {"core": tree}, "missing": 8, "removed": []},
+    }
+    assert costs(record) == [
+        "hpc:group_size=8: Hop-Byte 6 (6 less) for the first 4 VMs, 1 leaf",
+        "cost nothing: policy anti-affinity",
+    ]

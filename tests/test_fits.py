@@ -104,6 +104,7 @@ def test_wishes_of_the_flavor_count_as_the_scheduler_has_them(tmp_path, capsys):
     assert "group of 5 needs one leaf" in capsys.readouterr().out
     assert main.main([*args, "--max-leaves", "1"]) == 3
     assert main.main([*args, "--max-leaves", "2"]) == 0
+    assert main.main([*args, "--max-leaves", "999999"]) == 0
     capsys.readouterr()
 
 
@@ -536,6 +537,7 @@ def test_an_affinity_group_is_on_the_service_that_has_most_under_one_switch(tmp_
         (["--vcpus", "1"], "expected --flavor NAME, or --vcpus N --ram MB"),
         (["--flavor", "a", "--vcpus", "1"], "--flavor a and --vcpus: expected one of them"),
         (["--flavor", "a", "--count", "0"], "expected a whole number >= 1, found '0'"),
+        (["--flavor", "a", "--max-leaves", "1000000"], "expected a whole number from 1 to 999999"),
         (["--flavor", "a", "--add", "n01"], "expected [PARENT/]LEAF=HOSTS[:like=HOST], found"),
         (["--flavor", "a", "--add", "a=n[1-999999999]"], "at most 1000000"),
         (

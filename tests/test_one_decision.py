@@ -17,12 +17,20 @@ POLICIES = PACKAGE / "sim" / "policies"
 
 # Module of core to the names that decide; a builder imports none of them.
 DECIDING = {
-    "plan.planner": {"plan", "solve", "solve_most", "solve_sizes"},
+    "plan.planner": {"attempts", "plan", "solve", "solve_most", "solve_sizes"},
     "plan.rejection": {"largest_gang", "rejected"},
     "plan.ranking": {"plan_order", "spare_order", "added_hops"},
     "plan.pruning": {"hosts_with_spares", "permitted_hosts"},
     "plan.problem": {"Problem"},
-    "server_group_policy": {"apply", "by_service", "fewest_per_host", "keeps", "open_room"},
+    "plan_by_service": {"plan_by_service"},
+    "server_group_policy": {
+        "apply",
+        "branches",
+        "by_service",
+        "fewest_per_host",
+        "keeps",
+        "open_room",
+    },
     "processors.processor_ranking": {"best_first"},
     "sharing.mdobp": {"order", "places"},
     "classic.listing_1": {"leaf_weights", "host_order", "group_places", "listing1"},

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpc_sched.cli import main
-from tests.snapshots import FABRIC, group, saved, server
+from tests.snapshots import FABRIC, HOSTS, group, saved, server
 from tests.test_cli_topology import BROKEN, BROKEN_LINES
 
 pytest.importorskip("openstackclient")
@@ -130,6 +130,26 @@ def test_every_problem_of_a_broken_file_is_reported(odd: Path):
     assert (done.returncode, done.stdout) == (1, "")
     first, *others = done.stderr.splitlines()
     assert [first.removesuffix(" (and 2 more problems)"), *others] == BROKEN_LINES
+
+
+def test_a_name_that_is_not_in_the_log_is_reported_where_there_is_no_cloud(tmp_path: Path):
+    (tmp_path / "shadow.jsonl").write_text("")
+    line = ["hpc", "explain", "foo", "--decision-log", "shadow.jsonl"]
+    done = openstack(*line, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(
+        "no decision on 'foo' in shadow.jsonl; and the cloud cannot be asked for its name or "
+        "group: the cloud: "
+    )
+
+
+def test_a_closed_standard_error_adds_nothing_to_the_output(tmp_path: Path):
+    saved(tmp_path, hosts=(*HOSTS, "x1"))
+    line = ["hpc", "fits", "--snapshot", "state.json", "--vcpus", "1", "--ram", "1", "-f", "json"]
+    done = openstack(*line, folder=tmp_path)
+    assert (done.returncode, "note: " in done.stderr) == (0, True)
+    closed = openstack(*line, folder=tmp_path, end="2>&-")
+    assert (closed.returncode, closed.stdout) == (0, done.stdout)
 
 
 def test_a_reader_that_goes_away_leaves_no_traceback(odd: Path):

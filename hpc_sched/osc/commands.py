@@ -38,6 +38,7 @@ class _HPCCommand(Command):
         """Run the command and return its exit code."""
         from hpc_sched.cli.common import output
 
+        output.discard_errors_if_closed()
         output.escape_unencodable(self.app.stdout)
         try:
             code = self._command.run(parsed_args)

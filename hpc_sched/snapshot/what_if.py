@@ -1,4 +1,4 @@
-"""A snapshot and its fabric with hosts drained or added."""
+"""A snapshot and its fabric with hosts drained or added, or without VMs."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,6 +9,7 @@ from msgspec import structs
 
 from hpc_sched import exceptions
 from hpc_sched.snapshot.cloud import Cloud, similar
+from hpc_sched.snapshot.model import Hypervisor
 from hpc_sched.snapshot.room import provider_trees
 from hpc_sched.topology import hostlist
 from hpc_sched.topology.model import Topology
@@ -53,6 +54,29 @@ def drained(cloud: Cloud, wanted: Iterable[str]) -> Cloud:
     expansion = hostlist.Expansion()
     names = (name for text in wanted for name in _names(cloud, text, expansion))
     return replace(cloud, drained=cloud.drained.union(*(_below(cloud, name) for name in names)))
+
+
+def emptied(cloud: Cloud) -> Cloud:
+    """Return the cloud without VMs; hosts that take no new ones still take none. Linear in hosts.
+
+    On hosts that had VMs, NUMA cells and PCI devices count as unread: what is free there without
+    these VMs is not recorded.
+    """
+    snapshot = cloud.snapshot
+    without = structs.replace(
+        snapshot,
+        hypervisors=tuple(map(_emptied, snapshot.hypervisors)),
+        shared_providers=provider_trees.unused(snapshot.shared_providers),
+        servers=(),
+        groups=(),
+    )
+    return replace(cloud, snapshot=without, host_of={}, servers_on={}, group_of={})
+
+
+def _emptied(node: Hypervisor) -> Hypervisor:
+    providers, used = provider_trees.unused(node.providers), dict.fromkeys(node.used, 0)
+    found = structs.replace(node, providers=providers, used=used)
+    return node if found == node else structs.replace(found, devices=None)
 
 
 def added(cloud: Cloud, additions: Sequence[Addition]) -> Cloud:

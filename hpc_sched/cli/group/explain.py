@@ -3,18 +3,19 @@
 import argparse
 import functools
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import add_flag, add_number, at_least_zero
 from hpc_sched.cli.common.base_command import HPCSchedCommand
-from hpc_sched.core.decision_entry import DecisionEntry
+from hpc_sched.configuration import config_files
 from hpc_sched.core.plan.time_limit import TimeLimit
 from hpc_sched.snapshot.cloud import find_one
 from hpc_sched.snapshot.log import decision_costs, logged_decisions, record_text
 from hpc_sched.snapshot.log.decision_costs import DecisionCosts
 from hpc_sched.snapshot.model import Group, Server, Snapshot
+from hpc_sched.topology import plurals
 from hpc_sched.topology.model import Topology
 
 
@@ -69,7 +70,11 @@ exit codes: 0 found, 1 failed or nothing found, 2 wrong usage
             search.fabric()
         pairs = logged_decisions.with_landings(found, last=parsed_args.last)
         limit = TimeLimit.after(parsed_args.timeout)
-        costs = [self._costs(parsed_args, search, record, limit) for record, _ in pairs]
+        # Time may not suffice for all.
+        newest_first = [
+            self._costs(parsed_args, search, record, limit) for record, _ in reversed(pairs)
+        ]
+        costs = newest_first[::-1]
         if parsed_args.json:
             records: list[logged_decisions.Record] = []
             for (record, landing), found_costs in zip(pairs, costs, strict=True):
@@ -107,7 +112,7 @@ class _Search:
         self._path: str | None = args.decision_log
         if self._path is None and self._snapshot is None:
             options = nova_conf.read(args, "a file of records with --decision-log")
-            self._path = options.hpc_sched.decision_log
+            self._path = config_files.value_of(options, "decision_log")
             if not self._path:
                 raise exceptions.ConfigError(
                     "[hpc_sched] decision_log is not set: no decisions are kept; name a file "
@@ -118,17 +123,19 @@ class _Search:
     def run(self) -> Sequence[logged_decisions.Record]:
         """Return the records of decisions and landings, oldest first."""
         wanted: str = self._args.id
-        found = self._records(wanted, _subjects)
+        found = self._records(
+            [wanted], [_is_on(wanted), lambda entry: wanted in (entry.instances or ())]
+        )
         if found or wanted.startswith("req-"):
             return found
-        found = self._records(wanted, lambda entry: entry.instances or ())
-        snapshot = None if found else self._state()
-        related = () if snapshot is None else _related(snapshot, wanted)
-        for uuid in related:
-            if uuid != wanted and not found:
-                output.say(f"note: looking for decisions on {uuid}")
-                found = self._records(uuid, _subjects)
-        return found
+        snapshot = self._state()
+        related = [] if snapshot is None else [*_related(snapshot, wanted)]
+        uuids = [uuid for uuid in related if uuid != wanted]
+        if not uuids:
+            return ()
+        more = f", {plurals.text(len(uuids) - 1, 'more ID')}" if len(uuids) > 1 else ""
+        output.say(f"note: looking for decisions on {uuids[0]}{more}")
+        return self._records(uuids, [_is_on(uuid) for uuid in uuids])
 
     @functools.cached_property
     def _fabric(self) -> Topology | None:
@@ -148,34 +155,29 @@ class _Search:
         return self._fabric
 
     def _records(
-        self, uuid: str, uuids_of: Callable[[DecisionEntry], Collection[str | None]]
+        self, uuids: Sequence[str], wanted: Sequence[logged_decisions.Wanted]
     ) -> Sequence[logged_decisions.Record]:
         if self._path is not None:
-            found = logged_decisions.found_in(
-                self._path, uuid, lambda e: uuid in uuids_of(e), last=self._args.last
-            )
+            found = logged_decisions.found_in(self._path, uuids, wanted, last=self._args.last)
             if note := found.note(self._path):
                 output.say(f"note: {note}")
             return found.records
         assert self._snapshot is not None
-        every = self._snapshot.decisions
-        return [record for record in every if uuid in uuids_of(logged_decisions.entry_of(record))]
+        return logged_decisions.first_wanted(self._snapshot.decisions, wanted)
 
     def _state(self) -> Snapshot | None:
-        """Return the state of the cloud, or None if it cannot be read and no cloud is named."""
+        """Return the state of the cloud, or None if it cannot be read."""
         if self._snapshot is not None:
             return self._snapshot
         try:
             return sources.snapshot_of(self._args)
         except exceptions.SnapshotError as error:
-            if self._args.cloud is not None:
-                raise
             self.hint = f"; and the cloud cannot be asked for its name or group: {error}"
             return None
 
 
-def _subjects(entry: DecisionEntry) -> Collection[str | None]:
-    return entry.request_id, entry.group, entry.instance
+def _is_on(uuid: str) -> logged_decisions.Wanted:
+    return lambda entry: uuid in (entry.request_id, entry.group, entry.instance)
 
 
 def _related(snapshot: Snapshot, wanted: str) -> Iterator[str]:

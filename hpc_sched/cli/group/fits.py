@@ -7,10 +7,16 @@ import msgspec
 
 from hpc_sched import exceptions
 from hpc_sched.cli.common import output, sources
-from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number, parsed_by
+from hpc_sched.cli.common.argument_types import (
+    ZERO_OR_MORE,
+    add_flag,
+    add_number,
+    from_one_to,
+    parsed_by,
+)
 from hpc_sched.cli.common.base_command import HPCSchedLister, Table
 from hpc_sched.cli.group import fit_rows
-from hpc_sched.core import extra_specs
+from hpc_sched.core import extra_spec_names, extra_specs
 from hpc_sched.enabled_plugins import HOMOGENEITY_FILTER, INTERFERENCE_FILTER
 from hpc_sched.snapshot import group_fit, request_builder, server_groups, what_if
 from hpc_sched.snapshot.cloud import Cloud, similar
@@ -78,7 +84,8 @@ exit codes: 0 it fits (or no --count), 1 failed, 2 wrong usage, {DOES_NOT_FIT} i
         add_number(parser, "--count", "number of VMs")
         what = "all under one switch of this level (hpc:require)"
         parser.add_argument("--level", metavar="LEVEL", help=what)
-        add_number(parser, "--max-leaves", "under at most N leaf switches (hpc:max_leaves)")
+        what = "under at most N leaf switches (hpc:max_leaves)"
+        add_number(parser, "--max-leaves", what, from_one_to(extra_spec_names.MAX_LEAVES))
         parser.add_argument("--policy", choices=POLICIES, help="policy of their server group")
         what = "with --policy anti-affinity: rule max_server_per_host (default: 1)"
         add_number(parser, "--max-per-host", what)

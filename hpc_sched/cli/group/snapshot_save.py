@@ -5,10 +5,11 @@ import argparse
 from msgspec.structs import replace
 from oslo_config import cfg
 
-from hpc_sched import conf, exceptions
+from hpc_sched import exceptions
 from hpc_sched.cli.common import nova_conf, output, sources
 from hpc_sched.cli.common.argument_types import ZERO_OR_MORE, add_flag, add_number
 from hpc_sched.cli.common.base_command import HPCSchedCommand
+from hpc_sched.configuration import config_files
 from hpc_sched.snapshot.log import logged_decisions
 from hpc_sched.snapshot.model import Snapshot
 from hpc_sched.snapshot.source import live, snapshot_file
@@ -67,7 +68,7 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
             if not found.options:
                 output.say(
                     "note: no nova.conf here: saved without its options and decision log (looked "
-                    f"for {conf.NOVA_CONF_PLACES}; name a copy of the scheduler's with "
+                    f"for {config_files.PLACES}; name a copy of the scheduler's with "
                     "--config-file)"
                 )
         found = replace(found, topology=_topology(parsed_args, options, found))
@@ -90,7 +91,7 @@ exit codes: 0 saved, 1 failed, 2 wrong usage
 
 
 def _decisions(options: cfg.ConfigOpts, count: int) -> tuple[live.Json, ...]:
-    path = options.hpc_sched.decision_log
+    path = config_files.value_of(options, "decision_log")
     if not (path and count):
         return ()
     try:
