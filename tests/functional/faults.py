@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import nova.conf
 import pytest
 from keystoneauth1 import adapter, session
 from nova import context as nova_context
@@ -25,6 +26,8 @@ from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import colocated_instances
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 from tests.functional.statements import Statement, each
+
+CONF = nova.conf.CONF
 
 
 @contextmanager
@@ -48,6 +51,17 @@ def silent_server() -> Iterator[int]:
             thread.join()
             for connection in taken:
                 connection.close()
+
+
+@contextmanager
+def timeout(seconds: int) -> Iterator[None]:
+    """Have the plugin's reads time out after other seconds than the cloud's options say."""
+    before = CONF.hpc_sched.cell_timeout
+    CONF.set_override("cell_timeout", seconds, "hpc_sched")
+    try:
+        yield
+    finally:
+        CONF.set_override("cell_timeout", before, "hpc_sched")
 
 
 def closed_port() -> int:

@@ -55,3 +55,13 @@ def test_databases_that_do_not_answer_are_a_note(tmp_path):
     assert (done.stdout, done.returncode) == ("n1 None\nn2 None\n", 0), done.stderr
     assert done.stderr.startswith("note: NUMA cells and PCI devices cannot be read: ")
     assert "Traceback" not in done.stderr
+
+
+def test_no_part_of_a_password_with_a_dollar_is_in_the_error(tmp_path):
+    broken = {"api_database": {"connection": "mysql+pymysql://nova:ab$s3cret@h/x"}}
+    path = write_conf(tmp_path / "nova.conf", broken)
+    done = run(path)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert f"{path}: [api_database] connection is not valid: NoSuchOptError" in last
+    assert "s3cret" not in last

@@ -17,6 +17,7 @@ from tests.functional import faults
 from tests.functional.claims import STAYS_UP, hosts_of
 from tests.functional.clouds import SAMPLE_CONF
 from tests.functional.device_hosts import DeviceHosts, Host, cell, counted_claims, device_request
+from tests.functional.outcomes import BUSY_MACHINE
 
 #            core
 #        /          \
@@ -25,7 +26,7 @@ from tests.functional.device_hosts import DeviceHosts, Host, cell, counted_claim
 LEAVES = {leaf: [f"{leaf[-1]}{number}" for number in range(1, 5)] for leaf in ("leaf-a", "leaf-b")}
 EVERY = [host for below in LEAVES.values() for host in below]
 LEAF_B = LEAVES["leaf-b"]
-TIMEOUT = 2
+TIMEOUT = 2  # seconds
 PINNED = {"hw:cpu_policy": "dedicated"}
 # 16 processors of a host for pinning, 16 shared.
 MIXED = Host(vcpus=32, memory_mb=131072, cells=[cell(0), cell(1, is_shared=True)])
@@ -37,7 +38,7 @@ def started(start_cloud: Callable[..., NovaCloud]) -> DeviceHosts:
     filters = ("filter_scheduler", "enabled_filters")
     options = STAYS_UP | {
         filters: ["NUMATopologyFilter", "PciPassthroughFilter", *sample[filters]],
-        ("hpc_sched", "cell_timeout"): TIMEOUT,
+        ("hpc_sched", "cell_timeout"): BUSY_MACHINE,
     }
     return DeviceHosts(start_cloud(LEAVES, options))
 
@@ -220,6 +221,7 @@ def test_a_slow_list_of_all_hosts_does_not_stop_look_ups_of_members(build, place
         return real(self, url, version=version, global_request_id=global_request_id)
 
     monkeypatch.setattr(report.SchedulerReportClient, "get", slow)
-    place(cloud, 3, extra_specs={"resources:VGPU": "1"})
+    with faults.timeout(TIMEOUT):
+        place(cloud, 3, extra_specs={"resources:VGPU": "1"})
     found = in_flight_instances.places_of(cloud.context, [uuidutils.generate_uuid()], [])
     assert found.problem is None
