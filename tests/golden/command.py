@@ -2,11 +2,14 @@
 
 import contextlib
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hpc_sched.cli.main import main
+
+_PROGRESS = re.compile(r"\r[^\n]*\n?")
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,6 @@ def run(arguments: Sequence[str], folder: Path) -> Said:
     def bare(text: str) -> str:
         return text.replace(f"{folder}/", "").replace(str(folder), "FOLDER")
 
-    # What a progress bar draws depends on how fast the machine is.
-    lines = [line for line in bare(err.getvalue()).splitlines() if "\r" not in line]
-    told = [line for line in lines if "jobs/s" not in line and " jobs [" not in line]
+    # What a progress bar draws, and whether it appears, depends on how fast the machine is.
+    told = _PROGRESS.sub("", bare(err.getvalue())).splitlines()
     return Said(code, bare(out.getvalue()), "\n".join(told))

@@ -36,6 +36,13 @@ LEAST_SIMULATED = {
     **dict.fromkeys(("--require", "--max-leaves", "--homogeneous", "--speeds"), 5),
     **dict.fromkeys(("refused jobs", "restarts", "lost jobs"), 3),
 }
+# What lines on costs and unused switches are about.
+COSTS = (
+    *("hpc:require=", "hpc:max_leaves=", "hpc:homogeneous=", "policy ", "shunned hosts: "),
+    *("filter: dedicated hosts", "filter: the VMs of others", "all of these", "no plan either"),
+    *("cost nothing", "it is used", "costs the same, but", "there costs", "there is no plan"),
+    *("none of its hosts", "needs more leaves than allowed", "or all of them: ", "VMs on one host"),
+)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +71,12 @@ def test_recorded_decisions_are_explained_as_recorded(tmp_path):
     for before, now in zip(recorded, explained.cases(tmp_path), strict=True):
         different = record.report("explained", before, now)
         assert different is None, different
+
+
+def test_the_recorded_explanations_have_costs_of_all_kinds():
+    said = [line for case in record.read("explained") for line in case.get("costs", ())]
+    few = {text for text in COSTS if sum(text in line for line in said) < 5}
+    assert few == set()
 
 
 def test_the_recorded_snapshots_are_of_all_kinds():
