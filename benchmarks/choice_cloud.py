@@ -104,6 +104,8 @@ class Side:
         address = "127.0.0.1:0" if self.has_metrics else None
         CONF.set_override("metrics_address", address, "hpc_sched")
         worker.prepare(PLUGIN.name)
+        # As in a worker that runs: the endpoint is there soon, if there are metrics.
+        worker.start()
 
 
 STOCK = Side("stock")

@@ -4,6 +4,7 @@ import gc
 import json
 import logging
 import os
+import random
 import resource
 import sys
 import time
@@ -29,6 +30,8 @@ from choice_cloud import (
 )
 from choice_report import GROUP, OTHER, Row
 from sqlalchemy.engine import Engine
+
+from hpc_sched.nova_glue.exporter import worker
 
 SIDES = {
     side.name: side
@@ -99,7 +102,10 @@ def _measure(
             if turn == 0 and count > SMALL:
                 continue
             _say(f"{hosts:,} hosts, {count} VMs ({kind}), {side.name}: {turn} of {turns}")
-            seconds, queries = _once(cloud, side, count, kind)
+            # Until the metrics are there, and may be written at any time of the request. A pause
+            # costs what comes after it: all sides have one.
+            pause = worker.PERIOD * random.uniform(1, 2) if METRICS in sides else 0.0
+            seconds, queries = _once(cloud, side, count, kind, pause)
             if turn:
                 rows[side.name].seconds.append(seconds)
                 rows[side.name].queries = queries
@@ -114,11 +120,12 @@ def _measure(
     return list(rows.values())
 
 
-def _once(cloud: Cloud, side: Side, count: int, kind: str) -> tuple[float, int]:
-    """Return CPU seconds and queries of one request."""
+def _once(cloud: Cloud, side: Side, count: int, kind: str, pause: float = 0.0) -> tuple[float, int]:
+    """Return CPU seconds and queries of one request, after a pause in seconds."""
     choose = cloud.prepare(side, count, kind)
     gc.collect()
     gc.freeze()  # what stands in memory anyway is no part of the request
+    time.sleep(pause)
     with _queries() as asked:
         began = time.process_time()
         chosen = choose()
