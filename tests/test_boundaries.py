@@ -14,11 +14,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "hpc_sched"
 
 # The parts that must run where no Nova is installed, with the modules at the top.
-PURE = {"topology", "core", "page", "sim", "experiments", "snapshot", "cli", "metrics", "osc"}
+PURE = {
+    *("topology", "core", "page", "sim", "experiments", "snapshot", "cli", "metrics", "osc"),
+    "configuration",
+}
 # Without a part of their own: any part may import these.
 BASE = {"exceptions", "files", "decimals", "digests", "json_values", "table_file", "yaml_nodes"}
 # Who may import what of the package: arrows point inward.
 ALLOWED = {
+    "configuration": {"configuration", "exceptions", "masking"},
     "files": {"exceptions"},
     "decimals": set(),
     "digests": set(),
@@ -30,8 +34,7 @@ ALLOWED = {
     "yaml_nodes": {"exceptions"},
     "topology": {"topology", *BASE},
     "core": {"core", "topology", *BASE},
-    "conf": {"core", "exceptions", "topology_options"},
-    "topology_options": {"exceptions"},
+    "conf": {"configuration", "core", "exceptions"},
     "metrics": {"metrics", "core", "exceptions"},
     "snapshot": {"snapshot", "core", "topology", "conf", "enabled_plugins", "terminal_text", *BASE},
     # Its modules name the commands by texts: python-openstackclient imports it for all commands.
@@ -49,7 +52,7 @@ ALLOWED = {
         "exceptions",
         "masking",
         "metrics",
-        "topology_options",
+        "configuration",
     },
     "weighers": {
         "weighers",
@@ -73,8 +76,8 @@ ALLOWED = {
         "masking",
         "core",
         "topology",
-        "topology_options",
         "conf",
+        "configuration",
         *BASE,
     },
     "filters": {
