@@ -8,11 +8,9 @@ import nova.conf
 from nova import exception, objects
 from nova.scheduler import filters, host_manager
 from nova.scheduler import utils as scheduler_utils
-from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.plan.result import Refusal
-from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import databases, loaded_topology
@@ -21,7 +19,6 @@ from hpc_sched.nova_glue.request import served_requests, shadow
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 States = list[host_manager.HostState]
 
@@ -75,8 +72,7 @@ class GroupFilter(filters.BaseHostFilter):
             except exception.NoValidHost:
                 raise
             except Exception:
-                LOG.exception("%s refused (%s) and failed", name, refusal)
-                counts.count(catalogue.ERRORS, plugin=name)
+                served_requests.log_failure(f"{name} refused ({refusal}) and failed", name)
                 return []
             finally:
                 # What was claimed is part of the decision that is logged.
@@ -84,8 +80,7 @@ class GroupFilter(filters.BaseHostFilter):
         except databases.OUTAGES as error:
             served_requests.log_outage(spec_obj, name, error)
         except Exception:
-            LOG.exception("%s failed", name)
-            counts.count(catalogue.ERRORS, plugin=name)
+            served_requests.log_failure(f"{name} failed", name)
         try:
             needs_proof = served_requests.get_refusal(spec_obj) or (
                 not request_spec.is_move(spec_obj) and self._needs_proof(spec_obj)

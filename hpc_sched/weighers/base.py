@@ -11,12 +11,10 @@ import numpy as np
 from nova import objects
 from nova.scheduler import host_manager, weights
 from nova.scheduler import utils as scheduler_utils
-from oslo_log import log as logging
 
 from hpc_sched import conf
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.exporter import worker
 from hpc_sched.nova_glue.io import loaded_topology
 from hpc_sched.nova_glue.record import decision_record
@@ -24,7 +22,6 @@ from hpc_sched.nova_glue.request import served_requests, shadow
 from hpc_sched.nova_glue.request.group_state import GroupState
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 
 class _Weighing(threading.local):
@@ -124,8 +121,8 @@ class GroupWeigher(weights.BaseHostWeigher):
                 _weighing.hosts = states[::-1]
             return answer
         except Exception:
-            LOG.exception("%s failed and weighs all hosts alike", type(self).__name__)
-            counts.count(catalogue.ERRORS, plugin=type(self).__name__)
+            name = type(self).__name__
+            served_requests.log_failure(f"{name} failed and weighs all hosts alike", name)
             return []
 
     def _group_weights(

@@ -17,6 +17,7 @@ from oslo_log import log as logging
 
 from hpc_sched import conf, exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
+from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.claim import claim_conditions
 from hpc_sched.nova_glue.exporter import worker
@@ -187,6 +188,15 @@ def log_outage(spec: objects.RequestSpec, name: str, error: Exception) -> str:
         if request_deadline.not_yet_logged([problem]):
             LOG.warning("%s: %s", name, problem)
     return problem
+
+
+def log_failure(what: str, plugin: str) -> None:
+    """Log the exception that is being handled, with its traceback, and count it.
+
+    :param plugin: the filter or weigher in which it was caught
+    """
+    LOG.exception("%s", what)
+    counts.count(catalogue.ERRORS, plugin=plugin)
 
 
 def count_placed(spec: objects.RequestSpec) -> int:

@@ -18,11 +18,9 @@ import nova.conf
 from nova import objects
 from nova.scheduler import host_manager
 from nova.scheduler import utils as scheduler_utils
-from oslo_log import log as logging
 
 from hpc_sched import exceptions
 from hpc_sched.enabled_plugins import FILTER_ORDER
-from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
 from hpc_sched.nova_glue.io import databases, loaded_topology
@@ -31,7 +29,6 @@ from hpc_sched.nova_glue.record.followed_request import LoggedDecision, Subject
 from hpc_sched.nova_glue.request import served_requests
 
 CONF = nova.conf.CONF
-LOG = logging.getLogger(__name__)
 
 NO_HOST = "no host is left: other filters remove those that hpc_sched keeps"
 
@@ -146,7 +143,7 @@ def run_filter(
         if _is_last(name, len(states)):
             _decide(request, states, spec, name)
     except Exception:
-        _log_failure(name, name)
+        served_requests.log_failure(f"{name} failed in shadow mode", name)
 
 
 def end(name: str, states: States, spec: objects.RequestSpec) -> None:
@@ -163,7 +160,7 @@ def end(name: str, states: States, spec: objects.RequestSpec) -> None:
         else:
             _refuse(request, spec, states, [], NO_HOST)
     except Exception:
-        _log_failure(name, name)
+        served_requests.log_failure(f"{name} failed in shadow mode", name)
 
 
 def _request(spec: objects.RequestSpec) -> _ShadowRequest:
@@ -299,11 +296,5 @@ def _problem(spec: objects.RequestSpec, what: str, error: Exception, plugin: str
         return served_requests.log_outage(spec, what, error)
     if isinstance(error, exceptions.TopologyError):
         return f"no topology: {error}"
-    _log_failure(what, plugin)
+    served_requests.log_failure(f"{what} failed in shadow mode", plugin)
     return f"hpc_sched failed: {type(error).__name__}: {error}"
-
-
-def _log_failure(what: str, plugin: str) -> None:
-    """Log the exception that is being handled, with its traceback, and count it."""
-    LOG.exception("%s failed in shadow mode", what)
-    counts.count(catalogue.ERRORS, plugin=plugin)
