@@ -10,6 +10,7 @@ from typing import Any
 from nova.tests.functional.api.client import OpenStackApiNotFoundException
 
 from hpc_sched.demo.nova_cloud import NovaCloud, read_options
+from tests.functional.tested_cloud import BUSY_MACHINE
 from tests.functional.trees import write_tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,7 @@ def sharing_options(folder: Path, **ours: Any) -> dict[tuple[str, str], Any]:
     found = {
         key: value for key, value in read_options(chosen).items() if key[0] == "filter_scheduler"
     }
+    ours = {"cell_timeout": BUSY_MACHINE, **ours}
     return found | {("hpc_sched", name): value for name, value in ours.items()}
 
 

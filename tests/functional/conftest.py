@@ -16,7 +16,7 @@ from tests.functional import engines, population, population_rows, servers, stat
 from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
 from tests.functional.database_reads import Cloud
 from tests.functional.pods import write_fabric
-from tests.functional.tested_cloud import TestedCloud
+from tests.functional.tested_cloud import BUSY_MACHINE, TestedCloud
 
 CONF = nova.conf.CONF
 
@@ -57,6 +57,7 @@ def start_cloud(
                 ("hpc_sched", "topology_file"): str(path),
                 # Nothing in the background: a test that changes the file says when it is read.
                 ("hpc_sched", "topology_reload_interval"): 0,
+                ("hpc_sched", "cell_timeout"): BUSY_MACHINE,
                 **(options or {}),
             }
         running.append(cloud)
@@ -124,7 +125,7 @@ def databases(populated: Cloud) -> Iterator[Cloud]:
     conf.register_opts(CONF)
     # There is no Placement here: who is on the way to a host is not known.
     CONF.set_override("in_flight_lookups", 0, "hpc_sched")
-    CONF.set_override("cell_timeout", 60, "hpc_sched")
+    CONF.set_override("cell_timeout", BUSY_MACHINE, "hpc_sched")
     try:
         with engines.used(populated.databases):
             yield populated

@@ -30,11 +30,19 @@ from tests.functional.statements import Statement, each
 CONF = nova.conf.CONF
 
 
+# Seconds after which the plugin's reads time out where something hangs or is slow.
+TIMEOUT = 1
+
+
 @contextmanager
 def silent_server() -> Iterator[int]:
-    """Yield the port of a server that takes connections and never answers; ended, it drops them."""
+    """Yield the port of a server that takes connections and never answers; ended, it drops them.
+
+    Reads have a short timeout meanwhile.
+    """
     taken: list[socket.socket] = []
-    with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+    with timeout(TIMEOUT), listener as listening:
 
         def take() -> None:
             with contextlib.suppress(OSError):
@@ -127,13 +135,13 @@ def api_database_at(port: int) -> Iterator[None]:
 
 @contextmanager
 def slow_for_us(seconds: float) -> Iterator[None]:
-    """Have every statement that the plugin sends to a database take a while."""
+    """Have every statement that the plugin sends to a database take a while, and time out soon."""
 
     def wait(_sent: Statement) -> None:
         if is_read():
             time.sleep(seconds)
 
-    with each(wait):
+    with timeout(TIMEOUT), each(wait):
         yield
 
 
@@ -151,7 +159,10 @@ def api_database_gone_for_us() -> Iterator[None]:
 
 @contextmanager
 def api_database_hangs_for_us() -> Iterator[None]:
-    """Have every statement that the plugin sends to the API database hang; Nova's own do not."""
+    """Have every statement that the plugin sends to the API database hang; Nova's own do not.
+
+    Other reads have the same timeout meanwhile, long enough for a busy machine.
+    """
     ended = threading.Event()
 
     def hang(_sent: Statement) -> None:
@@ -159,7 +170,7 @@ def api_database_hangs_for_us() -> Iterator[None]:
             ended.wait(60)
 
     try:
-        with each(hang):
+        with timeout(2 * TIMEOUT), each(hang):
             yield
     finally:
         ended.set()

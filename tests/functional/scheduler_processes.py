@@ -26,6 +26,7 @@ from tests.contention.wsgi_server import Application, make_server
 from tests.functional.claims import STAYS_UP, ClaimsOnly
 from tests.functional.clouds import ROOT, SAMPLE_CONF
 from tests.functional.database_files import write_conf
+from tests.functional.tested_cloud import BUSY_MACHINE
 
 needs_files = pytest.mark.skipif(
     not nova_release.is_threaded(),
@@ -76,7 +77,7 @@ def served(
             {
                 "DEFAULT": {"transport_url": "fake://", down_time: str(seconds)},
                 "placement": {"auth_type": "none", "endpoint_override": url},
-                "hpc_sched": {"topology_file": str(topology)},
+                "hpc_sched": {"topology_file": str(topology), "cell_timeout": str(BUSY_MACHINE)},
             },
             text=SAMPLE_CONF.read_text().partition("[hpc_sched]")[0],
         )

@@ -32,7 +32,6 @@ LEAF_OF = {host: leaf for leaf, below in LEAVES.items() for host in below}
 POD_OF = {host: pod for host, leaf in LEAF_OF.items() for pod in PODS if leaf in PODS[pod]}
 
 ENDED = ("done", "error")
-TIMEOUT = 2  # seconds
 
 # Constraint, size of the group, and the switches that count.
 LEAF = ({"hpc:require": "leaf"}, 3, LEAF_OF)
@@ -49,7 +48,7 @@ def cloud(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> NovaCloud:
     path = write_tree(folder / "topology.yaml", {"core": nested})
     # The filters that read the VMs on all hosts too.
     # Only the hosts of a test are down: under eventlet computes report late while a test is busy.
-    cloud = start_cloud(path, sharing_options(folder, cell_timeout=TIMEOUT) | STAYS_UP)
+    cloud = start_cloud(path, sharing_options(folder) | STAYS_UP)
     cloud.start_computes(LEAF_OF)
     for specs in (LEAF[0], ONE_LEAF[0], POD[0], CLASS):
         [(key, value)] = specs.items()

@@ -20,7 +20,8 @@ from hpc_sched.nova_glue.io import circuit_breaker, databases
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import leaves_used
-from tests.functional.outcomes import TIMEOUT, WORK
+from tests.functional.faults import TIMEOUT
+from tests.functional.outcomes import WORK
 
 LEAVES = {f"leaf{n + 1}": [f"n{8 * n + m:02}" for m in range(1, 9)] for n in range(2)}
 

@@ -34,7 +34,7 @@ SECONDS = 20  # a slow machine; it takes less than two
 @pytest.fixture(scope="module")
 def started(start_cloud: Callable[..., NovaCloud], tmp_path_factory) -> ClaimsOnly:
     # A machine that stalls must not make a cell one that does not answer.
-    return outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES, cell_timeout=60)
+    return outcomes.start(start_cloud, tmp_path_factory.mktemp("conf"), LEAVES)
 
 
 @pytest.fixture

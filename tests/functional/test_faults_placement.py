@@ -24,7 +24,8 @@ from hpc_sched.nova_glue.io import placement
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import leaves_used
-from tests.functional.outcomes import TIMEOUT, WORK
+from tests.functional.faults import TIMEOUT
+from tests.functional.outcomes import WORK
 
 CONF = nova.conf.CONF
 
@@ -161,7 +162,7 @@ def test_many_look_ups_that_are_slow_are_not_one_that_hangs(claims, caplog, monk
             time.sleep(TIMEOUT / 10)
         return real(client, context, consumer)
 
-    with monkeypatch.context() as patch:
+    with faults.timeout(TIMEOUT), monkeypatch.context() as patch:
         patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", slow)
         found = outcomes.place(claims, group, 2)
         assert found.waited < 2 * TIMEOUT  # of neighbours and of members

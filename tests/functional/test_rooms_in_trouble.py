@@ -17,7 +17,8 @@ from hpc_sched.nova_glue.room import compared_hosts
 from tests.functional import faults
 from tests.functional.claims import STAYS_UP, hosts_of
 from tests.functional.device_hosts import DeviceHosts, Host, counted_claims, device_request
-from tests.functional.outcomes import BUSY_MACHINE, TIMEOUT, WORK
+from tests.functional.faults import TIMEOUT
+from tests.functional.outcomes import WORK
 
 #            core
 #        /          \
@@ -31,8 +32,7 @@ TWO_GPUS = {"resources:VGPU": "2"}
 
 @pytest.fixture(scope="module")
 def started(start_cloud: Callable[..., NovaCloud]) -> DeviceHosts:
-    options = STAYS_UP | {("hpc_sched", "cell_timeout"): BUSY_MACHINE}
-    return DeviceHosts(start_cloud(LEAVES, options))
+    return DeviceHosts(start_cloud(LEAVES, STAYS_UP))
 
 
 @pytest.fixture
@@ -90,7 +90,6 @@ def place(cloud: DeviceHosts, count: int, **wanted: Any) -> dict[str, int]:
 def test_where_placement_hangs_the_bound_holds_and_one_warning_says_so(build, monkeypatch, caplog):
     cloud = build(GPUS)
     with (
-        faults.timeout(TIMEOUT),
         faults.silent_server() as port,
         faults.look_ups_at(monkeypatch, port),
     ):

@@ -17,7 +17,6 @@ from tests.functional import faults
 from tests.functional.claims import STAYS_UP, hosts_of
 from tests.functional.clouds import SAMPLE_CONF
 from tests.functional.device_hosts import DeviceHosts, Host, cell, counted_claims, device_request
-from tests.functional.outcomes import BUSY_MACHINE
 
 #            core
 #        /          \
@@ -38,7 +37,6 @@ def started(start_cloud: Callable[..., NovaCloud]) -> DeviceHosts:
     filters = ("filter_scheduler", "enabled_filters")
     options = STAYS_UP | {
         filters: ["NUMATopologyFilter", "PciPassthroughFilter", *sample[filters]],
-        ("hpc_sched", "cell_timeout"): BUSY_MACHINE,
     }
     return DeviceHosts(start_cloud(LEAVES, options))
 

@@ -11,6 +11,9 @@ from hpc_sched.demo.nova_cloud import NovaCloud
 # At two polls a second. Nova's own tests give up after 5 seconds; many services on few cores need
 # longer.
 MAX_POLLS = 240
+# Seconds that a read of the plugin may take where nothing hangs: on a busy machine it stalls, and
+# groups would be placed without what it finds.
+BUSY_MACHINE = 60
 
 
 class TestedCloud(NovaCloud):
