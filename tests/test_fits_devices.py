@@ -10,6 +10,7 @@
      n01-n04  n05-n08    n09-n12  n13-n16
 """
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 
@@ -116,6 +117,35 @@ def largest(fits, snapshot: Snapshot) -> list[int]:
 def test_the_room_of_a_host_is_what_placement_allocates(fits, specs, a_host):
     snapshot = cloud(flavors=[kind(specs)], pci_aliases=(ALIAS,), pci_in_placement=True)
     assert largest(fits, snapshot) == [4 * a_host, 8 * a_host, 16 * a_host]
+
+
+USER, HOST = (
+    "COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER",
+    "COMPUTE_SECURITY_TPM_SECRET_SECURITY_HOST",
+)
+
+
+@pytest.mark.parametrize(
+    ("secrets", "specs", "vms"),
+    [
+        pytest.param((), {}, [64, 128, 256], id="computes before Nova 33 do not name them"),
+        pytest.param((USER,), {}, [64, 64, 64], id="of the user where nothing is said"),
+        pytest.param((USER, HOST), {"hw:tpm_secret_security": "host"}, [64, 64, 64], id="host"),
+        pytest.param((USER,), {"hw:tpm_secret_security": "host"}, [0, 0, 0], id="no such host"),
+    ],
+)
+def test_a_vtpm_goes_to_hosts_that_keep_its_secrets_as_the_flavor_says(fits, secrets, specs, vms):
+    """The hosts of leaf01 alone name how they keep them."""
+    tpm = ("COMPUTE_SECURITY_TPM_2_0", "COMPUTE_SECURITY_TPM_TIS")
+    snapshot = cloud(flavors=[kind({"hw:tpm_version": "2.0", **specs})])
+
+    def node(one: Hypervisor) -> Hypervisor:
+        root, *below = one.providers
+        named = secrets if one.nodename <= "n04" else ()
+        return replace(one, providers=(dataclasses.replace(root, traits=(*tpm, *named)), *below))
+
+    changed = replace(snapshot, hypervisors=tuple(map(node, snapshot.hypervisors)))
+    assert largest(fits, changed) == vms
 
 
 def test_devices_in_use_count_and_the_group_goes_where_enough_are_free(fits):

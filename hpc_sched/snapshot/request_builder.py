@@ -280,4 +280,9 @@ def _requested(snapshot: Snapshot, flavor: Flavor, boots_from_volume: bool) -> R
         flavor,
         boots_from_volume=boots_from_volume,
         devices=pci_aliases.groups_of(flavor, snapshot),
+        has_tpm_secrets="hw:tpm_version" in flavor.extra_specs
+        and any(
+            trait.startswith(flavor_request.TPM_SECRETS)
+            for trait in pci_aliases.known_traits(snapshot)
+        ),
     )

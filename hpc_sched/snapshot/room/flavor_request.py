@@ -27,19 +27,27 @@ _ENCRYPTION_TRAITS = {
     "amd-sev-snp": "HW_CPU_X86_AMD_SEV_SNP",
     "intel-tdx": "HW_CPU_X86_INTEL_TDX",
 }
+# Of a vTPM's host one of these traits is required from Nova 33 on; nova-compute of older releases
+# reports none.
+TPM_SECRETS = "COMPUTE_SECURITY_TPM_SECRET_SECURITY_"
 _KEY = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)")
 _PART = re.compile(r"\s*(\^?)\s*([0-9]{1,6})\s*(?:-\s*([0-9]{1,6})\s*)?")
 _TRUE = ("1", "t", "true", "on", "y", "yes")
 
 
 def resource_request(
-    flavor: Flavor, *, boots_from_volume: bool = False, devices: Iterable[RequestGroup] = ()
+    flavor: Flavor,
+    *,
+    boots_from_volume: bool = False,
+    devices: Iterable[RequestGroup] = (),
+    has_tpm_secrets: bool = True,
 ) -> ResourceRequest:
     """Return the request for one VM of a flavor.
 
     What images, ports, device profiles, aggregates and availability zones add is not known here.
 
     :param devices: groups for PCI devices in Placement
+    :param has_tpm_secrets: whether the cloud has traits of :data:`TPM_SECRETS`
     """
     specs = flavor.extra_specs
     resources: dict[str, dict[str, int]] = {"": {}}
@@ -79,7 +87,9 @@ def resource_request(
     groups.extend(devices)
     if policy is None and suffixed <= 1:
         policy = "none"  # as Nova has it for groups that are not the flavor's
-    return ResourceRequest(tuple(groups), policy, root=_root(specs))
+    return ResourceRequest(
+        tuple(groups), policy, root=_root(specs, has_tpm_secrets=has_tpm_secrets)
+    )
 
 
 def demand_of(flavor: Flavor, *, boots_from_volume: bool = False) -> dict[str, int]:
@@ -137,7 +147,7 @@ def custom_name(text: str) -> str:
     return CUSTOM + re.sub("[^0-9A-Za-z]+", "_", text).upper()
 
 
-def _root(specs: Mapping[str, str]) -> RequestGroup:
+def _root(specs: Mapping[str, str], *, has_tpm_secrets: bool) -> RequestGroup:
     """Return the traits of the root provider, as Nova's request filters set them."""
     required = set()
     if is_true(specs.get("hw:virtio_packed_ring")):
@@ -148,9 +158,9 @@ def _root(specs: Mapping[str, str]) -> RequestGroup:
             required.add(f"COMPUTE_EPHEMERAL_ENCRYPTION_{kind.upper()}")
     if specs.get("hw:sound_model") == "virtio":
         required.add("COMPUTE_SOUND_MODEL_VIRTIO")
-    if specs.get("hw:tpm_version"):
+    if has_tpm_secrets and specs.get("hw:tpm_version"):
         security = specs.get("hw:tpm_secret_security") or "user"
-        required.add(f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{security.upper()}")
+        required.add(f"{TPM_SECRETS}{security.upper()}")
     if specs.get("accel:device_profile"):
         required.add("COMPUTE_ACCELERATORS")
     # A disabled host is left out by the state of its service.

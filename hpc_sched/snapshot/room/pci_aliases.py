@@ -78,7 +78,7 @@ def _resource_class(alias: Mapping[str, str]) -> str:
 
 def _traits(alias: Mapping[str, str], snapshot: Snapshot) -> tuple[frozenset[str], ...]:
     """Return the required traits: a name that is no trait of any provider is a custom one."""
-    known = _known_traits(snapshot)
+    known = known_traits(snapshot)
     found = set()
     for name in filter(None, alias.get("traits", "").split(",")):
         if name not in known:
@@ -87,7 +87,8 @@ def _traits(alias: Mapping[str, str], snapshot: Snapshot) -> tuple[frozenset[str
     return tuple(frozenset({trait}) for trait in sorted(found))
 
 
-def _known_traits(snapshot: Snapshot) -> Collection[str]:
+def known_traits(snapshot: Snapshot) -> Collection[str]:
+    """Return the traits of the hosts' providers."""
     return {
         trait
         for node in snapshot.hypervisors
