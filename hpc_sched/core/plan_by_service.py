@@ -21,6 +21,8 @@ from hpc_sched.core.server_group_policy import HardPolicy
 
 # Plans that are made to find the best one of a number of VMs.
 MAX_PLANS = 100
+# Plans without a limit that are made after the limit while none keeps the policy.
+MAX_LATE_PLANS = 10
 
 # The plan within rooms per hypervisor.
 _Solve = Callable[[Array, TimeLimit], Plan | Rejection]
@@ -36,7 +38,8 @@ def plan_by_service(
     """Return the plan of least Hop-Byte that keeps the policy, at the first size that fits.
 
     It may cost more than the least (``is_proven`` is False) if the limit has passed, or if
-    MAX_PLANS did not suffice; with ``max_leaves``, these may not suffice to find any plan.
+    MAX_PLANS did not suffice; with ``max_leaves``, these may not suffice to find any plan, nor
+    MAX_LATE_PLANS after the limit.
 
     :param sizes: numbers of VMs to plan for, largest first; the last one must fit
     :param planned: VMs per hypervisor of a plan that breaks the policy
@@ -50,7 +53,7 @@ def plan_by_service(
             found, is_exact = _on_one(rooms, solved, limit)
         else:
             level = level_of(request.topology, require)
-            found, is_exact = _on_several(request, policy, level, solved, limit)
+            found, is_exact = _on_several(request, policy, level, solved, limit, MAX_PLANS)
         is_proven &= is_exact
         if found is not None:
             return replace(found, is_proven=is_proven)
@@ -94,7 +97,12 @@ def _on_one(rooms: Iterable[Array], solved: _Solve, limit: TimeLimit) -> tuple[P
 
 
 def _on_several(
-    request: PlacementInput, policy: HardPolicy, level: int, solved: _Solve, limit: TimeLimit
+    request: PlacementInput,
+    policy: HardPolicy,
+    level: int,
+    solved: _Solve,
+    limit: TimeLimit,
+    most: int,
 ) -> tuple[Plan | None, bool]:
     """Return the best plan that keeps anti-affinity, and whether that is proven.
 
@@ -103,6 +111,7 @@ def _on_several(
     :func:`~hpc_sched.core.server_group_policy.branches`, those of the cheapest plan first.
 
     :param level: of which one switch must hold the group
+    :param most: plans that are made
     """
 
     def keeps(plan: Plan, room: Array) -> bool:
@@ -125,16 +134,18 @@ def _on_several(
         return None, True
     if best is None and limit.has_passed():
         # The best plan may keep the policy where another one does not.
-        return _on_several(request, policy, level, solved, NO_LIMIT)
+        return _on_several(request, policy, level, solved, NO_LIMIT, MAX_LATE_PLANS)
     is_proven, made = plan.is_proven, 1
     waiting = [(plan.hop_bytes, made, room, plan)]
     while waiting and (best is None or waiting[0][0] < best.hop_bytes):
-        if made >= MAX_PLANS or (best is not None and limit.has_passed()):
+        if best is None and limit.has_passed():
+            limit, most = NO_LIMIT, min(most, made + MAX_LATE_PLANS)
+        if made >= most or (best is not None and limit.has_passed()):
             return best, False
         _, _, room, plan = heappop(waiting)
         planned = request.per_hypervisor(plan, room)
         for less in server_group_policy.branches(policy, room, planned):
-            # A group that fits is not refused because its plan takes long.
+            # A group that fits is not refused because one plan takes long.
             found = solved(less, NO_LIMIT if best is None else limit)
             made += 1
             if isinstance(found, Rejection):

@@ -178,6 +178,44 @@ def largest(group: Group, constraints: Constraints, members: bool = True) -> int
     return 0
 
 
+def test_the_search_for_a_plan_that_keeps_the_policy_is_bounded_also_after_the_limit(monkeypatch):
+    """Each of 20 leaves has a node of six of seven services; the group needs eight on two."""
+    services = [f"ironic{number}" for number in range(7)]
+    leaves = {f"l{leaf:02}": [f"n{leaf:02}{node}" for node in range(6)] for leaf in range(20)}
+    places = [
+        (services[(node + leaf) % 7], host)
+        for leaf, hosts in enumerate(leaves.values())
+        for node, host in enumerate(hosts)
+    ]
+    group = Group(
+        topology=Topology.from_tree({"core": leaves}),
+        places=places,
+        room=[1] * len(places),
+        free=[1] * len(places),
+        members={},
+        left=8,
+        awaiting=8,
+        policy="anti-affinity",
+        max_per_host=1,
+        constraints=Constraints(max_leaves=2),
+    )
+    made: list[TimeLimit] = []
+    real = plan_by_service.solve
+
+    def solve(*args, limit: TimeLimit, **kwargs):
+        made.append(limit)
+        return real(*args, limit=limit, **kwargs)
+
+    monkeypatch.setattr(plan_by_service, "solve", solve)
+    assert not isinstance(group.request().decide(), Plan)
+    assert len(made) > plan_by_service.MAX_PLANS
+    made.clear()
+    assert not isinstance(group.request().decide(OVER), Plan)
+    unlimited = sum(limit is NO_LIMIT for limit in made)
+    # Those of the last branches are complete.
+    assert unlimited < plan_by_service.MAX_LATE_PLANS + len(services)
+
+
 def test_a_refusal_on_bare_metal_names_the_largest_gangs_that_fit():
     refused = bounded = 0
     for seed in range(600):
