@@ -251,6 +251,17 @@ def test_a_wrong_value_is_named_with_its_file_and_without_words_of_the_library(c
     assert "LocationInfo" not in err
 
 
+def test_a_wrong_value_of_the_environment_counts_before_the_files_and_is_named(
+    call, bare, monkeypatch
+):
+    monkeypatch.setenv("OS_HPC_SCHED__CELL_TIMEOUT", "many")
+    Path("v.conf").write_text("[hpc_sched]\ncell_timeout = 7\n")
+    code, _, err = call("cost", "--snapshot", bare, "--config-file", "v.conf")
+    assert code == 1
+    assert "OS_HPC_SCHED__CELL_TIMEOUT: [hpc_sched] cell_timeout is not valid: " in err
+    assert "v.conf" not in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [

@@ -104,7 +104,10 @@ def value_of(
     try:
         return conf[section][name]
     except (cfg.Error, ValueError) as error:
-        place = "".join(f"{path}: " for path in _paths_that_set(conf, name, section)[-1:])
+        # oslo.config's name of the environment variable that counts before all files.
+        variable = f"OS_{section}__{name}".upper()
+        places = [variable] if variable in os.environ else _paths_that_set(conf, name, section)
+        place = "".join(f"{place}: " for place in places[-1:])
         # Its text begins with what is said here.
         is_worded = isinstance(error, cfg.ConfigSourceValueError)
         why = str(error.__context__ if is_worded else error)
