@@ -132,6 +132,21 @@ def test_a_directory_that_is_a_file_is_one_error(caplog, tmp_path):
     assert f"{tmp_path}/file/metrics: Not a directory" in error
 
 
+def test_a_directory_that_is_removed_is_one_error_and_made_again(caplog, tmp_path):
+    caplog.set_level("INFO", "hpc_sched")
+    CONF.set_override("metrics_directory", str(tmp_path / "metrics"), "hpc_sched")
+    schedule()
+    worker._run()
+    shutil.rmtree(tmp_path / "metrics")
+    schedule()
+    for _ in range(3):
+        worker._run()
+    assert scrape()[DECIDED] == 2
+    [error] = errors(caplog)
+    assert "slot-0.lock: No such file or directory" in error
+    assert "There are metrics again" in caplog.messages
+
+
 @as_root
 def test_a_full_disk_is_one_error_and_the_metrics_come_back(caplog, tmp_path):
     disk = tmp_path / "disk"

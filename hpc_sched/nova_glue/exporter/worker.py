@@ -78,6 +78,8 @@ class Exporter:
         except exceptions.MetricsError as error:
             self._report(str(error))
         except OSError as error:
+            # The directory may be gone: a cleaner of temporary files removes it.
+            self._is_prepared = self.directory.is_dir()
             self._report(f"{error.filename or self.directory}: {error.strerror or error}")
         except Exception as error:
             self._report(f"{type(error).__name__}: {error}")
