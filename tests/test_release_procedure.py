@@ -145,3 +145,9 @@ def test_a_checkout_that_git_cannot_read_is_not_built(tree: Path, tmp_path: Path
     (tree / ".git" / "HEAD").write_text("")
     with pytest.raises(SystemExit, match="git cannot read this checkout"):
         sources(tree, tmp_path / "built")
+
+
+def test_a_checkout_whose_changes_git_cannot_list_is_not_built(tree: Path, tmp_path: Path):
+    (tree / ".git" / "index").write_bytes(b"damaged")
+    with pytest.raises(SystemExit, match="git status fails"):
+        sources(tree, tmp_path / "built")
