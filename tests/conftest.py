@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import os
+import random
 import signal
 from collections.abc import Iterator
 
@@ -8,49 +9,60 @@ import pytest
 from hypothesis import settings
 
 from hpc_sched.topology.readers import command_output
+from tests import tiers
 
 # The same examples in every run: a red build is red for everybody, and a slow machine that
 # shares its cores with other tests makes nothing fail.
-settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile(
+    "nightly", settings.get_profile("repeatable"), max_examples=400, print_blob=True
+)
 settings.load_profile("repeatable")
 
-# The files that take minutes, the longest first.
-LONG = (
-    "test_histories.py",
-    "test_status_command.py",
-    "test_wishes.py",
-    "test_case_study.py",
-    "test_hostile_tenants.py",
-    "test_live_state.py",
-    "test_streams_on_nova.py",
-    "test_figure_1.py",
-    "test_faults_cells.py",
-    "test_soak.py",
-    "test_unnoticed.py",
-    "test_placement.py",
-    "test_queries.py",
-    # The slow ones.
-    "test_planner_milp.py",
-    "test_planner_brute_force.py",
-    "test_streams.py",
-    "test_databases.py",
-    "test_parallel_creates.py",
-    "test_plans_at_scale.py",
-    "test_databases_in_trouble.py",
-)
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of tests and their order to the options."""
+    group = parser.getgroup("tiers of tests", "see tests/README.rst")
+    group.addoption(
+        "--tier",
+        choices=tiers.SELECTIONS,
+        default="default",
+        help="which tests run: those of the default tier, with those of ci, nightly ones, or all",
+    )
+    group.addoption("--part", choices=tiers.PARTS, help="run this part of the nightly tests alone")
+    group.addoption(
+        "--order-seed",
+        metavar="SEED",
+        help="shuffle the tests that share a cloud by this number, or by a drawn one: random",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have pytest-xdist hand out files in our order, not those with the most tests first."""
+    """Have pytest-xdist hand out groups in our order, and draw the seed of the order once."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+    if config.option.order_seed == "random":
+        config.option.order_seed = str(random.SystemRandom().randrange(10**6))
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Print the seed of the order."""
+    seed = config.option.order_seed
+    return [f"order of the tests that share a cloud: --order-seed={seed}"] if seed else []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest: no worker is left alone with one of them."""
-    if hasattr(config, "workerinput"):
-        place = {name: i for i, name in enumerate(LONG)}
-        items.sort(key=lambda item: place.get(item.path.name, len(LONG)))
+    """Select the tests of a tier; those on clouds come first, each kind in one process."""
+    left: list[pytest.Item] = []
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(tiers.group_of(item)))
+        if not tiers.is_selected(item, config.option.tier, config.option.part):
+            left.append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        out = set(map(id, left))
+        items[:] = [item for item in items if id(item) not in out]
+    items.sort(key=lambda item: tiers.place(item, config.option.order_seed))
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def test_growth_is_fitted_over_hosts_and_vms():
     assert choice_report.fit(rows) == ["plugin: CPU time grows with H^1.00 and N^0.50"]
 
 
-@pytest.mark.slow("seven processes that import Nova")
+@pytest.mark.nightly("processes", "seven processes that import Nova")
 def test_a_small_cloud_is_measured_and_written_as_json(tmp_path):
     numbers = tmp_path / "numbers.json"
     command = [sys.executable, BENCHMARKS / "choice.py", "--hosts", "60", "--counts", "1", "3"]

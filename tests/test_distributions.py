@@ -141,7 +141,7 @@ def test_no_member_of_the_sdist_has_an_owner_or_a_time_of_its_own(dist: Path):
     assert [m.name for m in members] == sorted(m.name for m in members)
 
 
-@pytest.mark.slow("two more builds, each with setuptools from the network")
+@pytest.mark.nightly("processes", "two more builds, each with setuptools from the network")
 def test_the_same_bytes_are_built_elsewhere_later_and_from_the_sdist(
     dist: Path, sources: Path, tmp_path: Path
 ):

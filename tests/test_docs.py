@@ -28,7 +28,7 @@ def test_the_ci_finds_each_command_of_the_readme_once():
     commands = [line.strip() for line in lines if line.startswith("   python3 -m venv ")]
     assert [line.rpartition("&& ")[2] for line in commands] == [
         ".venv/bin/hpc-sched demo",
-        ".venv/bin/pytest -n logical --dist loadfile",
+        ".venv/bin/pytest -n logical --dist loadgroup",
     ]
     assert "   git clone <URL of this repository> hpc_sched && cd hpc_sched" in lines
 

@@ -25,7 +25,7 @@ NOVA = metadata.version("nova")
 CONSTRAINTS = ROOT / "constraints" / f"nova-{NOVA}.txt"
 README = (ROOT / "README.rst").read_text()
 
-pytestmark = pytest.mark.slow("installs the wheel and Nova with pip")
+pytestmark = pytest.mark.nightly("processes", "installs the wheel and Nova with pip")
 
 # What only parts of the package need, by the extra that brings it.
 BROUGHT_BY = {

@@ -101,9 +101,7 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
         placement_config.config(allocation_conflict_retry_count=1, group="placement")
         self.useFixture(nova_fixtures.AllServicesCurrent())
         self.notifier = self.useFixture(nova_fixtures.NotificationFixture(self))
-        api = self.useFixture(nova_fixtures.OSAPIFixture(api_version="v2.1"))
-        self.api = self.admin_api = api.admin_api
-        self.api.microversion = "latest"
+        self.start_api()
         self.start_service("conductor")
         if self.with_scheduler:
             self.start_scheduler(self.options)
@@ -117,6 +115,12 @@ class NovaCloud(integrated_helpers.PlacementInstanceHelperMixin, nova_test.TestC
     def _databases(self) -> CellDatabases:
         self._cell_databases = CellDatabases()
         return self._cell_databases
+
+    def start_api(self) -> None:
+        """Start Nova's API."""
+        api = self.useFixture(nova_fixtures.OSAPIFixture(api_version="v2.1"))
+        self.api = self.admin_api = api.admin_api
+        self.api.microversion = "latest"
 
     def start_scheduler(self, options: Mapping[tuple[str, str], Any]) -> None:
         """Start the scheduler with options of nova.conf, by section and name."""

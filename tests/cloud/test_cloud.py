@@ -100,7 +100,7 @@ def test_a_group_is_refused_if_a_vm_fails_and_split_on_two_leaves():
     assert "groups refused" in printed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly("processes", "a cloud of 40 processes")
 def test_four_groups_get_a_leaf_each_and_a_run_that_is_interrupted_leaves_nothing(tmp_path):
     folder = tmp_path / "logs"
     process = start("--bursts", "require", "--sides", "claims", "--keep", str(folder))

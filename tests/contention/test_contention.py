@@ -45,17 +45,17 @@ def test_groups_that_compete_leave_nothing_behind_and_are_refused_only_without_r
     run("--scenario", "mixed")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly("processes", "schedulers in processes of their own")
 def test_the_invariants_hold_if_a_scheduler_is_killed():
     run("--scenario", "sigkill")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly("processes", "schedulers in processes of their own")
 def test_all_groups_are_placed_where_there_is_a_leaf_for_each():
     assert re.search(rf"^rounds with all placed +{ROUNDS}$", run("--scenario", "leaves"), re.M)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly("processes", "schedulers in processes of their own")
 def test_all_single_creates_are_placed_that_are_served_before_their_deadline():
     """Other tests may run on the same cores."""
     printed = run("--scenario", "singles")
@@ -65,11 +65,11 @@ def test_all_single_creates_are_placed_that_are_served_before_their_deadline():
     assert int(placed) > int(requests) / 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly("processes", "schedulers in processes of their own")
 def test_the_invariants_hold_on_postgresql():
     run(databases=["postgresql"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly("processes", "schedulers in processes of their own")
 def test_with_placements_own_retries_hosts_may_be_overbooked_and_all_else_holds():
     run("--conflict-retries", "10")

@@ -1,15 +1,12 @@
 """Fabrics, flavors and looks at a running cloud that several functional tests share."""
 
-import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nova.tests.functional.api.client import OpenStackApiNotFoundException
-
-from hpc_sched.demo.nova_cloud import NovaCloud, read_options
+from hpc_sched.demo.nova_cloud import read_options
 from tests.functional.tested_cloud import BUSY_MACHINE
 from tests.functional.trees import write_tree
 
@@ -53,14 +50,3 @@ def leaves_used(leaves: Mapping[str, list[str]], hosts: Iterable[str]) -> dict[s
     """Return how many of some hosts are under each leaf, leaves without any left out."""
     leaf_of = {host: leaf for leaf, below in leaves.items() for host in below}
     return dict(Counter(leaf_of[host] for host in hosts))
-
-
-def delete(cloud: NovaCloud, servers: Iterable[str]) -> None:
-    """Delete servers and wait until the API shows none of them."""
-    gone = list(servers)
-    for server in gone:
-        # A test may have deleted some of its own.
-        with contextlib.suppress(OpenStackApiNotFoundException):
-            cloud.api.delete_server(server)
-    for server in gone:
-        cloud._wait_until_deleted({"id": server})

@@ -13,17 +13,43 @@ from hpc_sched.nova_glue.instances import colocated_instances, instance_applicat
 from hpc_sched.nova_glue.io import circuit_breaker
 from hpc_sched.nova_glue.io import databases as nova_databases
 from tests.functional import engines, population, population_rows, servers, states
-from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
+from tests.functional.clouds import SAMPLE_CONF, write_topology
 from tests.functional.database_reads import Cloud
 from tests.functional.pods import write_fabric
+from tests.functional.shared_clouds import RunningCloud
 from tests.functional.tested_cloud import BUSY_MACHINE, TestedCloud
 
 CONF = nova.conf.CONF
 
 
+@pytest.fixture(scope="session")
+def running_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCloud]:
+    """Hold the shared cloud of this process."""
+    tmp_path_factory.getbasetemp()  # Nova's fixtures move the place of temporary files
+    running = RunningCloud(tmp_path_factory.mktemp)
+    yield running
+    running.end()
+
+
+@pytest.fixture
+def shared_cloud(
+    request: pytest.FixtureRequest, running_cloud: RunningCloud
+) -> Iterator[TestedCloud]:
+    """Return the cloud of the kind that the test's mark names, as every test finds it."""
+    mark = request.node.get_closest_marker("cloud")
+    assert mark is not None, "a test on a shared cloud has the mark cloud(kind)"
+    yield from running_cloud.used(mark.args[0])
+
+
+@pytest.fixture
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
+    """Return the shared cloud; a module that adds flavors to it has a fixture of this name."""
+    return shared_cloud
+
+
 @pytest.fixture(scope="module")
 def start_cloud(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path_factory: pytest.TempPathFactory, running_cloud: RunningCloud
 ) -> Iterator[Callable[..., nova_cloud.NovaCloud]]:
     """Start a Nova with the plugin enabled as etc/nova.conf.sample does; ended with the module.
 
@@ -44,6 +70,7 @@ def start_cloud(
         **attributes: Any,
     ) -> nova_cloud.NovaCloud:
         stop()
+        running_cloud.end()
         cloud = TestedCloud("runTest")
         for name, value in attributes.items():
             setattr(cloud, name, value)
@@ -88,8 +115,8 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def boot(cloud: nova_cloud.NovaCloud) -> Iterator[Callable[..., list[str]]]:
-    """Boot servers in the module's cloud that are deleted after the test."""
+def boot(cloud: TestedCloud) -> Iterator[Callable[..., list[str]]]:
+    """Boot servers that are deleted after the test."""
     made: list[str] = []
 
     def boot_(*args: object, **kwargs: object) -> list[str]:
@@ -98,10 +125,12 @@ def boot(cloud: nova_cloud.NovaCloud) -> Iterator[Callable[..., list[str]]]:
         return servers
 
     yield boot_
-    delete(cloud, made)
+    cloud.remove(made)
 
 
-SLOW_SERVER = pytest.mark.slow("10,000 VMs written to a server, and read with its statistics")
+SLOW_SERVER = pytest.mark.nightly(
+    "databases", "10,000 VMs written to a server, and read with its statistics"
+)
 
 
 @pytest.fixture(

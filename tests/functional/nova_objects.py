@@ -3,7 +3,7 @@
 For :mod:`tests.functional.claims` and for ``benchmarks/choice_cloud.py``; imports Nova alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from nova import context as nova_context
@@ -83,7 +83,21 @@ def stored_compute_node(
     return node
 
 
-def add_provider(send: Callable[[str, str, str, Any], None], node: objects.ComputeNode) -> None:
+def reported_fields(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a compute node as nova-compute stores what a virt driver reports."""
+    reported = objects.ComputeNode()
+    reported.update_from_virt_driver({**resources, "cpu_info": resources["cpu_info"] or ""})
+    fields = {name: getattr(reported, name) for name in reported.obj_what_changed()}
+    fields["free_ram_mb"] = fields["memory_mb"] - fields["memory_mb_used"]
+    fields["free_disk_gb"] = fields["local_gb"] - fields["local_gb_used"]
+    return fields
+
+
+def add_provider(
+    send: Callable[[str, str, str, Any], None],
+    node: objects.ComputeNode,
+    traits: Iterable[str] = (),
+) -> None:
     """Create the resource provider of a compute node; what is in use there is reserved.
 
     :param send: sends a body to Placement: method, path, microversion, body
@@ -102,7 +116,7 @@ def add_provider(send: Callable[[str, str, str, Any], None], node: objects.Compu
     with_rooms = {"resource_provider_generation": 0, "inventories": inventories}
     send("put", f"{path}/inventories", "1.26", with_rooms)
     # Nova asks for providers of its own.
-    with_trait = {"resource_provider_generation": 1, "traits": ["OWNER_NOVA"]}
+    with_trait = {"resource_provider_generation": 1, "traits": ["OWNER_NOVA", *traits]}
     send("put", f"{path}/traits", "1.26", with_trait)
 
 

@@ -17,7 +17,7 @@ import pytest
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import scheduler_digests
 from hpc_sched.snapshot.log.record_text import text_of
-from tests.functional.clouds import delete, sharing_options, write_topology
+from tests.functional.clouds import sharing_options, write_topology
 from tests.functional.states import read_decisions
 
 LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "n6"]}
@@ -90,7 +90,7 @@ def test_a_group_is_placed_beside_those_that_it_gains_from(cloud, boot, without_
     assert record["plan"]["leaves"] == {"leaf1": 2}
     assert record["attraction"] == {"n2": 1.2}
     assert "applications there gain by sharing a host: n2" in text_of(record)
-    delete(cloud, servers)
+    cloud.remove(servers)
     without_index()
     assert hosts(cloud, boot("lu", count=2)) == {"n1": 2}
     assert "attraction" not in read_decisions(cloud.folder / "decisions.json")[-1]

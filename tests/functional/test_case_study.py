@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional.clouds import delete, sharing_options
+from tests.functional.clouds import sharing_options
 
 HOSTS = [f"N{number}" for number in range(1, 9)]
 
@@ -54,7 +54,7 @@ def running(cloud: NovaCloud) -> Iterator[dict[str, list[str]]]:
     """Application to the servers of its last request; all are deleted after the test."""
     servers: dict[str, list[str]] = {}
     yield servers
-    delete(cloud, [uuid for uuids in servers.values() for uuid in uuids])
+    cloud.remove([uuid for uuids in servers.values() for uuid in uuids])
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def end(cloud: NovaCloud, running: dict[str, list[str]]) -> Callable[..., None]:
     """Delete the servers of some applications."""
 
     def end_(*names: str) -> None:
-        delete(cloud, [uuid for name in names for uuid in running.pop(name)])
+        cloud.remove([uuid for name in names for uuid in running.pop(name)])
 
     return end_
 

@@ -28,7 +28,7 @@ HOSTS = [host for below in LEAVES.values() for host in below]
 VMS, BURST, TIMEOUT = 10_000, 64, 5
 RUNS = int(os.environ.get("HPC_SCHED_RUNS", "1"))
 
-pytestmark = pytest.mark.slow("10,000 VMs, and bursts of 64 requests")
+pytestmark = pytest.mark.nightly("databases", "10,000 VMs, and bursts of 64 requests")
 
 
 @pytest.fixture(scope="module")

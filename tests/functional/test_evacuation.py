@@ -18,7 +18,7 @@ import pytest
 from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import faults
 from tests.functional.claims import STAYS_UP
-from tests.functional.clouds import delete, sharing_options
+from tests.functional.clouds import sharing_options
 from tests.functional.trees import write_tree
 
 LEAVES = {
@@ -74,7 +74,7 @@ def start_group(cloud: NovaCloud) -> Iterator[Callable[..., dict[str, str]]]:
         return cloud.hosts_of(made)
 
     yield boot
-    delete(cloud, made)
+    cloud.remove(made)
 
 
 def set_service(cloud: NovaCloud, host: str, **values: object) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional.clouds import delete, sharing_options
+from tests.functional.clouds import sharing_options
 
 HOSTS = ["N1", "N2"]
 
@@ -26,7 +26,7 @@ def ask(cloud: NovaCloud, small: str) -> tuple[Counter[str], Counter[str]]:
     assert len(placed) == 4
     second = cloud.boot("large", count=2, name="large")
     then = cloud.hosts_of(second)
-    delete(cloud, [*first, *second])
+    cloud.remove([*first, *second])
     return Counter(placed.values()), Counter(then.values())
 
 

@@ -23,7 +23,6 @@ from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue import request_spec
 from hpc_sched.nova_glue.instances import group_members
-from tests.functional.clouds import delete
 from tests.functional.truth import believed, nodes, true_members
 
 # leaf1: n1-n4   leaf2: n5-n8   leaf3: ironic, one compute service with nodes node-a to node-d
@@ -55,7 +54,7 @@ def boot(cloud: NovaCloud) -> Iterator[Callable[..., list[str]]]:
         return servers
 
     yield boot_
-    delete(cloud, made)
+    cloud.remove(made)
 
 
 @pytest.fixture
@@ -135,7 +134,7 @@ def test_a_member_that_never_found_a_host_does_not_count(cloud, boot, group, nex
     lost = cloud.boot("too large", group=group)
     assert cloud.wait(lost)[lost[0]]["status"] == "ERROR"
     next_request(group)
-    delete(cloud, lost)
+    cloud.remove(lost)
 
 
 def test_an_offloaded_member_does_not_count_until_it_is_unshelved(
@@ -313,7 +312,7 @@ def test_members_on_nodes_of_one_compute_service_count_by_node(cloud, next_reque
     assert len(set(hosts.values())) == 3
     assert set(hosts.values()) <= set(LEAVES["leaf3"])
     next_request(group)
-    delete(cloud, servers)
+    cloud.remove(servers)
 
 
 def test_orphaned_build_requests_take_no_place_from_the_vms_that_are_scheduled(cloud, boot, group):

@@ -30,7 +30,7 @@ from hpc_sched.snapshot.model import Hypervisor, Server, Snapshot
 from hpc_sched.snapshot.source import connection, live, placement_providers, snapshot_file
 from hpc_sched.topology import Topology
 from tests.functional import cloud_file
-from tests.functional.clouds import SAMPLE_CONF, delete, write_topology
+from tests.functional.clouds import SAMPLE_CONF, write_topology
 from tests.functional.states import read_landings
 
 LEAVES = {"leaf1": ["n1", "n2", "n3"], "leaf2": ["n4", "n5", "n6"]}
@@ -433,6 +433,6 @@ def test_a_vm_of_others_that_was_forced_onto_a_dedicated_host_is_found(made, clo
     try:
         assert main.main([*command, "-f", "json"]) == 1
     finally:
-        delete(cloud, forced)
+        cloud.remove(forced)
     [row] = json.loads(capsys.readouterr().out)
     assert (row["Host"], row["Rule"], row["VMs"]) == ("n7", "dedicated host", "extreme plain")

@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional.clouds import delete, four_by_eight, leaves_used
+from tests.functional.clouds import four_by_eight, leaves_used
 
-pytestmark = pytest.mark.slow("a stock Nova and one with the plugin, 16 creates at a time")
+pytestmark = pytest.mark.nightly(
+    "streams", "a stock Nova and one with the plugin, 16 creates at a time"
+)
 
 LEAVES = four_by_eight()
 HOSTS = [host for hosts in LEAVES.values() for host in hosts]
@@ -35,7 +37,7 @@ def create_in_parallel(cloud: NovaCloud, policy: str, retry: bool = False) -> di
         failed = [uuid for uuid, server in shown.items() if server["status"] == "ERROR"]
         if not failed:
             break
-        delete(cloud, failed)
+        cloud.remove(failed)
         again = [cloud.boot("rank", group=group)[0] for _ in failed]
         shown = cloud.wait([uuid for uuid in shown if uuid not in failed] + again)
     return shown
@@ -77,7 +79,7 @@ def test_with_anti_affinity_three_times_as_many_are_active_as_on_stock_nova(
     record_property("active_on_stock_nova", active_on_stock_nova)
     record_property("active_with_plugin", len(hosts))
     print(f"ACTIVE of 16: stock {active_on_stock_nova}, plugin {len(hosts)}")
-    delete(cloud, shown)
+    cloud.remove(shown)
     assert len(hosts) == len(set(hosts))
     assert len(hosts) >= min(3 * active_on_stock_nova, COUNT)
 
@@ -85,7 +87,7 @@ def test_with_anti_affinity_three_times_as_many_are_active_as_on_stock_nova(
 def test_with_anti_affinity_all_are_active_when_the_clients_retry(cloud):
     shown = create_in_parallel(cloud, "anti-affinity", retry=True)
     hosts = active_hosts(shown)
-    delete(cloud, shown)
+    cloud.remove(shown)
     assert len(set(hosts)) == COUNT
 
 
@@ -94,10 +96,10 @@ def test_with_soft_anti_affinity_all_are_active_in_at_most_one_leaf_more_than_in
 ):
     at_once = cloud.boot("rank", count=COUNT, group=cloud.server_group("one", "soft-anti-affinity"))
     least = len(leaves_used(LEAVES, cloud.hosts_of(at_once).values()))
-    delete(cloud, at_once)
+    cloud.remove(at_once)
     shown = create_in_parallel(cloud, "soft-anti-affinity")
     hosts = active_hosts(shown)
     print(f"leaves: one request {least}, parallel {leaves_used(LEAVES, hosts)}")
-    delete(cloud, shown)
+    cloud.remove(shown)
     assert len(hosts) == COUNT
     assert len(leaves_used(LEAVES, hosts)) <= least + 1

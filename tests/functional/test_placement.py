@@ -1,32 +1,24 @@
 """Where groups land on a real Nova: API, conductor, scheduler, Placement, 32 fake computes."""
 
-from collections.abc import Callable
-
 import pytest
 
-from hpc_sched.demo.nova_cloud import NovaCloud
+from tests.functional.cloud_kinds import FOUR_BY_EIGHT
 from tests.functional.clouds import four_by_eight, leaves_used
+from tests.functional.shared_clouds import cloud_mark
+from tests.functional.tested_cloud import TestedCloud
 
 LEAVES = four_by_eight()
 
 
-@pytest.fixture(scope="module")
-def cloud(start_cloud: Callable[..., NovaCloud]) -> NovaCloud:
-    """Return a cloud whose RAM use is uneven: Nova's RAM weigher prefers leaf3 and leaf4."""
-    cloud = start_cloud(LEAVES)
-    cloud.start_computes([host for hosts in LEAVES.values() for host in hosts])
-    cloud.flavor("ballast", vcpus=1, memory_mb=30000)
+pytestmark = cloud_mark(FOUR_BY_EIGHT)
+
+
+@pytest.fixture
+def cloud(shared_cloud: TestedCloud) -> TestedCloud:
     # All but one processor of a host: one VM a host, ballast or not.
-    cloud.flavor("rank", vcpus=15, memory_mb=1024)
-    cloud.flavor("rank-none", vcpus=15, memory_mb=1024, extra_specs={"hpc:app_class": "none"})
-    cloud.flavor("small", vcpus=1, memory_mb=1024)
-    ballast = [
-        server
-        for host in LEAVES["leaf1"][:6] + LEAVES["leaf2"]
-        for server in cloud.boot("ballast", host=host)
-    ]
-    cloud.wait(ballast)
-    return cloud
+    shared_cloud.flavor("rank", vcpus=15, memory_mb=1024)
+    shared_cloud.flavor("small", vcpus=1, memory_mb=1024)
+    return shared_cloud
 
 
 @pytest.mark.parametrize("policy", ["anti-affinity", "soft-anti-affinity"])
@@ -79,6 +71,11 @@ def test_a_soft_anti_affinity_group_is_spread_over_the_hosts_of_its_leaf(cloud, 
 
 
 def test_a_group_of_class_none_goes_where_novas_ram_weigher_wants_it(cloud, boot):
+    """Its memory is in use on leaf2 and on six hosts of leaf1."""
+    cloud.flavor("ballast", vcpus=1, memory_mb=30000)
+    cloud.flavor("rank-none", vcpus=15, memory_mb=1024, extra_specs={"hpc:app_class": "none"})
+    for host in LEAVES["leaf1"][:6] + LEAVES["leaf2"]:
+        boot("ballast", host=host)
     group = cloud.server_group("available", "anti-affinity")
     hosts = cloud.hosts_of(boot("rank-none", count=16, group=group))
     assert set(leaves_used(LEAVES, hosts.values())) <= {"leaf1", "leaf3", "leaf4"}

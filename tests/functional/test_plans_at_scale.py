@@ -45,7 +45,9 @@ from tests.functional.claims import (
 )
 from tests.functional.trees import write_tree
 
-pytestmark = pytest.mark.slow("groups of 128 VMs, each claimed in Placement, on 256 hosts")
+pytestmark = pytest.mark.nightly(
+    "streams", "groups of 128 VMs, each claimed in Placement, on 256 hosts"
+)
 
 TREE = {
     "core": {

@@ -9,7 +9,7 @@ from nova.scheduler.client import report
 
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import group_members
-from tests.functional.clouds import delete, four_by_eight
+from tests.functional.clouds import four_by_eight
 from tests.functional.statements import collected
 
 LEAVES = four_by_eight()
@@ -63,7 +63,7 @@ def cost(cloud, monkeypatch, *, members: int, count: int) -> tuple[int, int]:
         more = cloud.boot("small", count=count, group=group)
         cloud.wait(more)
     [(sql, calls)] = reads
-    delete(cloud, servers + more)
+    cloud.remove(servers + more)
     return len(sql), len(calls)
 
 
@@ -87,5 +87,5 @@ def test_a_vm_without_a_group_costs_no_query(cloud, monkeypatch):
     with counted(monkeypatch) as reads:
         servers = cloud.boot("small")
         cloud.wait(servers)
-    delete(cloud, servers)
+    cloud.remove(servers)
     assert reads == []

@@ -172,7 +172,7 @@ def verified(rooms: HostRooms | SnapshotRooms) -> Array:
             pytest.param(
                 range(first, first + 100),
                 id=f"100 clouds from {first}",
-                marks=pytest.mark.slow("a hundred clouds more"),
+                marks=pytest.mark.nightly("rooms", "a hundred clouds more"),
             )
             for first in (1000, 2000, 3000)
         ),

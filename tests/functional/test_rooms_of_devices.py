@@ -357,7 +357,10 @@ FEW = 8
     "seed",
     [
         *range(FEW),
-        *(pytest.param(n, marks=pytest.mark.slow("60 more clouds")) for n in range(FEW, FEW + 60)),
+        *(
+            pytest.param(n, marks=pytest.mark.nightly("rooms", "60 more clouds"))
+            for n in range(FEW, FEW + 60)
+        ),
     ],
 )
 def test_a_group_on_a_drawn_cloud_lands_at_the_optimum(build, monkeypatch, seed):
@@ -368,7 +371,7 @@ def test_a_group_on_a_drawn_cloud_lands_at_the_optimum(build, monkeypatch, seed)
     check(build, monkeypatch, found, device_request(count=count, **wanted), count)
 
 
-@pytest.mark.slow("a cloud of 1,000 hosts takes a minute to build")
+@pytest.mark.nightly("rooms", "a cloud of 1,000 hosts takes a minute to build")
 def test_64_vms_of_4_gpus_on_1000_hosts_of_three_generations(hosts, build, monkeypatch, tmp_path):
     """One request, no refused claim, the least Hop-Byte."""
     numbers = random.Random(22)

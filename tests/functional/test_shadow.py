@@ -48,7 +48,10 @@ def log() -> Path:
     [
         60,
         pytest.param(
-            300, marks=pytest.mark.slow("each request is served twice, and its VMs are written")
+            300,
+            marks=pytest.mark.nightly(
+                "streams", "each request is served twice, and its VMs are written"
+            ),
         ),
     ],
 )

@@ -20,7 +20,6 @@ import pytest
 
 from hpc_sched.cli import main
 from hpc_sched.demo.nova_cloud import NovaCloud
-from tests.functional.clouds import delete
 from tests.functional.states import read_decisions, read_landings
 from tests.functional.trees import write_tree
 
@@ -79,7 +78,7 @@ def cloud(
 def servers(cloud: NovaCloud) -> Iterator[list[str]]:
     made: list[str] = []
     yield made
-    delete(cloud, made)
+    cloud.remove(made)
 
 
 def rows_of(log: Path, capsys: pytest.CaptureFixture[str]) -> dict[tuple[str, str], Any]:

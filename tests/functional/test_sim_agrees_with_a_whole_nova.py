@@ -150,7 +150,7 @@ def end(cloud: NovaCloud, servers: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "groups", [15, pytest.param(40, marks=pytest.mark.slow("some 150 VMs, one Nova"))]
+    "groups", [15, pytest.param(40, marks=pytest.mark.nightly("moves", "some 150 VMs, one Nova"))]
 )
 def test_groups_one_after_the_other_get_the_same_hosts(cloud, groups):
     jobs = drawn_jobs(random.Random(SEED), groups)

@@ -50,7 +50,9 @@ STRICT = (HPCDedicatedHostFilter, HPCInterferenceFilter)
 SEEDS = [
     pytest.param(range(100), id="a hundred"),
     pytest.param(
-        range(100, 300), id="two hundred more", marks=pytest.mark.slow("200 clouds a policy")
+        range(100, 300),
+        id="two hundred more",
+        marks=pytest.mark.nightly("streams", "200 clouds a policy"),
     ),
 ]
 

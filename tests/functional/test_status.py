@@ -33,7 +33,7 @@ from hpc_sched.status.checks import (
     weighers,
 )
 from hpc_sched.status.inspected_cloud import InspectedCloud
-from tests.functional.clouds import delete, write_topology
+from tests.functional.clouds import write_topology
 from tests.functional.statements import collected
 
 CONF = nova.conf.CONF
@@ -825,7 +825,7 @@ def group(cloud: NovaCloud) -> Iterator[Callable[..., str]]:
         return made[-1]
 
     yield group_
-    delete(cloud, servers)
+    cloud.remove(servers)
     for uuid in made:
         cloud.api.delete_server_group(uuid)
 
@@ -873,7 +873,7 @@ def test_a_class_that_is_set_is_success_be_it_the_default(group, set_, value):
 def test_a_group_of_deleted_vms_is_judged_as_one_without(cloud, group):
     uuid = group("gone", "anti-affinity", "hpc")
     assert judged(app_classes.check_groups)[0] == Code.SUCCESS
-    delete(cloud, [server["id"] for server in cloud.api.get_servers(detail=False)])
+    cloud.remove([server["id"] for server in cloud.api.get_servers(detail=False)])
     code, text = judged(app_classes.check_groups)
     assert code == Code.FAILURE
     assert f"gone ({uuid}" in text

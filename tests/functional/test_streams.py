@@ -240,7 +240,7 @@ def run(nova: ClaimsOnly, seed: int, events: int) -> tuple[Stream, list[str]]:
     return stream, broken
 
 
-pytestmark = pytest.mark.slow("hundreds of requests, every rule checked after each")
+pytestmark = pytest.mark.nightly("streams", "hundreds of requests, every rule checked after each")
 
 
 @pytest.mark.parametrize("seed", range(2))

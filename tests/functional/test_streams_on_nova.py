@@ -16,7 +16,7 @@ import pytest
 
 from hpc_sched.demo.nova_cloud import NovaCloud
 from tests.functional import rules
-from tests.functional.clouds import delete, sharing_options
+from tests.functional.clouds import sharing_options
 from tests.functional.states import wishing
 
 LEAVES = {"leaf1": ["n1", "n2"], "leaf2": ["n3", "n4"]}
@@ -60,7 +60,7 @@ def jobs(cloud: NovaCloud) -> Iterator[list[list[str]]]:
     """The servers of each request that found room; deleted after the test."""
     made: list[list[str]] = []
     yield made
-    delete(cloud, [uuid for servers in made for uuid in servers])
+    cloud.remove([uuid for servers in made for uuid in servers])
 
 
 def on_hosts(cloud: NovaCloud, groups: dict[str, str]) -> dict[str, list[rules.Running]]:
@@ -86,7 +86,7 @@ def test_what_the_api_shows_breaks_no_rule_whatever_came_and_went(cloud, jobs):
     refused = 0
     for _ in range(REQUESTS):
         while jobs and dice.random() < 0.4:
-            delete(cloud, jobs.pop(dice.randrange(len(jobs))))
+            cloud.remove(jobs.pop(dice.randrange(len(jobs))))
         flavor, group = dice.choice(sorted(FLAVORS)), None
         if growing and dice.random() < 0.3:
             group, flavor = dice.choice(list(growing.items()))
@@ -102,7 +102,7 @@ def test_what_the_api_shows_breaks_no_rule_whatever_came_and_went(cloud, jobs):
             jobs.append(servers)
         else:
             refused += 1
-            delete(cloud, servers)
+            cloud.remove(servers)
         for host, there in on_hosts(cloud, groups).items():
             assert rules.broken(there, ALPHA, BETA, APART) == [], host
     assert refused

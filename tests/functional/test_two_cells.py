@@ -8,7 +8,6 @@ from nova.scheduler.filters import compute_filter
 
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.request import claim_followup
-from tests.functional.clouds import delete
 from tests.functional.faults import wait_until
 from tests.functional.truth import believed, held, nodes, true_members
 
@@ -33,7 +32,7 @@ def spread_group(cloud: NovaCloud):
     hosts = set(cloud.hosts_of(servers).values())
     assert hosts == set(LEAVES["leaf1"])
     yield group, servers
-    delete(cloud, servers)
+    cloud.remove(servers)
 
 
 def test_members_in_another_cell_count(cloud, spread_group, monkeypatch):
@@ -42,7 +41,7 @@ def test_members_in_another_cell_count(cloud, spread_group, monkeypatch):
     with believed(monkeypatch) as seen:
         more = cloud.boot("rank", count=2, group=group)
         assert set(cloud.hosts_of(more).values()) == set(LEAVES["leaf2"])
-    delete(cloud, more)
+    cloud.remove(more)
     # Read again once the two are claimed: they still await their places.
     assert len(seen) == 2
     for read in seen:
@@ -67,7 +66,7 @@ def test_a_request_over_two_cells_that_dies_at_its_last_vm_holds_nothing(cloud, 
     assert {server["status"] for server in shown.values()} == {"ERROR"}
     wait_until(lambda: not claim_followup._followed)
     assert held(cloud) == {}
-    delete(cloud, servers)
+    cloud.remove(servers)
 
 
 def test_each_vm_of_a_request_over_two_cells_has_one_allocation(cloud, spread_group):

@@ -1,7 +1,9 @@
 """The demo's Nova in this process, as the functional tests use it: with waits long enough."""
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from nova.tests.functional.api.client import OpenStackApiNotFoundException
@@ -19,10 +21,37 @@ BUSY_MACHINE = 60
 class TestedCloud(NovaCloud):
     """A Nova in this process whose servers move, fail and are deleted."""
 
+    #: folder of its topology and of what its options name
+    folder: Path
+
+    def setUp(self) -> None:
+        """Start everything but computes."""
+        self._flavors: dict[str, Any] = {}
+        super().setUp()
+
+    def flavor(self, name: str, **said: Any) -> str:
+        """Create a flavor, unless there is an equal one, in place of one that differs."""
+        if self._flavors.get(name, said) != said:
+            self.api.delete_flavor(name)
+        if self._flavors.get(name) != said:
+            super().flavor(name, **said)
+            self._flavors[name] = said
+        return name
+
     @property
     def weighers(self) -> list[Any]:
         """The weighers of the running scheduler."""
         return list(self.scheduler.manager.host_manager.weighers)
+
+    def remove(self, servers: Iterable[str]) -> None:
+        """Delete servers and wait until the API shows none of them."""
+        gone = list(servers)
+        for server in gone:
+            # A test may have deleted some of its own.
+            with contextlib.suppress(OpenStackApiNotFoundException):
+                self.api.delete_server(server)
+        for server in gone:
+            self._wait_until_deleted({"id": server})
 
     def _wait_for_server_parameter(
         self, server: Any, expected_params: Any, max_retries: int = 10, **others: Any

@@ -21,3 +21,10 @@ def write_tree(path: Path, tree: Mapping[str, Any], types: Mapping[str, str] | N
 
     path.write_text(yaml.safe_dump({"switches": [entry(*item) for item in tree.items()]}))
     return path
+
+
+def hosts_below(tree: Any) -> list[str]:
+    """Return the hosts of a tree, in their order."""
+    if isinstance(tree, Mapping):
+        return [host for below in tree.values() for host in hosts_below(below)]
+    return list(tree)

@@ -10,7 +10,7 @@ import pytest
 from tests.golden import explained, fits, record, simulated
 from tests.golden.record import Case
 
-SLOW = pytest.mark.slow("thousands of snapshots and simulations")
+SLOW = pytest.mark.nightly("planner", "thousands of snapshots and simulations")
 # Of how many snapshots, or simulations, of a kind there are at least so many.
 LEAST_FITS = {
     "fits": 200,

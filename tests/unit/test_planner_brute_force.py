@@ -16,7 +16,9 @@ from tests.unit.plan_oracle import Best, Oracle, compositions, pair_by_pair
 SEEDS = 20_000
 SIZES = [
     SEEDS // 10,
-    pytest.param(SEEDS, marks=pytest.mark.slow("twenty thousand exhaustive searches")),
+    pytest.param(
+        SEEDS, marks=pytest.mark.nightly("planner", "twenty thousand exhaustive searches")
+    ),
 ]
 
 # The least share of plans, or of rejections, of each kind: what binds, and what decides.

@@ -17,7 +17,9 @@ from tests.unit.plan_oracle import pair_by_pair
 SEEDS = 200
 SIZES = [
     20,
-    pytest.param(SEEDS, marks=pytest.mark.slow("200 groups, some seven integer programs each")),
+    pytest.param(
+        SEEDS, marks=pytest.mark.nightly("planner", "200 groups, some seven integer programs each")
+    ),
 ]
 KINDS = ["no constraints", "require", "max_leaves", "members", "spread", "islands"]
 

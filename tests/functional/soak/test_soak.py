@@ -18,7 +18,7 @@ BLOCKS = "blocks of memory"
 BOUNDS = {BLOCKS: 15.0, "live objects": 0.5, "RSS, KiB": max(10.0, 30000 / EVENTS)}
 
 
-@pytest.mark.slow("300 events, everything checked after each")
+@pytest.mark.nightly("streams", "300 events, everything checked after each")
 def test_nothing_breaks_or_leaks_whatever_happens(live):
     soak = live(EVENTS, SEED)
     print("\n".join(table(soak)))

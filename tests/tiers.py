@@ -1,0 +1,89 @@
+"""The tier of each test, by what it needs, and its process and place in a run.
+
+===========  ==========================================  ====================
+tier         run by                                      tests without a mark
+===========  ==========================================  ====================
+``default``  ``pytest`` alone                            that need no cloud
+``ci``       ``pytest --tier ci``, with those above      on clouds
+``nightly``  ``pytest --tier nightly --part NAME``       none: they say why
+===========  ==========================================  ====================
+
+A test, a parameter or a module states another tier by ``pytest.mark.default``, ``pytest.mark.ci``
+or ``pytest.mark.nightly(part, reason)``; the closest mark counts.
+"""
+
+import random
+from typing import Any
+
+import pytest
+
+TIERS = ("default", "ci", "nightly")
+#: What ``--tier`` selects.
+SELECTIONS = {
+    "default": ("default",),
+    "ci": ("default", "ci"),
+    "ci-only": ("ci",),
+    "nightly": ("nightly",),
+    "all": TIERS,
+}
+#: Parts of the nightly tier, each for a run of its own of at most an hour on two cores.
+PARTS = {
+    "moves": "real computes: histories, moves, evacuations, failed builds",
+    "streams": "long streams of requests on shared hosts, and hundreds of them in shadow mode",
+    "rooms": "clouds of devices, drawn at length",
+    "planner": "exhaustive searches, integer programs, the golden record",
+    "databases": "10,000 VMs on SQLite, MariaDB and PostgreSQL",
+    "processes": "wheels, benchmarks, clouds of processes, contention",
+}
+
+
+def tier_of(item: pytest.Item) -> str:
+    """Return the tier of a test; UsageError names one on real computes without a mark."""
+    for mark in item.iter_markers():
+        if mark.name == "nightly" and mark.args[0] not in PARTS:
+            raise pytest.UsageError(f"{item.nodeid}: part of nightly, one of {', '.join(PARTS)}")
+        if mark.name in TIERS:
+            return mark.name
+    kind = _kind(item)
+    if kind is None:
+        return "ci" if "start_cloud" in getattr(item, "fixturenames", ()) else "default"
+    if kind.is_real:
+        raise pytest.UsageError(f"{item.nodeid}: on real computes; expected a mark ci or nightly")
+    return "ci"
+
+
+def is_selected(item: pytest.Item, selection: str, part: str | None) -> bool:
+    """True if a test is of a tier that ``--tier`` selects, and of the part if one is named."""
+    tier = tier_of(item)
+    if tier == "nightly" and part is not None:
+        [found, *_] = [mark for mark in item.iter_markers() if mark.name == "nightly"]
+        return selection in ("nightly", "all") and found.args[0] == part
+    return tier in SELECTIONS[selection]
+
+
+def group_of(item: pytest.Item) -> str:
+    """Return the name of the tests that run in one process with a test.
+
+    Nova's fixtures allow one cloud a process. The tests of a file share fixtures of the module.
+    """
+    kind = _kind(item)
+    return kind.name if kind else str(item.path)
+
+
+def place(item: pytest.Item, seed: str | None) -> tuple[Any, ...]:
+    """Return a key of order: tests on clouds by kind, then the others as they were collected.
+
+    :param seed: shuffles the modules of each kind, and the tests of each module
+    """
+    kind = _kind(item)
+    if kind is None:
+        return (1,)
+    if seed is None:
+        return (0, kind.name)
+    drawn = [random.Random(f"{seed} {text}").random() for text in (item.path.name, item.nodeid)]
+    return (0, kind.name, *drawn)
+
+
+def _kind(item: pytest.Item) -> Any:
+    mark = item.get_closest_marker("cloud")
+    return mark.args[0] if mark else None
