@@ -1,7 +1,8 @@
 """What a cloud in this process holds: rows, allocations and options, to compare and to draw."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -44,7 +45,7 @@ GROUP_MODELS = (api_models.InstanceGroupMember, api_models.InstanceGroupPolicy)
 class CloudState:
     """What tests that share a cloud must leave as they found it."""
 
-    instances: Mapping[str, str]  # uuid to host, of all cells, cell0 too
+    instances: Mapping[str, tuple[str, str]]  # uuid to node and name, of all cells, cell0 too
     allocations: Mapping[str, tuple[str, ...]]  # consumer to providers by name
     build_requests: frozenset[str]  # uuids of instances
     nodes: Mapping[str, Mapping[str, Any]]  # nodename to columns
@@ -59,7 +60,9 @@ def read(cloud: NovaCloud) -> CloudState:
     instances, nodes, services = {}, {}, {}
     for session in _cells(cloud):
         found = sa.select(main_models.Instance).where(main_models.Instance.deleted == 0)
-        instances.update({one.uuid: one.node or "" for one in session.scalars(found)})
+        instances.update(
+            {one.uuid: (one.node or "", one.display_name) for one in session.scalars(found)}
+        )
         found = sa.select(main_models.ComputeNode).where(main_models.ComputeNode.deleted == 0)
         for node in session.scalars(found):
             values = {name: getattr(node, name) for name in COLUMNS}
@@ -164,20 +167,14 @@ def _section(section: str) -> dict[str, Any]:
     return {name: group[name] for name in group}
 
 
-def drawing(tree: Mapping[str, Any], state: CloudState, names: Mapping[str, str]) -> str:
-    """Return the tree with the VMs and allocations of each host.
-
-    :param names: of instances, by uuid
-    """
+def drawing(tree: Mapping[str, Any], state: CloudState) -> str:
+    """Return the tree with the VMs and the number of consumers in Placement of each host."""
     on: dict[str, list[str]] = {}
-    for uuid, host in state.instances.items():
-        on.setdefault(host, []).append(names.get(uuid, uuid[:8]))
-    held: dict[str, int] = {}
-    for hosts in state.allocations.values():
-        for host in hosts:
-            held[host] = held.get(host, 0) + 1
+    for uuid, (node, name) in state.instances.items():
+        on.setdefault(node, []).append(f"{name} {uuid[:8]}")
+    held = Counter(host for hosts in state.allocations.values() for host in hosts)
 
-    def lines(below: Any, indent: str) -> Iterable[str]:
+    def lines(below: Any, indent: str) -> Iterator[str]:
         if isinstance(below, Mapping):
             for name, inner in below.items():
                 yield f"{indent}{name}"
@@ -185,8 +182,7 @@ def drawing(tree: Mapping[str, Any], state: CloudState, names: Mapping[str, str]
         else:
             for host in below:
                 there = ", ".join(sorted(on.get(host, []))) or "-"
-                yield f"{indent}{host:<10} VMs: {there}   allocations: {held.get(host, 0)}"
+                yield f"{indent}{host:<8} {held[host]} in Placement; VMs: {there}"
 
-    refused = [names.get(uuid, uuid[:8]) for uuid, host in state.instances.items() if not host]
-    end = [f"without a host: {', '.join(sorted(refused))}"] if refused else []
-    return "\n".join([*lines(tree, ""), *end])
+    refused = ", ".join(sorted(on.get("", []))) or "-"
+    return "\n".join([*lines(tree, ""), f"without a host: {refused}"])

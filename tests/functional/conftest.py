@@ -22,6 +22,19 @@ from tests.functional.tested_cloud import BUSY_MACHINE, TestedCloud
 CONF = nova.conf.CONF
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Show the cloud of a test that fails, and the log of its last request in place of all."""
+    outcome = yield
+    report = outcome.get_result()
+    running = getattr(item, "funcargs", {}).get("running_cloud")
+    if report.failed and running is not None:
+        kept = [one for one in report.sections if not one[0].startswith("Captured log")]
+        report.sections[:] = [*kept, *running.shown()]
+        # Of its end Nova logs hundreds of lines.
+        item._report_sections[:] = []
+
+
 @pytest.fixture(scope="session")
 def running_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCloud]:
     """Hold the shared cloud of this process."""

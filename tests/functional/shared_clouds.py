@@ -6,6 +6,7 @@ it as it found it, which the fixture checks. The order of the tests of a kind do
 """
 
 import gc
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from hpc_sched.nova_glue.request import claim_followup
 from tests.functional import cloud_state
 from tests.functional.clouds import SAMPLE_CONF
 from tests.functional.faults import wait_until
+from tests.functional.request_log import RequestLog
 from tests.functional.tested_cloud import BUSY_MACHINE, TestedCloud
 from tests.functional.thin_cloud import ThinCloud
 from tests.functional.trees import hosts_below, write_tree
@@ -103,6 +105,7 @@ class RunningCloud:
         self._kind: CloudKind | None = None
         self._cloud: TestedCloud | None = None
         self._found: cloud_state.CloudState | None = None
+        self.log = RequestLog()
 
     def of(self, kind: CloudKind) -> TestedCloud:
         """Return the running cloud of a kind, started if another one runs or none."""
@@ -118,13 +121,28 @@ class RunningCloud:
         cloud = self.of(kind)
         found = self._found
         assert found is not None
-        yield cloud
+        self.log = RequestLog()
+        logging.getLogger().addHandler(self.log)
+        try:
+            yield cloud
+        finally:
+            logging.getLogger().removeHandler(self.log)
         wait_until(lambda: not claim_followup._followed)
         cloud_state.tidy(found)
         left = cloud_state.difference(found, cloud_state.read(cloud))
         if left:
             self.end()
             pytest.fail("the test has changed the cloud that it shares:\n" + "\n".join(left))
+
+    def shown(self) -> list[tuple[str, str]]:
+        """Return title and text of what a failure should show: the hosts, and the last request."""
+        if self._cloud is None or self._kind is None:
+            return []
+        state = cloud_state.read(self._cloud)
+        return [
+            (f"cloud: {self._kind.name}", cloud_state.drawing(self._kind.tree or {}, state)),
+            ("log of the last request", self.log.of_last_request()),
+        ]
 
     def end(self) -> None:
         """End the cloud, if one runs."""
