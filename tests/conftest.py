@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from hpc_sched.topology.readers import command_output
+from tests.turned_clock import TurnedClock, turned
 
 # The same examples in every run: a red build is red for everybody, and a slow machine that
 # shares its cores with other tests makes nothing fail.
@@ -51,6 +52,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         place = {name: i for i, name in enumerate(LONG)}
         items.sort(key=lambda item: place.get(item.path.name, len(LONG)))
+
+
+@pytest.fixture
+def turned_clock() -> Iterator[TurnedClock]:
+    """Let the plugin use a clock that the test turns."""
+    with turned() as clock:
+        yield clock
 
 
 @pytest.fixture
