@@ -64,7 +64,7 @@ class TurnedClock:
         self._bystanders = set(threading.enumerate()) - {self._own}
         self._waits: dict[threading.Thread, _Wait] = {}
         self._changed = threading.Condition()
-        self._changed_at = time.monotonic()
+        self._changed_at = self._began = time.monotonic()
         self._fault = ""
         self._is_over = False
 
@@ -173,10 +173,10 @@ class TurnedClock:
                         over_at = min(over_at, time.monotonic() + wait.end - self._now)
                         if time.monotonic() >= over_at:
                             return
-                    elif self._jump():
-                        continue
                     elif self._hung_for() >= GUARD:
                         self._fail()
+                    elif self._jump():
+                        continue
                     self._changed.wait(_POLL)
             finally:
                 del self._waits[thread]
@@ -214,10 +214,13 @@ class TurnedClock:
         self._changed.notify_all()
 
     def _hung_for(self) -> float:
-        """Return the real seconds without a change, or of the test's own wait if that is more."""
+        """Return the real seconds without a change, or of the test's own wait if that is more.
+
+        A test as a whole has five times as long: it may turn in a circle.
+        """
         own = self._waits.get(self._own)
         since = self._changed_at if own is None else min(self._changed_at, own.began)
-        return time.monotonic() - since
+        return max(time.monotonic() - since, time.monotonic() - self._began - 4 * GUARD)
 
     def _fail(self) -> None:
         """Note which threads work and which wait, for all that wait to raise."""
@@ -240,13 +243,19 @@ def _never() -> bool:
 
 
 class SteppedClock(SystemClock):
-    """A clock that is some seconds later at each reading; waits are those of the system."""
+    """A clock that is some seconds later at each reading; waits are those of the system.
+
+    For the thread that makes it: in others, which work in the background, it is always 0.
+    """
 
     def __init__(self, step: float) -> None:
         self.step, self.now = step, 0.0
+        self._own = threading.get_ident()
 
     def monotonic(self) -> float:  # type: ignore[override]
         """Return the time of the last reading and a step."""
+        if threading.get_ident() != self._own:
+            return 0.0
         self.now += self.step
         return self.now
 

@@ -200,11 +200,11 @@ def test_a_read_for_many_requests_is_waited_for_while_the_process_is_busy(turned
         turned_clock.sleep(1.5 * TIMEOUT)
         return "late"
 
-    for busy in (0.0, 0.9 * circuit_breaker.BUSY):
+    for busy in (0.0, 0.45):
         turned_clock.busy = busy
         assert said_to_many(late) == UNANSWERED
         forget(turned_clock)
-    turned_clock.busy = circuit_breaker.BUSY + 0.1
+    turned_clock.busy = 0.55
     assert said_to_many(late) == "late"
     assert said(late) == UNANSWERED
     forget(turned_clock)

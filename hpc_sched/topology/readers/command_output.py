@@ -7,13 +7,14 @@ import shlex
 import signal
 import subprocess  # nosec B404
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_sched import clock, exceptions
+from hpc_sched import exceptions
 
 # Seconds in which a killed command must end.
 GRACE = 2.0
@@ -92,7 +93,7 @@ def _run(command: Sequence[str], timeout: float, max_bytes: int) -> bytes:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise exceptions.TopologyError(f"{name}: cannot be run: {why}") from error
-    deadline = clock.current.monotonic() + timeout
+    deadline = time.monotonic() + timeout
     output, errors, has_ended = bytearray(), bytearray(), False
     try:
         has_ended = _read(process, deadline, max_bytes, output, errors)
@@ -126,7 +127,7 @@ def _read(
             if stream is not None:
                 selector.register(stream, selectors.EVENT_READ, target)
         while selector.get_map() and len(output) <= max_bytes:
-            left = deadline - clock.current.monotonic()
+            left = deadline - time.monotonic()
             if left <= 0:
                 return False
             for key, _ in selector.select(left):
@@ -143,9 +144,9 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
     how = os.WEXITED | os.WNOHANG | os.WNOWAIT
     with suppress(ChildProcessError):
         while os.waitid(os.P_PID, process.pid, how) is None:
-            if clock.current.monotonic() >= deadline:
+            if time.monotonic() >= deadline:
                 return False
-            clock.current.sleep(_POLL)
+            time.sleep(_POLL)
     return True
 
 
@@ -160,19 +161,19 @@ def _end(process: subprocess.Popen[bytes], name: str) -> str:
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()
-    deadline = clock.current.monotonic() + GRACE
+    deadline = time.monotonic() + GRACE
     while left := _survivors(process):
         # Children such as timeout(1) have a process group of their own.
         for running, group in left.items():
             if group != process.pid:
                 why = _refusal(os.kill, running.pid, signal.SIGKILL) or why
-        if clock.current.monotonic() >= deadline:
+        if time.monotonic() >= deadline:
             first = min(left)
             why = why or _refusal(os.kill, first.pid, 0) or _refusal(os.killpg, process.pid, 0)
             why = why or "it does not end"
             _abandoned = _Abandoned(process, frozenset(left), name, why)
             return f"; {_process(first)} could not be killed: {why}"
-        clock.current.sleep(_POLL)
+        time.sleep(_POLL)
     return ""
 
 
