@@ -242,6 +242,20 @@ def _never() -> bool:
     return False
 
 
+class StandingClock(SystemClock):
+    """A clock whose time a test sets; waits are those of the system.
+
+    For tests with all of Nova, of which most threads wait by no clock.
+    """
+
+    def __init__(self) -> None:
+        self.now = time.monotonic()
+
+    def monotonic(self) -> float:  # type: ignore[override]
+        """Return the time that the test has set."""
+        return self.now
+
+
 class SteppedClock(SystemClock):
     """A clock that is some seconds later at each reading; waits are those of the system.
 

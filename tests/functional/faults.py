@@ -289,8 +289,9 @@ def forget() -> None:
     colocated_instances.reads.last = None
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
+    """Wait for what must happen; the seconds are a guard against hanging, not a measurement."""
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, "it has not happened"
         time.sleep(0.02)
