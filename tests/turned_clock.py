@@ -125,16 +125,7 @@ class TurnedClock:
 
     def started(self, function: Callable[..., Answer], *args: Any) -> futures.Future[Answer]:
         """Call a function in a thread of its own; return the future of what it returns."""
-        answer: futures.Future[Answer] = futures.Future()
-
-        def run() -> None:
-            try:
-                answer.set_result(function(*args))
-            except BaseException as error:
-                answer.set_exception(error)
-
-        threading.Thread(target=run, name=f"test {function}", daemon=True).start()
-        return answer
+        return started(function, *args)
 
     def results(self, answers: Sequence[futures.Future[Answer]]) -> list[Answer]:
         """Return the results of futures, while time passes."""
@@ -236,6 +227,20 @@ class TurnedClock:
                 lines += traceback.format_stack(frames[thread.ident])[-6:]
         self._fault = "\n".join(lines)
         self._changed.notify_all()
+
+
+def started(function: Callable[..., Answer], *args: Any) -> futures.Future[Answer]:
+    """Call a function in a thread of its own; return the future of what it returns."""
+    answer: futures.Future[Answer] = futures.Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(function(*args))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name=f"test {function}", daemon=True).start()
+    return answer
 
 
 def _never() -> bool:
