@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from hpc_sched.topology.readers import command_output
 from tests import tiers
+from tests.turned_clock import TurnedClock, turned
 
 # The same examples in every run: a red build is red for everybody, and a slow machine that
 # shares its cores with other tests makes nothing fail.
@@ -63,6 +64,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         out = set(map(id, left))
         items[:] = [item for item in items if id(item) not in out]
     items.sort(key=lambda item: tiers.place(item, config.option.order_seed))
+
+
+@pytest.fixture
+def turned_clock() -> Iterator[TurnedClock]:
+    """Let the plugin use a clock that the test turns."""
+    with turned() as clock:
+        yield clock
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """hpc-sched explain where the time for planning does not suffice; the fabric of the records is
 that of :mod:`tests.test_explain_costs`."""
 
-import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,8 @@ import pytest
 
 from hpc_sched.cli import main
 from hpc_sched.core.counterfactual import open_hosts
-from hpc_sched.core.plan import time_limit
 from tests.test_explain_costs import RECORD
+from tests.turned_clock import SteppedClock, installed
 
 OVER = "the time for planning is over"
 
@@ -26,10 +26,10 @@ def said(capsys, folder: Path, *arguments: str, records: Any = (RECORD,)) -> lis
 
 
 @pytest.fixture
-def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def slow_clock() -> Iterator[None]:
     """Let a second pass with each look at the clock."""
-    clock = itertools.count()
-    monkeypatch.setattr(time_limit, "monotonic", lambda: float(next(clock)))
+    with installed(SteppedClock(1.0)):
+        yield
 
 
 @pytest.mark.usefixtures("slow_clock")

@@ -6,12 +6,12 @@ shares the thread of the requests, and a disk that hangs holds them up.
 """
 
 import threading
-import time
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hpc_sched import clock
 from hpc_sched.metrics.catalogue import BUCKETS, GAUGE, HISTOGRAM, METRICS, Metric
 
 Labels = tuple[tuple[str, str], ...]
@@ -91,7 +91,7 @@ def set_to(metric: Metric, value: float, **labels: str) -> None:
     if (values := _values) is not None:
         series = Series(metric, tuple(labels.items()))
         with values.lock:
-            values.gauges[series] = value, time.time()
+            values.gauges[series] = value, clock.current.unix_time()
 
 
 def set_all(metric: Metric, by_value: Mapping[str, float]) -> None:
@@ -115,7 +115,7 @@ def expire(metric: Metric, seconds: float) -> None:
     """
     if (values := _values) is None:
         return
-    until = time.time() - seconds
+    until = clock.current.unix_time() - seconds
     with values.lock:
         for series, (_, set_at) in values.gauges.items():
             if series.metric is metric and set_at < until:

@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -14,7 +13,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from hpc_sched import exceptions
+from hpc_sched import clock, exceptions
 from hpc_sched.metrics.address import Address
 from hpc_sched.metrics.catalogue import SERVER
 
@@ -72,9 +71,9 @@ class _Answers:
             return HTTPStatus.BAD_REQUEST, _TEXT, b"Accept: no such version\n"
         with self._lock:
             try:
-                if time.monotonic() - self._made_at >= REUSE:
+                if clock.current.monotonic() - self._made_at >= REUSE:
                     self._found = _Collected(list(self._collect().collect()))
-                    self._made_at = time.monotonic()
+                    self._made_at = clock.current.monotonic()
                 body = encode(self._found)
                 self._problem = ""
                 return HTTPStatus.OK, content_type, body
@@ -128,7 +127,7 @@ class _Server(ThreadingMixIn, TCPServer):
 
     def __init__(self, found: tuple[Any, ...], answers: _Answers) -> None:
         self.address_family, self.answers = found[0], answers
-        self._open: dict[socket.socket, float] = {}  # connection to time.monotonic() of its end
+        self._open: dict[socket.socket, float] = {}  # connection to the monotonic time of its end
         self._lock = threading.Lock()
         self._is_ending, self._ended = False, threading.Event()
         super().__init__(found[4], _Handler)
@@ -146,7 +145,7 @@ class _Server(ThreadingMixIn, TCPServer):
                 self._handle_request_noblock()  # type: ignore[attr-defined]
                 self.service_actions()
                 # On eventlet accept() lets others run only where it waits.
-                time.sleep(0)
+                clock.current.sleep(0)
         finally:
             self._ended.set()
 
@@ -165,7 +164,7 @@ class _Server(ThreadingMixIn, TCPServer):
         except TimeoutError:
             raise
         except OSError:
-            time.sleep(RETRY)
+            clock.current.sleep(RETRY)
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -173,7 +172,7 @@ class _Server(ThreadingMixIn, TCPServer):
         with self._lock:
             is_served = len(self._open) < MAX_THREADS
             if is_served:
-                self._open[request] = time.monotonic() + SECONDS
+                self._open[request] = clock.current.monotonic() + SECONDS
         if is_served:
             super().process_request(request, client_address)
         else:
@@ -182,7 +181,9 @@ class _Server(ThreadingMixIn, TCPServer):
     def service_actions(self) -> None:
         """End the connections whose time is over; called twice a second at least."""
         with self._lock:
-            late = [request for request, end in self._open.items() if time.monotonic() >= end]
+            late = [
+                request for request, end in self._open.items() if clock.current.monotonic() >= end
+            ]
             for request in late:
                 # Its thread wakes up and closes it.
                 try:

@@ -22,10 +22,12 @@ from nova.scheduler.client import report
 from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import enginefacade
 
+from hpc_sched import clock
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import colocated_instances
 from hpc_sched.nova_glue.io import circuit_breaker, databases
 from tests.functional.statements import Statement, each
+from tests.turned_clock import TurnedClock, turned
 
 CONF = nova.conf.CONF
 
@@ -139,7 +141,7 @@ def slow_for_us(seconds: float) -> Iterator[None]:
 
     def wait(_sent: Statement) -> None:
         if is_read():
-            time.sleep(seconds)
+            clock.current.sleep(seconds)
 
     with timeout(TIMEOUT), each(wait):
         yield
@@ -161,19 +163,21 @@ def api_database_gone_for_us() -> Iterator[None]:
 def api_database_hangs_for_us() -> Iterator[None]:
     """Have every statement that the plugin sends to the API database hang; Nova's own do not.
 
-    Other reads have the same timeout meanwhile, long enough for a busy machine.
+    Other reads have the same timeout meanwhile, long enough for a busy machine. The block must not
+    wait for a statement that hangs.
     """
-    ended = threading.Event()
+    ended, waited_for = threading.Event(), list[Statement]()
 
-    def hang(_sent: Statement) -> None:
-        if is_read(source=databases.API_DATABASE):
-            ended.wait(60)
+    def hang(sent: Statement) -> None:
+        if is_read(source=databases.API_DATABASE) and not ended.wait(300):
+            waited_for.append(sent)
 
     try:
         with timeout(2 * TIMEOUT), each(hang):
             yield
     finally:
         ended.set()
+    assert not waited_for
 
 
 READS = "hpc_sched read: "  # begins the names of the plugin's threads
@@ -191,6 +195,25 @@ def is_read(thread: threading.Thread | None = None, source: str = "") -> bool:
     """True if a thread, by default this one, reads for the plugin."""
     thread = thread or threading.current_thread()
     return thread.name.startswith(READS + source)
+
+
+@contextmanager
+def turned_clock(source: str) -> Iterator[TurnedClock]:
+    """Let the plugin's time pass only while all its threads wait, or read a source that hangs.
+
+    So a request takes no time but what it waits for that source. Nova's threads do not count.
+
+    :param source: begins the names of the sources that hang
+    """
+
+    own = threading.current_thread()
+
+    def hangs(thread: threading.Thread) -> bool:
+        takes_part = thread is own or thread.name.startswith(("hpc_sched", "test "))
+        return not takes_part or is_read(thread, source)
+
+    with turned(hangs) as found:
+        yield found
 
 
 @contextmanager
@@ -289,8 +312,9 @@ def forget() -> None:
     colocated_instances.reads.last = None
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
+    """Wait for what must happen; the seconds are a guard against hanging, not a measurement."""
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, "it has not happened"
         time.sleep(0.02)

@@ -1,9 +1,7 @@
 """Requests of groups while something is at fault, and what became of each."""
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 from nova import exception, objects
 from oslo_utils import uuidutils
 
+from hpc_sched import clock
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.request import served_requests
 from tests.functional import faults
@@ -18,10 +17,10 @@ from tests.functional.claims import STAYS_UP, VCPUS, ClaimsOnly, hosts_of, reque
 from tests.functional.clouds import sharing_options
 from tests.functional.states import wishing
 from tests.functional.tested_cloud import BUSY_MACHINE
+from tests.turned_clock import started
 
-# Seconds that a request takes on a busy machine besides what it waits for; less than the 10 after
-# which PyMySQL itself gives up a server that hangs.
-WORK = 6.0
+# Seconds after which concurrent requests are taken for hanging.
+HANGS = 600.0
 
 
 def start(
@@ -69,13 +68,13 @@ class Outcome:
     uuids: list[str]  # of its VMs
     hosts: list[str]  # in their order; none where the request was refused
     refused: str | None
-    seconds: float
+    seconds: float  # by the plugin's clock, which a test may turn
     waited: float  # seconds of these for the plugin's reads
 
 
 def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[str]) -> Outcome:
     """Have a request placed or refused; anything else that is raised is a fault of ours."""
-    began = time.monotonic()
+    began = clock.current.monotonic()
     try:
         placed = claims.place(spec, uuids=uuids)
     except exception.NoValidHost as no:
@@ -84,7 +83,7 @@ def outcome_of(claims: ClaimsOnly, spec: objects.RequestSpec, uuids: Sequence[st
         hosts, refused = hosts_of(placed), None
     with served_requests.charge_waiting(spec) as deadline:
         waited = deadline.waited
-    return Outcome(list(uuids), hosts, refused, time.monotonic() - began, waited)
+    return Outcome(list(uuids), hosts, refused, clock.current.monotonic() - began, waited)
 
 
 def place(claims: ClaimsOnly, group: str | None, count: int = 2, **constraints: object) -> Outcome:
@@ -104,20 +103,9 @@ def place_at_once(
         start.wait()
         return outcome_of(claims, *request)
 
-    with ThreadPoolExecutor(len(requests)) as pool:
-        return list(pool.map(run, requests))
-
-
-def crowd_seconds(claims: ClaimsOnly) -> float:
-    """Return what sixteen requests at once wait for each other where nothing is at fault, in s.
-
-    A machine that is slow, and eventlet with its one thread, are no fault of a look-up.
-    """
-    group = claims.cloud.server_group("crowd", "soft-anti-affinity")
-    found = place_at_once(claims, [group_request(group, 1, vcpus=1) for _ in range(16)])
-    claims.release([uuid for outcome in found for uuid in outcome.uuids])
-    faults.forget()  # a read that was too slow here
-    return max(outcome.waited for outcome in found)
+    answers = [started(run, request) for request in requests]
+    clock.current.wait_for_futures(answers, HANGS)
+    return [answer.result(0) for answer in answers]
 
 
 def check_nothing_lost(claims: ClaimsOnly, outcomes: Sequence[Outcome]) -> None:

@@ -59,10 +59,8 @@ def test_the_next_request_of_a_thread_ends_the_one_before_that_something_still_r
 
 
 def test_a_request_that_only_the_traceback_of_its_exception_refers_to_is_over(
-    released, monkeypatch
+    released, turned_clock
 ):
-    monkeypatch.setattr(claim_followup, "YOUNG_AFTER", 0.0)
-
     def fail() -> str:
         request = spec(uuid=uuidutils.generate_uuid())
         claimed(request)
@@ -76,23 +74,36 @@ def test_a_request_that_only_the_traceback_of_its_exception_refers_to_is_over(
     gc.disable()
     try:
         uuid = fail()
+        turned_clock.turn(claim_followup.YOUNG_AFTER - 0.1)
+        claim_followup.look()
+        assert released == []
+        turned_clock.turn(0.2)
         claim_followup.look()
     finally:
         gc.enable()
     assert released == [uuid]
 
 
-def test_all_objects_are_searched_seldom_however_many_requests_wait(released, monkeypatch):
+def test_all_objects_are_searched_seldom_however_many_requests_wait(
+    released, monkeypatch, turned_clock
+):
     searched: list[int] = []
     monkeypatch.setattr(claim_followup.gc, "collect", lambda number=2: searched.append(number))
     monkeypatch.setattr(claim_followup, "_all_at", -claim_followup.ALL_EVERY)
     specs = [spec(uuid=uuidutils.generate_uuid()) for _ in range(3)]
     monkeypatch.setattr(claim_followup, "end_others", lambda: None)
     for request in specs:
-        claimed(request).observed_at -= claim_followup.ALL_AFTER
+        claimed(request)
+    turned_clock.turn(claim_followup.ALL_AFTER)
     for _ in range(3):
         claim_followup.look()
     assert searched == [2, 1, 1]
+    # Again after four times as long, and not within some seconds of the last.
+    turned_clock.turn(4 * claim_followup.ALL_AFTER - claim_followup.ALL_AFTER)
+    claim_followup.look()
+    turned_clock.turn(claim_followup.ALL_EVERY)
+    claim_followup.look()
+    assert searched == [2, 1, 1, 1, 2]
     for one in claim_followup._followed:
         one.is_over = True
     claim_followup.look()

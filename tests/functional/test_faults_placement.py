@@ -9,7 +9,6 @@
 """
 
 import re
-import time
 from collections.abc import Callable, Iterator
 
 import nova.conf
@@ -19,13 +18,13 @@ from nova import objects
 from nova.scheduler.client import report
 from oslo_utils import timeutils
 
+from hpc_sched import clock
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.io import placement
 from tests.functional import faults, outcomes, rows
 from tests.functional.claims import ClaimsOnly
 from tests.functional.clouds import leaves_used
 from tests.functional.faults import TIMEOUT
-from tests.functional.outcomes import WORK
 
 CONF = nova.conf.CONF
 
@@ -135,13 +134,14 @@ def test_look_ups_that_hang_cost_one_timeout_and_then_none(claims, in_flight, ca
     with (
         faults.silent_server() as port,
         faults.look_ups_at(monkeypatch, port) as asked,
+        faults.turned_clock(placement.PLACEMENT),
     ):
         outcome = outcomes.place(claims, group, 2)
-        assert TIMEOUT <= outcome.seconds < TIMEOUT + WORK
+        assert outcome.seconds == pytest.approx(TIMEOUT)
         assert len(leaves_used(LEAVES, outcome.hosts)) == 1
         [warning] = faults.said(caplog)
         assert warning.endswith("Placement: no answer within 1 s")
-        assert outcomes.place(claims, group, 2).waited < TIMEOUT
+        assert outcomes.place(claims, group, 2).seconds == 0
         outcome = outcomes.place(claims, group, 2, require="leaf")
         assert "where the members of the group are is not known" in outcome.refused
         assert len(asked) == 1
@@ -159,19 +159,23 @@ def test_many_look_ups_that_are_slow_are_not_one_that_hangs(claims, caplog, monk
     def slow(client, context, consumer):
         if faults.is_read():
             asked.append(consumer)
-            time.sleep(TIMEOUT / 10)
+            clock.current.sleep(TIMEOUT / 10)
         return real(client, context, consumer)
 
-    with faults.timeout(TIMEOUT), monkeypatch.context() as patch:
+    with (
+        faults.timeout(TIMEOUT),
+        monkeypatch.context() as patch,
+        faults.turned_clock("none") as turned_clock,
+    ):
         patch.setattr(report.SchedulerReportClient, "get_allocs_for_consumer", slow)
         found = outcomes.place(claims, group, 2)
-        assert found.waited < 2 * TIMEOUT  # of neighbours and of members
+        assert 0 < found.seconds < 2 * TIMEOUT  # of neighbours and of members
         [warning] = faults.said(caplog)
         assert re.search(r"Placement: \d+ of 20 look-ups in time$", warning)
         # No thread is left behind, and the next request asks as well.
         first = len(asked)
         assert first < 20
-        time.sleep(TIMEOUT / 4)
+        turned_clock.sleep(TIMEOUT)
         assert len(asked) == first
         outcomes.place(claims, group, 2)
         assert len(asked) > first
@@ -181,12 +185,15 @@ def test_many_requests_at_once_leave_few_threads_in_look_ups_that_hang(
     claims, in_flight, monkeypatch
 ):
     group, _leaf = in_flight
-    crowd = outcomes.crowd_seconds(claims)
-    with faults.silent_server() as port, faults.look_ups_at(monkeypatch, port):
+    with (
+        faults.silent_server() as port,
+        faults.look_ups_at(monkeypatch, port),
+        faults.turned_clock(placement.PLACEMENT),
+    ):
         requests = [outcomes.group_request(group, 1, vcpus=1) for _ in range(16)]
         with faults.watched_reads(placement.PLACEMENT) as reads:
             found = outcomes.place_at_once(claims, requests)
         assert 1 <= max(reads) <= 8
-        assert max(outcome.waited for outcome in found) < TIMEOUT + WORK + crowd
+        assert TIMEOUT <= max(outcome.seconds for outcome in found) <= 2 * TIMEOUT
         assert not any(outcome.refused for outcome in found)
         outcomes.check_nothing_lost(claims, found)

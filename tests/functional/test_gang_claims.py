@@ -22,6 +22,7 @@ from hpc_sched.nova_glue.request import claim_followup, gang_claiming
 from tests.functional.clouds import four_by_eight, leaves_used
 from tests.functional.faults import wait_until
 from tests.functional.truth import held
+from tests.turned_clock import StandingClock, installed
 
 CONF = nova.conf.CONF
 
@@ -305,12 +306,13 @@ def test_a_request_that_dies_at_a_later_vm_holds_nothing(cloud, boot, sent, monk
         return len(seen) < 3
 
     group = cloud.server_group("dies", "anti-affinity")
-    with monkeypatch.context() as patch:
+    # At once: no time passes after which ended requests would be searched for.
+    with monkeypatch.context() as patch, installed(StandingClock()):
         patch.setattr(compute_filter.ComputeFilter, "host_passes", passes)
         patch.setattr(compute_filter.ComputeFilter, "run_filter_once_per_request", False)
         shown = cloud.wait(boot("node", count=6, group=group))
-    assert {server["status"] for server in shown.values()} == {"ERROR"}
-    wait_until(lambda: not claim_followup._followed, 3)
+        assert {server["status"] for server in shown.values()} == {"ERROR"}
+        wait_until(lambda: not claim_followup._followed)
     assert held(cloud) == {}
     assert sent == [(6, "done"), (4, "done")]
 
@@ -378,11 +380,14 @@ def test_a_request_that_ends_with_an_exception_releases_what_nova_has_not_claime
     # A cycle that is not young any more is found by a search of all objects, which is due.
     monkeypatch.setattr(claim_followup, "_all_at", -claim_followup.ALL_EVERY)
     group = cloud.server_group("exception", "anti-affinity")
-    with monkeypatch.context() as patch, forgotten_tracebacks():
-        patch.setattr(scheduler_utils, "claim_resources", claim)
-        shown = cloud.wait(boot("node", count=6, group=group))
-    assert {server["status"] for server in shown.values()} == {"ERROR"}
-    wait_until(lambda: not claim_followup._followed, 5)
+    clock = StandingClock()
+    with installed(clock):
+        with monkeypatch.context() as patch, forgotten_tracebacks():
+            patch.setattr(scheduler_utils, "claim_resources", claim)
+            shown = cloud.wait(boot("node", count=6, group=group))
+        assert {server["status"] for server in shown.values()} == {"ERROR"}
+        clock.now += claim_followup.ALL_AFTER
+        wait_until(lambda: not claim_followup._followed)
     # As in stock Nova, what it has claimed itself stays until the servers are deleted.
     assert held(cloud).keys() == set(claimed)
 

@@ -3,7 +3,6 @@
 import datetime
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import nova.conf
@@ -17,6 +16,7 @@ from hpc_sched.core.sharing.cache_interference import Application
 from hpc_sched.demo.nova_cloud import NovaCloud
 from hpc_sched.nova_glue.instances import colocated_instances, instance_applications
 from hpc_sched.nova_glue.io import databases
+from tests.counted_calls import calls_of
 from tests.functional import faults, rows
 from tests.functional.claims import ClaimsOnly, request
 from tests.functional.statements import collected
@@ -442,12 +442,9 @@ def test_an_evacuated_vm_is_on_every_host_that_it_has_an_allocation_on(cloud, al
 
 def test_ten_thousand_running_vms_are_read_within_seconds(cloud):
     rows.add_vms(cloud, [HOSTS[i % 8] for i in range(10_000)], extra_specs=SYNC)
-    began = time.process_time()
-    assert sum(map(len, seen(cloud).values())) == 10_000
-    first = time.process_time() - began
-    began = time.process_time()
-    seen(cloud)
-    later = time.process_time() - began
-    print(f"first request {first:.2f} s, later ones {later:.2f} s")
-    assert first < 10
-    assert later < 2
+    found: list[dict[str, list[Application]]] = []
+    first, later = (calls_of(lambda: found.append(seen(cloud))) for _ in range(2))
+    assert [sum(map(len, each.values())) for each in found] == [10_000] * 2
+    print(f"first request {first} calls, later ones {later}")
+    assert first < 200 * 10_000
+    assert later < 30 * 10_000

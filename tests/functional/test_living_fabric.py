@@ -66,27 +66,25 @@ def test_a_leaf_that_is_pulled_out_shows_in_one_log_line_and_in_topology_diff(
 
 
 def test_a_leaf_that_comes_back_soon_moves_nothing_and_one_that_stays_away_is_one_line(
-    simulator, caplog, monkeypatch
+    simulator, caplog, turned_clock
 ):
     CONF.set_override("topology_settle_time", 300, "hpc_sched")
-    now = 1000.0
-    monkeypatch.setattr(loaded_topology.time, "monotonic", lambda: now)
     loaded_topology.load()
     caplog.clear()
     for _ in range(4):
         simulator.tell(f'Unlink "{CABLED.nodes["leaf3"]}"')
         for _ in range(3):
-            now += 60
+            turned_clock.turn(60)
             assert not loaded_topology.reload()
         simulator.tell(f'ReLink "{CABLED.nodes["leaf3"]}"')
-        now += 60
+        turned_clock.turn(60)
         assert not loaded_topology.reload()
     assert len(loaded_topology.current().topology.leaves) == 4
     assert not [text for text in caplog.messages if text.startswith("Topology changed")]
 
     simulator.tell(f'Unlink "{CABLED.nodes["leaf3"]}"')
     for _ in range(10):
-        now += 60
+        turned_clock.turn(60)
         loaded_topology.reload()
     assert len(loaded_topology.current().topology.leaves) == 3
     [line] = [text for text in caplog.messages if text.startswith("Topology changed")]
@@ -119,11 +117,9 @@ def test_a_dump_without_its_end_is_refused_while_there_is_a_good_one(tmp_path, c
         assert len(loaded_topology.current().topology.hosts) < 32
 
 
-def test_a_dump_without_its_end_is_refused_while_a_change_waits(tmp_path, caplog, monkeypatch):
+def test_a_dump_without_its_end_is_refused_while_a_change_waits(tmp_path, caplog, turned_clock):
     dump = tmp_path / "fabric.txt"
     changed = two_levels(4, 2, 9).text()
-    now = 1000.0
-    monkeypatch.setattr(loaded_topology.time, "monotonic", lambda: now)
     with configured(write_topology(tmp_path, four_by_eight())):
         CONF.set_override("topology_driver", "ibnetdiscover", "hpc_sched")
         CONF.set_override("topology_file", str(dump), "hpc_sched")
@@ -134,7 +130,7 @@ def test_a_dump_without_its_end_is_refused_while_a_change_waits(tmp_path, caplog
         dump.write_text(changed[: len(changed) // 2])
         caplog.clear()
         for _ in range(10):
-            now += 60
+            turned_clock.turn(60)
             assert not loaded_topology.reload()
         [line] = [text for text in caplog.messages if "topology" in text.lower()]
         assert line.endswith("the last good topology stays in use")

@@ -1,7 +1,6 @@
 """What is counted of requests in filters and weighers, and the gauges of a worker's state."""
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from oslo_utils.fixture import uuidsentinel as uuids
 
 from hpc_sched import exceptions
-from hpc_sched.core.plan import time_limit
 from hpc_sched.filters.group import HPCGroupFilter
 from hpc_sched.filters.homogeneity import HPCHomogeneityFilter
 from hpc_sched.metrics import catalogue, counts
@@ -34,6 +32,7 @@ from tests.functional.states import (
     why_refused,
     wishing,
 )
+from tests.turned_clock import SteppedClock, installed
 
 CONF = nova.conf.CONF
 
@@ -173,11 +172,10 @@ def test_more_projects_than_are_shown_leave_room_for_all_other_series():
     assert len(counts.numbers()) < counts.MAX_SERIES
 
 
-def test_plans_that_are_not_proven_best_are_counted(group, monkeypatch):
-    clock = iter(range(0, 10_000_000, 100))
-    monkeypatch.setattr(time_limit, "monotonic", lambda: float(next(clock)))
+def test_plans_that_are_not_proven_best_are_counted(group):
     group(left=6)
-    place(6, extra_specs=wishing(require="pod"))
+    with installed(SteppedClock(100.0)):
+        place(6, extra_specs=wishing(require="pod"))
     assert counted(catalogue.UNPROVEN) == {(): 1}
 
 
@@ -270,31 +268,31 @@ def test_hosts_that_are_shunned_at_the_last_decision_are_shown(group, monkeypatc
     assert gauge(catalogue.SHUNNED, "failed builds (BuildFailureWeigher)") == 0
 
 
-def test_hosts_that_were_shunned_are_shown_for_an_hour(monkeypatch):
-    why, clock = "failed builds (BuildFailureWeigher)", time.time
+def test_hosts_that_were_shunned_are_shown_for_an_hour(turned_clock):
+    why = "failed builds (BuildFailureWeigher)"
     counts.set_all(catalogue.SHUNNED, {why: 3})
     set_at = {series: at for series, (_, at) in counts.gauges().items()}
-    monkeypatch.setattr(time, "time", lambda: clock() + catalogue.RECENT - 60)
+    turned_clock.turn(catalogue.RECENT - 60)
     assert gauge(catalogue.SHUNNED, why) == 3
-    monkeypatch.setattr(time, "time", lambda: clock() + catalogue.RECENT + 1)
+    turned_clock.turn(61)
     assert gauge(catalogue.SHUNNED, why) == 0
     # What another worker has found since counts: it was set later.
     after = {series: at for series, (_, at) in counts.gauges().items()}
     assert {series: after[series] for series in set_at} == set_at
 
 
-def test_open_circuit_breakers_are_shown_by_the_kind_of_their_source(monkeypatch):
+def test_open_circuit_breakers_are_shown_by_the_kind_of_their_source(turned_clock):
     faults.forget()
     ended = threading.Event()
     try:
         for source in ("Placement", "Placement, all hosts", "API database", str(uuids.cell1)):
             with faults.timeout(1), pytest.raises(exceptions.UnansweredError):
-                circuit_breaker.ask_one(source, ended.wait)
+                circuit_breaker.ask_one(source, lambda: turned_clock.wait_for_event(ended))
         found = {kind: gauge(catalogue.OPEN_BREAKERS, kind) for kind in catalogue.SOURCES}
         assert found == {"placement": 2, "api_database": 1, "cell": 1, "other": 0}
     finally:
         ended.set()
-    monkeypatch.setattr(circuit_breaker.breakers["API database"], "retry_at", time.monotonic())
+    turned_clock.turn(circuit_breaker.PAUSE)
     assert circuit_breaker.ask_one("API database", lambda: 1) == 1
     assert gauge(catalogue.OPEN_BREAKERS, "api_database") == 0
     faults.forget()
@@ -306,40 +304,42 @@ def test_open_circuit_breakers_are_shown_by_the_kind_of_their_source(monkeypatch
     ids=["short pause", "long pause"],
 )
 def test_a_circuit_breaker_that_no_request_probes_is_shown_for_one_pause_more(
-    monkeypatch, max_stuck, pause
+    monkeypatch, turned_clock, max_stuck, pause
 ):
     monkeypatch.setattr(circuit_breaker, "MAX_STUCK", max_stuck)
     faults.forget()
     ended = threading.Event()
-    clock = time.monotonic
 
-    def shown(seconds: float) -> float:
-        with monkeypatch.context() as patch:
-            patch.setattr(time, "monotonic", lambda: clock() + seconds)
-            return gauge(catalogue.OPEN_BREAKERS, "placement")
+    def shown_after(seconds: float) -> float:
+        turned_clock.turn(seconds)
+        return gauge(catalogue.OPEN_BREAKERS, "placement")
+
+    def time_out() -> None:
+        with faults.timeout(1), pytest.raises(exceptions.UnansweredError):
+            circuit_breaker.ask_one("Placement", lambda: turned_clock.wait_for_event(ended))
 
     try:
-        with faults.timeout(1), pytest.raises(exceptions.UnansweredError):
-            circuit_breaker.ask_one("Placement", ended.wait)
-        assert [shown(after) for after in (0, pause, 2 * pause - 5)] == [1, 1, 1]
-        assert [shown(after) for after in (2 * pause, 6 * 3600)] == [0, 0]
+        time_out()
+        assert [shown_after(seconds) for seconds in (0, pause, pause - 0.5)] == [1, 1, 1]
+        assert [shown_after(seconds) for seconds in (0.5, 6 * 3600)] == [0, 0]
         # A probe that hangs, on a cloud with few requests, is a timeout like the first.
-        monkeypatch.setattr(circuit_breaker.breakers["Placement"], "retry_at", clock() - 3600)
-        assert shown(0) == 0
-        with faults.timeout(1), pytest.raises(exceptions.UnansweredError):
-            circuit_breaker.ask_one("Placement", ended.wait)
-        assert shown(0) == 1
+        time_out()
+        assert shown_after(0) == 1
     finally:
         ended.set()
         faults.forget()
 
 
-def test_the_state_of_the_topology_is_shown(two_pods, group):
+def test_the_state_of_the_topology_is_shown(turned_clock, two_pods, group):
+    two_pods.write_text(two_pods.read_text() + "\n")
+    loaded_topology.reload()
+    unix_time = turned_clock.unix_time()
+    turned_clock.turn(60)
     assert gauge(catalogue.TOPOLOGY_GOOD) == 1
     assert gauge(catalogue.TOPOLOGY_HOSTS) == 32
     assert gauge(catalogue.TOPOLOGY_LEAVES) == 8
     read_at = gauge(catalogue.TOPOLOGY_READ)
-    assert time.time() - 60 < read_at <= time.time()
+    assert read_at == unix_time
     assert gauge(catalogue.TOPOLOGY_READ) == read_at
     good = two_pods.read_text()
     two_pods.write_text("switches: 7\n")
@@ -350,7 +350,7 @@ def test_the_state_of_the_topology_is_shown(two_pods, group):
     two_pods.write_text(good)
     loaded_topology.reload()
     assert gauge(catalogue.TOPOLOGY_GOOD) == 1
-    assert gauge(catalogue.TOPOLOGY_READ) > read_at
+    assert gauge(catalogue.TOPOLOGY_READ) == turned_clock.unix_time()
     add_island(two_pods)
     assert gauge(catalogue.TOPOLOGY_HOSTS) == 34
 
@@ -376,12 +376,12 @@ def test_hosts_that_the_topology_does_not_name_are_counted(group):
 
 
 def test_a_host_that_nova_no_longer_has_is_no_unknown_host_after_an_hour(
-    group, monkeypatch, caplog
+    group, turned_clock, caplog
 ):
-    clock = time.monotonic
+    began = turned_clock.monotonic()
 
     def place_at(seconds: float, *hosts: str) -> float:
-        monkeypatch.setattr(time, "monotonic", lambda: clock() + seconds)
+        turned_clock.turn(began + seconds - turned_clock.monotonic())
         request = spec(count=2, uuid=getattr(uuids, f"at{seconds}"))
         run([*states_of("pod1"), *map(host_state, hosts)], request, HPCGroupFilter())
         return gauge(catalogue.TOPOLOGY_UNKNOWN)

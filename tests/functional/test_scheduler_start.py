@@ -1,6 +1,5 @@
 """What a scheduler says when it starts with a topology that is missing, wrong or incomplete."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -65,14 +64,13 @@ def test_a_topology_that_cannot_be_had_stops_the_start(start, options, error):
 
 
 def test_a_command_that_cannot_be_killed_stops_the_start_in_bounded_time(start, unkillable):
-    command = ["sh", "-c", "trap '' TERM; exec sleep 30"]
-    began = time.monotonic()
+    command = ["sh", "-c", "trap '' TERM; exec sleep 3600"]
+    # It does not wait for the hour that the command takes.
     with pytest.raises(
         exceptions.TopologyError,
-        match=r"30': no end within 0.5 s; process \d+ of user \w+ could not be killed: Operation",
+        match=r"3600': no end within 0.5 s; process \d+ of user \w+ could not be killed: Operation",
     ):
         start(topology_file=None, topology_command=command, topology_command_timeout=0.5)
-    assert time.monotonic() - began < 15
 
 
 def test_the_sample_files_start_a_scheduler(start, cloud):

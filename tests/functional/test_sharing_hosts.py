@@ -203,11 +203,11 @@ def test_an_index_that_was_read_while_it_was_copied_keeps_the_last(
     assert [text for text in ours(caplog) if "found an empty file; the last good" in text]
 
 
-def test_an_index_that_the_disk_does_not_give_is_asked_for_again(monkeypatch, index: Path, caplog):
+def test_an_index_that_the_disk_does_not_give_is_asked_for_again(
+    monkeypatch, index: Path, caplog, turned_clock
+):
     hosts_have(monkeypatch, {"n01": [app(name="WRF")]})
     chain = HPCInterferenceFilter()
-    now = time.monotonic()
-    monkeypatch.setattr(watched_file.time, "monotonic", lambda: now)
     index.write_text("WRF,EP,0.85,0.99\n")
     real = files.read_stream
 
@@ -220,7 +220,7 @@ def test_an_index_that_the_disk_does_not_give_is_asked_for_again(monkeypatch, in
     assert len([text for text in ours(caplog) if "cannot be read: Input/output error" in text]) == 1
     monkeypatch.setattr(files, "read_stream", real)
     assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1 - {"n01"}
-    now += watched_file.AGAIN_AFTER
+    turned_clock.turn(watched_file.AGAIN_AFTER)
     assert names(run(states_of("leaf1"), asks(app_name="LU"), chain)) == LEAF1
 
 

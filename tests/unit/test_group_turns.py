@@ -1,7 +1,6 @@
 """Requests of one group take turns, and share what they look up."""
 
 import threading
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -16,6 +15,7 @@ from hpc_sched.nova_glue.io import request_deadline
 from hpc_sched.nova_glue.io.allocations import Owner
 from hpc_sched.nova_glue.request import group_turns
 from hpc_sched.nova_glue.request.group_turns import GroupTurn
+from tests.turned_clock import TurnedClock
 
 CONF = nova.conf.CONF
 PLACE = ("host", "node")
@@ -50,35 +50,37 @@ def waited() -> Iterator[None]:
         yield
 
 
-def test_a_second_request_of_a_group_waits_for_the_first_and_others_do_not():
-    entered, order = threading.Event(), []
+def test_a_second_request_of_a_group_waits_for_the_first_and_others_do_not(
+    turned_clock: TurnedClock,
+):
+    order = []
     turn = group_turns.turn_of("group")
 
     def second() -> None:
-        entered.set()
         with group_turns.turn_of("group").taken("second") as has_waited:
             order.append(("second", has_waited))
 
     with turn.taken("first") as has_waited:
         assert not has_waited
-        thread = threading.Thread(target=second)
-        thread.start()
-        assert entered.wait(10)
+        waiting = turned_clock.started(second)
+        turned_clock.settle()
         for other in ("another", None):
             with group_turns.turn_of(other).taken("other") as has_waited:
                 assert not has_waited
         order.append(("first", False))
-    thread.join(10)
+    turned_clock.results([waiting])
     assert order == [("first", False), ("second", True)]
 
 
-def test_a_request_waits_no_longer_than_its_deadline_and_goes_on():
+def test_a_request_waits_no_longer_than_its_deadline_and_goes_on(turned_clock: TurnedClock):
+    began = turned_clock.monotonic()
     deadline = request_deadline.RequestDeadline(waited=2 * CONF.hpc_sched.cell_timeout - 0.1)
     turn = group_turns.turn_of("group")
     with turn.taken("first"), request_deadline.active(deadline):
         with turn.taken("second") as has_waited:
             assert has_waited
-        assert request_deadline.remaining() <= 0
+        assert turned_clock.monotonic() - began == pytest.approx(0.1)
+        assert request_deadline.remaining() == pytest.approx(0)
 
 
 @pytest.mark.usefixtures("waited")
@@ -145,37 +147,35 @@ def test_an_instance_that_exists_is_looked_up_whatever_was_claimed_for_it(asked)
 
 
 @pytest.mark.usefixtures("waited")
-def test_an_instance_that_waits_for_its_turn_is_not_looked_up_and_one_that_has_it_is(asked):
-    turn, entered, done = GroupTurn(), threading.Event(), threading.Event()
+def test_an_instance_that_waits_for_its_turn_is_not_looked_up_and_one_that_has_it_is(
+    asked, turned_clock: TurnedClock
+):
+    turn, done = GroupTurn(), threading.Event()
 
     def second() -> None:
-        entered.set()
         with turn.taken("second"):
-            assert done.wait(10)
+            assert turned_clock.wait_for_event(done)
 
     with turn.taken("first"):
-        thread = threading.Thread(target=second)
-        thread.start()
-        assert entered.wait(10)
-        while not turn._waiting:
-            time.sleep(0.01)
+        waiting = turned_clock.started(second)
+        turned_clock.settle()
         assert turn.look_up_anew(None, ["second"], ()).places == {}
         assert asked == []
-    while turn._waiting:
-        time.sleep(0.01)
+    turned_clock.settle()
     turn.look_up_anew(None, ["second"], ())
     done.set()
-    thread.join(10)
+    turned_clock.results([waiting])
     assert asked == ["second"]
 
 
-def test_what_was_looked_up_is_not_looked_up_again_for_a_while(asked, monkeypatch):
+def test_what_was_looked_up_is_not_looked_up_again_for_a_while(asked, turned_clock: TurnedClock):
     turn = GroupTurn()
-    for _ in range(2):
+    for seconds in (0, group_turns.RECENT):
+        turned_clock.turn(seconds)
         found = turn.look_up(None, ["placed", "waits", "told"], (), known={"told": None})
         assert found.places == {"placed": PLACE}
     assert asked == ["placed", "waits"]
-    monkeypatch.setattr(group_turns, "RECENT", -1.0)
+    turned_clock.turn(0.1)
     turn.look_up(None, ["placed", "waits"], ())
     assert asked == ["placed", "waits"] * 2
 
@@ -194,33 +194,22 @@ def test_a_look_up_without_an_answer_is_repeated(asked):
     assert asked == ["missed"] * 2
 
 
-@pytest.mark.parametrize("recent", [group_turns.RECENT, 0.0], ids=["at once", "for long"])
-def test_of_two_that_look_up_at_once_one_waits_and_asks_nothing(monkeypatch, recent):
+@pytest.mark.parametrize("takes", [0.1, 3.0], ids=["at once", "for long"])
+def test_of_two_that_look_up_at_once_one_waits_and_asks_nothing(
+    monkeypatch, turned_clock: TurnedClock, takes: float
+):
     """However long the look-ups of the first one take."""
-    monkeypatch.setattr(group_turns, "RECENT", recent)
-    turn, began, go_on = GroupTurn(), threading.Event(), threading.Event()
-    asked: list[list[str]] = []
+    turn, asked = GroupTurn(), list[list[str]]()
 
     def places_of(context, consumers, states):
         asked.append(list(consumers))
-        began.set()
-        assert go_on.wait(10)
+        if asked[-1]:
+            turned_clock.sleep(takes)
         return LookupResult({})
 
-    def second() -> None:
-        waits.set()
-        turn.look_up(None, ["vm"], ())
-
-    waits = threading.Event()
     monkeypatch.setattr(in_flight_instances, "places_of", places_of)
-    threads = [threading.Thread(target=turn.look_up, args=(None, ["vm"], ()))]
-    threads.append(threading.Thread(target=second))
-    threads[0].start()
-    assert began.wait(10)
-    threads[1].start()
-    assert waits.wait(10)
-    time.sleep(0.1)
-    go_on.set()
-    for thread in threads:
-        thread.join(10)
+    first = turned_clock.started(turn.look_up, None, ["vm"], ())
+    turned_clock.settle()
+    second = turned_clock.started(turn.look_up, None, ["vm"], ())
+    turned_clock.results([first, second])
     assert asked == [["vm"], []]

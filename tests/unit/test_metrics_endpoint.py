@@ -3,7 +3,7 @@
 import http.client
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from prometheus_client.metrics_core import GaugeMetricFamily
@@ -13,6 +13,7 @@ from hpc_sched import exceptions
 from hpc_sched.metrics import endpoint
 from hpc_sched.metrics.address import Address, address_in
 from hpc_sched.metrics.endpoint import Endpoint
+from tests.turned_clock import TurnedClock
 
 
 class Counted(Collector):
@@ -28,6 +29,17 @@ class Counted(Collector):
         yield GaugeMetricFamily("collected", "Number of times", self.number)
 
 
+# Seconds after which a test fails rather than hang.
+GUARD = 120.0
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + GUARD
+    while not true():
+        assert time.monotonic() < end, "it has not happened"
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def counted() -> Counted:
     return Counted()
@@ -40,10 +52,13 @@ def reports() -> list[str]:
 
 @pytest.fixture
 def served(
-    counted: Counted, reports: list[str], monkeypatch: pytest.MonkeyPatch
+    turned_clock: TurnedClock,
+    counted: Counted,
+    reports: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Endpoint]:
-    monkeypatch.setattr(endpoint, "SECONDS", 2.0)
-    monkeypatch.setattr(endpoint._Handler, "timeout", 2.0)
+    # A connection ends by the clock that the test turns, not by the timeout of its socket.
+    monkeypatch.setattr(endpoint._Handler, "timeout", GUARD)
     found = Endpoint(Address("127.0.0.1", 0), lambda: counted, reports.append)
     yield found
     found.close()
@@ -52,7 +67,7 @@ def served(
 def get(
     served: Endpoint, path: str = "/metrics", method: str = "GET", **headers: str
 ) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=GUARD)
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()
     answer.content = answer.read()
@@ -61,7 +76,7 @@ def get(
 
 
 def connected(served: Endpoint) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", served.port), timeout=10)
+    return socket.create_connection(("127.0.0.1", served.port), timeout=GUARD)
 
 
 def test_a_scrape_is_answered_in_the_format_that_it_accepts(served: Endpoint):
@@ -85,10 +100,16 @@ def test_what_is_wrong_is_reported_once_until_an_answer_is_good(
         assert len(reports) == number
 
 
-def test_many_scrapes_collect_once_a_second(served: Endpoint, counted: Counted):
-    for _ in range(20):
+def test_many_scrapes_collect_once_a_second(
+    served: Endpoint, counted: Counted, turned_clock: TurnedClock
+):
+    for number in (1, 2, 3):
+        for _ in range(5):
+            get(served)
+        turned_clock.turn(endpoint.REUSE / 2)
         get(served)
-    assert counted.number <= 2
+        assert counted.number == number
+        turned_clock.turn(endpoint.REUSE / 2)
 
 
 def test_what_cannot_be_collected_is_reported_and_answered_without_details(
@@ -142,48 +163,60 @@ def test_garbage_is_refused_and_the_next_scrape_answered(
     assert capfd.readouterr() == ("", "")
 
 
-def test_clients_that_send_slowly_are_closed_in_time_and_keep_out_none_for_long(served: Endpoint):
+def test_clients_that_send_slowly_are_closed_in_time_and_keep_out_none_for_long(
+    served: Endpoint, turned_clock: TurnedClock
+):
     slow = [connected(served) for _ in range(endpoint.MAX_THREADS)]
-    began = time.monotonic()
     for client in slow:
         client.sendall(b"GET /metr")
+    wait_until(lambda: len(served._server._open) == len(slow))
     # A byte now and then does not help them.
-    while time.monotonic() - began < 8:
-        try:
-            if get(served).status == 200:
-                break
-        except (OSError, http.client.HTTPException):
-            pass  # all threads are in use
+    for _ in range(9):
+        turned_clock.turn(endpoint.SECONDS / 10)
+        served._server.service_actions()
         for client in slow:
-            try:
-                client.sendall(b"a")
-            except OSError:
-                continue
-        time.sleep(0.2)
-    assert time.monotonic() - began < 6
+            client.sendall(b"a")
+        assert len(served._server._open) == len(slow)
+    turned_clock.turn(endpoint.SECONDS / 10)
     for client in slow:
+        assert is_closed(client)
         client.close()
+    wait_until(lambda: not served._server._open)
+    assert get(served).status == 200
 
 
-def test_a_client_that_does_not_read_is_closed_in_time(served: Endpoint, counted, monkeypatch):
+def is_closed(client: socket.socket) -> bool:
+    """True if the server closes a connection; waits for that."""
+    try:
+        return client.recv(10) == b""
+    except ConnectionResetError:  # there were bytes to read
+        return True
+
+
+def test_a_client_that_does_not_read_is_closed_in_time(
+    served: Endpoint, counted, monkeypatch, turned_clock: TurnedClock
+):
     huge = GaugeMetricFamily("huge", "x" * 50_000_000, 1)
     monkeypatch.setattr(counted, "collect", lambda: [huge])
     with connected(served) as client:
         client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-        began = time.monotonic()
-        while served._server._open or time.monotonic() - began < 0.5:
-            assert time.monotonic() - began < 8
-            time.sleep(0.1)
+        wait_until(lambda: bool(served._server._open))
+        turned_clock.turn(endpoint.SECONDS)
+        wait_until(lambda: not served._server._open)
+
+
+def test_a_connection_without_a_byte_ends_by_itself():
+    assert endpoint._Handler.timeout == endpoint.SECONDS
 
 
 def test_connections_beyond_the_limit_are_closed_at_once(served: Endpoint):
     idle = [connected(served) for _ in range(endpoint.MAX_THREADS)]
-    time.sleep(0.3)
+    wait_until(lambda: len(served._server._open) == endpoint.MAX_THREADS)
     with connected(served) as client:
         assert client.recv(10) == b""
     for client in idle:
         client.close()
-    time.sleep(0.3)
+    wait_until(lambda: not served._server._open)
     assert get(served).status == 200
 
 
@@ -221,7 +254,7 @@ def test_ipv6_is_served():
         found = Endpoint(Address("::1", 0), Counted, print)
     except exceptions.MetricsError:
         pytest.skip("there is no IPv6 here")
-    connection = http.client.HTTPConnection("::1", found.port, timeout=5)
+    connection = http.client.HTTPConnection("::1", found.port, timeout=GUARD)
     connection.request("GET", "/metrics")
     assert connection.getresponse().status == 200
     found.close()

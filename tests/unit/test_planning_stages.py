@@ -6,30 +6,32 @@ from typing import Any
 
 import pytest
 
-from hpc_sched.core.plan import planner, time_limit
+from hpc_sched.clock import SystemClock
+from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.exact.bound.leaf_bound import LeafBound
 from hpc_sched.core.plan.leaf_counts import LeafCounts
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.result import Plan
 from hpc_sched.core.plan.time_limit import TimeLimit
+from tests.turned_clock import installed
 from tests.unit import small_cases
 from tests.unit.fabrics import Case
 from tests.unit.plan_oracle import Oracle
 from tests.unit.test_leaf_bound import SHAPES, case_of
 
 
-class Clock:
+class Clock(SystemClock):
     """A clock that jumps beyond the limit after a number of looks."""
 
     def __init__(self, looks: float):
         self.looks, self.seen = looks, 0
 
-    def __call__(self) -> float:
+    def monotonic(self) -> float:  # type: ignore[override]
         self.seen += 1
         return 0.0 if self.seen <= self.looks else 2.0
 
 
-def planned(case: Case, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Plan:
+def planned(case: Case, clock: Clock) -> Plan:
     """Return the plan of a case whose limit passes after some looks at the clock."""
     problem = Problem.from_counts(
         topology=case.described,
@@ -38,14 +40,14 @@ def planned(case: Case, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Plan:
         awaiting=case.count,
         group_id=case.group_id,
     )
-    monkeypatch.setattr(time_limit, "monotonic", clock)
-    answer = planner.solve(
-        replace(problem, pack_hosts=case.pack_hosts, packing=case.packing),
-        case.count,
-        require=case.require,
-        max_leaves=case.max_leaves,
-        limit=TimeLimit(1.0),
-    )
+    with installed(clock):
+        answer = planner.solve(
+            replace(problem, pack_hosts=case.pack_hosts, packing=case.packing),
+            case.count,
+            require=case.require,
+            max_leaves=case.max_leaves,
+            limit=TimeLimit(1.0),
+        )
     assert isinstance(answer, Plan)
     return answer
 
@@ -62,36 +64,36 @@ def check_constraints(case: Case, answer: Plan) -> None:
     assert case.max_leaves is None or len(leaves) <= case.max_leaves
 
 
-def check_each_look(case: Case, monkeypatch: pytest.MonkeyPatch) -> int:
+def check_each_look(case: Case) -> int:
     """Check the plans of a case for a limit at each look at the clock; return the looks."""
     best = Oracle(case).best()
     assert best is not None
     endless = Clock(math.inf)
-    exact = planned(case, endless, monkeypatch)
+    exact = planned(case, endless)
     assert (exact.leaves, exact.is_proven) == (best.leaves, True)
     for looks in range(endless.seen):
-        answer = planned(case, Clock(looks), monkeypatch)
+        answer = planned(case, Clock(looks))
         check_constraints(case, answer)
         assert not answer.is_proven or answer.hop_bytes == exact.hop_bytes
-    assert planned(case, Clock(endless.seen), monkeypatch) == exact
+    assert planned(case, Clock(endless.seen)) == exact
     return endless.seen
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_limit_in_each_stage_of_a_bound_on_leaves(
-    shape: tuple[tuple[tuple[int, ...], ...], int, int], monkeypatch: pytest.MonkeyPatch
+    shape: tuple[tuple[tuple[int, ...], ...], int, int],
 ):
     """Without a bound, at each price, while plans are listed, and where the plan is made."""
-    assert check_each_look(case_of(shape), monkeypatch) > 15
+    assert check_each_look(case_of(shape)) > 15
 
 
-def test_a_limit_in_each_stage_of_random_groups(monkeypatch: pytest.MonkeyPatch):
+def test_a_limit_in_each_stage_of_random_groups():
     looks = []
     for seed in range(0, 20_000, 40):
         case = small_cases.random_case(seed)
         best = Oracle(case).best()
         if case.count and best is not None:
-            looks.append(check_each_look(case, monkeypatch))
+            looks.append(check_each_look(case))
     # Most groups have joins of tables to look at the clock between.
     assert len(looks) > 200
     assert sum(number > 5 for number in looks) > 50
@@ -118,9 +120,9 @@ def test_a_plan_within_the_bound_is_kept_once_one_is_known(
     monkeypatch.setattr(planner, "best_fit", counted)
     monkeypatch.setattr(LeafBound, "_improve", begun)
     clock = Clock(math.inf)
-    planned(case, clock, monkeypatch)
+    planned(case, clock)
     [first] = known
     for looks in range(clock.seen):
         clock = Clock(looks)
-        planned(case, clock, monkeypatch)
+        planned(case, clock)
     assert with_best_fit == list(range(first))

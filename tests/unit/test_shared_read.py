@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Sequence
-from concurrent import futures
 
 import pytest
 
-from hpc_sched import exceptions
+from hpc_sched import clock, exceptions
 from hpc_sched.nova_glue.instances.shared_read import SharedRead
+from tests.turned_clock import TurnedClock
+
+pytestmark = pytest.mark.usefixtures("turned_clock")
 
 
 class Source:
@@ -15,15 +17,13 @@ class Source:
 
     def __init__(self) -> None:
         self.may_end = threading.Event()
-        self.has_begun = threading.Event()
         self.reads: list[list[str]] = []
         self.last: list[object] = []
 
     def read(self, keys: Sequence[str], last: object) -> int:
         self.reads.append(list(keys))
         self.last.append(last)
-        self.has_begun.set()
-        assert self.may_end.wait(20)
+        assert clock.current.wait_for_event(self.may_end, None)
         return len(self.reads)
 
 
@@ -32,17 +32,14 @@ def source() -> Source:
     return Source()
 
 
-def test_requests_that_come_while_one_reads_share_the_next_read(source):
+def test_requests_that_come_while_one_reads_share_the_next_read(source, turned_clock: TurnedClock):
     shared = SharedRead(source.read)
-    with futures.ThreadPoolExecutor(9) as pool:
-        first = pool.submit(shared.ask, "first", 20)
-        assert source.has_begun.wait(20)
-        others = [pool.submit(shared.ask, f"other {i}", 20) for i in range(8)]
-        while shared._next is None or len(shared._next.keys) < 8:
-            pass
-        source.may_end.set()
-        assert first.result() == 1
-        assert [other.result() for other in others] == [2] * 8
+    first = turned_clock.started(shared.ask, "first", 20)
+    turned_clock.settle()
+    others = [turned_clock.started(shared.ask, f"other {i}", 20) for i in range(8)]
+    turned_clock.settle()
+    source.may_end.set()
+    assert turned_clock.results([first, *others]) == [1, *[2] * 8]
     assert source.reads[0] == ["first"]
     assert sorted(source.reads[1]) == [f"other {i}" for i in range(8)]
     assert source.last == [None, 1]
@@ -55,9 +52,12 @@ def test_each_request_alone_is_read_anew(source):
     assert [shared.ask("one", 20), shared.ask("two", 20)] == [1, 2]
 
 
-def test_a_request_that_cannot_wait_gets_nothing_and_the_read_goes_on(source):
-    shared = SharedRead(source.read)
-    assert shared.ask("hasty", 0.01) is None
+def test_a_request_that_cannot_wait_gets_nothing_and_the_read_goes_on(
+    source, turned_clock: TurnedClock
+):
+    shared, began = SharedRead(source.read), turned_clock.monotonic()
+    assert shared.ask("hasty", 0.5) is None
+    assert turned_clock.monotonic() - began == 0.5
     source.may_end.set()
     assert shared.ask("patient", 20) == 2
     assert shared.last == 2

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hpc_sched.core.constraints import Constraints
 from hpc_sched.core.group_request import GroupRequest
-from hpc_sched.core.plan import planner, time_limit
+from hpc_sched.core.plan import planner
 from hpc_sched.core.plan.best_fit import best_fit
 from hpc_sched.core.plan.leaf_counts import LeafCounts
 from hpc_sched.core.plan.planner import solve_most, solve_sizes
@@ -19,27 +19,29 @@ from hpc_sched.core.plan.switch_rooms import leaf_sums
 from hpc_sched.core.plan.time_limit import NO_LIMIT, TimeLimit, TimeLimitPassed
 from hpc_sched.core.server_group_policy import hard_policy, keeps
 from hpc_sched.topology import Topology
+from tests.turned_clock import TurnedClock
 from tests.unit import fabrics
 
 PASSED = TimeLimit.after(0)
 
 
-def test_a_limit_passes_when_its_time_is_over(monkeypatch):
-    now = 5.0
-    monkeypatch.setattr(time_limit, "monotonic", lambda: now)
+def test_a_limit_passes_when_its_time_is_over(turned_clock: TurnedClock):
     limit = TimeLimit.after(2.5)
     assert not limit.has_passed()
     limit.check()
-    now = 7.5
+    turned_clock.turn(2.25)
+    assert not limit.has_passed()
+    turned_clock.turn(0.25)
     for passed in (limit, TimeLimit.after(0)):
         assert passed.has_passed()
         with pytest.raises(TimeLimitPassed):
             passed.check()
 
 
-def test_without_a_limit_no_time_passes(monkeypatch):
-    monkeypatch.setattr(time_limit, "monotonic", lambda: 1e300)
-    for limit in (NO_LIMIT, TimeLimit.after(None)):
+def test_without_a_limit_no_time_passes(turned_clock: TurnedClock):
+    limits = (NO_LIMIT, TimeLimit.after(None))
+    turned_clock.turn(1e300)
+    for limit in limits:
         assert not limit.has_passed()
         limit.check()
 

@@ -33,8 +33,8 @@ def test_a_command_may_be_one_text_that_no_shell_reads():
         ("import sys; sys.stderr.write('a\\nno port\\n'); sys.exit(3)", "exit code 3: no port"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "exit code -11"),
         ("print('switches: 7')", r"print\(.*:1: switches: expected a list"),
-        ("import time; time.sleep(60)", "no end within 0.3 s"),
-        ("import os, time; os.close(1); os.close(2); time.sleep(60)", "no end within 0.3 s"),
+        ("import time; time.sleep(3600)", "no end within 0.3 s"),
+        ("import os, time; os.close(1); os.close(2); time.sleep(3600)", "no end within 0.3 s"),
         ("pass", "the file is empty"),
     ],
     ids=[
@@ -47,11 +47,10 @@ def test_a_command_may_be_one_text_that_no_shell_reads():
     ],
 )
 def test_a_command_that_gives_no_topology_is_named_with_the_reason(code, error):
-    began = time.monotonic()
-    timeout = 0.3 if "sleep" in code else 30
+    # A command that hangs does so for an hour, which is not waited for.
+    timeout = 0.3 if "sleep" in code else 600
     with pytest.raises(exceptions.TopologyError, match=error):
         load("yaml", command=[sys.executable, "-c", code], timeout=timeout)
-    assert time.monotonic() - began < 20
 
 
 def test_a_command_that_is_not_there_is_an_error():
@@ -61,15 +60,15 @@ def test_a_command_that_is_not_there_is_an_error():
 
 def test_a_command_that_never_stops_printing_is_stopped():
     with pytest.raises(exceptions.TopologyError, match="prints more than 100000 bytes"):
-        command_output.output_of(["yes"], 30, 100_000)
+        command_output.output_of(["yes"], 600, 100_000)
 
 
 def test_the_children_of_a_command_that_hangs_are_ended_too(tmp_path: Path):
     pid = tmp_path / "pid"
     with pytest.raises(exceptions.TopologyError, match="no end within"):
-        command_output.output_of(["sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], 0.5, 1000)
+        command_output.output_of(["sh", "-c", f"sleep 3600 & echo $! > {pid}; wait"], 0.5, 1000)
     child = int(pid.read_text())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and _is_running(child):
         time.sleep(0.05)
     assert not _is_running(child)

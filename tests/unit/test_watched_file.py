@@ -15,7 +15,7 @@ def test_one_reads_a_change_and_the_others_go_on_with_what_they_have(tmp_path: P
         text = Path(name).read_text()
         if text == "newer":
             begun.set()
-            assert go_on.wait(20)
+            assert go_on.wait(120)
         return text
 
     watched = WatchedFile("file", read)
@@ -25,7 +25,7 @@ def test_one_reads_a_change_and_the_others_go_on_with_what_they_have(tmp_path: P
     reader = threading.Thread(target=lambda: found.append(watched.current(str(path))))
     reader.start()
     try:
-        assert begun.wait(20)
+        assert begun.wait(120)
         assert watched.current(str(path)) == "old"
     finally:
         go_on.set()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from oslo_log import log as logging
 
+from hpc_sched import clock
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.io import allocations, request_deadline
 from hpc_sched.nova_glue.io.allocations import Allocations, Answer, Consumer, Owner, Written
@@ -284,7 +284,7 @@ class GangClaim:
 def _pause(number: int) -> None:
     """Wait before a transaction is sent again; charged to the request."""
     with request_deadline.charged():
-        time.sleep(min(FIRST_PAUSE * 2**number, LONGEST_PAUSE))
+        clock.current.sleep(min(FIRST_PAUSE * 2**number, LONGEST_PAUSE))
 
 
 def contains(held: Allocations, claimed: Allocations) -> bool:

@@ -1,12 +1,12 @@
 """Gauges of a worker's state, read by the thread that writes them: no request pays for them."""
 
 import functools
-import time
 from collections import Counter
 
 from nova import version as nova_version
 
 import hpc_sched
+from hpc_sched import clock
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue.io import circuit_breaker, databases, loaded_topology, placement
 from hpc_sched.nova_glue.io.loaded_topology import TopologyStatus
@@ -51,8 +51,8 @@ def kind_of_breaker(source: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _unix_time(monotonic: float) -> float:
-    """Return a time.monotonic() as Unix time; the same for the same one."""
-    return round(time.time() - (time.monotonic() - monotonic), 3)
+    """Return a monotonic time as Unix time; the same for the same one."""
+    return round(clock.current.unix_time() - (clock.current.monotonic() - monotonic), 3)
 
 
 @functools.cache

@@ -1,6 +1,5 @@
 """Where instances in flight have been claimed: their allocations in Placement."""
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from nova import exception
 from nova.scheduler import host_manager
 from nova.scheduler.client import report
 
-from hpc_sched import exceptions, masking
+from hpc_sched import clock, exceptions, masking
 from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 from hpc_sched.nova_glue.io.placement import MAX_READS, PART_OF_TIME, PLACEMENT
 
@@ -71,13 +70,13 @@ def places_of(
     place_of = {state.uuid: (state.host, state.nodename) for state in states}
     host_of = {state.nodename: state.host for state in states}
     done = 0
-    until = time.monotonic() + PART_OF_TIME * request_deadline.remaining()
+    until = clock.current.monotonic() + PART_OF_TIME * request_deadline.remaining()
 
     def search() -> None:
         """Look up consumers, in a thread that may be abandoned."""
         nonlocal done
         for consumer in wanted:
-            if time.monotonic() >= until:
+            if clock.current.monotonic() >= until:
                 break
             client = report.report_client_singleton()
             found = client.get_allocs_for_consumer(context, consumer)["allocations"]

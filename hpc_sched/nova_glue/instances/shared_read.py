@@ -7,7 +7,7 @@ from concurrent import futures
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from hpc_sched import exceptions
+from hpc_sched import clock, exceptions
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -58,8 +58,8 @@ class SharedRead(Generic[Key, Result]):
             self._is_running = True
         if must_start:
             self._start()
-        done, _ = futures.wait([batch.answer], max(0.0, seconds))
-        return batch.answer.result() if done else None
+        clock.current.wait_for_futures([batch.answer], seconds)
+        return batch.answer.result() if batch.answer.done() else None
 
     def _start(self) -> None:
         """Start the thread that reads; the requests that wait get an error if there is none."""

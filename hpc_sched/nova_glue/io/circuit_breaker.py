@@ -8,14 +8,13 @@ cells has five threads, which the host manager needs: none of these reads runs t
 import contextvars
 import math
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent import futures
 from typing import Any, TypeVar
 
 import nova.conf
 
-from hpc_sched import exceptions
+from hpc_sched import clock, exceptions
 from hpc_sched.nova_glue.io import request_deadline
 
 CONF = nova.conf.CONF
@@ -49,7 +48,7 @@ _reading: contextvars.ContextVar["CircuitBreaker | None"] = contextvars.ContextV
 def note_progress() -> None:
     """Note that rows of the source that this thread reads are coming: it does not hang."""
     if (source := _reading.get()) is not None:
-        source.progress_at = time.monotonic()
+        source.progress_at = clock.current.monotonic()
 
 
 class CircuitBreaker:
@@ -61,17 +60,17 @@ class CircuitBreaker:
     """
 
     def __init__(self, source: str, max_reads: int) -> None:
-        self.retry_at: float | None = None  # a time.monotonic(); None while closed
+        self.retry_at: float | None = None  # a monotonic time; None while closed
         self._pause = PAUSE  # seconds that ended at retry_at
         self._thread_name = f"hpc_sched read: {source}"
         self._max_reads = max_reads
         self._changed = threading.Condition()
         self._pending: set[futures.Future[Any]] = set()
-        self._abandoned: dict[futures.Future[Any], float] = {}  # to a time.monotonic()
-        self._last_end = -math.inf  # time.monotonic() at which a read returned last
+        self._abandoned: dict[futures.Future[Any], float] = {}  # to a monotonic time
+        self._last_end = -math.inf  # monotonic time at which a read returned last
         self._probe: futures.Future[Any] | None = None
-        self._probe_began = -math.inf  # a time.monotonic()
-        self.progress_at = -math.inf  # time.monotonic() at which a row came last
+        self._probe_began = -math.inf  # a monotonic time
+        self.progress_at = -math.inf  # monotonic time at which a row came last
 
     @property
     def is_open(self) -> bool:
@@ -80,7 +79,7 @@ class CircuitBreaker:
         Not for longer: without a request there is no probe that could close it.
         """
         retry_at = self.retry_at
-        return retry_at is not None and time.monotonic() < retry_at + self._pause
+        return retry_at is not None and clock.current.monotonic() < retry_at + self._pause
 
     def is_probe(self, answer: futures.Future[Any] | None) -> bool:
         """True if a read probes the source."""
@@ -95,9 +94,11 @@ class CircuitBreaker:
         """
         answer: futures.Future[Answer] = futures.Future()
         with self._changed:
-            self._changed.wait_for(lambda: self.retry_at is not None or self._has_room(), seconds)
+            clock.current.wait_for_condition(
+                self._changed, lambda: self.retry_at is not None or self._has_room(), seconds
+            )
             if self.retry_at is not None:
-                now = time.monotonic()
+                now = clock.current.monotonic()
                 limit = CONF.hpc_sched.cell_timeout
                 if self._probe is not None and self._hangs(self._probe_began, limit):
                     self._leave(self._probe)
@@ -128,7 +129,7 @@ class CircuitBreaker:
         """Stop waiting for a read; open the breaker if the source is at fault.
 
         :param answer: None for a read that could not begin
-        :param began: time.monotonic() since when it was waited for
+        :param began: monotonic time since when it was waited for
         """
         with self._changed:
             self._leave(answer)
@@ -142,9 +143,9 @@ class CircuitBreaker:
     def _hangs(self, began: float, silence: float) -> bool:
         """True if a read has brought no row for some seconds, or takes too long in all.
 
-        :param began: time.monotonic() at which it began
+        :param began: monotonic time at which it began
         """
-        now = time.monotonic()
+        now = clock.current.monotonic()
         most = request_deadline.MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
         return now - max(began, self.progress_at) >= silence or now - began >= most
 
@@ -152,17 +153,17 @@ class CircuitBreaker:
         """Abandon a read that is under way."""
         if answer is not None and answer in self._pending:
             self._pending.remove(answer)
-            self._abandoned[answer] = time.monotonic()
+            self._abandoned[answer] = clock.current.monotonic()
         if self._probe is answer:
             self._probe = None
 
     def _open(self) -> None:
         self._pause = PAUSE if len(self._abandoned) < MAX_STUCK else LONG_PAUSE
-        self.retry_at = time.monotonic() + self._pause
+        self.retry_at = clock.current.monotonic() + self._pause
         self._changed.notify_all()
 
     def _has_room(self) -> bool:
-        now = time.monotonic()
+        now = clock.current.monotonic()
         # Reads abandoned longer ago are not expected to return.
         slow = sum(now - since < PAUSE for since in self._abandoned.values())
         max_reads = self._max_reads if len(self._abandoned) < MAX_STUCK else 1
@@ -186,7 +187,7 @@ class CircuitBreaker:
         with self._changed:
             self._pending.discard(answer)
             self._abandoned.pop(answer, None)
-            self._last_end = time.monotonic()
+            self._last_end = clock.current.monotonic()
             if self._probe is answer:
                 self._probe, self.retry_at = None, None
             self._changed.notify_all()
@@ -220,7 +221,7 @@ def ask(
         source: exceptions.UnansweredError(missed) for source in reads
     }
     is_busy = _busy_from_now()
-    began, limit = time.monotonic(), request_deadline.remaining()
+    began, limit = clock.current.monotonic(), request_deadline.remaining()
     if limit <= 0:
         return found
     deadline = began + limit
@@ -232,16 +233,18 @@ def ask(
     started = {source: asked[source].begin(read, 0.0) for source, read in reads.items()}
     # Busy sources come last: waiting for one of them does not delay the others.
     for source in [source for source, answer in started.items() if answer is None]:
-        left = max(0.0, deadline - time.monotonic())
+        left = max(0.0, deadline - clock.current.monotonic())
         started[source] = asked[source].begin(reads[source], left)
     if request.rows_until is not None:
         probes = {source for source in started if asked[source].is_probe(started[source])}
-        wait = min(deadline - time.monotonic(), PART_FOR_PROBES * CONF.hpc_sched.cell_timeout)
+        wait = min(
+            deadline - clock.current.monotonic(), PART_FOR_PROBES * CONF.hpc_sched.cell_timeout
+        )
         for source in _unanswered(started, probes, wait):
             del started[source]
             found[source] = exceptions.UnansweredError(_LEFT_ALONE)
     running = [answer for answer in started.values() if answer is not None]
-    futures.wait(running, max(0.0, deadline - time.monotonic()))
+    clock.current.wait_for_futures(running, deadline - clock.current.monotonic())
     if request.rows_until is not None:
         _wait_for_rows(asked, started, request.rows_until, is_busy)
     is_late = False
@@ -254,14 +257,14 @@ def ask(
             found[source] = error if isinstance(error, Exception) else answer.result()
     # What answers late, as many requests want the processor, takes no time from other sources.
     if request.rows_until is None or is_late:
-        request.waited += min(time.monotonic() - began, limit)
+        request.waited += min(clock.current.monotonic() - began, limit)
     return found
 
 
 def _busy_from_now() -> Callable[[], bool]:
     """Return a function that is True if this process has been busy since now."""
-    began, used = time.monotonic(), time.process_time()
-    return lambda: time.process_time() - used >= BUSY * (time.monotonic() - began)
+    began, used = clock.current.monotonic(), clock.current.process_time()
+    return lambda: clock.current.process_time() - used >= BUSY * (clock.current.monotonic() - began)
 
 
 def _wait_for_rows(
@@ -272,7 +275,7 @@ def _wait_for_rows(
 ) -> None:
     """Wait for reads that have not returned as long as rows come for any, or the process is busy.
 
-    :param until: a time.monotonic() at which it ends
+    :param until: a monotonic time at which it ends
     """
     while True:
         late = {
@@ -280,12 +283,12 @@ def _wait_for_rows(
             for source, answer in started.items()
             if answer is not None and not answer.done()
         }
-        now = time.monotonic()
+        now = clock.current.monotonic()
         since = now - PART_FOR_ROWS * CONF.hpc_sched.cell_timeout
         has_rows = any(asked[source].progress_at >= since for source in late)
         if not late or now >= until or not (has_rows or is_busy()):
             return
-        futures.wait(late.values(), min(_LOOK, until - now))
+        clock.current.wait_for_futures(late.values(), min(_LOOK, until - now))
 
 
 def _unanswered(
@@ -293,7 +296,7 @@ def _unanswered(
 ) -> list[str]:
     """Return those of some sources that have not answered after some seconds."""
     answers = {source: answer for source in sources if (answer := started[source]) is not None}
-    futures.wait(answers.values(), max(0.0, seconds))
+    clock.current.wait_for_futures(answers.values(), seconds)
     return [source for source, answer in answers.items() if not answer.done()]
 
 

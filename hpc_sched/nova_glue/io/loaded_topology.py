@@ -3,7 +3,6 @@
 import math
 import re
 import threading
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ import nova.conf
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from hpc_sched import conf, digests, exceptions
+from hpc_sched import clock, conf, digests, exceptions
 from hpc_sched.configuration import topology_options
 from hpc_sched.metrics.catalogue import RECENT
 from hpc_sched.nova_glue.io import scheduler_digests
@@ -48,7 +47,7 @@ class Fabric:
         self.names = HostNames(topology)
         self.digest = digests.of(canonical_text.lines_of(topology))
         self._lock = threading.Lock()
-        # Those that were logged, to time.monotonic() at which each was a candidate last.
+        # Those that were logged, to the monotonic time at which each was a candidate last.
         self._unknown: dict[str, float] = {}
 
     def name_of(self, host: str, nodename: str | None) -> str:
@@ -58,7 +57,7 @@ class Fabric:
     @property
     def unknown_hosts(self) -> int:
         """The number of unknown hosts among the candidates of the last hour."""
-        since = time.monotonic() - RECENT
+        since = clock.current.monotonic() - RECENT
         with self._lock:
             return sum(seen >= since for seen in self._unknown.values())
 
@@ -68,7 +67,7 @@ class Fabric:
             level = logging.INFO if self._unknown else logging.WARNING
             found = set(names)
             new = found - self._unknown.keys()
-            self._unknown.update(dict.fromkeys(found, time.monotonic()))
+            self._unknown.update(dict.fromkeys(found, clock.current.monotonic()))
         if not new:
             return
         text = (
@@ -86,7 +85,7 @@ class _Loaded:
     seen: object  # mark of the last description, valid or not; None to read it again
     fabric: Fabric
     files: tuple[object, ...] = ()  # fingerprints of the source's files
-    read_at: float = 0.0  # a time.monotonic()
+    read_at: float = 0.0  # a monotonic time
     error: str = ""  # logged last; without its numbers if the description was not read
     waiting: Waiting = settling.NOTHING  # changes for topology_settle_time
     is_other: bool = False  # the fabric in use comes from another source
@@ -98,7 +97,7 @@ class _Missing:
 
     error: str = "the topology has not been loaded yet"
     logged: str = ""  # the error without its numbers
-    tried_at: float = -math.inf  # a time.monotonic()
+    tried_at: float = -math.inf  # a monotonic time
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class TopologyStatus:
 
     topology: Topology
     is_refused: bool  # whether the description that was read last is not in use, being wrong
-    read_at: float  # time.monotonic() of the last good reading
+    read_at: float  # monotonic time of the last good reading
     unknown_hosts: int  # among the candidates of the last hour
     waiting_changes: int
 
@@ -131,7 +130,7 @@ def start() -> None:
     if not conf.is_shadow(CONF):
         load()
     # Every filter and weigher calls this: a command that fails is run once for all.
-    elif time.monotonic() - _missing.tried_at >= _START:
+    elif clock.current.monotonic() - _missing.tried_at >= _START:
         _try_to_load()
     # oslo.config keeps a set of hooks: repeated calls register one.
     CONF.register_mutate_hook(on_mutate)
@@ -159,13 +158,13 @@ def load() -> Fabric:
         # Every filter and weigher calls this: a command or the database is read once for all.
         if before and not before.error and (before.source, before.files) == (source, files):
             is_file = bool(source[1].get("path"))
-            if is_file or time.monotonic() - before.read_at < _START:
+            if is_file or clock.current.monotonic() - before.read_at < _START:
                 return before.fabric
         driver = topology_base.driver(source[0], **source[1])
         description = driver.read()
         fabric = Fabric(driver.parse(description))
         mark = _mark(driver, description)
-        _loaded = _Loaded(source, mark, fabric, files, time.monotonic())
+        _loaded = _Loaded(source, mark, fabric, files, clock.current.monotonic())
     LOG.info("Topology loaded: %s (%s)", fabric.topology.summary(), _name(source))
     _log_remarks(fabric.topology)
     _report_digests()
@@ -182,7 +181,7 @@ def _try_to_load() -> None:
         logged = _NUMBER.sub("#", text)
         if logged != _missing.logged:
             LOG.error("%s; without a topology nothing is planned", text, exc_info=not is_known)
-        _missing = _Missing(text, logged, time.monotonic())
+        _missing = _Missing(text, logged, clock.current.monotonic())
         if _loaded is None:
             scheduler_digests.use_topology(NO_TOPOLOGY, "no topology")
     else:
@@ -221,7 +220,7 @@ def _read_again() -> bool:
             mark = _mark(driver, description)
             is_same = mark is not None and (before.source, before.seen) == (source, mark)
             if is_same and (before.error or not before.waiting):
-                _loaded = replace(before, files=files, read_at=time.monotonic())
+                _loaded = replace(before, files=files, read_at=clock.current.monotonic())
                 return False
             parsed = (is_same and before.waiting.newest) or driver.parse(description)
             _check_complete(parsed)
@@ -248,7 +247,7 @@ def _read_again() -> bool:
             return False
         # An unchanged fabric keeps its set of unknown hosts that have been logged.
         fabric = Fabric(new) if change else before.fabric
-        _loaded = _Loaded(source, mark, fabric, files, time.monotonic(), waiting=waiting)
+        _loaded = _Loaded(source, mark, fabric, files, clock.current.monotonic(), waiting=waiting)
     name = _name(source)
     if change:
         LOG.info("Topology changed: %s; now %s (%s)", change.summary(), new.summary(), name)
@@ -281,7 +280,7 @@ def _settled(before: _Loaded, new: Topology, waits: bool) -> tuple[Topology, Wai
     if not seconds:
         return new, settling.NOTHING
     used = before.fabric.topology
-    return settling.settled(used, new, before.waiting, time.monotonic(), seconds)
+    return settling.settled(used, new, before.waiting, clock.current.monotonic(), seconds)
 
 
 def _report_digests() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from oslo_log import log as logging
 
+from hpc_sched import clock
+
 LOG = logging.getLogger(__name__)
 
 
@@ -66,4 +68,4 @@ class PeriodicThread:
                     self._function()
                 except Exception:
                     LOG.exception("The thread %r failed; it goes on", self._name)
-            is_due = not woken.wait(interval or None)
+            is_due = not clock.current.wait_for_event(woken, interval or None)

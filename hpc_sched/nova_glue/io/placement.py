@@ -1,6 +1,5 @@
 """Reads of resource providers in Placement, within the request's deadline."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +8,7 @@ from urllib import parse
 from nova import context as nova_context
 from nova.scheduler.client import report
 
-from hpc_sched import exceptions, masking
+from hpc_sched import clock, exceptions, masking
 from hpc_sched.nova_glue.io import circuit_breaker, request_deadline
 
 PLACEMENT = "Placement"
@@ -50,7 +49,7 @@ def read_providers(uuids: Sequence[str]) -> ProviderStocks:
 
     def read(client: report.SchedulerReportClient, found: ProviderStocks, until: float) -> None:
         for number, uuid in enumerate(uuids):
-            if time.monotonic() >= until:
+            if clock.current.monotonic() >= until:
                 found.problem = f"{number} of {len(uuids)} providers read in time"
                 break
             found.stocks[uuid] = _stocks_of(client, uuid)
@@ -101,7 +100,7 @@ def _read(
     source: str = PLACEMENT,
 ) -> ProviderStocks:
     found = ProviderStocks()
-    until = time.monotonic() + PART_OF_TIME * request_deadline.remaining()
+    until = clock.current.monotonic() + PART_OF_TIME * request_deadline.remaining()
 
     def read_in_thread() -> None:
         """Read in a thread that may be abandoned."""

@@ -2,13 +2,13 @@
 
 import contextvars
 import math
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import nova.conf
 
+from hpc_sched import clock
 from hpc_sched.metrics import catalogue, counts
 
 CONF = nova.conf.CONF
@@ -28,7 +28,7 @@ class RequestDeadline:
     """Waiting time and logged problems of one request; used only by the thread that serves it."""
 
     waited: float = 0.0  # seconds
-    # time.monotonic() until which reads for many requests go on as long as rows come; None for
+    # Monotonic time until which reads for many requests go on as long as rows come; None for
     # the reads of one request.
     rows_until: float | None = None
     logged: set[str] = field(default_factory=set)  # sources whose problems have been logged
@@ -37,7 +37,7 @@ class RequestDeadline:
 def shared() -> RequestDeadline:
     """Return the deadline of a read for many requests that begins now."""
     most = MAX_FOR_ROWS * CONF.hpc_sched.cell_timeout
-    return RequestDeadline(rows_until=time.monotonic() + most)
+    return RequestDeadline(rows_until=clock.current.monotonic() + most)
 
 
 _current: contextvars.ContextVar[RequestDeadline | None] = contextvars.ContextVar(
@@ -81,11 +81,11 @@ def charged(most: float = math.inf) -> Iterator[None]:
     :param most: seconds that are charged at the most
     """
     request = current()
-    began = time.monotonic()
+    began = clock.current.monotonic()
     try:
         yield
     finally:
-        request.waited += min(time.monotonic() - began, most)
+        request.waited += min(clock.current.monotonic() - began, most)
 
 
 def not_yet_logged(problems: Sequence[str]) -> list[str]:

@@ -3,14 +3,13 @@
 import math
 import os
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from oslo_log import log as logging
 
-from hpc_sched import exceptions
+from hpc_sched import clock, exceptions
 
 LOG = logging.getLogger(__name__)
 
@@ -27,11 +26,11 @@ class _ReadFile(Generic[Content]):
     seen: Fingerprint | None  # of the file when it was read last, valid or not
     content: Content | None
     error: str = ""  # logged last
-    again_at: float = math.inf  # time.monotonic() at which to read it again although unchanged
+    again_at: float = math.inf  # monotonic time at which to read it again although unchanged
 
     def is_current(self, path: str, seen: Fingerprint | None) -> bool:
         """True if the file need not be read."""
-        return (self.path, self.seen) == (path, seen) and time.monotonic() < self.again_at
+        return (self.path, self.seen) == (path, seen) and clock.current.monotonic() < self.again_at
 
 
 class WatchedFile(Generic[Content]):
@@ -82,7 +81,7 @@ class WatchedFile(Generic[Content]):
                 LOG.error("%s", text)
             # An I/O error may pass without a change of the file.
             is_io_error = isinstance(error.__cause__, OSError)
-            again_at = time.monotonic() + AGAIN_AFTER if is_io_error else math.inf
+            again_at = clock.current.monotonic() + AGAIN_AFTER if is_io_error else math.inf
             return _ReadFile(path, seen, kept, text, again_at)
         LOG.info("Read %s %s", self._what, path)
         return _ReadFile(path, seen, content)

@@ -37,7 +37,7 @@ class Subject:
 class Followed(Protocol):
     """A request that is followed until its VMs are claimed."""
 
-    observed_at: float  # time.monotonic() of Nova's last call
+    observed_at: float  # monotonic time of Nova's last call
 
     @property
     def logged(self) -> LoggedDecision | None:

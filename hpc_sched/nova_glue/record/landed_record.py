@@ -7,7 +7,6 @@ HostStates of each request until they show all claims, or their release.
 
 import math
 import threading
-import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from nova import objects
 from oslo_log import log as logging
 from oslo_utils import timeutils
 
-from hpc_sched import conf
+from hpc_sched import clock, conf
 from hpc_sched.core.decision_entry import LANDED, DecisionEntry, LoggedLanding, LoggedPlan
 from hpc_sched.core.hopbyte import hop_bytes_of_counts
 from hpc_sched.nova_glue.io import scheduler_digests
@@ -91,7 +90,7 @@ def _watched_again(watched: _Watched, request: Followed) -> _Watched:
 
 def _idle(request: Followed) -> float:
     """Return the seconds since Nova's last call for a request."""
-    return time.monotonic() - request.observed_at
+    return clock.current.monotonic() - request.observed_at
 
 
 def _log_failed(request: Followed) -> None:

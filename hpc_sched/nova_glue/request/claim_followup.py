@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from nova import objects
 from oslo_log import log as logging
 
+from hpc_sched import clock
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.io.periodic_thread import PeriodicThread
 from hpc_sched.nova_glue.request.group_state import GroupState
@@ -48,13 +48,13 @@ class _Followed:
     is_over: bool = False
     has_failed: bool = False  # whether a failure to follow it was logged
     all_after: float = ALL_AFTER
-    over_at: float | None = None  # time.monotonic()
+    over_at: float | None = None  # monotonic time
     clean_at: float = 0.0  # likewise
     pause: float = FIRST_PAUSE
 
 
 _followed: list[_Followed] = []
-_all_at = -ALL_EVERY  # the last search among all objects; time.monotonic()
+_all_at = -ALL_EVERY  # the last search among all objects; monotonic time
 _lock = threading.Lock()  # of the list
 
 
@@ -95,7 +95,7 @@ def look() -> None:
             if not one.has_failed:
                 LOG.exception("The claims of a request cannot be followed")
             one.has_failed = True
-            is_done = time.monotonic() - one.state.observed_at >= IDLE + LATE
+            is_done = clock.current.monotonic() - one.state.observed_at >= IDLE + LATE
         if is_done:
             with _lock, suppress(ValueError):
                 _followed.remove(one)
@@ -110,7 +110,7 @@ def _is_done(one: _Followed) -> bool:
         gang.forget_settled()
     if gang.is_clean and gang.is_complete:
         return True
-    now = time.monotonic()
+    now = clock.current.monotonic()
     if not is_over and now - state.observed_at < IDLE:
         return False
     if one.over_at is None:
@@ -134,7 +134,7 @@ def _free_ended(followed: Sequence[_Followed]) -> None:
     were followed.
     """
     global _all_at
-    now = time.monotonic()
+    now = clock.current.monotonic()
     idle = [(one, now - one.state.observed_at) for one in followed if not one.is_over]
     waiting = [one for one, seconds in idle if seconds >= one.all_after]
     if waiting and now - _all_at >= ALL_EVERY:

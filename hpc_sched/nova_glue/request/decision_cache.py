@@ -1,11 +1,11 @@
 """The decision on a group, kept while the VMs of its request are placed."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
+from hpc_sched import clock
 from hpc_sched.core.group_request import GroupRequest
 from hpc_sched.core.plan.problem import Problem
 from hpc_sched.core.plan.ranking import planned_counts
@@ -36,7 +36,7 @@ class DecisionCache:
 
         :param placed: number of VMs that the request has placed
         """
-        began = time.perf_counter()
+        began = clock.current.monotonic()
         problem, sizes = request.problem(), request.sizes
         answer = self._rest_of_last(problem, sizes)
         if answer is None:
@@ -44,7 +44,7 @@ class DecisionCache:
                 answer = request.decide(limit)
             self.revised |= placed > 0
         self.answer, self._problem, self._sizes = answer, problem, sizes
-        self.seconds += time.perf_counter() - began
+        self.seconds += clock.current.monotonic() - began
         return answer
 
     def keep(self, request: GroupRequest, answer: Plan) -> None:
@@ -58,14 +58,14 @@ class DecisionCache:
     @contextmanager
     def planning(self) -> Iterator[TimeLimit]:
         """Charge the time spent in this block to the time for the request's plans."""
-        began = time.perf_counter()
+        began = clock.current.monotonic()
         left = max(self.timeout - self.planning_seconds, 0.0)
         limit = TimeLimit.after(left) if self.timeout else NO_LIMIT
         try:
             yield limit
         finally:
             self.has_timed_out |= limit.has_passed()
-            self.planning_seconds += time.perf_counter() - began
+            self.planning_seconds += clock.current.monotonic() - began
 
     def _rest_of_last(self, problem: Problem, sizes: tuple[int, ...]) -> Plan | Rejection | None:
         if self.answer is None or self._problem is None:

@@ -1,6 +1,5 @@
 """One group during one request: the values read at the first call, and its claims since."""
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -10,7 +9,7 @@ import numpy as np
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import conf
+from hpc_sched import clock, conf
 from hpc_sched.core import server_group_policy
 from hpc_sched.core.arrays import Array, Mask
 from hpc_sched.core.capacity import UNBOUNDED
@@ -67,7 +66,7 @@ class GroupState:
         self.rack_order: Array | None = None
         self.is_logged = False  # whether the decision is logged, or could not be
         self.logged: LoggedDecision | None = None
-        self.observed_at = time.monotonic()
+        self.observed_at = clock.current.monotonic()
         self.removed: Counter[str] = Counter()  # reason to hosts that hpc_sched removed
         self.shunned: Mapping[str, Mask] = shunned or {}
         self.is_bounded = False  # whether the plan was made without these hosts
@@ -200,7 +199,7 @@ class GroupState:
         self.settle()
         self.claims.observe(instance_uuid)
         self.rooms.observe(self.claims.placed, self.lost.tolist())
-        self.observed_at = time.monotonic()
+        self.observed_at = clock.current.monotonic()
         self._now = None
 
     def settle(self) -> None:

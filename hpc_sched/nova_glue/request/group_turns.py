@@ -8,7 +8,6 @@ and only requests of other schedulers are left to look for.
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from nova import context as nova_context
 from nova.scheduler import host_manager
 
+from hpc_sched import clock
 from hpc_sched.nova_glue.claim.gang_claim import GangClaim
 from hpc_sched.nova_glue.instances import in_flight_instances
 from hpc_sched.nova_glue.instances.in_flight_instances import LookupResult, Place
@@ -41,7 +41,7 @@ class GroupTurn:
     _waiting: set[str] = field(default_factory=set)
     # Claims of this process by instance, with the HostStates of their request as places.
     _claims: dict[str, tuple[GangClaim, Sequence[Place]]] = field(default_factory=dict)
-    # What was looked up, and when that was answered: a time.monotonic().
+    # What was looked up, and when that was answered: a monotonic time.
     _seen: dict[str, tuple[Place | None, float]] = field(default_factory=dict)
 
     @contextmanager
@@ -83,7 +83,7 @@ class GroupTurn:
         :param changing: instances of which only a look-up now will do
         :param known: what this request itself has looked up already
         """
-        since = time.monotonic() - RECENT
+        since = clock.current.monotonic() - RECENT
         with _locked(self.looking_up):
             seen = {uuid: place for uuid, (place, at) in list(self._seen.items()) if at >= since}
             found = _without(seen | self._sure(), changing) | dict(known or {})
@@ -128,7 +128,7 @@ class GroupTurn:
         asked = list(consumers)
         lacking = [uuid for uuid in asked if uuid not in known]
         found = in_flight_instances.places_of(context, lacking, states)
-        now = time.monotonic()
+        now = clock.current.monotonic()
         self._seen.update(
             {uuid: (found.places.get(uuid), now) for uuid in lacking if uuid not in found.missed}
         )
@@ -163,7 +163,7 @@ def _locked(lock: threading.Lock) -> Iterator[bool]:
     is_free = has_it = lock.acquire(blocking=False)
     if not is_free:
         with request_deadline.charged():
-            has_it = lock.acquire(timeout=max(0.0, request_deadline.remaining()))
+            has_it = clock.current.acquire(lock, request_deadline.remaining())
     try:
         yield not is_free
     finally:

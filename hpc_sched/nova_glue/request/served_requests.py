@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -15,7 +14,7 @@ from nova import objects
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
-from hpc_sched import conf, exceptions
+from hpc_sched import clock, conf, exceptions
 from hpc_sched.core.extra_specs import HPCSpecs
 from hpc_sched.metrics import catalogue, counts
 from hpc_sched.nova_glue import request_spec
@@ -78,7 +77,7 @@ def get_state(
     claims since. A read that fails is not repeated for this request.
     """
     entry = _entry(spec)
-    began = time.perf_counter()
+    began = clock.current.monotonic()
     if not entry.is_read or (
         entry.state is not None and not entry.state.claims.hosts.knows(states)
     ):
@@ -100,7 +99,7 @@ def get_state(
                 landed_record.follow(entry.state)
     if entry.state is not None:
         entry.state.observe(spec.instance_uuid)
-        entry.state.decisions.seconds += time.perf_counter() - began
+        entry.state.decisions.seconds += clock.current.monotonic() - began
     return entry.state
 
 

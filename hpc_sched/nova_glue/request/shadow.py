@@ -10,7 +10,6 @@ have an obstacle, and allocation candidates are not arranged.
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Callable
 
@@ -19,7 +18,7 @@ from nova import objects
 from nova.scheduler import host_manager
 from nova.scheduler import utils as scheduler_utils
 
-from hpc_sched import exceptions
+from hpc_sched import clock, exceptions
 from hpc_sched.enabled_plugins import FILTER_ORDER
 from hpc_sched.nova_glue import configured_plugins, request_spec
 from hpc_sched.nova_glue.instances.claim_observer import ClaimObserver
@@ -41,7 +40,7 @@ class _ShadowRequest:
     """One request; a ``followed_request.Followed``. Used by the thread that serves it."""
 
     def __init__(self) -> None:
-        self.observed_at = time.monotonic()
+        self.observed_at = clock.current.monotonic()
         self.is_decided = False
         self.filters: set[str] = set()  # that have run
         self.kept: frozenset[int] | None = None  # id() of HostStates; None: all
@@ -169,7 +168,7 @@ def _request(spec: objects.RequestSpec) -> _ShadowRequest:
         if found is None:
             found = _requests[spec] = _ShadowRequest()
             found.is_decided = scheduler_utils.request_is_rebuild(spec)
-    found.observed_at = time.monotonic()
+    found.observed_at = clock.current.monotonic()
     return found
 
 

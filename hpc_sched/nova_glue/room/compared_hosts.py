@@ -1,12 +1,12 @@
 """How the amounts of hosts in Placement differ from what their HostStates say."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import os_resource_classes as orc
 from nova.scheduler import host_manager
 
+from hpc_sched import clock
 from hpc_sched.nova_glue.io.placement import Stock
 from hpc_sched.nova_glue.room import host_state_room
 
@@ -21,7 +21,7 @@ class Comparison:
     """One comparison of a host's inventories with its HostState."""
 
     totals: tuple[object, ...]  # of the HostState, with its ratios
-    at: float  # time.monotonic()
+    at: float  # monotonic time
     # Resource class to what is free in Placement less what is free by the HostState.
     excess: Mapping[str, float]
 
@@ -33,7 +33,11 @@ _known: dict[str, Comparison] = {}
 def find(state: host_manager.HostState) -> Comparison | None:
     """Return the comparison of a host if it still holds, else None."""
     found = _known.get(state.uuid)
-    if found is None or found.totals != _totals(state) or time.monotonic() - found.at > MAX_AGE:
+    if (
+        found is None
+        or found.totals != _totals(state)
+        or clock.current.monotonic() - found.at > MAX_AGE
+    ):
         return None
     return found
 
@@ -69,7 +73,7 @@ def compare(state: host_manager.HostState, stocks: Mapping[str, Stock]) -> Compa
         for name, stock in stocks.items()
         if name in total and stock.capacity - stock.used != int(ours[name])
     }
-    found = Comparison(_totals(state), time.monotonic(), excess)
+    found = Comparison(_totals(state), clock.current.monotonic(), excess)
     if len(_known) >= MAX_HOSTS:
         forget_all()
     _known[state.uuid] = found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from nova.scheduler import host_manager
 from oslo_log import log as logging
 
+from hpc_sched import clock
 from hpc_sched.core.arrays import Array
 from hpc_sched.core.capacity import UNBOUNDED
 from hpc_sched.core.room.claim_search import MAX_FITS, claim_order, fitted_order
@@ -90,10 +90,10 @@ class HostRooms:
         ):
             self.read_all()
         if is_lower:
-            until = time.monotonic() + MAX_SECONDS
+            until = clock.current.monotonic() + MAX_SECONDS
             self._rooms.verify_all(
                 self._count,
-                lambda: self._fits >= MAX_FITS or time.monotonic() > until,
+                lambda: self._fits >= MAX_FITS or clock.current.monotonic() > until,
                 self._amounts.is_known,
             )
         if not self._amounts.has_read:

@@ -1,10 +1,9 @@
 """The lists of nodes and ports of a cloud's bare-metal service, by openstacksdk."""
 
 import json
-import time
 from typing import Any
 
-from hpc_sched import exceptions
+from hpc_sched import clock, exceptions
 
 # The first microversion in which ports say that they are a SmartNIC's; Stein.
 VERSION = "1.53"
@@ -34,7 +33,7 @@ def read(cloud: str, max_bytes: int) -> bytes:
             f"{name}: needs openstacksdk: pip install 'hpc-sched[cloud]', or save the lists in a "
             "file ([hpc_sched] topology_file)"
         ) from failure
-    deadline = time.monotonic() + TIMEOUT
+    deadline = clock.current.monotonic() + TIMEOUT
     try:
         connection = openstack.connect(cloud=cloud, api_timeout=CALL_TIMEOUT)
         pages = [
@@ -62,7 +61,7 @@ def _pages(
     query = {"fields": fields}
     size = 0
     for _ in range(MAX_PAGES):
-        left = deadline - time.monotonic()
+        left = deadline - clock.current.monotonic()
         if left <= 0:
             raise exceptions.TopologyError(f"{call}: no end within {TIMEOUT:g} s")
         answer = api.get(

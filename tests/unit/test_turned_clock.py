@@ -1,0 +1,156 @@
+"""The clock that tests turn: its time passes only while all threads wait by it."""
+
+import math
+import threading
+import time
+from concurrent import futures
+
+import pytest
+
+from hpc_sched import clock
+from tests import turned_clock as module
+from tests.turned_clock import HangingTestError, SteppedClock, TurnedClock, installed, turned
+
+
+def test_a_sleep_takes_the_time_of_the_clock_alone(turned_clock: TurnedClock):
+    began, unix = clock.current.monotonic(), clock.current.unix_time()
+    clock.current.sleep(86_400)
+    assert clock.current.monotonic() - began == 86_400
+    assert clock.current.unix_time() - unix == 86_400
+    assert clock.current.process_time() == 0
+
+
+def test_threads_wake_in_the_order_of_their_times(turned_clock: TurnedClock):
+    seen: list[float] = []
+
+    def note(seconds: float) -> None:
+        turned_clock.sleep(seconds)
+        seen.append(seconds)
+
+    turned_clock.results([turned_clock.started(note, seconds) for seconds in (30, 10, 40, 20)])
+    assert seen == [10, 20, 30, 40]
+
+
+def test_no_time_passes_while_a_thread_works(turned_clock: TurnedClock):
+    go_on = threading.Event()
+    began = turned_clock.monotonic()
+    working = turned_clock.started(go_on.wait)  # by no clock
+    waiting = turned_clock.started(turned_clock.wait_for_futures, [working], 1.0)
+    time.sleep(0.05)
+    assert turned_clock.monotonic() == began
+    go_on.set()
+    turned_clock.results([waiting])
+    assert turned_clock.monotonic() == began
+
+
+def test_what_is_ready_takes_no_time(turned_clock: TurnedClock):
+    began = turned_clock.monotonic()
+    event, lock, condition = threading.Event(), threading.Lock(), threading.Condition()
+    event.set()
+    assert turned_clock.wait_for_event(event, 5)
+    assert turned_clock.acquire(lock, 5)
+    with condition:
+        assert turned_clock.wait_for_condition(condition, lambda: True, 5)
+    turned_clock.wait_for_futures([], 5)
+    turned_clock.settle()
+    assert turned_clock.monotonic() == began
+
+
+def test_what_does_not_happen_is_waited_for_until_its_time(turned_clock: TurnedClock):
+    began = turned_clock.monotonic()
+    event, lock, condition = threading.Event(), threading.Lock(), threading.Condition()
+    lock.acquire()
+    assert not turned_clock.wait_for_event(event, 1)
+    assert not turned_clock.acquire(lock, 2)
+    with condition:
+        assert not turned_clock.wait_for_condition(condition, lambda: False, 4)
+    turned_clock.wait_for_futures([futures.Future()], 8)
+    assert turned_clock.monotonic() - began == 15
+
+
+def test_what_happens_meanwhile_ends_a_wait(turned_clock: TurnedClock):
+    began = turned_clock.monotonic()
+    event, lock, condition, held = threading.Event(), threading.Lock(), threading.Condition(), []
+    lock.acquire()
+
+    def act() -> None:
+        turned_clock.sleep(1)
+        event.set()
+        turned_clock.sleep(1)
+        lock.release()
+        turned_clock.sleep(1)
+        with condition:
+            held.append(1)
+
+    acting = turned_clock.started(act)
+    assert turned_clock.wait_for_event(event, 10)
+    assert turned_clock.acquire(lock, 10)
+    with condition:
+        assert turned_clock.wait_for_condition(condition, lambda: bool(held), 10)
+    turned_clock.results([acting])
+    assert turned_clock.monotonic() - began == 3
+
+
+def test_a_thread_that_is_known_to_hang_holds_nothing_up():
+    ended = threading.Event()
+    with turned(lambda thread: thread.name == "hangs") as turned_clock:
+        began = turned_clock.monotonic()
+        threading.Thread(target=ended.wait, name="hangs").start()
+        turned_clock.sleep(7)
+        assert turned_clock.monotonic() - began == 7
+    ended.set()
+
+
+def test_the_processors_are_as_busy_as_the_test_says(turned_clock: TurnedClock):
+    turned_clock.busy = 0.75
+    turned_clock.sleep(4)
+    assert turned_clock.process_time() == 3
+
+
+def test_a_test_that_hangs_fails_and_says_where(monkeypatch):
+    monkeypatch.setattr(module, "GUARD", 0.2)
+    ended = threading.Event()
+
+    def hang() -> None:
+        with turned() as turned_clock:
+            turned_clock.started(ended.wait)
+            turned_clock.sleep(1)
+
+    with pytest.raises(HangingTestError, match="neither ends nor waits") as raised:
+        hang()
+    ended.set()
+    assert "waits for sleep(1) until 1 s" in str(raised.value)
+
+
+def test_a_test_fails_too_if_its_time_passes_without_an_end(monkeypatch):
+    monkeypatch.setattr(module, "GUARD", 0.2)
+    is_over = threading.Event()
+
+    def tick(turned_clock: TurnedClock) -> None:
+        while not is_over.is_set():
+            turned_clock.sleep(1)
+
+    def hang() -> None:
+        with turned() as turned_clock:
+            turned_clock.started(tick, turned_clock)
+            turned_clock.wait_for_event(threading.Event())
+
+    with pytest.raises(HangingTestError, match="waits for an event until inf s"):
+        hang()
+    is_over.set()
+
+
+def test_what_still_waits_at_the_end_goes_on_by_the_clock_of_the_system():
+    with turned() as turned_clock:
+        waiting = turned_clock.started(turned_clock.wait_for_event, threading.Event(), 0.1)
+        turned_clock.settle()
+        assert not waiting.done()
+    assert waiting.result(60) is False
+
+
+def test_a_stepped_clock_is_later_at_each_reading():
+    before = clock.current
+    with installed(SteppedClock(2.5)):
+        assert [clock.current.monotonic() for _ in range(3)] == [2.5, 5.0, 7.5]
+    assert clock.current is before
+    assert math.isfinite(clock.current.monotonic())
