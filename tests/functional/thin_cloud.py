@@ -66,12 +66,14 @@ class ThinCompute:
             in_cell,
             cell,
             host,
-            **nova_objects.reported_fields(reported) | {"vcpus_used": vcpus_used},
+            **nova_objects.reported_fields(reported)
+            | {"vcpus_used": vcpus_used, "stats": {"failed_builds": "0"}},
         )
         traits = [name for name, has in driver.capabilities_as_traits().items() if has]
         nova_objects.add_provider(send, node, traits)
         self.tracker = Tracker(host, driver, report.report_client_singleton())
         self.tracker.compute_nodes[host] = node
+        self.tracker.build_succeeded(host)  # as at a compute's start: no failed build
         self.tracker.provider_tree = provider_tree.ProviderTree()
         self.tracker._setup_pci_tracker(in_cell, node, reported)
         self._scheduler = query.SchedulerQueryClient()
