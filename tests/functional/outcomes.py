@@ -45,8 +45,12 @@ def claims_for(
     options[filters] = [name for name in options[filters] if name != without]
     hosts = dict.fromkeys([host for below in leaves.values() for host in below], 0)
     faults.forget()
+    before = cloud.scheduler.manager
     with claims_on(cloud, hosts, options=options) as claims:
+        # The faults reset that of the cloud: another one would open a moved cell where it was.
+        cloud.scheduler.manager = claims.scheduler
         yield claims
+        cloud.scheduler.manager = before
         for name in cloud.cell_mappings:
             rows.clear(cloud, name)
     faults.forget()
