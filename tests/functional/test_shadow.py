@@ -46,7 +46,7 @@ def pair(cloud: TestedCloud, tmp_path: Path, log: Path) -> Iterator[PairedSchedu
 @pytest.mark.parametrize(
     "requests",
     [
-        60,
+        30,
         pytest.param(
             300,
             marks=pytest.mark.nightly(
